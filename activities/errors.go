@@ -1,0 +1,134 @@
+package activities
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// MaxErrorBody is how many bytes of an error's body go to the history; what is
+// longer is cut and becomes text.
+const MaxErrorBody = 16 << 10
+
+// maxMessage bounds messages, which other programs may have written.
+const maxMessage = 4 << 10
+
+// Error is how a tool tells what went wrong; the zero value of every field is
+// allowed. It becomes `error` in the playbook's expressions.
+type Error struct {
+	Kind    string // interpreter.Kind…; "" is tool
+	Class   string // interpreter.Class…; "" is retryable: an error that says nothing
+	Message string // "" is Err's text
+	Type    string // finer than Kind: econnrefused, an SQLSTATE, the name of an exception
+	Status  int    // HTTP status, 0 for none
+	// RetryAfter is how long the other side asked to wait, nil when it did not.
+	RetryAfter *time.Duration
+	Body       any // what the other side said, canonical; at most MaxErrorBody is kept
+	// Final ends the call without asking the policies: the worker or the
+	// playbook must be changed first, such as for a connection nobody configured.
+	Final bool
+	Err   error // the cause, for errors.Is; its text is used without a Message
+}
+
+// Error gives the message, without kind and class.
+func (e *Error) Error() string {
+	switch {
+	case e.Message != "":
+		return e.Message
+	case e.Err != nil:
+		return e.Err.Error()
+	}
+
+	return "the tool failed and gave no reason"
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// toolErrorf is an error of kind tool and class final: repeating the attempt
+// cannot help, yet a policy may say otherwise.
+func toolErrorf(format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+
+	return &Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// configErrorf is a final error about the worker's configuration or a field
+// the tool cannot work with; it ends the call without asking the policies.
+func configErrorf(format string, args ...any) *Error {
+	e := toolErrorf(format, args...)
+	e.Final = true
+
+	return e
+}
+
+// tooLargef is the error of data that is too large to be passed on.
+func tooLargef(format string, args ...any) *Error {
+	return &Error{
+		Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
+		Message: fmt.Sprintf(format, args...), Final: true,
+	}
+}
+
+// errorObject is err as it goes to the history. Secrets are masked.
+func errorObject(err error, in interpreter.ToolInput, secrets *secretSet) *interpreter.ErrorObject {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = &Error{Message: err.Error(), Err: err}
+	}
+
+	object := &interpreter.ErrorObject{
+		Kind: orElse(e.Kind, interpreter.KindTool), Class: orElse(e.Class, interpreter.ClassRetryable),
+		Message: cutText(secrets.mask(e.Error()), maxMessage),
+		Status:  e.Status, Type: e.Type, Attempt: in.Attempt, Page: in.Page, Final: e.Final,
+	}
+
+	if e.RetryAfter != nil {
+		seconds := e.RetryAfter.Seconds()
+		object.RetryAfter = &seconds
+	}
+
+	object.Body = expression.Of(cutBody(secrets.maskAll(e.Body)))
+
+	return object
+}
+
+// cutBody keeps a body of at most MaxErrorBody bytes as it is and turns a
+// longer one into the beginning of its text.
+func cutBody(body any) any {
+	if body == nil {
+		return nil
+	}
+
+	canonical, err := expression.Canonical(body)
+	if err != nil {
+		return cutText(fmt.Sprint(body), MaxErrorBody)
+	}
+
+	text, isText := canonical.(string)
+	if !isText {
+		encoded, err := expression.Encode(canonical)
+		if err != nil {
+			return cutText(fmt.Sprint(body), MaxErrorBody)
+		}
+
+		if len(encoded) <= MaxErrorBody {
+			return canonical
+		}
+
+		text = string(encoded)
+	}
+
+	return cutText(text, MaxErrorBody)
+}
+
+func orElse(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+
+	return s
+}

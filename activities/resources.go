@@ -1,0 +1,135 @@
+package activities
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// DefaultMaxResponseBytes bounds what a tool reads from the other side, after
+// decompression: 10 MiB.
+const DefaultMaxResponseBytes = 10 << 20
+
+// Resources is what a worker hands to its tools. The zero value works: no
+// connections but those of the environment, python off.
+type Resources struct {
+	// Connections finds the URL behind a connection's name; nil asks the
+	// environment (EnvConnections).
+	Connections ConnectionResolver
+	HTTP        HTTPOptions
+	// AllowPython lets playbooks run Python code with the worker's rights.
+	AllowPython   bool
+	PythonCommand string // "" is python3
+	// Directory is the base of relative paths of file and sqlite; paths of
+	// file cannot leave it. "" is the working directory.
+	Directory string
+	// MaxResponseBytes bounds a response, a file or a result; 0 is
+	// DefaultMaxResponseBytes.
+	MaxResponseBytes int64
+	Logger           *slog.Logger // nil discards
+}
+
+// HTTPOptions are the settings of the http tool.
+type HTTPOptions struct {
+	// Transport replaces the shared transport; nil is the usual one.
+	Transport http.RoundTripper
+	UserAgent string // "" is "reprise"
+}
+
+func (res Resources) withDefaults() Resources {
+	if res.Connections == nil {
+		res.Connections = EnvConnections(os.LookupEnv)
+	}
+
+	if res.PythonCommand == "" {
+		res.PythonCommand = "python3"
+	}
+
+	if res.Directory == "" {
+		res.Directory = "."
+	}
+
+	if res.MaxResponseBytes <= 0 {
+		res.MaxResponseBytes = DefaultMaxResponseBytes
+	}
+
+	if res.Logger == nil {
+		res.Logger = slog.New(slog.DiscardHandler)
+	}
+
+	return res
+}
+
+// ConnectionResolver finds the URL of a connection: section connections of
+// docs/language.md. It is safe for concurrent use. The URL usually holds a
+// password and never leaves the worker.
+type ConnectionResolver interface {
+	Connection(name string) (url string, ok bool)
+}
+
+// Connections is a fixed set of connections by name, such as the worker's
+// configuration file.
+type Connections map[string]string
+
+// Connection finds a connection by name.
+func (c Connections) Connection(name string) (string, bool) {
+	url, ok := c[name]
+
+	return url, ok && url != ""
+}
+
+// EnvConnections resolves pg_main as REPRISE_AUTH_PG_MAIN by the function it
+// is, usually os.LookupEnv.
+type EnvConnections func(variable string) (string, bool)
+
+// Connection finds a connection by name.
+func (lookup EnvConnections) Connection(name string) (string, bool) {
+	url, ok := lookup(ConnectionVariable(name))
+
+	return url, ok && url != ""
+}
+
+// FirstOf asks resolvers in order.
+type FirstOf []ConnectionResolver
+
+// Connection finds a connection by name.
+func (all FirstOf) Connection(name string) (string, bool) {
+	for _, resolver := range all {
+		if url, ok := resolver.Connection(name); ok {
+			return url, true
+		}
+	}
+
+	return "", false
+}
+
+// ConnectionVariable is the environment variable that configures a connection:
+// upper case, with _ for whatever is neither a letter nor a digit.
+func ConnectionVariable(name string) string {
+	return "REPRISE_AUTH_" + strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+
+		return '_'
+	}, name)
+}
+
+// connection gives the URL of a connection, or a final error that says how to
+// configure it. Its secrets are masked in whatever error the attempt ends with.
+func (res Resources) connection(ctx context.Context, name string) (string, error) {
+	url, ok := res.Connections.Connection(name)
+	if !ok {
+		return "", configErrorf("connection %q is not configured: set %s in the worker's environment",
+			name, ConnectionVariable(name))
+	}
+
+	secretsOf(ctx).addURL(url)
+
+	return url, nil
+}

@@ -1,0 +1,50 @@
+package activities
+
+import (
+	"context"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// Tool is something a step can call. One value serves all runs of a worker, so
+// it must be safe for concurrent use and keep nothing of one attempt for the
+// next except pools of connections.
+type Tool interface {
+	// Spec describes the tool's fields, for checks at the door and for
+	// docs/tools.md. It needs no resources and always returns the same value.
+	Spec() playbook.ToolSpec
+
+	// Run makes one attempt, and never a second one: the policies of the
+	// playbook own every retry.
+	//
+	// Success: the data is canonical (expression.Canonical) and so survives a
+	// trip through JSON unchanged.
+	//
+	// Failure: an *[Error] says kind and class; every other error becomes kind
+	// tool and class retryable. Messages are for the author of the playbook:
+	// they say what was attempted and hold no secret, which means no password,
+	// no Authorization header and no query of a URL.
+	//
+	// Cancellation: ctx ends when the attempt's time is over, when the run is
+	// cancelled and when the worker stops. Run then stops what it started,
+	// processes and requests included, and returns ctx's error or an error
+	// that wraps it; the caller tells the three cases apart. A Run that takes
+	// longer than [StopGrace] to do so is left behind.
+	//
+	// Fields that are not in Spec are ignored; the door has refused them.
+	Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error)
+}
+
+// Writer is a tool that can be a sink. Write obeys the contract of Run and is
+// delivered at least once: with an OperationKey that was written before it
+// changes nothing and succeeds. Rows to write come from in.Rows.
+type Writer interface {
+	Tool
+	Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error)
+}
+
+// closer is a tool that holds pools or files until the worker ends.
+type closer interface {
+	Close() error
+}
