@@ -1,0 +1,39 @@
+package demoapi
+
+import (
+	"fmt"
+	"net/http"
+)
+
+func (s *Server) addJobs() {
+	s.handleAPI("POST /api/v1/jobs", s.createJob)
+	s.handleAPI("GET /api/v1/jobs/{id}", s.pollJob)
+}
+
+// createJob accepts a job: job-1, job-2 and so on within the scenario.
+func (s *Server) createJob(w http.ResponseWriter, r *http.Request) {
+	id := fmt.Sprintf("job-%d", s.scenario(r).count("jobs"))
+	w.Header().Set("Location", "/api/v1/jobs/"+id)
+	respond(w, http.StatusAccepted, object{"id": id, "status": "pending"})
+}
+
+// pollJob is pending until the request number ready_after (1 by default). Any
+// ID is a job, whether it was created or not.
+func (s *Server) pollJob(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	readyAfter := p.int("ready_after", 1, 1, 1_000_000)
+	outcome := r.URL.Query().Get("outcome")
+	if p.failed(w) {
+		return
+	}
+	id := r.PathValue("id")
+	job := object{"id": id, "status": "pending", "polls": s.scenario(r).count("job " + id)}
+	switch {
+	case job["polls"].(int) < readyAfter:
+	case outcome == "failed":
+		job["status"], job["error"] = "failed", "the job failed as asked"
+	default:
+		job["status"], job["result"] = "done", object{"rows": s.options.Items}
+	}
+	respond(w, http.StatusOK, job)
+}

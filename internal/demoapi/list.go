@@ -1,0 +1,156 @@
+package demoapi
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+const (
+	defaultPageSize = 10
+	maxPageSize     = 100
+)
+
+func (s *Server) addLists() {
+	s.handleAPI("GET /api/v1/assessments", s.assessments)
+	s.handleAPI("GET /api/v1/users", s.users)
+	s.handleAPI("GET /api/v1/events", s.events)
+	s.handleAPI("GET /api/v1/orders", s.orders)
+	s.handleAPI("GET /api/v1/limited", s.limited)
+}
+
+// span returns the rows from offset on, at most limit of them, numbered from 1,
+// each made by row. It is never nil: an empty page is [] in JSON.
+func (s *Server) span(offset, limit int, row func(n int) object) []object {
+	rows := []object{}
+	for n := offset + 1; n <= min(offset+limit, s.options.Items); n++ {
+		rows = append(rows, row(n))
+	}
+	return rows
+}
+
+func (s *Server) totalPages(size int) int {
+	return (s.options.Items + size - 1) / size
+}
+
+// pageParams reads page and pageSize; page is small enough for page*size.
+func pageParams(p *params) (page, size int) {
+	return p.int("page", 1, 1, math.MaxInt32), p.int("pageSize", defaultPageSize, 1, maxPageSize)
+}
+
+// assessments pages by number.
+func (s *Server) assessments(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	page, size := pageParams(p)
+	if s.obstruct(w, p, page, 0) {
+		return
+	}
+	rows := s.span((page-1)*size, size, func(n int) object {
+		return object{"id": n, "patient_id": PatientID(n), "score": n * 7 % 100}
+	})
+	respond(w, http.StatusOK, object{"data": rows, "paging": object{
+		"hasMore": page < s.totalPages(size), "page": page, "pageSize": size,
+		"total": s.options.Items, "totalPages": s.totalPages(size),
+	}})
+}
+
+// users pages by offset. For the purpose of fail_pages the page is
+// offset / limit + 1.
+func (s *Server) users(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	offset, limit := p.int("offset", 0, 0, math.MaxInt32), p.int("limit", defaultPageSize, 1, maxPageSize)
+	if s.obstruct(w, p, offset/limit+1, 0) {
+		return
+	}
+	rows := s.span(offset, limit, func(n int) object {
+		return object{"id": n, "name": fmt.Sprintf("User %02d", n), "email": fmt.Sprintf("user%02d@example.com", n)}
+	})
+	respond(w, http.StatusOK, object{
+		"data": rows, "has_more": offset+limit < s.options.Items,
+		"offset": offset, "limit": limit, "total": s.options.Items,
+	})
+}
+
+// events pages by an opaque cursor, null after the last page.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	limit := p.int("limit", defaultPageSize, 1, maxPageSize)
+	offset, err := s.readCursor(r.URL.Query().Get("cursor"))
+	if err != nil {
+		p.err = err
+	}
+	if s.obstruct(w, p, offset/limit+1, 0) {
+		return
+	}
+	kinds := []string{"admitted", "measured", "treated", "released"}
+	rows := s.span(offset, limit, func(n int) object {
+		return object{"id": n, "type": kinds[(n-1)%len(kinds)], "patient_id": PatientID(n)}
+	})
+	var next any
+	if offset+limit < s.options.Items {
+		next = writeCursor(offset + limit)
+	}
+	respond(w, http.StatusOK, object{"events": rows, "next_cursor": next})
+}
+
+// writeCursor hides the offset behind URL-safe base64, whose padding "="
+// must survive a client's query encoding.
+func writeCursor(offset int) string {
+	return base64.URLEncoding.EncodeToString([]byte("after:" + strconv.Itoa(offset)))
+}
+
+func (s *Server) readCursor(cursor string) (int, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	raw, err := base64.URLEncoding.DecodeString(cursor)
+	if err == nil {
+		text, found := strings.CutPrefix(string(raw), "after:")
+		offset, err := strconv.Atoi(text)
+		if found && err == nil && offset >= 0 && offset <= s.options.Items {
+			return offset, nil
+		}
+	}
+	return 0, fmt.Errorf("cursor %q is not one of this list", cursor)
+}
+
+// orders pages by link, in the body and in a Link header (RFC 8288). The links
+// are relative and keep the other query parameters.
+func (s *Server) orders(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	page, size := pageParams(p)
+	if s.obstruct(w, p, page, 0) {
+		return
+	}
+	rows := s.span((page-1)*size, size, func(n int) object {
+		return object{"id": n, "amount": n * 5, "currency": "EUR"}
+	})
+	var next any
+	if page < s.totalPages(size) {
+		link := pageLink(r.URL, page+1)
+		next = link
+		w.Header().Add("Link", fmt.Sprintf(`<%s>; rel="next"`, link))
+	}
+	if page > 1 { // a second relation, which clients must tell apart
+		w.Header().Add("Link", fmt.Sprintf(`<%s>; rel="prev"`, pageLink(r.URL, page-1)))
+	}
+	respond(w, http.StatusOK, object{"data": rows, "links": object{"next": next}})
+}
+
+func pageLink(u *url.URL, page int) string {
+	query := u.Query()
+	query.Set("page", strconv.Itoa(page))
+	return u.Path + "?" + query.Encode()
+}
+
+// limited answers up to rate_limit requests per second, 5 by default.
+func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
+	if s.obstruct(w, &params{r: r}, 1, 5) {
+		return
+	}
+	respond(w, http.StatusOK, object{"ok": true, "n": s.scenario(r).count("limited")})
+}

@@ -1,0 +1,98 @@
+package demoapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// object is a JSON object in the making.
+type object map[string]any
+
+// respond writes value as JSON with the given status.
+func respond(w http.ResponseWriter, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil { // only values of this package come here
+		panic(fmt.Sprintf("demo API: encode response: %v", err))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if bodyAllowed(status) {
+		_, _ = w.Write(append(body, '\n'))
+	}
+}
+
+// respondError writes the one error shape that all routes share.
+func respondError(w http.ResponseWriter, status int, format string, args ...any) {
+	respond(w, status, object{"error": object{
+		"status":  status,
+		"code":    statusCode(status),
+		"message": fmt.Sprintf(format, args...),
+	}})
+}
+
+// statusCode turns a status text into a word: 503 is "service_unavailable".
+func statusCode(status int) string {
+	text := http.StatusText(status)
+	if text == "" {
+		return "status_" + strconv.Itoa(status)
+	}
+	replace := strings.NewReplacer(" ", "_", "-", "_", "'", "")
+	return strings.ToLower(replace.Replace(text))
+}
+
+// bodyAllowed says whether a response of this status may have a body (RFC 9110,
+// sections 15.3.5 and 15.4.5).
+func bodyAllowed(status int) bool {
+	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+// params reads whole numbers from the query and remembers the first problem, so
+// that a handler asks for all it needs and checks once.
+type params struct {
+	r   *http.Request
+	err error
+}
+
+// int returns the named parameter, fallback if it is absent. A value that is no
+// number, or lies outside least..most, is an error.
+func (p *params) int(name string, fallback, least, most int) int {
+	return p.parse(name, p.r.URL.Query().Get(name), fallback, least, most)
+}
+
+// intOrHeader is int with a header as the second source.
+func (p *params) intOrHeader(name, header string, fallback, least, most int) int {
+	return p.parse(name, queryOrHeader(p.r, name, header), fallback, least, most)
+}
+
+func (p *params) parse(name, text string, fallback, least, most int) int {
+	if text == "" {
+		return fallback
+	}
+	value, err := strconv.Atoi(text)
+	if err == nil && value >= least && value <= most {
+		return value
+	}
+	if p.err == nil {
+		p.err = fmt.Errorf("parameter %q is %q, expected a whole number from %d to %d", name, text, least, most)
+	}
+	return fallback
+}
+
+// failed answers 400 if a parameter was bad, and reports whether it did.
+func (p *params) failed(w http.ResponseWriter) bool {
+	if p.err == nil {
+		return false
+	}
+	respondError(w, http.StatusBadRequest, "%v", p.err)
+	return true
+}
+
+func queryOrHeader(r *http.Request, name, header string) string {
+	if value := r.URL.Query().Get(name); value != "" {
+		return value
+	}
+	return r.Header.Get(header)
+}

@@ -1,0 +1,122 @@
+package demoapi
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxSlow bounds /slow.
+const maxSlow = 5 * time.Minute
+
+// addResponses registers the routes that answer with a chosen status or with
+// what they were sent.
+func (s *Server) addResponses() {
+	s.handle("/status/{code}", s.status)
+	s.handle("/flaky", s.flaky)
+	s.handle("/slow", s.slow)
+	s.handle("/echo", s.echo)
+	s.handle("/redirect", s.redirect)
+}
+
+// status answers any method with the code in the path.
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
+	code, err := strconv.Atoi(r.PathValue("code"))
+	if err != nil || code < 200 || code > 599 {
+		respondError(w, http.StatusBadRequest, "status %q, expected a number from 200 to 599", r.PathValue("code"))
+		return
+	}
+	p := &params{r: r}
+	in := p.int("retry_after_date", -1, -3600, 3600)
+	if p.failed(w) {
+		return
+	}
+	if text := r.URL.Query().Get("retry_after"); text != "" {
+		w.Header().Set("Retry-After", text)
+	} else if r.URL.Query().Has("retry_after_date") {
+		at := s.options.Now().Add(time.Duration(in) * time.Second)
+		w.Header().Set("Retry-After", at.UTC().Format(http.TimeFormat))
+	}
+	if code >= 400 {
+		respondError(w, code, "status %d as asked", code)
+		return
+	}
+	respond(w, code, object{"status": code})
+}
+
+// flaky fails the first times requests per scenario and key, then answers 200.
+func (s *Server) flaky(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	times, status := p.int("times", 2, 0, 1_000_000), p.int("status", 503, 400, 599)
+	if p.failed(w) {
+		return
+	}
+	nth := s.scenario(r).count("flaky " + r.URL.Query().Get("key"))
+	if nth > times {
+		respond(w, http.StatusOK, object{"ok": true, "attempts": nth})
+		return
+	}
+	if after := r.URL.Query().Get("retry_after"); after != "" {
+		w.Header().Set("Retry-After", after)
+	}
+	respondError(w, status, "request %d of %d that fail as asked", nth, times)
+}
+
+// slow answers after ms milliseconds, 1,000 by default, or not at all if the
+// client gives up first.
+func (s *Server) slow(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	ms := p.int("ms", 1000, 0, int(maxSlow/time.Millisecond))
+	if p.failed(w) || !pause(r.Context(), time.Duration(ms)*time.Millisecond) {
+		return
+	}
+	respond(w, http.StatusOK, object{"slept_ms": ms})
+}
+
+// echo answers with the request. A repeated header is joined by ", ".
+func (s *Server) echo(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		respondError(w, http.StatusRequestEntityTooLarge, "read body: %v", err)
+		return
+	}
+	headers := map[string]string{"Host": r.Host}
+	for name, values := range r.Header {
+		headers[name] = strings.Join(values, ", ")
+	}
+	answer := object{
+		"method": r.Method, "path": r.URL.Path, "query": r.URL.Query(),
+		"headers": headers, "body": string(body), "json": nil, "form": nil,
+	}
+	switch mediaType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); mediaType {
+	case "application/x-www-form-urlencoded":
+		if form, err := url.ParseQuery(string(body)); err == nil {
+			answer["form"] = form
+		}
+	default:
+		var value any
+		if json.Unmarshal(body, &value) == nil {
+			answer["json"] = value
+		}
+	}
+	respond(w, http.StatusOK, answer)
+}
+
+// redirect points to the URL or path in "to", which may be on another host.
+func (s *Server) redirect(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	status := p.int("status", http.StatusFound, 300, 399)
+	to := r.URL.Query().Get("to")
+	if p.failed(w) {
+		return
+	}
+	if to == "" {
+		to = "/echo"
+	}
+	w.Header().Set("Location", to)
+	respond(w, status, object{"location": to})
+}

@@ -1,0 +1,121 @@
+package demoapi
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// maxScenarios bounds memory in a long-lived server. The scenario created first
+// is forgotten first.
+const maxScenarios = 2_000
+
+// defaultScenario is the key of requests that name none.
+const defaultScenario = "default"
+
+// scenarioKey returns the request's scenario: header X-Scenario, or else the
+// query parameter "scenario".
+func scenarioKey(r *http.Request) string {
+	if key := r.Header.Get("X-Scenario"); key != "" {
+		return key
+	}
+	if key := r.URL.Query().Get("scenario"); key != "" {
+		return key
+	}
+	return defaultScenario
+}
+
+// scenario is what one client-chosen key has seen so far.
+type scenario struct {
+	mu       sync.Mutex
+	counters map[string]int
+	recent   map[string][]time.Time // accepted requests of the last second, by path
+	writes   map[string]*Write
+	order    []string // idempotency keys in order of arrival
+}
+
+// count adds one to the named counter and returns the new value, from 1.
+func (s *scenario) count(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counters[name]++
+	return s.counters[name]
+}
+
+// allow admits at most limit requests per path within any one second. When it
+// refuses it returns how long until the next one would be admitted.
+func (s *scenario) allow(path string, limit int, now time.Time) (bool, time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := s.recent[path][:0]
+	for _, at := range s.recent[path] {
+		if now.Sub(at) < time.Second {
+			kept = append(kept, at)
+		}
+	}
+	if len(kept) < limit {
+		s.recent[path] = append(kept, now)
+		return true, 0
+	}
+	s.recent[path] = kept
+	return false, time.Second - now.Sub(kept[len(kept)-limit])
+}
+
+// scenarios holds the state of every key in use, up to a limit.
+type scenarios struct {
+	mu    sync.Mutex
+	limit int
+	byKey map[string]*scenario
+	order []string
+}
+
+func newScenarios(limit int) *scenarios {
+	return &scenarios{limit: limit, byKey: map[string]*scenario{}}
+}
+
+// get returns the scenario of the key, a new one if it is unknown.
+func (s *scenarios) get(key string) *scenario {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found, ok := s.byKey[key]; ok {
+		return found
+	}
+	if len(s.order) >= s.limit {
+		delete(s.byKey, s.order[0])
+		s.order = s.order[1:]
+	}
+	created := &scenario{
+		counters: map[string]int{},
+		recent:   map[string][]time.Time{},
+		writes:   map[string]*Write{},
+	}
+	s.byKey[key] = created
+	s.order = append(s.order, key)
+	return created
+}
+
+// reset forgets one key, or all of them when key is empty.
+func (s *scenarios) reset(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key == "" {
+		s.byKey, s.order = map[string]*scenario{}, nil
+		return
+	}
+	delete(s.byKey, key)
+	for i, k := range s.order {
+		if k == key {
+			s.order = append(s.order[:i:i], s.order[i+1:]...)
+			return
+		}
+	}
+}
+
+// scenario returns the state of the request's scenario.
+func (s *Server) scenario(r *http.Request) *scenario {
+	return s.scenarios.get(scenarioKey(r))
+}
+
+// Reset forgets every counter and every stored write of one scenario, or of all
+// scenarios when key is empty. The request log stays.
+func (s *Server) Reset(key string) { s.scenarios.reset(key) }

@@ -1,0 +1,196 @@
+// Package demoapi is a small HTTP API that behaves badly on request: it pages
+// in four styles, fails chosen pages, limits rates, answers slowly, late, cut
+// short or not at all. Examples and tests run against it.
+//
+// Everything it answers is a function of the request and of counters kept per
+// scenario, a key which the client chooses (header X-Scenario or query
+// parameter "scenario"). Two clients with different keys never disturb each
+// other, and the same key after a reset sees the same answers again. It has no
+// access control: bind it to loopback addresses only.
+package demoapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Options configure a Server. The zero value is ready for use.
+type Options struct {
+	// Items is the number of rows behind each paginated list, 35 by default.
+	Items int
+	// LogSize bounds the request log in entries, 10,000 by default. The oldest
+	// entries go first.
+	LogSize int
+	// Latency is added to every request under /api/, none by default.
+	Latency time.Duration
+	// Now is the clock of the rate limit and of the log, time.Now by default.
+	Now func() time.Time
+}
+
+// Server is the demo API. It is an http.Handler, usable without Start, and safe
+// for concurrent use.
+type Server struct {
+	options   Options
+	mux       *http.ServeMux
+	routes    []string
+	scenarios *scenarios
+	log       *requestLog
+
+	mu     sync.Mutex
+	http   *http.Server
+	url    string
+	done   chan struct{} // closed when the listener's goroutine has ended
+	detach func() bool   // lets go of the context given to Start
+}
+
+// New returns a server that does not listen yet.
+func New(options Options) *Server {
+	if options.Items <= 0 {
+		options.Items = 35
+	}
+	if options.LogSize <= 0 {
+		options.LogSize = 10_000
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	s := &Server{
+		options:   options,
+		mux:       http.NewServeMux(),
+		scenarios: newScenarios(maxScenarios),
+		log:       newRequestLog(options.LogSize, options.Now),
+	}
+	s.addLists()
+	s.addPatients()
+	s.addJobs()
+	s.addWrites()
+	s.addResponses()
+	s.addTransport()
+	s.addAuth()
+	s.addControl()
+	return s
+}
+
+// Start listens on addr ("127.0.0.1:0" for a free port) and serves until Close
+// is called or ctx ends. It returns the base URL, without a trailing slash.
+// A server starts once; a second call is an error.
+func (s *Server) Start(ctx context.Context, addr string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.http != nil {
+		return "", fmt.Errorf("start demo API on %q: it has been started before, on %s", addr, s.url)
+	}
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("start demo API on %q: %w", addr, err)
+	}
+	s.url = "http://" + listener.Addr().String()
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	s.done = make(chan struct{})
+	go s.serve(s.http, listener)
+	s.detach = context.AfterFunc(ctx, func() { _ = s.Close() })
+	return s.url, nil
+}
+
+// serve runs until the HTTP server is closed. Serve's error is always
+// ErrServerClosed then; any other is an accept failure, which the clients see.
+func (s *Server) serve(server *http.Server, listener net.Listener) {
+	defer close(s.done)
+	_ = server.Serve(listener)
+}
+
+// URL returns the base URL, or "" before Start.
+func (s *Server) URL() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.url
+}
+
+// Close ends the listener and cuts every open connection. It returns once no
+// more requests are accepted, and does nothing on a server that never started.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	server, done, detach := s.http, s.done, s.detach
+	s.mu.Unlock()
+	if server == nil {
+		return nil
+	}
+	detach()
+	err := server.Close()
+	<-done
+	if errors.Is(err, net.ErrClosed) { // closed twice
+		return nil
+	}
+	return err
+}
+
+// ServeHTTP logs the request and answers it.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mux.ServeHTTP(w, r)
+}
+
+// handle registers a logged route. The pattern is one of http.ServeMux.
+func (s *Server) handle(pattern string, handler http.HandlerFunc) {
+	s.routes = append(s.routes, pattern)
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		finish := s.log.begin(r)
+		recorder := &statusRecorder{ResponseWriter: w}
+		defer func() { finish(recorder.status) }()
+		handler(recorder, r)
+	})
+}
+
+// handleAPI registers a route under /api/: logged, delayed by Options.Latency.
+func (s *Server) handleAPI(pattern string, handler http.HandlerFunc) {
+	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if !pause(r.Context(), s.options.Latency) {
+			return
+		}
+		handler(w, r)
+	})
+}
+
+// pause waits for d and reports false when the client went away first.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// statusRecorder remembers the status for the request log. Zero stands for a
+// request that was dropped without an answer.
+type statusRecorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusRecorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusRecorder) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,97 @@
+package demoapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// addTransport registers the routes whose trouble lies below the status: size,
+// compression, broken bodies and connections.
+func (s *Server) addTransport() {
+	s.handle("/body", s.body)
+	s.handle("/truncated", s.truncated)
+	s.handle("/drop", s.drop)
+	s.handle("/not-json", s.notJSON)
+}
+
+// body answers with a JSON string that is exactly "bytes" bytes long, its quotes
+// included (1,024 by default). With gzip=1 it is sent compressed whatever the
+// client accepts, about a thousand times smaller.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	size := p.int("bytes", 1024, 2, 1<<30)
+	if p.failed(w) {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Query().Get("gzip") != "1" {
+		w.Header().Set("Content-Length", strconv.Itoa(size))
+		writeString(w, size)
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	compressed := gzip.NewWriter(w)
+	writeString(compressed, size)
+	_ = compressed.Close()
+}
+
+// writeString writes a JSON string of size bytes in pieces, and stops when the
+// client has gone.
+func writeString(w io.Writer, size int) {
+	piece := bytes.Repeat([]byte{'x'}, 64<<10)
+	if _, err := w.Write([]byte{'"'}); err != nil {
+		return
+	}
+	for left := size - 2; left > 0; left -= len(piece) {
+		if _, err := w.Write(piece[:min(left, len(piece))]); err != nil {
+			return
+		}
+	}
+	_, _ = w.Write([]byte{'"'})
+}
+
+// isTroubled counts a request and says whether it is among the first "times"
+// of its path in the scenario; times 0, the default, means always.
+func (s *Server) isTroubled(p *params) bool {
+	times := p.int("times", 0, 0, 1_000_000)
+	nth := s.scenario(p.r).count("trouble " + p.r.URL.Path)
+	return times == 0 || nth <= times
+}
+
+// truncated promises more bytes than it sends, then ends the connection.
+func (s *Server) truncated(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	troubled := s.isTroubled(p)
+	if p.failed(w) {
+		return
+	}
+	if !troubled {
+		respond(w, http.StatusOK, object{"ok": true})
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", "100")
+	_, _ = io.WriteString(w, `{"data":[1,2`)
+}
+
+// drop ends the connection without an answer.
+func (s *Server) drop(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	troubled := s.isTroubled(p)
+	if p.failed(w) {
+		return
+	}
+	if troubled {
+		panic(http.ErrAbortHandler) // net/http closes the connection, quietly
+	}
+	respond(w, http.StatusOK, object{"ok": true})
+}
+
+// notJSON claims to be JSON and is not.
+func (s *Server) notJSON(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, "<html><body>Bad gateway</body></html>")
+}

@@ -1,0 +1,102 @@
+package demoapi
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+)
+
+// maxBody bounds the request bodies that are read, in bytes.
+const maxBody = 1 << 20
+
+// Write is one stored effect of POST /api/v1/writes.
+type Write struct {
+	ID       int    `json:"id"` // from 1, in order of arrival within the scenario
+	Key      string `json:"key"`
+	Body     any    `json:"body"`     // the JSON value, or the text if it is not JSON
+	Attempts int    `json:"attempts"` // requests with this key, the first included
+
+	raw string
+}
+
+func (s *Server) addWrites() {
+	s.handleAPI("POST /api/v1/writes", s.createWrite)
+	s.handleAPI("GET /api/v1/writes", s.listWrites)
+}
+
+// Writes returns what a scenario has stored, in order of arrival.
+func (s *Server) Writes(scenario string) []Write {
+	if scenario == "" {
+		scenario = defaultScenario
+	}
+	state := s.scenarios.get(scenario)
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	writes := make([]Write, len(state.order))
+	for i, key := range state.order {
+		writes[i] = *state.writes[key]
+	}
+	return writes
+}
+
+// createWrite stores the body once per Idempotency-Key. With fail_after=n it
+// stores, and loses the answer of the first n requests: the case in which a
+// client that repeats without a key would write twice.
+func (s *Server) createWrite(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	failAfter := p.int("fail_after", 0, 0, 1_000_000)
+	if p.failed(w) {
+		return
+	}
+	key := r.Header.Get("Idempotency-Key")
+	if key == "" {
+		respondError(w, http.StatusBadRequest, "header Idempotency-Key is missing")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		respondError(w, http.StatusRequestEntityTooLarge, "read body: %v", err)
+		return
+	}
+	stored, isNew, same := s.scenario(r).store(key, body)
+	switch {
+	case !same:
+		respondError(w, http.StatusUnprocessableEntity, "key %q was used with another body", key)
+	case stored.Attempts <= failAfter:
+		respondError(w, http.StatusServiceUnavailable, "stored, and the answer was lost as asked")
+	case isNew:
+		respond(w, http.StatusCreated, object{"id": stored.ID, "key": key, "stored": true})
+	default:
+		respond(w, http.StatusOK, object{"id": stored.ID, "key": key, "stored": false})
+	}
+}
+
+// store keeps the body under the key unless the key is taken. It returns a copy
+// of what is stored now, whether this call stored it, and whether the stored
+// body is the given one.
+func (s *scenario) store(key string, body []byte) (stored Write, isNew, same bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, ok := s.writes[key]
+	if !ok {
+		found = &Write{ID: len(s.order) + 1, Key: key, Body: decodeBody(body), raw: string(body)}
+		s.writes[key] = found
+		s.order = append(s.order, key)
+	}
+	found.Attempts++
+	return *found, !ok, found.raw == string(body)
+}
+
+// decodeBody returns the JSON value of body, or its text if it is not JSON.
+func decodeBody(body []byte) any {
+	var value any
+	if json.Unmarshal(body, &value) != nil {
+		return string(body)
+	}
+	return value
+}
+
+func (s *Server) listWrites(w http.ResponseWriter, r *http.Request) {
+	writes := s.Writes(scenarioKey(r))
+	respond(w, http.StatusOK, object{"data": writes, "total": len(writes)})
+}
