@@ -1,0 +1,105 @@
+package source
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Severity tells whether a playbook with the diagnostic may run.
+type Severity int
+
+// The severities: an error keeps a playbook from running, a warning does not.
+const (
+	Error Severity = iota
+	Warning
+)
+
+// Diagnostic is one problem of a source text.
+type Diagnostic struct {
+	File     string
+	Pos      Position
+	Code     string // kebab-case, an anchor of docs/language.md
+	Message  string // what was found and what would be accepted
+	Severity Severity
+}
+
+// String gives "file:line:col: message [code]"; warnings say "warning: " before
+// the message.
+func (d Diagnostic) String() string {
+	var b strings.Builder
+
+	b.WriteString(d.File)
+
+	if !d.Pos.IsZero() {
+		b.WriteString(":" + d.Pos.String())
+	}
+
+	if b.Len() > 0 {
+		b.WriteString(": ")
+	}
+
+	if d.Severity == Warning {
+		b.WriteString("warning: ")
+	}
+
+	b.WriteString(d.Message)
+
+	if d.Code != "" {
+		b.WriteString(" [" + d.Code + "]")
+	}
+
+	return b.String()
+}
+
+// Diagnostics is every problem found in one go.
+type Diagnostics []Diagnostic
+
+// Sort orders by place, then code, then message, and drops repetitions.
+func (ds *Diagnostics) Sort() {
+	slices.SortStableFunc(*ds, func(a, b Diagnostic) int {
+		return cmp.Or(
+			cmp.Compare(a.File, b.File),
+			cmp.Compare(a.Pos.Line, b.Pos.Line),
+			cmp.Compare(a.Pos.Column, b.Pos.Column),
+			cmp.Compare(a.Code, b.Code),
+			cmp.Compare(a.Message, b.Message),
+			cmp.Compare(a.Severity, b.Severity),
+		)
+	})
+	*ds = slices.Compact(*ds)
+}
+
+// HasErrors reports whether any diagnostic is more than a warning.
+func (ds Diagnostics) HasErrors() bool {
+	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })
+}
+
+// Errors returns the diagnostics that keep the playbook from running.
+func (ds Diagnostics) Errors() Diagnostics { return ds.only(Error) }
+
+// Warnings returns the diagnostics that do not keep the playbook from running.
+func (ds Diagnostics) Warnings() Diagnostics { return ds.only(Warning) }
+
+func (ds Diagnostics) only(severity Severity) Diagnostics {
+	var some Diagnostics
+
+	for _, d := range ds {
+		if d.Severity == severity {
+			some = append(some, d)
+		}
+	}
+
+	return some
+}
+
+// Error gives one line per diagnostic, so that Diagnostics can be returned as
+// an error.
+func (ds Diagnostics) Error() string {
+	lines := make([]string, len(ds))
+	for i, d := range ds {
+		lines[i] = d.String()
+	}
+
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,144 @@
+// Package source holds what is known about the text of a playbook: its lines,
+// positions in it, and diagnostics with the snippet they point to. It depends
+// on nothing else of this project.
+package source
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+)
+
+// File is one source text. It is immutable and safe for concurrent use.
+type File struct {
+	Name string
+
+	data   []byte
+	starts []int // byte offset of every line
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// NewFile indexes the lines of data, which the caller must not change
+// afterwards. Lines end where YAML ends them (LF, CRLF, CR, NEL, LS and PS),
+// because the positions in diagnostics are those of the YAML parser.
+func NewFile(name string, data []byte) *File {
+	f := &File{Name: name, data: data}
+
+	first := 0
+	if bytes.HasPrefix(data, byteOrderMark) {
+		first = len(byteOrderMark)
+	}
+
+	f.starts = append(f.starts, first)
+
+	for offset := first; offset < len(data); {
+		r, width := utf8.DecodeRune(data[offset:])
+		offset += width
+
+		if !isBreak(r) {
+			continue
+		}
+
+		if r == '\r' && offset < len(data) && data[offset] == '\n' {
+			offset++
+		}
+
+		f.starts = append(f.starts, offset)
+	}
+
+	return f
+}
+
+// Bytes returns the text as it was given.
+func (f *File) Bytes() []byte { return f.data }
+
+// Lines returns the number of lines. A line break at the end of the text does
+// not begin another one.
+func (f *File) Lines() int {
+	if n := len(f.starts); n > 1 && f.starts[n-1] == len(f.data) {
+		return n - 1
+	}
+
+	return len(f.starts)
+}
+
+// Line returns line n, counted from 1, without its line break; "" for a line
+// that the file does not have.
+func (f *File) Line(n int) string {
+	if n < 1 || n > len(f.starts) {
+		return ""
+	}
+
+	end := len(f.data)
+	if n < len(f.starts) {
+		end = f.starts[n]
+	}
+
+	line := f.data[f.starts[n-1]:end]
+
+	for len(line) > 0 {
+		r, width := utf8.DecodeLastRune(line)
+		if !isBreak(r) {
+			break
+		}
+
+		line = line[:len(line)-width]
+	}
+
+	return string(line)
+}
+
+// offset returns the byte offset of pos, or the end of its line if the line is
+// shorter; -1 for a line that the file does not have.
+func (f *File) offset(pos Position) int {
+	if pos.Line < 1 || pos.Line > len(f.starts) {
+		return -1
+	}
+
+	offset := f.starts[pos.Line-1]
+
+	for column := 1; column < pos.Column && offset < len(f.data); column++ {
+		r, width := utf8.DecodeRune(f.data[offset:])
+		if isBreak(r) {
+			break
+		}
+
+		offset += width
+	}
+
+	return offset
+}
+
+// Position is a place in a file: line and column from 1, columns counted in
+// runes. The zero value is an unknown place.
+type Position struct{ Line, Column int }
+
+// IsZero reports whether the place is unknown.
+func (p Position) IsZero() bool { return p.Line == 0 }
+
+// Before reports whether p stands before q in the same file.
+func (p Position) Before(q Position) bool {
+	return p.Line < q.Line || p.Line == q.Line && p.Column < q.Column
+}
+
+// String gives "line:column", "" for an unknown place.
+func (p Position) String() string {
+	if p.IsZero() {
+		return ""
+	}
+
+	return fmt.Sprintf("%d:%d", p.Line, p.Column)
+}
+
+// isBreak reports whether YAML ends a line at r.
+func isBreak(r rune) bool {
+	switch r {
+	case '\n', '\r', '\u0085', '\u2028', '\u2029':
+		return true
+	}
+
+	return false
+}
+
+func isBlank(r rune) bool { return r == ' ' || r == '\t' }

@@ -1,0 +1,118 @@
+package source
+
+import (
+	"strings"
+	"unicode"
+)
+
+// snippetWidth is how many columns of a long line are shown.
+const snippetWidth = 120
+
+// Format gives three lines: the diagnostic, the line it points to, and a caret
+// below the column. A diagnostic without a place gives only the first.
+func (f *File) Format(d Diagnostic) string {
+	if d.Pos.IsZero() || d.Pos.Line > len(f.starts) {
+		return d.String() + "\n"
+	}
+
+	line, caret := snippet([]rune(f.Line(d.Pos.Line)), d.Pos.Column)
+
+	return d.String() + "\n" + line + "\n" + caret + "\n"
+}
+
+// FormatAll formats every diagnostic in the order given.
+func (f *File) FormatAll(ds Diagnostics) string {
+	var b strings.Builder
+	for _, d := range ds {
+		b.WriteString(f.Format(d))
+	}
+
+	return b.String()
+}
+
+// snippet cuts a long line around column, and gives the line with the caret
+// below it. Tabs stay tabs in both, so that they agree at any tab width.
+func snippet(line []rune, column int) (text, caret string) {
+	at := min(max(column-1, 0), len(line))
+
+	var before, after string
+
+	if len(line) > snippetWidth {
+		from := max(0, at-snippetWidth/2)
+		to := min(len(line), from+snippetWidth)
+		from = max(0, to-snippetWidth)
+
+		if from > 0 {
+			before = "…"
+		}
+
+		if to < len(line) {
+			after = "…"
+		}
+
+		line, at = line[from:to], at-from
+	}
+
+	var b strings.Builder
+
+	b.WriteString(strings.Repeat(" ", len([]rune(before))))
+
+	for _, r := range line[:at] {
+		if r == '\t' {
+			b.WriteByte('\t')
+			continue
+		}
+
+		b.WriteString(strings.Repeat(" ", width(r)))
+	}
+
+	return before + visible(line) + after, b.String() + "^"
+}
+
+// visible replaces control characters, which would move the caret or worse.
+func visible(line []rune) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && unicode.IsControl(r) {
+			return '\uFFFD'
+		}
+
+		return r
+	}, string(line))
+}
+
+// wide holds the ranges that terminals draw in two columns: East Asian Wide
+// and Fullwidth of Unicode's annex 11, and emoji.
+var wide = [][2]rune{
+	{0x1100, 0x115F},
+	{0x2E80, 0x303E},
+	{0x3041, 0x33FF},
+	{0x3400, 0x4DBF},
+	{0x4E00, 0x9FFF},
+	{0xA000, 0xA4CF},
+	{0xA960, 0xA97F},
+	{0xAC00, 0xD7A3},
+	{0xF900, 0xFAFF},
+	{0xFE30, 0xFE6F},
+	{0xFF00, 0xFF60},
+	{0xFFE0, 0xFFE6},
+	{0x1F300, 0x1F64F},
+	{0x1F680, 0x1F6FF},
+	{0x1F900, 0x1F9FF},
+	{0x1FA70, 0x1FAFF},
+	{0x20000, 0x3FFFD},
+}
+
+// width is how many columns a terminal gives r.
+func width(r rune) int {
+	if r == 0x200D || unicode.In(r, unicode.Mn, unicode.Me) {
+		return 0
+	}
+
+	for _, span := range wide {
+		if span[0] <= r && r <= span[1] {
+			return 2
+		}
+	}
+
+	return 1
+}

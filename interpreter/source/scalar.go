@@ -1,0 +1,155 @@
+package source
+
+// Style is how a YAML scalar is written.
+type Style int
+
+// The styles of scalars.
+const (
+	Plain Style = iota
+	SingleQuoted
+	DoubleQuoted
+	Literal
+	Folded
+)
+
+// ScalarPositions returns the place in the file of each rune of value, and one
+// place more for its end. start is where the YAML parser says the scalar
+// begins: at its tag or anchor if it has one, at the | or > of a block scalar.
+//
+// It replays the scalar from the file's text, because the parser keeps only
+// the decoded value. Where the replay does not give value, every place is start.
+func (f *File) ScalarPositions(start Position, style Style, value string) []Position {
+	runes := []rune(value)
+
+	if offset := f.offset(start); offset >= 0 {
+		r := &replay{cursor: cursor{data: f.data, offset: offset, pos: start}, value: runes}
+		if r.run(style) {
+			return append(r.places, r.pos)
+		}
+	}
+
+	places := make([]Position, len(runes)+1)
+	for i := range places {
+		places[i] = start
+	}
+
+	return places
+}
+
+// replay decodes a scalar again, next to the value that it must give.
+type replay struct {
+	cursor
+
+	value  []rune
+	places []Position
+	failed bool
+}
+
+// place is a decoded rune and where it comes from.
+type place struct {
+	r   rune
+	pos Position
+}
+
+// run reports whether the text from the cursor decodes to the value.
+func (r *replay) run(style Style) bool {
+	r.properties()
+
+	switch style {
+	case SingleQuoted, DoubleQuoted:
+		r.next() // the opening quote
+		r.flow(style)
+	case Literal, Folded:
+		r.block(style == Folded)
+	default:
+		r.flow(style)
+	}
+
+	return !r.failed && len(r.places) == len(r.value)
+}
+
+// properties moves past tags and anchors, which stand before the scalar.
+func (r *replay) properties() {
+	for r.peek() == '!' || r.peek() == '&' {
+		for !r.atEnd() && !isBlank(r.peek()) && !isBreak(r.peek()) {
+			r.next()
+		}
+
+		for isBlank(r.peek()) || isBreak(r.peek()) {
+			r.next()
+
+			if r.peek() == '#' {
+				r.skipLine()
+			}
+		}
+	}
+}
+
+// done reports whether there is nothing left to compare.
+func (r *replay) done() bool { return r.failed || len(r.places) == len(r.value) }
+
+// emit compares one decoded rune with the value.
+func (r *replay) emit(p place) {
+	if r.done() {
+		return
+	}
+
+	if r.value[len(r.places)] != p.r {
+		r.failed = true
+		return
+	}
+
+	r.places = append(r.places, p.pos)
+}
+
+// take emits the next rune as it stands.
+func (r *replay) take() {
+	pos := r.pos
+	r.emit(place{r.next(), pos})
+}
+
+// cursor walks the text rune by rune and knows where it is.
+type cursor struct {
+	data   []byte
+	offset int
+	pos    Position
+}
+
+func (c *cursor) atEnd() bool { return c.offset >= len(c.data) }
+
+// peek returns the rune at the cursor, -1 at the end of the text.
+func (c *cursor) peek() rune {
+	r, _ := decodeRune(c.data[c.offset:])
+	return r
+}
+
+// next moves on by one rune, or one line break, and returns it. Breaks are
+// given as YAML keeps them: LF for all but LS and PS.
+func (c *cursor) next() rune {
+	r, width := decodeRune(c.data[c.offset:])
+	c.offset += width
+
+	if !isBreak(r) {
+		c.pos.Column++
+		return r
+	}
+
+	if r == '\r' && !c.atEnd() && c.data[c.offset] == '\n' {
+		c.offset++
+	}
+
+	c.pos = Position{Line: c.pos.Line + 1, Column: 1}
+
+	if r == '\u2028' || r == '\u2029' {
+		return r
+	}
+
+	return '\n'
+}
+
+// skipLine moves to the break that ends the line.
+func (c *cursor) skipLine() {
+	for !c.atEnd() && !isBreak(c.peek()) {
+		c.next()
+	}
+}
