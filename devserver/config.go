@@ -1,0 +1,81 @@
+package main
+
+import (
+	"time"
+
+	"go.temporal.io/server/common/cluster"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/membership/static"
+	"go.temporal.io/server/common/primitives"
+)
+
+const (
+	clusterName = "active"
+	storeName   = "sqlite"
+	// historyShards is more than one, so that runs do not queue behind each
+	// other, and few, because every shard costs polling. A file keeps the number
+	// it was created with.
+	historyShards = 4
+)
+
+func serverConfig(opts options, chosen ports, store *config.SQL) *config.Config {
+	frontend := address(reachableIP(opts.ip), chosen.frontend)
+	disabled := config.ArchivalNamespaceDefaults{
+		History:    config.HistoryArchivalNamespaceDefaults{State: "disabled"},
+		Visibility: config.VisibilityArchivalNamespaceDefaults{State: "disabled"},
+	}
+	return &config.Config{
+		Global: config.Global{
+			Membership: config.Membership{MaxJoinDuration: 30 * time.Second, BroadcastAddress: loopback},
+		},
+		Persistence: config.Persistence{
+			DefaultStore:     storeName,
+			VisibilityStore:  storeName,
+			NumHistoryShards: historyShards,
+			DataStores:       map[string]config.DataStore{storeName: {SQL: store}},
+		},
+		ClusterMetadata: &cluster.Config{
+			FailoverVersionIncrement: 10,
+			MasterClusterName:        clusterName,
+			CurrentClusterName:       clusterName,
+			ClusterInformation: map[string]cluster.ClusterInformation{
+				clusterName: {
+					Enabled:                true,
+					InitialFailoverVersion: 1,
+					RPCAddress:             frontend,
+					HTTPAddress:            address(reachableIP(opts.ip), chosen.http),
+				},
+			},
+		},
+		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
+		Services: map[string]config.Service{
+			string(primitives.FrontendService): {RPC: config.RPC{
+				GRPCPort: chosen.frontend, HTTPPort: chosen.http, BindOnIP: opts.ip,
+			}},
+			string(primitives.HistoryService):  internalService(chosen.history),
+			string(primitives.MatchingService): internalService(chosen.matching),
+			string(primitives.WorkerService):   internalService(chosen.worker),
+		},
+		Archival: config.Archival{
+			History:    config.HistoryArchival{State: "disabled"},
+			Visibility: config.VisibilityArchival{State: "disabled"},
+		},
+		NamespaceDefaults: config.NamespaceDefaults{Archival: disabled},
+		PublicClient:      config.PublicClient{HostPort: frontend},
+	}
+}
+
+// internalService never listens beyond the machine, whatever --ip says.
+func internalService(port int) config.Service {
+	return config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: loopback}}
+}
+
+// serviceHosts tells the services where the others are, in place of gossip.
+func serviceHosts(opts options, chosen ports) map[primitives.ServiceName]static.Hosts {
+	return map[primitives.ServiceName]static.Hosts{
+		primitives.FrontendService: static.SingleLocalHost(address(reachableIP(opts.ip), chosen.frontend)),
+		primitives.HistoryService:  static.SingleLocalHost(address(loopback, chosen.history)),
+		primitives.MatchingService: static.SingleLocalHost(address(loopback, chosen.matching)),
+		primitives.WorkerService:   static.SingleLocalHost(address(loopback, chosen.worker)),
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// loopback is where services of this process reach each other.
+const loopback = "127.0.0.1"
+
+// ports are the ports of one server, all chosen.
+type ports struct {
+	frontend, http, ui        int
+	history, matching, worker int
+}
+
+// choosePorts picks a free port for each one that is not given, and reports
+// given ones that are taken before the server trips over them.
+func choosePorts(opts options) (ports, error) {
+	chosen := ports{frontend: opts.port, http: opts.httpPort, ui: opts.uiPort}
+	wanted := []struct {
+		flag, ip string
+		port     *int
+	}{
+		{"--port", opts.ip, &chosen.frontend},
+		{"--http-port", opts.ip, &chosen.http},
+		{"--ui-port", opts.uiIP, &chosen.ui},
+		{"", loopback, &chosen.history},
+		{"", loopback, &chosen.matching},
+		{"", loopback, &chosen.worker},
+	}
+	for _, w := range wanted {
+		if w.flag == "--ui-port" && opts.headless {
+			continue
+		}
+		port, err := reservePort(w.ip, *w.port)
+		if err != nil {
+			if w.flag != "" {
+				return ports{}, fmt.Errorf("cannot listen on %s, choose another port with %s: %w", address(w.ip, *w.port), w.flag, err)
+			}
+			return ports{}, fmt.Errorf("find a free port on %s: %w", w.ip, err)
+		}
+		*w.port = port
+	}
+	return chosen, nil
+}
+
+// reservePort checks that port can be listened on; 0 asks for a free one. A
+// free one is connected to once, which leaves it in TIME_WAIT: nobody else is
+// given it before the server listens on it.
+func reservePort(ip string, port int) (int, error) {
+	listener, err := net.Listen("tcp", address(ip, port))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = listener.Close() }()
+	if port != 0 {
+		return port, nil
+	}
+	bound := listener.Addr().(*net.TCPAddr) //nolint:errcheck // a TCP listener has a TCP address
+	conn, err := net.Dial("tcp", address(reachableIP(ip), bound.Port))
+	if err != nil {
+		return 0, err
+	}
+	accepted, err := listener.Accept()
+	if err != nil {
+		_ = conn.Close()
+		return 0, err
+	}
+	// The side that closes first keeps the TIME_WAIT, so the listening side
+	// goes first.
+	_ = accepted.Close()
+	_ = conn.Close()
+	return bound.Port, nil
+}
+
+// reachableIP is where a listener on ip is reached from this machine.
+func reachableIP(ip string) string {
+	switch ip {
+	case "0.0.0.0":
+		return loopback
+	case "::":
+		return "::1"
+	default:
+		return ip
+	}
+}
+
+func address(ip string, port int) string {
+	return net.JoinHostPort(ip, strconv.Itoa(port))
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	uiversion "github.com/temporalio/ui-server/v2/server/version"
+	"go.temporal.io/server/common/headers"
+)
+
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+// stopLimit bounds a graceful stop. What is not finished by then is cut off,
+// which is safe: SQLite recovers committed work from its log.
+const stopLimit = 5 * time.Second
+
+// run is main with the world passed in. It returns the exit status, and comes
+// back when ctx is done or when the server cannot start.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	opts, err := parseArgs(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = fmt.Fprint(stdout, usage)
+		return exitOK
+	case err != nil:
+		_, _ = fmt.Fprintf(stderr, "devserver: %v\nSee devserver --help.\n", err)
+		return exitUsage
+	case opts.version:
+		_, _ = fmt.Fprintln(stdout, versionLine())
+		return exitOK
+	}
+	if err := serve(ctx, opts, stdout, stderr); err != nil {
+		_, _ = fmt.Fprintf(stderr, "devserver: %v\n", err)
+		return exitError
+	}
+	return exitOK
+}
+
+func versionLine() string {
+	return fmt.Sprintf("devserver (Server %s, UI %s)", headers.ServerVersion, uiversion.UIVersion)
+}
+
+// serve starts everything, announces the addresses once they answer, and stops
+// when ctx is done.
+func serve(ctx context.Context, opts options, stdout, stderr io.Writer) error {
+	logs := newLogging(opts, stderr)
+	srv, err := start(ctx, opts, logs.logger)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // asked to stop while starting
+		}
+		return err
+	}
+	srv.announce(stdout)
+	<-ctx.Done()
+
+	// Services that lose each other while stopping complain about it, at
+	// warning and error level; nobody can act on that.
+	logs.silence()
+	srv.stop(stopLimit)
+	_, _ = fmt.Fprintln(stdout, "Stopped")
+	return nil
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/common/metrics"
+	"go.temporal.io/server/common/persistence/sql"
+	"go.temporal.io/server/common/persistence/sql/sqlplugin"
+	"go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
+	"go.temporal.io/server/common/resolver"
+	sqliteschema "go.temporal.io/server/schema/sqlite"
+)
+
+// lastTable is the table the schema creates last: a file that has it is
+// complete.
+const lastTable = "executions_visibility"
+
+// openStorage describes the database to the server and makes sure its schema
+// is there. An in-memory database gets its schema when it is first opened.
+func openStorage(file string) (*config.SQL, error) {
+	if file == "" {
+		return &config.SQL{
+			PluginName:        sqlite.PluginName,
+			DatabaseName:      "devserver-" + strconv.FormatUint(rand.Uint64(), 36),
+			ConnectAttributes: map[string]string{"mode": "memory", "cache": "shared"},
+		}, nil
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return nil, fmt.Errorf("find database file %q: %w", file, err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("find the folder of database file %q: %w", file, err)
+	}
+	conf := &config.SQL{
+		PluginName: sqlite.PluginName,
+		// The name becomes part of a URI.
+		DatabaseName: strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path),
+		ConnectAttributes: map[string]string{
+			"mode": "rwc",
+			// One sync per checkpoint and not per commit: a killed process loses
+			// nothing, a power cut may lose the last moments.
+			"journal_mode": "wal",
+			"synchronous":  "normal",
+			"busy_timeout": "5000",
+		},
+	}
+	if err := ensureSchema(conf); err != nil {
+		return nil, fmt.Errorf("prepare database file %q: %w", file, err)
+	}
+	return conf, nil
+}
+
+// settle moves the write-ahead log into the database file, so that the file
+// alone can be copied after the server has stopped.
+func settle(conf *config.SQL) error {
+	if conf.ConnectAttributes["mode"] == "memory" {
+		return nil
+	}
+	db, err := openAdmin(conf)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	return db.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
+}
+
+func openAdmin(conf *config.SQL) (sqlplugin.AdminDB, error) {
+	return sql.NewSQLAdminDB(sqlplugin.DbKindUnknown, conf, resolver.NewNoopResolver(),
+		log.NewNoopLogger(), metrics.NoopMetricsHandler)
+}
+
+func ensureSchema(conf *config.SQL) error {
+	db, err := openAdmin(conf)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+
+	tables, err := db.ListTables(conf.DatabaseName)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(tables) == 0:
+		return sqliteschema.SetupSchemaOnDB(db)
+	case slices.Contains(tables, lastTable):
+		return nil
+	default:
+		return errors.New("it holds other tables, or a schema that was cut off; choose another file or remove it")
+	}
+}
