@@ -1,0 +1,141 @@
+package playbook
+
+import (
+	"errors"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+// EvalError is an expression that failed: the text for the author and the
+// place in the playbook. The call that needed the value ends with an error of
+// kind expression.
+type EvalError struct {
+	Pos     source.Position
+	Message string
+}
+
+func (e *EvalError) Error() string { return e.Message }
+
+// Render evaluates every template below the node and returns a canonical
+// value. The error is always an *EvalError. A nil node renders to nil. The
+// value may share structure with the playbook and with the scope, so nobody
+// may change it in place.
+func (n *Node) Render(scope expression.Scope, b *expression.Budget) (any, error) {
+	switch {
+	case n == nil:
+		return nil, nil
+	case n.constant:
+		return n.Value, nil
+	case n.Template != nil:
+		v, err := n.Template.Render(scope, b)
+		if err != nil {
+			return nil, n.evalError(err)
+		}
+
+		return v, nil
+	case n.Items != nil:
+		return n.renderList(scope, b)
+	case n.Entries != nil:
+		return n.renderMap(scope, b)
+	}
+
+	return n.Value, nil
+}
+
+func (n *Node) renderList(scope expression.Scope, b *expression.Budget) (any, error) {
+	list := make([]any, len(n.Items))
+
+	for i, item := range n.Items {
+		v, err := item.Render(scope, b)
+		if err != nil {
+			return nil, err
+		}
+
+		list[i] = v
+	}
+
+	return list, nil
+}
+
+func (n *Node) renderMap(scope expression.Scope, b *expression.Budget) (any, error) {
+	object := make(map[string]any, len(n.Entries))
+
+	for _, entry := range n.Entries {
+		v, err := entry.Value.Render(scope, b)
+		if err != nil {
+			return nil, err
+		}
+
+		object[entry.Key] = v
+	}
+
+	return object, nil
+}
+
+// Truth evaluates a condition. The error is always an *EvalError.
+func (n *Node) Truth(scope expression.Scope, b *expression.Budget) (bool, error) {
+	v, err := n.Render(scope, b)
+	if err != nil {
+		return false, err
+	}
+
+	return expression.Truthy(v), nil
+}
+
+func (n *Node) evalError(err error) *EvalError {
+	var failure *expression.Error
+	if errors.As(err, &failure) {
+		return &EvalError{Pos: n.Position(failure.Offset), Message: failure.Message}
+	}
+
+	return &EvalError{Pos: n.Pos, Message: err.Error()}
+}
+
+// Refs returns the free names of every template below the node, in the order
+// of the file. Their offsets count in the scalar that holds the template.
+func (n *Node) Refs() []expression.Ref {
+	var refs []expression.Ref
+
+	n.eachTemplate(func(scalar *Node) {
+		refs = append(refs, scalar.Template.Refs()...)
+	})
+
+	return refs
+}
+
+// Constant reports whether the node holds no template, so that it renders to
+// the same value in every scope.
+func (n *Node) Constant() bool {
+	constant := true
+	n.eachTemplate(func(*Node) { constant = false })
+
+	return constant
+}
+
+// Position returns the place in the file of a rune of Raw; an offset of
+// len(Raw) in runes is its end. Lists and maps have one place.
+func (n *Node) Position(offset int) source.Position {
+	if n.file == nil {
+		return n.Pos
+	}
+
+	places := n.file.ScalarPositions(n.Pos, n.style, n.Raw)
+
+	return places[min(max(offset, 0), len(places)-1)]
+}
+
+// Get returns the value of a key of a map; nil if there is none.
+func (n *Node) Get(key string) *Node {
+	if n == nil {
+		return nil
+	}
+
+	for _, entry := range n.Entries {
+		if entry.Key == key {
+			return entry.Value
+		}
+	}
+
+	return nil
+}
