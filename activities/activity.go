@@ -1,0 +1,210 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// MaxResultBytes bounds the JSON of one attempt's result. Temporal refuses
+// payloads over 2 MB, and refuses them in a way that repeats the attempt.
+const MaxResultBytes = 1_900_000
+
+// StopGrace is how long a tool may take to stop once its attempt is over.
+const StopGrace = 2 * time.Second
+
+// maxHeartbeatInterval is how often an attempt shows that it is alive, at
+// least. A heartbeat is also how it learns that its run was cancelled.
+const maxHeartbeatInterval = 2 * time.Second
+
+// defaultTimeout bounds an attempt where neither step nor tool says anything.
+const defaultTimeout = 5 * time.Minute
+
+// errTimeout is the cause of a context that ended with the attempt's time.
+var errTimeout = errors.New("the attempt's time is over")
+
+// attempt is Tool.Run or Writer.Write.
+type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error)
+
+// wrap turns one method of a tool into an activity: it bounds the time, sends
+// heartbeats, survives panics, and turns errors into non-retryable
+// ApplicationErrors whose type is the kind and whose details hold the
+// ErrorObject. Only an attempt that ended because its worker stops is left to
+// Temporal to deliver again.
+func wrap(spec playbook.ToolSpec, run attempt, logger *slog.Logger) ActivityFunc {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		limit := timeLimit(in, spec)
+		ctx, secrets := withSecrets(ctx)
+		bounded, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+		defer cancel()
+
+		result, err := supervise(ctx, bounded, run, in, logger)
+		if err == nil {
+			err = checkSize(result, in)
+		}
+
+		if err == nil {
+			return result, nil
+		}
+
+		return interpreter.ToolResult{}, activityError(ctx, bounded, err, in, limit, secrets)
+	}
+}
+
+func timeLimit(in interpreter.ToolInput, spec playbook.ToolSpec) time.Duration {
+	switch {
+	case in.TimeoutSeconds > 0 && in.TimeoutSeconds < math.MaxInt64/float64(time.Second):
+		return in.Timeout()
+	case spec.DefaultTimeout > 0:
+		return spec.DefaultTimeout
+	}
+
+	return defaultTimeout
+}
+
+type outcome struct {
+	result interpreter.ToolResult
+	err    error
+}
+
+// supervise runs the attempt in a goroutine of its own, so that a tool that
+// does not look at its context cannot hold the activity, and sends heartbeats
+// meanwhile.
+func supervise(ctx, bounded context.Context, run attempt, in interpreter.ToolInput, logger *slog.Logger) (interpreter.ToolResult, error) {
+	done := make(chan outcome, 1)
+	go func() { done <- protect(bounded, run, in, logger) }()
+
+	heartbeat, stop := heartbeats(ctx)
+	defer stop()
+
+	ended := bounded.Done()
+
+	var abandoned <-chan time.Time
+
+	for {
+		select {
+		case o := <-done:
+			return o.result, o.err
+		case <-heartbeat:
+			activity.RecordHeartbeat(ctx)
+		case <-ended:
+			ended, abandoned = nil, time.After(StopGrace)
+		case <-abandoned:
+			logger.Warn("a tool did not stop and was left behind", "tool", in.Tool, "step", in.Step)
+
+			return interpreter.ToolResult{}, bounded.Err()
+		}
+	}
+}
+
+// protect turns a panic into an error. The stack goes to the worker's log and
+// not to the history.
+func protect(ctx context.Context, run attempt, in interpreter.ToolInput, logger *slog.Logger) (o outcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			logger.Error("a tool panicked", "tool", in.Tool, "step", in.Step,
+				"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+
+			o.err = toolErrorf("tool %q panicked: %v", in.Tool, r)
+		}
+	}()
+
+	o.result, o.err = run(ctx, in)
+
+	return o
+}
+
+// heartbeats ticks three times per heartbeat timeout and at least every 2 s;
+// never where nobody waits for heartbeats.
+func heartbeats(ctx context.Context) (<-chan time.Time, func()) {
+	if !activity.IsActivity(ctx) {
+		return nil, func() {}
+	}
+
+	limit := activity.GetInfo(ctx).HeartbeatTimeout
+	if limit <= 0 {
+		return nil, func() {}
+	}
+
+	ticker := time.NewTicker(max(min(limit/3, maxHeartbeatInterval), time.Millisecond))
+
+	return ticker.C, ticker.Stop
+}
+
+// checkSize refuses a result that Temporal would not take.
+func checkSize(result interpreter.ToolResult, in interpreter.ToolInput) error {
+	encoded, err := json.Marshal(result)
+	if err != nil {
+		return toolErrorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
+	}
+
+	if len(encoded) > MaxResultBytes {
+		return tooLargef("step %q: the result of one attempt is %d bytes of JSON, the limit is %d; ask for less at a time",
+			in.Step, len(encoded), MaxResultBytes)
+	}
+
+	return nil
+}
+
+// activityError says why the attempt ended: its own time, somebody's cancel,
+// the worker's stop, or the tool.
+func activityError(ctx, bounded context.Context, err error, in interpreter.ToolInput, limit time.Duration, secrets *secretSet) error {
+	if workerStopped(ctx) {
+		return applicationError(&interpreter.ErrorObject{
+			Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable,
+			Message: "the worker was stopped during the attempt", Attempt: in.Attempt, Page: in.Page,
+		}, false)
+	}
+
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err() // the activity ends as canceled
+	}
+
+	if bounded.Err() != nil && isContextError(err) {
+		err = &Error{
+			Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
+			Message: fmt.Sprintf("step %q: the attempt took longer than its timeout of %s", in.Step, limit),
+		}
+	}
+
+	return applicationError(errorObject(err, in, secrets), true)
+}
+
+// workerStopped tells a context that ended with its worker from one whose run
+// was cancelled.
+func workerStopped(ctx context.Context) bool {
+	if ctx.Err() == nil || !activity.IsActivity(ctx) || temporal.IsCanceledError(context.Cause(ctx)) {
+		return false
+	}
+
+	select {
+	case <-activity.GetWorkerStopChannel(ctx):
+		return true
+	default:
+		return false
+	}
+}
+
+// isContextError tells the error of a context that ended from one the tool
+// found by itself just before.
+func isContextError(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, errTimeout)
+}
+
+func applicationError(object *interpreter.ErrorObject, final bool) error {
+	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind, temporal.ApplicationErrorOptions{
+		NonRetryable: final,
+		Details:      []any{object},
+	})
+}

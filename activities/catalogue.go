@@ -1,0 +1,127 @@
+// Package activities holds the tools a playbook can call and makes Temporal
+// activities of them. It knows nothing of workflows: a tool gets a
+// [interpreter.ToolInput] and gives a [interpreter.ToolResult] or an [Error].
+//
+// A new tool is one file that holds its spec, a struct, Run and, if it can be
+// a sink, Write; one line in NewCatalogue; and one test with the conformance
+// suite of package tooltest.
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// ActivityFunc is the signature of every tool activity.
+type ActivityFunc = func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error)
+
+// Activity is a function to register under a name with a worker.
+type Activity struct {
+	Name string
+	Run  ActivityFunc
+}
+
+// Catalogue is the set of tools of a worker. It is filled before use; then it
+// is safe for concurrent use.
+type Catalogue struct {
+	res   Resources
+	tools map[string]Tool
+}
+
+var _ playbook.Tools = (*Catalogue)(nil)
+
+// NewCatalogue returns the tools that come with Reprise. It opens nothing:
+// pools are made at the first attempt that needs them.
+func NewCatalogue(res Resources) *Catalogue {
+	res = res.withDefaults()
+	c := &Catalogue{res: res, tools: map[string]Tool{}}
+
+	for _, tool := range []Tool{newHTTP(res), newFile(res), newPython(res)} {
+		c.tools[tool.Spec().Name] = tool
+	}
+
+	return c
+}
+
+// Default is a catalogue for those who only check playbooks.
+func Default() *Catalogue { return NewCatalogue(Resources{}) }
+
+var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// Register adds a tool. Names are lower-case words, and each is taken once.
+func (c *Catalogue) Register(tool Tool) error {
+	spec := tool.Spec()
+
+	switch _, writes := tool.(Writer); {
+	case !toolName.MatchString(spec.Name):
+		return fmt.Errorf("register tool %q: a name is made of lower-case letters, digits and _, and starts with a letter", spec.Name)
+	case spec.Name == interpreter.CheckActivity, spec.Name == playbook.WorkbookTool:
+		return fmt.Errorf("register tool %q: the name is reserved", spec.Name)
+	case c.tools[spec.Name] != nil:
+		return fmt.Errorf("register tool %q: the name is taken", spec.Name)
+	case spec.Writes != writes:
+		return fmt.Errorf("register tool %q: its spec says writes: %t, but a method Write is there: %t", spec.Name, spec.Writes, writes)
+	}
+
+	c.tools[spec.Name] = tool
+
+	return nil
+}
+
+// Spec is the spec of a tool; false if there is no such tool.
+func (c *Catalogue) Spec(name string) (playbook.ToolSpec, bool) {
+	tool, ok := c.tools[name]
+	if !ok {
+		return playbook.ToolSpec{}, false
+	}
+
+	return tool.Spec(), true
+}
+
+// Names are the names of all tools, sorted.
+func (c *Catalogue) Names() []string {
+	return slices.Sorted(maps.Keys(c.tools))
+}
+
+// Activities are the functions to register with a worker, sorted by name: Run
+// of every tool under the tool's name and Write of every writer under
+// interpreter.WriteActivity.
+func (c *Catalogue) Activities() []Activity {
+	var all []Activity
+
+	for _, name := range c.Names() {
+		tool := c.tools[name]
+		all = append(all, Activity{Name: name, Run: wrap(tool.Spec(), tool.Run, c.res.Logger)})
+
+		if writer, ok := tool.(Writer); ok {
+			all = append(all, Activity{
+				Name: interpreter.WriteActivity(name),
+				Run:  wrap(tool.Spec(), writer.Write, c.res.Logger),
+			})
+		}
+	}
+
+	return all
+}
+
+// Close frees the pools of all tools. Attempts under way fail.
+func (c *Catalogue) Close() error {
+	var errs []error
+
+	for _, name := range c.Names() {
+		if tool, ok := c.tools[name].(closer); ok {
+			if err := tool.Close(); err != nil {
+				errs = append(errs, fmt.Errorf("close tool %q: %w", name, err))
+			}
+		}
+	}
+
+	return errors.Join(errs...)
+}

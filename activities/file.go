@@ -1,0 +1,214 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// The formats of the file tool.
+const (
+	formatJSON  = "json"
+	formatJSONL = "jsonl"
+	formatCSV   = "csv"
+	formatText  = "text"
+)
+
+// fileTool reads and writes files under the worker's directory.
+type fileTool struct {
+	res Resources
+
+	mu       sync.Mutex
+	journals map[string]*journalCache // by path of the journal
+}
+
+func newFile(res Resources) *fileTool {
+	return &fileTool{res: res, journals: map[string]*journalCache{}}
+}
+
+// Spec describes the tool.
+func (t *fileTool) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name:    "file",
+		Summary: "Reads a file; as a sink, writes rows as JSON Lines or CSV.",
+		Doc: `Paths are relative to the worker's directory and cannot leave it.
+
+A step reads: json gives the value, jsonl a list with one value per line, csv a
+list of maps by the names of the first line (all values are text), and text the
+text.
+
+A sink writes its rows: args, else the result; a list is many rows. append adds
+them at the end and overwrite replaces the file in one go. In CSV nested values
+are JSON and nil is empty; the columns of a new file are the field columns, else
+the names in all rows, sorted. Missing folders are made.
+
+Each write notes its operation key in a journal beside the file, named like the
+file with .reprise at its end. A write that was made before changes nothing, and
+one that was cut short is undone before the next. The journal may be deleted
+when no run that wrote to the file is open.`,
+		Fields: []playbook.Field{
+			{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory."},
+			{Name: "format", Kind: playbook.KindText, Enum: []string{formatJSON, formatJSONL, formatCSV, formatText}, Default: "by the file's name", Doc: "The format; a sink writes jsonl or csv."},
+			{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does with a file that is there."},
+			{Name: "columns", Kind: playbook.KindList, Doc: "The columns of a new CSV file, in order."},
+		},
+		Writes: true,
+		Example: `step: report
+tool: file
+path: "reports/input.jsonl"
+format: jsonl
+`,
+	}
+}
+
+// Run reads a file.
+func (t *fileTool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	path, format, err := t.target(in, formatJSON, formatJSONL, formatCSV, formatText)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	root, err := t.open(in)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	defer root.Close()
+
+	content, err := t.content(root, path)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	if ctx.Err() != nil {
+		return interpreter.ToolResult{}, ctx.Err()
+	}
+
+	v, err := parseFile(content, format)
+	if err != nil {
+		return interpreter.ToolResult{}, toolErrorf("read %s as %s: %w", path, format, err)
+	}
+
+	return interpreter.ToolResult{Data: expression.Of(v)}, nil
+}
+
+// target is the path, relative to the worker's directory, and the format.
+func (t *fileTool) target(in interpreter.ToolInput, accepted ...string) (path, format string, err error) {
+	raw, err := requiredText(in, "path")
+	if err != nil {
+		return "", "", err
+	}
+
+	path = filepath.Clean(raw)
+	if !filepath.IsLocal(path) || path == "." {
+		return "", "", configErrorf("step %q: path is %q; it must be a file under the worker's directory, such as out/rows.jsonl",
+			in.Step, raw)
+	}
+
+	format, err = choice(in, "format", "", accepted...)
+	if err != nil || format != "" {
+		return path, format, err
+	}
+
+	format = formatOf(path)
+	for _, word := range accepted {
+		if format == word {
+			return path, format, nil
+		}
+	}
+
+	return "", "", configErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, oneOf(accepted))
+}
+
+func formatOf(path string) string {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".json":
+		return formatJSON
+	case ".jsonl", ".ndjson":
+		return formatJSONL
+	case ".csv":
+		return formatCSV
+	case ".txt", ".text", ".md":
+		return formatText
+	}
+
+	return ""
+}
+
+// open opens the worker's directory. Nothing is opened outside it, also not
+// through symbolic links.
+func (t *fileTool) open(in interpreter.ToolInput) (*os.Root, error) {
+	root, err := os.OpenRoot(t.res.Directory)
+	if err != nil {
+		return nil, configErrorf("step %q: the worker's directory cannot be opened: %w", in.Step, err)
+	}
+
+	return root, nil
+}
+
+// content reads a whole file, at most MaxResponseBytes.
+func (t *fileTool) content(root *os.Root, path string) ([]byte, error) {
+	// Opening a pipe would wait for its other end, so it is opened without.
+	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fileError("read", path, err)
+	}
+	defer file.Close()
+
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fileError("read", path, err)
+	}
+
+	if !info.Mode().IsRegular() {
+		return nil, toolErrorf("read %s: it is not a file", path)
+	}
+
+	limit := t.res.MaxResponseBytes
+
+	content, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return nil, fileError("read", path, err)
+	}
+
+	if int64(len(content)) > limit {
+		return nil, tooLargef("read %s: the file is over the limit of %d bytes", path, limit)
+	}
+
+	return content, nil
+}
+
+// fileError classifies: what is missing or forbidden stays so, a full disk may
+// not. The message names the path as the author gave it.
+func fileError(verb, path string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+
+	e := &Error{
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
+		Message: fmt.Sprintf("%s %s: %s", verb, path, err), Err: err,
+	}
+
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Class, e.Type = interpreter.ClassFinal, "not_found"
+	case errors.Is(err, fs.ErrPermission), strings.Contains(err.Error(), "escapes from parent"):
+		e.Class, e.Type = interpreter.ClassFinal, "permission"
+	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL):
+		e.Class = interpreter.ClassFinal
+	}
+
+	return e
+}

@@ -1,0 +1,251 @@
+package activities
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// Write writes rows; see Spec.
+func (t *fileTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	path, format, err := t.target(in, formatJSONL, formatCSV)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	mode, err := choice(in, "mode", "append", "append", "overwrite")
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	columns, err := textList(in, "columns")
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	root, err := t.open(in)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	defer root.Close()
+
+	w := &fileWrite{root: root, path: path, format: format, overwrite: mode == "overwrite", columns: columns, rows: in.Rows()}
+
+	written, err := t.once(ctx, w, in.OperationKey)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	data := map[string]any{"path": path, "rows_written": 0}
+	if written {
+		data["rows_written"] = len(w.rows)
+	}
+
+	return interpreter.ToolResult{Data: expression.Of(data)}, nil
+}
+
+// fileWrite is one write to one file.
+type fileWrite struct {
+	root      *os.Root
+	path      string
+	format    string
+	overwrite bool
+	columns   []string
+	rows      []any
+}
+
+// once makes the write unless its key is in the journal. A lock on the journal
+// keeps other writers of the file out, in this process and in others.
+func (t *fileTool) once(ctx context.Context, w *fileWrite, key string) (bool, error) {
+	if dir := filepath.Dir(w.path); dir != "." {
+		if err := w.root.MkdirAll(dir, 0o755); err != nil {
+			return false, fileError("write", w.path, err)
+		}
+	}
+
+	file, err := w.root.OpenFile(w.path+journalSuffix, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return false, fileError("write", w.path+journalSuffix, err)
+	}
+	defer file.Close() // gives the lock back, too
+
+	if err := lockFile(ctx, file); err != nil {
+		return false, err
+	}
+
+	journal, err := t.journal(w, file)
+	if err != nil {
+		return false, fileError("write", w.path+journalSuffix, err)
+	}
+
+	if key != "" && journal.done(key) {
+		return false, nil
+	}
+
+	if err := w.write(journal, key); err != nil {
+		var own *Error
+		if errors.As(err, &own) {
+			return false, own
+		}
+
+		return false, fileError("write", w.path, err)
+	}
+
+	return true, nil
+}
+
+// lockFile waits for the lock, as long as ctx allows. A blocking flock could
+// not be ended from outside.
+func lockFile(ctx context.Context, file *os.File) error {
+	const pause = 10 * time.Millisecond
+
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return fileError("lock", filepath.Base(file.Name()), err)
+		}
+
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (w *fileWrite) write(journal *journal, key string) error {
+	size, header, err := w.state()
+	if err != nil {
+		return err
+	}
+
+	content, err := w.content(size, header)
+	if err != nil {
+		return toolErrorf("write %s as %s: %w", w.path, w.format, err)
+	}
+
+	if w.overwrite {
+		if err := w.replace(content); err != nil {
+			return err
+		}
+
+		return journal.end(key)
+	}
+
+	if err := journal.begin(key, size, len(content)); err != nil {
+		return err
+	}
+
+	if err := w.append(size, content); err != nil {
+		return err
+	}
+
+	return journal.end(key)
+}
+
+// state is the file's size and, for CSV, its columns; 0 for a file that is not
+// there or will be replaced.
+func (w *fileWrite) state() (int64, []string, error) {
+	if w.overwrite {
+		return 0, nil, nil
+	}
+
+	file, err := w.root.OpenFile(w.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil, nil
+	}
+
+	if err != nil {
+		return 0, nil, err
+	}
+	defer file.Close()
+
+	info, err := file.Stat()
+	if err != nil {
+		return 0, nil, err
+	}
+
+	if !info.Mode().IsRegular() {
+		return 0, nil, toolErrorf("write %s: it is not a file", w.path)
+	}
+
+	if info.Size() == 0 || w.format != formatCSV {
+		return info.Size(), nil, nil
+	}
+
+	header, err := csv.NewReader(bufio.NewReader(file)).Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, nil, toolErrorf("write %s: its first line is no CSV: %w", w.path, err)
+	}
+
+	if len(header) > 0 {
+		header[0] = strings.TrimPrefix(header[0], byteOrderMark)
+	}
+
+	return info.Size(), header, nil
+}
+
+// content is what this write puts into the file.
+func (w *fileWrite) content(size int64, header []string) ([]byte, error) {
+	if w.format == formatJSONL {
+		return formatLines(w.rows)
+	}
+
+	switch {
+	case header != nil:
+		return formatRows(w.rows, header, false)
+	case w.columns != nil:
+		return formatRows(w.rows, w.columns, size == 0)
+	}
+
+	return formatRows(w.rows, columnsOf(w.rows), size == 0)
+}
+
+// append writes at the end the file had when the journal was told.
+func (w *fileWrite) append(size int64, content []byte) error {
+	file, err := w.root.OpenFile(w.path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+
+	_, err = file.WriteAt(content, size)
+
+	return errors.Join(err, syncClose(file))
+}
+
+// replace writes beside the file and renames, so that a reader sees the old
+// content or the new.
+func (w *fileWrite) replace(content []byte) error {
+	beside := w.path + journalSuffix + ".new"
+
+	file, err := w.root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+
+	_, err = file.Write(content)
+	if err := errors.Join(err, syncClose(file)); err != nil {
+		return errors.Join(err, w.root.Remove(beside))
+	}
+
+	return w.root.Rename(beside, w.path)
+}
+
+func syncClose(file *os.File) error {
+	return errors.Join(file.Sync(), file.Close())
+}

@@ -1,0 +1,131 @@
+package activities
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// httpTimeout bounds one attempt of the http tool where the step says nothing.
+const httpTimeout = 30 * time.Second
+
+// httpTool sends requests. One transport, and so one pool of connections,
+// serves all runs of a worker.
+type httpTool struct {
+	res       Resources
+	transport http.RoundTripper
+}
+
+func newHTTP(res Resources) *httpTool {
+	transport := res.HTTP.Transport
+	if transport == nil {
+		transport = newTransport()
+	}
+
+	return &httpTool{res: res, transport: transport}
+}
+
+// newTransport differs from the standard one in its pool: a loop of 500
+// iterations usually calls one host, and 2 idle connections per host would
+// make nearly every request open a new one.
+func newTransport() *http.Transport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           512,
+		MaxIdleConnsPerHost:    128,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+	}
+}
+
+// Spec describes the tool.
+func (t *httpTool) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name:    "http",
+		Summary: "Sends an HTTP request; its result is the parsed body.",
+		Doc: `The result is the parsed body where the response says it is JSON, else the body
+as text, or nil for an empty one. Status, headers, links and the final URL are
+in the envelope's meta.
+
+A status of 400 or more is an error of kind http with the status, what
+Retry-After says and the body. A request that gets no answer is an error of
+kind connection, with type econnrefused, econnreset, dns, tls or eof.
+
+With auth the URL of the connection is https://user:password@host for basic
+authentication, bearer:TOKEN, or header:Name: value. A connection with a host
+lends its credentials to that host only, and url may then be a path.
+
+As a sink the tool sends one POST with args, else the result, as its body.
+The server recognises a repeated write by the header Idempotency-Key.`,
+		Fields: []playbook.Field{
+			{Name: "url", Kind: playbook.KindText, Required: true, Doc: "Where to send the request; absolute, or a path where auth names a connection with a host."},
+			{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, Default: "GET", Doc: "The method; a sink's default is POST."},
+			{Name: "params", Kind: playbook.KindMap, Doc: "Query parameters, which replace those of the same name in url; a list repeats the name, nil leaves it out."},
+			{Name: "headers", Kind: playbook.KindMap, Doc: "Request headers; a list repeats the header, nil leaves it out."},
+			{Name: "body", Kind: playbook.KindValue, Doc: "The body: maps and lists are sent as JSON, text as it is."},
+			{Name: "form", Kind: playbook.KindMap, Doc: "A body of form fields, sent as application/x-www-form-urlencoded."},
+			{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true", Doc: "Whether to follow redirects, at most 10."},
+		},
+		Writes:         true,
+		DefaultTimeout: httpTimeout,
+		Example: `step: fetch
+tool: http
+url: "{{ api }}/patients"
+params: {page: 1, page_size: 10}
+headers: {Accept: application/json}
+`,
+	}
+}
+
+// Run sends one request.
+func (t *httpTool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	return t.send(ctx, in, http.MethodGet)
+}
+
+// Write sends one request whose body is the rows, unless the sink has a body
+// of its own.
+func (t *httpTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	_, hasBody := in.Fields["body"]
+	_, hasForm := in.Fields["form"]
+
+	if !hasBody && !hasForm {
+		in.Fields = withField(in.Fields, "body", written(in))
+	}
+
+	return t.send(ctx, in, http.MethodPost)
+}
+
+// Close drops idle connections.
+func (t *httpTool) Close() error {
+	if idle, ok := t.transport.(interface{ CloseIdleConnections() }); ok {
+		idle.CloseIdleConnections()
+	}
+
+	return nil
+}
+
+func (t *httpTool) send(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (interpreter.ToolResult, error) {
+	out, err := t.newRequest(ctx, in, defaultMethod)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	client := &http.Client{Transport: t.transport, CheckRedirect: out.checkRedirect}
+
+	response, err := client.Do(out.request)
+	if err != nil {
+		return interpreter.ToolResult{}, requestError(ctx, out.request, err)
+	}
+	defer response.Body.Close()
+
+	return t.read(ctx, response)
+}

@@ -1,0 +1,316 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// maxRedirects is how many redirects one request follows.
+const maxRedirects = 10
+
+// outgoing is a request with what its redirects need to know.
+type outgoing struct {
+	request *http.Request
+	follow  bool
+	// credentials are the headers that must not reach another host.
+	credentials []string
+}
+
+func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (*outgoing, error) {
+	login, err := t.login(ctx, in.Auth)
+	if err != nil {
+		return nil, err
+	}
+
+	target, err := targetURL(in, login)
+	if err != nil {
+		return nil, err
+	}
+
+	method, err := textField(in, "method")
+	if err != nil {
+		return nil, err
+	}
+
+	content, contentType, err := requestBody(in)
+	if err != nil {
+		return nil, err
+	}
+
+	follow, err := boolField(in, "follow_redirects", true)
+	if err != nil {
+		return nil, err
+	}
+
+	method = strings.ToUpper(orElse(strings.TrimSpace(method), defaultMethod))
+
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), bodyReader(content))
+	if err != nil {
+		return nil, configErrorf("step %q: method is %q; it must be an HTTP method such as GET", in.Step, method)
+	}
+
+	out := &outgoing{request: request, follow: follow, credentials: []string{"Authorization", "Cookie", "Proxy-Authorization"}}
+	if err := setHeaders(request, in, contentType, orElse(t.res.HTTP.UserAgent, "reprise")); err != nil {
+		return nil, err
+	}
+
+	if name := login.apply(request); name != "" {
+		out.credentials = append(out.credentials, name)
+	}
+
+	for _, name := range out.credentials {
+		secretsOf(ctx).add(request.Header[name]...)
+	}
+
+	return out, nil
+}
+
+func bodyReader(content []byte) io.Reader {
+	if content == nil {
+		return nil
+	}
+
+	return bytes.NewReader(content)
+}
+
+// targetURL is the url field with params laid over its query.
+func targetURL(in interpreter.ToolInput, login *httpLogin) (*url.URL, error) {
+	raw, err := requiredText(in, "url")
+	if err != nil {
+		return nil, err
+	}
+
+	target, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil {
+		return nil, configErrorf("step %q: url cannot be parsed; it must look like https://host/path", in.Step)
+	}
+
+	if login.base != nil && target.Host == "" && target.Scheme == "" {
+		target = login.base.ResolveReference(target)
+	}
+
+	if (target.Scheme != "http" && target.Scheme != "https") || target.Host == "" {
+		return nil, configErrorf("step %q: url is %q; it must start with http:// or https:// and name a host", in.Step, redacted(target))
+	}
+
+	if login.base != nil && !sameHost(login.base, target) {
+		return nil, configErrorf("step %q: connection %q is for %s and its credentials are not sent to %s",
+			in.Step, in.Auth, login.base.Host, target.Host)
+	}
+
+	params, err := mapField(in, "params")
+	if err != nil {
+		return nil, err
+	}
+
+	target.RawQuery, err = mergeQuery(target.RawQuery, params, in.Step)
+	target.Fragment = ""
+
+	return target, err
+}
+
+// mergeQuery lays params over a query. What the author wrote into the URL
+// stays as it is, byte for byte, because some servers sign it.
+func mergeQuery(query string, params map[string]any, step string) (string, error) {
+	if len(params) == 0 {
+		return query, nil
+	}
+
+	var parts []string
+
+	for _, pair := range strings.Split(query, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		if decoded, err := url.QueryUnescape(name); err == nil {
+			name = decoded
+		}
+
+		if _, replaced := params[name]; pair != "" && !replaced {
+			parts = append(parts, pair)
+		}
+	}
+
+	added := url.Values{}
+
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		values, err := texts(params[name], "params."+name, step)
+		if err != nil {
+			return "", err
+		}
+
+		added[name] = values
+	}
+
+	if encoded := added.Encode(); encoded != "" {
+		parts = append(parts, encoded)
+	}
+
+	return strings.Join(parts, "&"), nil
+}
+
+// texts is a parameter's or header's values: none for nil, many for a list.
+func texts(v any, name, step string) ([]string, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return nil, configErrorf("step %q: %s must be text or a list, this is a map", step, name)
+	case []any:
+		all := make([]string, 0, len(v))
+
+		for _, item := range v {
+			one, err := texts(item, name, step)
+			if err != nil {
+				return nil, err
+			}
+
+			all = append(all, one...)
+		}
+
+		return all, nil
+	default:
+		return []string{expression.Text(v)}, nil
+	}
+}
+
+// requestBody is the body's bytes, nil for none, and its content type.
+func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
+	form, err := mapField(in, "form")
+	if err != nil {
+		return nil, "", err
+	}
+
+	body := in.Fields["body"].Data
+
+	switch {
+	case form != nil && body != nil:
+		return nil, "", configErrorf("step %q: body and form exclude each other", in.Step)
+	case form != nil:
+		encoded, err := mergeQuery("", form, in.Step)
+
+		return []byte(encoded), "application/x-www-form-urlencoded", err
+	case body == nil:
+		return nil, "", nil
+	}
+
+	if text, ok := body.(string); ok {
+		return []byte(text), "text/plain; charset=utf-8", nil
+	}
+
+	encoded, err := expression.Encode(body)
+	if err != nil {
+		return nil, "", toolErrorf("step %q: the body cannot be written as JSON: %w", in.Step, err)
+	}
+
+	return encoded, "application/json", nil
+}
+
+// setHeaders sets the author's headers, and the usual ones where the author
+// says nothing.
+func setHeaders(request *http.Request, in interpreter.ToolInput, contentType, agent string) error {
+	headers, err := mapField(in, "headers")
+	if err != nil {
+		return err
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		values, err := texts(headers[name], "headers."+name, in.Step)
+		if err != nil {
+			return err
+		}
+
+		if !httpguts.ValidHeaderFieldName(name) {
+			return configErrorf("step %q: %q is no name of a header", in.Step, name)
+		}
+
+		for _, value := range values {
+			if !httpguts.ValidHeaderFieldValue(value) {
+				return configErrorf("step %q: headers.%s holds a line break or another control character", in.Step, name)
+			}
+
+			request.Header.Add(name, value)
+		}
+	}
+
+	if host := request.Header.Get("Host"); host != "" {
+		request.Host = host
+		request.Header.Del("Host")
+	}
+
+	setDefault(request.Header, "Content-Type", contentType)
+	setDefault(request.Header, "Accept", "application/json, */*;q=0.5")
+	setDefault(request.Header, "User-Agent", agent)
+	setDefault(request.Header, "Idempotency-Key", in.IdempotencyKey)
+
+	return nil
+}
+
+func setDefault(header http.Header, name, value string) {
+	if value != "" && header.Get(name) == "" {
+		header.Set(name, value)
+	}
+}
+
+// checkRedirect keeps credentials at the host they are for. The standard
+// client does so for Authorization and Cookie; it does not know the header of
+// a connection.
+func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) error {
+	if !out.follow {
+		return http.ErrUseLastResponse
+	}
+
+	if len(via) > maxRedirects {
+		return &Error{
+			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: "redirects",
+			Message: "stopped after 10 redirects from " + requestLine(out.request),
+		}
+	}
+
+	if !sameHost(out.request.URL, next.URL) {
+		for _, name := range out.credentials {
+			next.Header.Del(name)
+		}
+	}
+
+	return nil
+}
+
+// sameHost tells whether b may see what is meant for a: the same host and
+// port, never in clear text if a was not; http may become https.
+func sameHost(a, b *url.URL) bool {
+	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
+		return false
+	}
+
+	if a.Scheme == "http" && b.Scheme == "https" && a.Port() == "" && b.Port() == "" {
+		return true
+	}
+
+	return a.Scheme == b.Scheme && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+
+	return "80"
+}
+
+// requestLine names a request in messages: method, host and path only.
+func requestLine(request *http.Request) string {
+	return request.Method + " " + redacted(request.URL)
+}

@@ -1,0 +1,225 @@
+package activities
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/text/encoding/htmlindex"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// errTooLarge stops the reading of a body that is over the limit.
+var errTooLarge = errors.New("the body is over the limit")
+
+// read turns a response into the attempt's result or its error.
+func (t *httpTool) read(ctx context.Context, response *http.Response) (interpreter.ToolResult, error) {
+	headers := flatHeaders(response.Header)
+
+	body, err := readBody(response, t.res.MaxResponseBytes)
+	if response.StatusCode >= http.StatusBadRequest {
+		return interpreter.ToolResult{}, statusError(response, headers, body)
+	}
+
+	switch {
+	case errors.Is(err, errTooLarge):
+		return interpreter.ToolResult{}, tooLargef("the body from %s is over the limit of %d bytes",
+			requestLine(response.Request), t.res.MaxResponseBytes)
+	case err != nil:
+		return interpreter.ToolResult{}, requestError(ctx, response.Request, fmt.Errorf("the body was cut short: %w", err))
+	}
+
+	data, err := parseBody(response, body)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	return interpreter.ToolResult{
+		Data: expression.Of(data),
+		Meta: interpreter.ToolMeta{
+			Status: response.StatusCode, Headers: headers,
+			Links: links(response.Header.Values("Link"), response.Request.URL),
+			URL:   finalURL(response.Request),
+		},
+	}, nil
+}
+
+// finalURL is the address after redirects; it goes into the history, so it
+// has no password.
+func finalURL(request *http.Request) string {
+	u := *request.URL
+	u.User = nil
+
+	return u.String()
+}
+
+// flatHeaders are the headers in lower case, several of one name joined.
+func flatHeaders(header http.Header) map[string]string {
+	flat := make(map[string]string, len(header))
+
+	for name, values := range header {
+		flat[strings.ToLower(name)] = strings.ToValidUTF8(strings.Join(values, ", "), "\uFFFD")
+	}
+
+	return flat
+}
+
+// readBody reads at most limit bytes, counted after decompression. It gives
+// what it has read with every error.
+func readBody(response *http.Response, limit int64) ([]byte, error) {
+	var body io.Reader = response.Body
+
+	// The transport decompresses by itself, unless the author asked for an
+	// encoding.
+	if strings.EqualFold(response.Header.Get("Content-Encoding"), "gzip") {
+		reader, err := gzip.NewReader(body)
+		if errors.Is(err, io.EOF) {
+			return nil, nil // an answer without a body, such as one to HEAD
+		}
+
+		if err != nil {
+			return nil, err
+		}
+
+		body = reader
+	}
+
+	content, err := io.ReadAll(io.LimitReader(body, limit+1))
+	if int64(len(content)) > limit {
+		return content[:limit], errTooLarge
+	}
+
+	return content, err
+}
+
+// parseBody gives the body's value by its content type: JSON with exact
+// numbers, else text.
+func parseBody(response *http.Response, body []byte) (any, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, nil
+	}
+
+	mediaType, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if !isJSON(mediaType) {
+		return decodeText(body, parameters["charset"]), nil
+	}
+
+	v, err := expression.Decode(body)
+	if err == nil {
+		return v, nil
+	}
+
+	return nil, &Error{
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: "invalid_json", Status: response.StatusCode,
+		Message: fmt.Sprintf("the body from %s says it is JSON and is not: %s", requestLine(response.Request), err),
+		Body:    string(body), Err: err,
+	}
+}
+
+func isJSON(mediaType string) bool {
+	return mediaType == "application/json" || mediaType == "text/json" || strings.HasSuffix(mediaType, "+json")
+}
+
+// decodeText makes valid UTF-8 of a body: by its charset if that is known.
+func decodeText(body []byte, charset string) string {
+	if charset != "" {
+		if encoding, err := htmlindex.Get(charset); err == nil {
+			if decoded, err := encoding.NewDecoder().Bytes(body); err == nil {
+				body = decoded
+			}
+		}
+	}
+
+	return strings.ToValidUTF8(string(body), "\uFFFD")
+}
+
+// statusError is the error of a response that says it failed.
+func statusError(response *http.Response, headers map[string]string, body []byte) error {
+	wait, told := interpreter.RetryAfter(headers, response.StatusCode, time.Now())
+
+	e := &Error{
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassifyHTTP(response.StatusCode, told), Status: response.StatusCode,
+		Message: fmt.Sprintf("HTTP %d from %s", response.StatusCode, requestLine(response.Request)),
+	}
+
+	if told {
+		e.RetryAfter = &wait
+	}
+
+	data, err := parseBody(response, body)
+	if err != nil {
+		data = decodeText(body, "")
+	}
+
+	e.Body = data
+
+	return e
+}
+
+// requestError is the error of a request without a usable answer. The error of
+// net/http quotes the whole URL, so only its cause is told.
+func requestError(ctx context.Context, request *http.Request, err error) error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	cause := err
+	for unwrapped := errors.Unwrap(cause); unwrapped != nil && isURLError(cause); unwrapped = errors.Unwrap(cause) {
+		cause = unwrapped
+	}
+
+	return &Error{
+		Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: connectionType(err),
+		Message: fmt.Sprintf("%s: %s", requestLine(request), cause), Err: cause,
+	}
+}
+
+// connectionType is the short name of what went wrong between two hosts, "" if
+// it has none.
+func connectionType(err error) string {
+	var (
+		dns         *net.DNSError
+		record      tls.RecordHeaderError
+		alert       tls.AlertError
+		certificate *tls.CertificateVerificationError
+		authority   x509.UnknownAuthorityError
+	)
+
+	switch {
+	case errors.As(err, &dns):
+		return "dns"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "econnrefused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "econnreset"
+	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &record), errors.As(err, &alert):
+		return "tls"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "eof"
+	}
+
+	var network net.Error
+	if errors.As(err, &network) && network.Timeout() {
+		return "timeout"
+	}
+
+	return ""
+}
