@@ -1,0 +1,123 @@
+package expression
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// ParseCondition parses a condition: one expression, with or without its
+// braces. Text beside the braces is a problem, because a mixed text would
+// always be true.
+func ParseCondition(source string) (*Template, []Problem) {
+	text := []rune(source)
+
+	if strings.TrimFunc(source, unicode.IsSpace) == "" {
+		return nil, []Problem{{
+			Offset: 0, End: len(text), Code: codeSyntax,
+			Message: "the condition is empty; write true if it shall always hold",
+		}}
+	}
+
+	if problems := findBlocks(text); len(problems) > 0 {
+		return nil, problems
+	}
+
+	spans := findSpans(text)
+
+	if !hasBraces(text) {
+		t, problems := bareCondition(source, text)
+		if len(problems) == 0 || len(spans) == 0 {
+			return t, problems
+		}
+	}
+
+	t, problems := ParseTemplate(source)
+
+	if beside, found := textBeside(text, spans); found {
+		beside.Message = fmt.Sprintf("a condition is one expression: write {{ %s }}", joined(text, spans))
+
+		return nil, sortProblems(append(problems, beside))
+	}
+
+	return t, problems
+}
+
+// hasBraces reports whether {{ stands outside quotes, so that x == '{{' is read
+// as an expression without braces. A quote that is never closed begins nothing.
+func hasBraces(text []rune) bool {
+	for i := 0; i+1 < len(text); i++ {
+		if isQuote(text[i]) {
+			if end, closed := closeString(text, i); closed {
+				i = end - 1
+			}
+
+			continue
+		}
+
+		if text[i] == '{' && text[i+1] == '{' {
+			return true
+		}
+	}
+
+	return false
+}
+
+func bareCondition(source string, text []rune) (*Template, []Problem) {
+	program, problems := Compile(source)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+
+	return &Template{
+		source:   source,
+		segments: []Segment{{End: len(text), Program: program}},
+		single:   program,
+	}, nil
+}
+
+// textBeside returns the place of the first text beside the expression: other
+// than white space, or a second expression.
+func textBeside(text []rune, spans []span) (Problem, bool) {
+	at := 0
+
+	for i, s := range spans {
+		for ; at < s.Start; at++ {
+			if !unicode.IsSpace(text[at]) {
+				return Problem{Offset: at, End: s.Start, Code: codeConditionText}, true
+			}
+		}
+
+		if i > 0 {
+			return Problem{Offset: s.Start, End: s.End, Code: codeConditionText}, true
+		}
+
+		at = s.End
+	}
+
+	for ; at < len(text); at++ {
+		if !unicode.IsSpace(text[at]) {
+			return Problem{Offset: at, End: len(text), Code: codeConditionText}, true
+		}
+	}
+
+	return Problem{}, false
+}
+
+// joined writes the condition as the one expression that is probably meant:
+// without the inner braces.
+func joined(text []rune, spans []span) string {
+	var out strings.Builder
+
+	at := 0
+
+	for _, s := range spans {
+		out.WriteString(string(text[at:s.Start]))
+		out.WriteString(strings.TrimFunc(string(text[s.inner:s.innerEnd]), unicode.IsSpace))
+		at = s.End
+	}
+
+	out.WriteString(string(text[at:]))
+
+	return strings.Join(strings.Fields(out.String()), " ")
+}

@@ -1,0 +1,78 @@
+package expression
+
+import (
+	"fmt"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+)
+
+// nameOperand says which operand of the operator at the offset is nil, in the
+// author's own words. It parses the source again, because only errors need the
+// extents of the nodes.
+func (p *Program) nameOperand(offset int, missing *nilOperand) *Error {
+	text := []rune(p.source)
+
+	parsed, problems := parse(text, true)
+	if len(problems) > 0 {
+		return &Error{Offset: offset, Message: missing.Error()} // cannot be: it was compiled
+	}
+
+	finder := &operandFinder{offset: offset, missing: missing}
+	ast.Walk(&parsed.node, finder)
+
+	whole, ok := parsed.spans[finder.operation]
+	if !ok {
+		return &Error{Offset: offset, Message: missing.Error()}
+	}
+
+	operand := parsed.spans[finder.operand]
+	name := written(text, operand)
+
+	return &Error{Offset: operand.From, Message: fmt.Sprintf(
+		"%s is missing (nil), so %q cannot be calculated; if it may be missing, give it a value: %s",
+		name, written(text, whole), withDefault(finder.operand, name))}
+}
+
+func withDefault(operand ast.Node, name string) string {
+	switch operand.(type) {
+	case *ast.IdentifierNode, *ast.MemberNode, *ast.PointerNode, *ast.ChainNode:
+		return fmt.Sprintf("(%s | default(0))", name)
+	default:
+		return fmt.Sprintf("default(%s, 0)", name)
+	}
+}
+
+func written(text []rune, span file.Location) string {
+	return shorten(string(text[span.From:span.To]), 80)
+}
+
+// operandFinder finds the operation at an offset and its operand that is nil.
+type operandFinder struct {
+	offset    int
+	missing   *nilOperand
+	operation ast.Node
+	operand   ast.Node
+}
+
+func (f *operandFinder) Visit(node *ast.Node) {
+	if (*node).Location().From != f.offset {
+		return
+	}
+
+	switch n := (*node).(type) {
+	case *ast.UnaryNode:
+		if n.Operator == f.missing.op {
+			f.operation, f.operand = n, n.Node
+		}
+	case *ast.BinaryNode:
+		if n.Operator != f.missing.op && n.Operator != "^" {
+			return
+		}
+
+		f.operation, f.operand = n, n.Right
+		if f.missing.left {
+			f.operand = n.Left
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package expression
+
+import (
+	"fmt"
+
+	"github.com/expr-lang/expr/builtin"
+)
+
+// functionPrefix marks the helper of a function of the language.
+const functionPrefix = "$f:"
+
+// helpers are the functions that lowered trees call. All but $truthy get the
+// budget first. The table is read only.
+var helpers = helperTable()
+
+func helperTable() map[string]*builtin.Function {
+	table := map[string]*builtin.Function{}
+
+	add := func(name string, call func(args ...any) (any, error)) {
+		table[name] = &builtin.Function{Name: name, Func: call}
+	}
+
+	add("$truthy", func(args ...any) (any, error) { return opTruthy(args[0]), nil })
+	addOperators(add)
+	addBookkeeping(add)
+
+	for _, name := range FunctionNames() {
+		if call := functions[name].call; call != nil {
+			add(functionPrefix+name, func(args ...any) (any, error) { return call(budgetOf(args), args[1:]) })
+		}
+	}
+
+	return table
+}
+
+// budgetOf returns the budget that lowering put first.
+func budgetOf(args []any) *Budget {
+	return args[0].(*Budget) //nolint:forcetypeassert // Eval puts nothing else there
+}
+
+func addOperators(add func(string, func(...any) (any, error))) {
+	for name, op := range map[string]func(b *Budget, x any) (any, error){ // any order: each fills its own entry
+		"$neg": opNeg, "$pos": opPos, "$group": opGroup, "$sum": opSum, "$key": opKey,
+	} {
+		add(name, func(args ...any) (any, error) { return op(budgetOf(args), args[1]) })
+	}
+
+	for name, op := range map[string]func(b *Budget, x, y any) (any, error){ // any order: each fills its own entry
+		"$index": opIndex,
+		"$equal": opEqual, "$notEqual": opNotEqual,
+		"$less": opLess, "$lessEq": opLessEq, "$greater": opGreater, "$greaterEq": opGreaterEq,
+		"$add": opAdd, "$sub": opSub, "$mul": opMul, "$div": opDiv, "$mod": opMod, "$pow": opPow,
+		"$in": opIn, "$contains": opContains, "$startsWith": opStartsWith, "$endsWith": opEndsWith,
+		"$range": opRange, "$sortBy": opSortBy,
+	} {
+		add(name, func(args ...any) (any, error) { return op(budgetOf(args), args[1], args[2]) })
+	}
+
+	add("$path", func(args ...any) (any, error) {
+		return opPath(budgetOf(args), args[1], args[2].([]any)) //nolint:forcetypeassert // a constant of lowering
+	})
+	add("$matches", func(args ...any) (any, error) {
+		return opMatches(budgetOf(args), args[1], args[2].(*pattern)) //nolint:forcetypeassert // a constant of lowering
+	})
+	add("$slice", func(args ...any) (any, error) { return opSlice(budgetOf(args), args[1], args[2], args[3]) })
+}
+
+// addBookkeeping adds the helpers of loops and of lists and maps made in them.
+func addBookkeeping(add func(string, func(...any) (any, error))) {
+	add("$list", func(args ...any) (any, error) {
+		return opList(budgetOf(args), args[1], args[2].(string)) //nolint:forcetypeassert // a constant of lowering
+	})
+
+	charge := func(name string, of func(b *Budget, n int) error) {
+		add(name, func(args ...any) (any, error) {
+			return nil, of(budgetOf(args), args[1].(int)) //nolint:forcetypeassert // a constant of lowering
+		})
+	}
+
+	charge("$tick", func(b *Budget, n int) error { return b.charge(n, 0) })
+	charge("$madeList", (*Budget).list)
+	charge("$madeMap", (*Budget).pairs)
+}
+
+// opKey makes the key of a map from a computed value.
+func opKey(b *Budget, key any) (any, error) {
+	switch TypeName(key) {
+	case "string", "number", "boolean":
+		return textOf(b, key)
+	default:
+		return nil, fmt.Errorf("the key of a map must be text, a number or a boolean, not %s", TypeName(key))
+	}
+}

@@ -1,0 +1,275 @@
+package expression
+
+import (
+	"fmt"
+	"slices"
+	"unicode"
+)
+
+// tokenKind sorts the tokens of an expression.
+type tokenKind int
+
+const (
+	tokenEnd tokenKind = iota
+	tokenName
+	tokenNumber
+	tokenString
+	tokenOperator // brackets too
+)
+
+// token is one word of an expression. from and to are offsets in runes; text
+// is the word as written, for strings the value with escapes undone.
+type token struct {
+	kind     tokenKind
+	text     string
+	from, to int
+}
+
+func (t token) is(operator string) bool { return t.kind == tokenOperator && t.text == operator }
+
+func (t token) word(name string) bool { return t.kind == tokenName && t.text == name }
+
+// describe names the token in a message.
+func (t token) describe() string {
+	switch t.kind {
+	case tokenEnd:
+		return "the end"
+	case tokenString:
+		return fmt.Sprintf("the text %q", shorten(t.text, 20))
+	default:
+		return fmt.Sprintf("%q", t.text)
+	}
+}
+
+// operators is ordered so that the longest one matches first.
+var operators = []string{
+	"==", "!=", "<=", ">=", "&&", "||", "**", "??", "?.", "?:", "..",
+	"<", ">", "+", "-", "*", "/", "%", "^", "!", "|", "~", "?", ":", ",", ".", ";", "=", "#",
+	"(", ")", "[", "]", "{", "}",
+}
+
+// foreign lists texts of other languages that start a word here. They are
+// looked up before the operators, longest first.
+var foreign = []struct{ text, hint string }{
+	{"//", `"//" is floor division in Jinja and a comment in expr; write floor(a / b)`},
+	{"/*", `comments are not part of an expression; put them into the YAML as # comment`},
+	{"===", `"===" is no operator; write ==`},
+	{"!==", `"!==" is no operator; write !=`},
+	{"<>", `"<>" is no operator; write !=`},
+	{"::", `"::" is no operator; a slice has no step, and a function is called by its name alone`},
+	{"{%", `{% … %} blocks are not part of an expression; write a if c else b, or let x = …; …`},
+	{"%}", `{% … %} blocks are not part of an expression; write a if c else b, or let x = …; …`},
+	{"->", `"->" is no operator; write the member as a.b`},
+	{"=>", `"=>" is no operator; a predicate is written with #, as in filter(xs, # > 1)`},
+	{"$", `names start with a letter or "_"; "$" is not part of a name`},
+	{"@", `"@" is no operator`},
+	{"&", `"&" is no operator; write and, or bitand(a, b)`}, // not &&, see operator
+}
+
+// lexer splits an expression into tokens. It reports its first problem by the
+// panic of fail, as the parser does.
+type lexer struct {
+	text   []rune
+	at     int
+	tokens []token
+}
+
+// lex returns the tokens of the text, closed by one of kind tokenEnd.
+func lex(text []rune) []token {
+	l := &lexer{text: text}
+	for l.next() {
+	}
+
+	return append(l.tokens, token{kind: tokenEnd, from: len(text), to: len(text)})
+}
+
+func (l *lexer) next() bool {
+	for l.at < len(l.text) && unicode.IsSpace(l.text[l.at]) {
+		l.at++
+	}
+
+	if l.at >= len(l.text) {
+		return false
+	}
+
+	switch r := l.text[l.at]; {
+	case isQuote(r):
+		l.string()
+	case isDigit(r), r == '.' && isDigit(l.peek(1)):
+		l.number()
+	case isNameStart(r):
+		l.name()
+	default:
+		l.operator()
+	}
+
+	return true
+}
+
+func (l *lexer) peek(n int) rune {
+	if l.at+n < len(l.text) {
+		return l.text[l.at+n]
+	}
+
+	return 0
+}
+
+func (l *lexer) has(text string) bool {
+	n := 0
+	for _, r := range text {
+		if l.peek(n) != r {
+			return false
+		}
+
+		n++
+	}
+
+	return true
+}
+
+func (l *lexer) add(kind tokenKind, text string, from int) {
+	l.tokens = append(l.tokens, token{kind: kind, text: text, from: from, to: l.at})
+}
+
+func (l *lexer) name() {
+	from := l.at
+	for l.at < len(l.text) && isNamePart(l.text[l.at]) {
+		l.at++
+	}
+
+	text := string(l.text[from:l.at])
+	if (text == "b" || text == "B") && (l.peek(0) == '"' || l.peek(0) == '\'') {
+		fail(from, l.at, codeSyntax, "bytes literals such as b\"x\" are not accepted; write the text without b")
+	}
+
+	l.add(tokenName, text, from)
+}
+
+func (l *lexer) operator() {
+	for _, f := range foreign {
+		if l.has(f.text) && !l.has("&&") {
+			fail(l.at, l.at+len(f.text), codeSyntax, f.hint)
+		}
+	}
+
+	for _, op := range operators {
+		if l.has(op) {
+			l.at += len(op)
+			l.add(tokenOperator, op, l.at-len(op))
+
+			return
+		}
+	}
+
+	fail(l.at, l.at+1, codeSyntax, fmt.Sprintf("%q is not part of an expression", string(l.text[l.at])))
+}
+
+// number lexes a number. Behind an operand a dot is a member even if a digit
+// follows (rows.0.id), so only digits are taken there.
+func (l *lexer) number() {
+	from := l.at
+	if l.text[l.at] == '.' && l.behindOperand() {
+		l.at++
+		l.add(tokenOperator, ".", from)
+		from = l.at
+		l.digits(isDigit)
+		l.add(tokenNumber, string(l.text[from:l.at]), from)
+
+		return
+	}
+
+	switch l.peek(1) {
+	case 'x', 'X', 'o', 'O', 'b', 'B':
+		if l.peek(0) == '0' {
+			l.at += 2
+			l.digits(isNamePart)
+			l.add(tokenNumber, string(l.text[from:l.at]), from)
+
+			return
+		}
+	}
+
+	l.decimal()
+
+	if isNamePart(l.peek(0)) {
+		l.digits(isNamePart)
+		word := string(l.text[from:l.at])
+		fail(from, l.at, codeSyntax, fmt.Sprintf("%q is neither a number nor a name; "+
+			"a name cannot start with a digit, reach it as steps[%q]", word, word))
+	}
+
+	l.add(tokenNumber, string(l.text[from:l.at]), from)
+}
+
+func (l *lexer) decimal() {
+	l.digits(isDigitOrMark)
+
+	if l.peek(0) == '.' && isDigit(l.peek(1)) {
+		l.at++
+		l.digits(isDigitOrMark)
+	}
+
+	if l.peek(0) != 'e' && l.peek(0) != 'E' {
+		return
+	}
+
+	skip := 1
+	if l.peek(1) == '+' || l.peek(1) == '-' {
+		skip = 2
+	}
+
+	if isDigit(l.peek(skip)) {
+		l.at += skip
+		l.digits(isDigit)
+	}
+}
+
+func (l *lexer) digits(accept func(rune) bool) {
+	for l.at < len(l.text) && accept(l.text[l.at]) {
+		l.at++
+	}
+}
+
+// behindOperand reports whether the last token ends an operand.
+func (l *lexer) behindOperand() bool {
+	if len(l.tokens) == 0 || l.tokens[len(l.tokens)-1].to != l.at {
+		return false
+	}
+
+	switch last := l.tokens[len(l.tokens)-1]; last.kind {
+	case tokenName:
+		return !slices.Contains(operatorWords, last.text)
+	case tokenOperator:
+		return last.text == ")" || last.text == "]" || last.text == "}" || last.text == "#"
+	case tokenNumber:
+		n := len(l.tokens)
+
+		return n > 1 && l.tokens[n-2].is(".") // the 0 of rows.0.1
+	default:
+		return last.kind == tokenString
+	}
+}
+
+// operatorWords are the names that are operators between two operands.
+var operatorWords = []string{
+	"and", "or", "not", "in", "is", "if", "else", "matches", "contains", "startsWith", "endsWith",
+}
+
+func isQuote(r rune) bool { return r == '"' || r == '\'' || r == '`' }
+
+func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+
+func isDigitOrMark(r rune) bool { return isDigit(r) || r == '_' }
+
+func isNameStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }
+
+func isNamePart(r rune) bool { return isNameStart(r) || unicode.IsDigit(r) }
+
+// shorten cuts text to n runes for a message.
+func shorten(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n]) + "…"
+	}
+
+	return text
+}

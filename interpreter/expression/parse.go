@@ -1,0 +1,182 @@
+package expression
+
+import (
+	"fmt"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+)
+
+// What an author may write in one expression. The limits are part of the
+// language (language.md, expressions).
+const (
+	maxSource   = 4096 // bytes
+	maxNodes    = 500
+	maxDepth    = 64
+	maxClosures = 2 // predicates inside each other
+)
+
+// tree is a parsed expression: nodes as expr's own parser would build them for
+// the equivalent text, with locations in the text as written.
+type tree struct {
+	node    ast.Node
+	refs    []Ref
+	usesNow bool
+	builds  bool // makes lists or maps, or calls functions: the result may be large
+
+	// spans holds the extent of every node as written. Only errors need it, so
+	// it is filled on request.
+	spans map[ast.Node]file.Location
+}
+
+// parser builds the tree. A problem behind which it can go on is collected by
+// report, any other ends the parse by fail.
+type parser struct {
+	tree
+
+	tokens   []token
+	at       int
+	nodes    int
+	depth    int
+	closures []string // names of the predicates around, innermost last
+	lets     []string // names that let has bound here
+	problems []Problem
+}
+
+// parse parses one expression. The tree is usable if there are no problems.
+func parse(text []rune, keepSpans bool) (result tree, problems []Problem) {
+	p := &parser{}
+	if keepSpans {
+		p.spans = map[ast.Node]file.Location{}
+	}
+
+	defer func() {
+		if r := recover(); r != nil {
+			failure, ok := r.(parseFailure)
+			if !ok {
+				panic(r)
+			}
+
+			result, problems = tree{}, sortProblems(append(p.problems, failure.problem))
+		}
+	}()
+
+	p.tokens = lex(text)
+	if p.peek().kind == tokenEnd {
+		fail(0, len(text), codeSyntax, "the expression is empty")
+	}
+
+	p.node = p.expression()
+	p.expectEnd()
+	markBare(p.node, p.refs)
+
+	return p.tree, sortProblems(p.problems)
+}
+
+func (p *parser) peek() token { return p.tokens[p.at] }
+
+func (p *parser) peekAt(n int) token {
+	return p.tokens[min(p.at+n, len(p.tokens)-1)]
+}
+
+func (p *parser) next() token {
+	t := p.tokens[p.at]
+	if t.kind != tokenEnd {
+		p.at++
+	}
+
+	return t
+}
+
+// accept takes the operator if it comes next.
+func (p *parser) accept(operator string) bool {
+	if !p.peek().is(operator) {
+		return false
+	}
+
+	p.at++
+
+	return true
+}
+
+// closing takes the bracket that closes open.
+func (p *parser) closing(open token, bracket string) {
+	switch t := p.peek(); {
+	case p.accept(bracket):
+	case t.kind == tokenEnd:
+		fail(open.from, open.to, codeSyntax, fmt.Sprintf("%q is never closed; %q is missing", open.text, bracket))
+	default:
+		p.unexpected(t, fmt.Sprintf("%q or an operator was expected here", bracket))
+	}
+}
+
+// unexpected ends the parse at a token that cannot stand there. Some tokens
+// have a better explanation than what was expected.
+func (p *parser) unexpected(t token, expected string) {
+	message := fmt.Sprintf("unexpected %s; %s", t.describe(), expected)
+
+	switch {
+	case t.is("="):
+		message = `"=" is no comparison; write ==`
+	case t.is(";"):
+		message = `";" stands only behind let, as in let x = a.b; x + 1`
+	case t.is(":") && len(p.closures) == 0:
+		message = `unexpected ":"; it belongs to c ? a : b, to {key: value} and to a[1:2]`
+	case t.word("not"):
+		message = `put parentheses around not here: (not x)`
+	}
+
+	fail(t.from, max(t.to, t.from+1), codeSyntax, message)
+}
+
+func (p *parser) expectEnd() {
+	switch t := p.peek(); {
+	case t.kind == tokenEnd:
+	case t.is(","):
+		fail(t.from, t.to, codeSyntax, `"," stands only inside brackets; a list is written [a, b]`)
+	case t.is(")"), t.is("]"), t.is("}"):
+		fail(t.from, t.to, codeSyntax, fmt.Sprintf("%q closes nothing", t.text))
+	case t.word("else"):
+		fail(t.from, t.to, codeSyntax, `"else" without "if"; write a if c else b`)
+	default:
+		p.unexpected(t, "an operator was expected here")
+	}
+}
+
+// report collects a problem behind which the parse can go on.
+func (p *parser) report(t token, code, message string) {
+	p.problems = append(p.problems, Problem{Offset: t.from, End: t.to, Code: code, Message: message})
+}
+
+// add places a node: at is where its errors point to, from is where its text
+// starts. Its text ends with the token before the current one.
+func (p *parser) add(n ast.Node, at token, from int) ast.Node {
+	n.SetLocation(file.Location{From: at.from, To: at.to})
+	p.count(1, at)
+
+	if p.spans != nil && p.at > 0 {
+		p.spans[n] = file.Location{From: from, To: p.tokens[p.at-1].to}
+	}
+
+	return n
+}
+
+func (p *parser) count(n int, at token) {
+	p.nodes += n
+	if p.nodes > maxNodes {
+		fail(at.from, at.to, codeTooLarge, fmt.Sprintf(
+			"the expression has more than %d parts; compute a part of it in vars first", maxNodes))
+	}
+}
+
+// enter guards the depth of nesting; leave ends what enter began.
+func (p *parser) enter() {
+	p.depth++
+	if p.depth > maxDepth {
+		t := p.peek()
+		fail(t.from, t.to, codeTooLarge, fmt.Sprintf(
+			"the expression is nested more than %d deep; compute a part of it in vars first", maxDepth))
+	}
+}
+
+func (p *parser) leave() { p.depth-- }

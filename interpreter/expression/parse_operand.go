@@ -1,0 +1,283 @@
+package expression
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/expr-lang/expr/ast"
+)
+
+// filters parses what follows an operand on the tightest level of operators:
+// a ?? b, and if filters is set also a | f and a is test. They are read from
+// left to right.
+func (p *parser) filters(node ast.Node, from int, filters bool) ast.Node {
+	for {
+		switch t := p.peek(); {
+		case t.is("??"):
+			p.next()
+
+			fallback := p.fallback()
+			node = p.add(&ast.BinaryNode{Operator: "??", Left: node, Right: fallback}, t, from)
+		case filters && t.is("|"):
+			p.next()
+			node = p.filter(node, from)
+		case filters && t.word("is"):
+			p.next()
+			node = p.test(node, t, from)
+		default:
+			return node
+		}
+	}
+}
+
+// fallback parses the right side of ??, which may carry a sign.
+func (p *parser) fallback() ast.Node {
+	if t := p.peek(); t.is("-") || t.is("+") || t.is("!") {
+		return p.unary(false)
+	}
+
+	return p.postfix()
+}
+
+// filter parses the name behind a pipe and its arguments.
+func (p *parser) filter(piped ast.Node, from int) ast.Node {
+	name := p.next()
+	if name.kind != tokenName {
+		p.unexpected(name, `the name of a function was expected after "|", as in x | lower`)
+	}
+
+	var open *token
+	if t := p.peek(); p.accept("(") {
+		open = &t
+	}
+
+	return p.call(name, open, []ast.Node{piped}, from)
+}
+
+// postfix parses an operand with its members, indexes and slices.
+func (p *parser) postfix() ast.Node {
+	from := p.peek().from
+	node, ref := p.primary()
+
+	for {
+		switch t := p.peek(); {
+		case t.is("."), t.is("?."):
+			node, ref = p.member(node, ref, from)
+		case t.is("["):
+			node, ref = p.index(node, ref, from, false)
+		case t.is("("):
+			fail(t.from, t.to, codeSyntax, "only a function can be called, by its name: len(x)")
+		default:
+			return node
+		}
+	}
+}
+
+// member parses .name, .0, ?.name and ?.[e], and .get(k).
+func (p *parser) member(node ast.Node, ref, from int) (ast.Node, int) {
+	dot := p.next()
+	optional := dot.is("?.")
+
+	if optional && p.peek().is("[") {
+		return p.index(node, ref, from, true)
+	}
+
+	name := p.next()
+	if name.kind == tokenName && p.peek().is("(") {
+		return p.method(node, name, from), noRef
+	}
+
+	var key ast.Node
+
+	switch name.kind {
+	case tokenName:
+		key = p.add(&ast.StringNode{Value: name.text}, name, name.from)
+	case tokenNumber:
+		key = p.number(name)
+	default:
+		fail(dot.from, max(name.to, dot.to), codeSyntax, fmt.Sprintf(
+			`a name was expected after %q, not %s; other keys are written a["the key"]`, dot.text, name.describe()))
+	}
+
+	return p.chain(node, key, name, from, optional), p.extendRef(ref, key)
+}
+
+// chain builds a member node as expr does: one ChainNode around all members
+// from the first ?. on.
+func (p *parser) chain(node, key ast.Node, at token, from int, optional bool) ast.Node {
+	around, isChain := node.(*ast.ChainNode)
+	if isChain {
+		node = around.Node
+	}
+
+	node = p.add(&ast.MemberNode{Node: node, Property: key, Optional: optional}, at, from)
+	if isChain || optional {
+		node = p.add(&ast.ChainNode{Node: node}, at, from)
+	}
+
+	return node
+}
+
+// index parses a[i] and the slices a[i:j], a[i:], a[:j] and a[:].
+func (p *parser) index(node ast.Node, ref, from int, optional bool) (ast.Node, int) {
+	open := p.next()
+
+	var low, high ast.Node
+	if p.peek().is("]") {
+		fail(open.from, p.peek().to, codeSyntax, `an index was expected in "[]"`)
+	}
+
+	if !p.peek().is(":") {
+		low = p.expression()
+	}
+
+	if !p.accept(":") {
+		p.closing(open, "]")
+
+		return p.chain(node, low, open, from, optional), p.extendRef(ref, low)
+	}
+
+	if !p.peek().is("]") {
+		high = p.expression()
+	}
+
+	p.closing(open, "]")
+
+	return p.add(&ast.SliceNode{Node: node, From: low, To: high}, open, from), noRef
+}
+
+// method parses a call behind a dot. Only .get is a method of the language;
+// for the others the message gives the function.
+func (p *parser) method(node ast.Node, name token, from int) ast.Node {
+	open := p.next()
+
+	if name.text == "get" {
+		return p.call(name, &open, []ast.Node{node}, from)
+	}
+
+	message := fmt.Sprintf("values have no method %q; functions are written f(x) or x | f", name.text)
+	if f := methodFunction(name.text); f != "" {
+		message = fmt.Sprintf("values have no method %q; write it as the function %s", name.text, functions[f].signature)
+	}
+
+	fail(name.from, name.to, codeUnsupported, message)
+
+	return nil
+}
+
+// methodAliases are Python's names of methods whose function has another name.
+var methodAliases = map[string]string{
+	"strip": "trim", "startswith": "hasPrefix", "endswith": "hasSuffix", "items": "toPairs",
+	"append": "concat", "extend": "concat", "index": "indexOf", "find": "indexOf", "rfind": "lastIndexOf",
+	"size": "len", "toLowerCase": "lower", "toUpperCase": "upper", "toString": "string",
+}
+
+func methodFunction(name string) string {
+	for _, known := range []string{name, methodAliases[name], filterAliases[name]} {
+		if functions[known] != nil {
+			return known
+		}
+	}
+
+	return ""
+}
+
+// tests maps Jinja's tests without arguments to what they compare: the value
+// itself with a constant, or its type with the name of a type.
+var tests = map[string]struct {
+	operator string
+	with     ast.Node
+	typed    bool
+}{
+	"defined":   {operator: "!=", with: &ast.NilNode{}},
+	"undefined": {operator: "==", with: &ast.NilNode{}},
+	"none":      {operator: "==", with: &ast.NilNode{}},
+	"None":      {operator: "==", with: &ast.NilNode{}},
+	"null":      {operator: "==", with: &ast.NilNode{}},
+	"nil":       {operator: "==", with: &ast.NilNode{}},
+	"true":      {operator: "==", with: &ast.BoolNode{Value: true}},
+	"True":      {operator: "==", with: &ast.BoolNode{Value: true}},
+	"false":     {operator: "==", with: &ast.BoolNode{Value: false}},
+	"False":     {operator: "==", with: &ast.BoolNode{Value: false}},
+	"string":    {operator: "==", with: &ast.StringNode{Value: "string"}, typed: true},
+	"number":    {operator: "==", with: &ast.StringNode{Value: "number"}, typed: true},
+	"boolean":   {operator: "==", with: &ast.StringNode{Value: "boolean"}, typed: true},
+	"mapping":   {operator: "==", with: &ast.StringNode{Value: "map"}, typed: true},
+	"sequence":  {operator: "==", with: &ast.StringNode{Value: "list"}, typed: true},
+}
+
+// testHints says what to write for tests of Jinja that do not exist here.
+var testHints = map[string]string{
+	"in": "write x in y", "eq": "write x == y", "equalto": "write x == y", "sameas": "write x == y",
+	"ne": "write x != y", "lt": "write x < y", "le": "write x <= y", "gt": "write x > y", "ge": "write x >= y",
+	"even": "write x % 2 == 0", "odd": "write x % 2 != 0", "divisibleby": "write x % n == 0",
+	"iterable": "write x is sequence or x is mapping", "list": "write x is sequence", "dict": "write x is mapping",
+	"integer": "write x is number", "float": "write x is number", "bool": "write x is boolean",
+	"map": "write x is mapping", "array": "write x is sequence", "empty": "write not x", "null": "write x is none",
+	"lower": "write x == lower(x)", "upper": "write x == upper(x)", "callable": "values cannot be called",
+}
+
+// test parses Jinja's x is test and x is not test.
+func (p *parser) test(node ast.Node, is token, from int) ast.Node {
+	negated := false
+	if p.peek().word("not") {
+		p.next()
+
+		negated = true
+	}
+
+	name := p.next()
+	if name.kind != tokenName {
+		p.unexpected(name, `a test was expected after "is", such as defined or none; values are compared with ==`)
+	}
+
+	test, ok := tests[name.text]
+	if !ok {
+		fail(name.from, name.to, codeUnknownFunction, fmt.Sprintf("unknown test %q; %s", name.text, testHint(name.text)))
+	}
+
+	with := p.literal(test.with, name)
+	if test.typed {
+		callee := p.add(&ast.IdentifierNode{Value: typeFunction}, is, is.from)
+		node = p.add(&ast.CallNode{Callee: callee, Arguments: []ast.Node{node}}, is, from)
+	}
+
+	operator := test.operator
+	if negated {
+		operator = map[string]string{"==": "!=", "!=": "=="}[operator]
+	}
+
+	return p.add(&ast.BinaryNode{Operator: operator, Left: node, Right: with}, is, from)
+}
+
+// literal copies the constant of a test: nodes carry their place.
+func (p *parser) literal(constant ast.Node, at token) ast.Node {
+	switch c := constant.(type) {
+	case *ast.BoolNode:
+		return p.add(&ast.BoolNode{Value: c.Value}, at, at.from)
+	case *ast.StringNode:
+		return p.add(&ast.StringNode{Value: c.Value}, at, at.from)
+	default:
+		return p.add(&ast.NilNode{}, at, at.from)
+	}
+}
+
+func testHint(name string) string {
+	if hint := testHints[name]; hint != "" {
+		return hint
+	}
+
+	known := make([]string, 0, len(tests))
+	for test := range tests { // any order: sorted below
+		known = append(known, test)
+	}
+
+	slices.Sort(known)
+
+	if near := Suggest(name, known); near != "" {
+		return "did you mean " + strconv.Quote(near) + "?"
+	}
+
+	return "the tests are defined, none, true, false, string, number, boolean, mapping and sequence"
+}

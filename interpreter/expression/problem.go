@@ -1,0 +1,50 @@
+package expression
+
+import "slices"
+
+// Problem is something wrong with an expression or template as written.
+// Offset and End are offsets in runes in the text that was given; Message says
+// what is wrong and what works.
+type Problem struct {
+	Offset, End int
+	Code        string
+	Message     string
+}
+
+// The codes of problems. They name a section in docs/language.md.
+const (
+	codeSyntax          = "syntax"
+	codeUnknownFunction = "unknown-function" // also unknown tests
+	codeArguments       = "arguments"        // a wrong number of arguments
+	codeUnsupported     = "unsupported"      // known elsewhere, refused here
+	codeAmbiguous       = "ambiguous"        // Jinja and expr read it differently
+	codeTooLarge        = "too-large"
+	codePattern         = "pattern" // a regular expression that does not compile
+	codeJinjaBlock      = "jinja-block"
+	codeConditionText   = "condition-text"
+)
+
+// parseFailure carries the problem that ended a parse up to parse.
+type parseFailure struct{ problem Problem }
+
+// fail ends the parse of one expression. Problems behind which the parser can
+// go on are collected by parser.report instead.
+func fail(from, to int, code, message string) {
+	panic(parseFailure{Problem{Offset: from, End: to, Code: code, Message: message}})
+}
+
+// shift moves problems by n runes, from an expression into its template.
+func shift(problems []Problem, n int) []Problem {
+	for i := range problems {
+		problems[i].Offset += n
+		problems[i].End += n
+	}
+
+	return problems
+}
+
+func sortProblems(problems []Problem) []Problem {
+	slices.SortStableFunc(problems, func(a, b Problem) int { return a.Offset - b.Offset })
+
+	return problems
+}

@@ -1,0 +1,193 @@
+package expression
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	exprparser "github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/vm"
+)
+
+// maxResult is the largest result of an evaluation, in bytes of JSON.
+const maxResult = 4 << 20
+
+// Scope gives the values of names. A name that is not known is nil in the
+// expression. Values must be canonical; nobody changes them.
+type Scope interface {
+	Lookup(name string) (value any, ok bool)
+}
+
+// MapScope is a scope of fixed values.
+type MapScope map[string]any
+
+// Lookup implements Scope.
+func (s MapScope) Lookup(name string) (any, bool) {
+	v, ok := s[name]
+
+	return v, ok
+}
+
+// Error is what Eval and Render return. Offset is where the error happened, in
+// runes from the start of the program or template that was evaluated.
+type Error struct {
+	Offset  int
+	Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Program is a compiled expression. It is immutable and safe for concurrent
+// use.
+type Program struct {
+	source  string
+	code    *vm.Program
+	refs    []Ref
+	roots   []string
+	usesNow bool
+	builds  bool
+	literal *string // the value if the expression is a text and nothing else
+}
+
+// Compile parses and compiles one expression. If there are problems it returns
+// all that could be found, in order, and no program.
+func Compile(source string) (*Program, []Problem) {
+	text := []rune(source)
+	if len(source) > maxSource {
+		return nil, []Problem{{Offset: 0, End: len(text), Code: codeTooLarge, Message: fmt.Sprintf(
+			"the expression has %d bytes, %d are allowed; compute a part of it in vars first", len(source), maxSource)}}
+	}
+
+	parsed, problems := parse(text, false)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+
+	code, err := compileTree(source, new(lowering).value(parsed.node))
+	if err != nil {
+		return nil, []Problem{{Offset: 0, End: len(text), Code: codeSyntax, Message: err.Error()}}
+	}
+
+	p := &Program{source: source, code: code, refs: parsed.refs, usesNow: parsed.usesNow, builds: parsed.builds}
+	for _, ref := range parsed.refs {
+		if !slices.Contains(p.roots, ref.Root) {
+			p.roots = append(p.roots, ref.Root)
+		}
+	}
+
+	if text, ok := parsed.node.(*ast.StringNode); ok {
+		p.literal = &text.Value
+	}
+
+	return p, nil
+}
+
+// compileTree hands a lowered tree to expr. Nothing else in the package uses
+// expr's checker, compiler or machine. expr's optimizer stays off: it would
+// turn "x and true" into x. Its builtins stay unregistered: they would give a
+// type to names such as count.
+func compileTree(source string, node ast.Node) (*vm.Program, error) {
+	config := &conf.Config{ShortCircuit: true, Functions: helpers}
+	config.WithEnv(map[string]any{}) // exactly this type: names are read from the map directly
+	config.Strict = false
+
+	checked := &exprparser.Tree{Node: node, Source: file.NewSource(source)}
+	if _, err := checker.Check(checked, config); err != nil {
+		return nil, fmt.Errorf("the expression cannot be compiled: %w", err)
+	}
+
+	code, err := compiler.Compile(checked, config)
+	if err != nil {
+		return nil, fmt.Errorf("the expression cannot be compiled: %w", err)
+	}
+
+	return code, nil
+}
+
+// Eval evaluates the program. The error is an *Error: something in the data
+// does not fit, the budget is used up, or the result is larger than 4 MiB.
+func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
+	env := make(map[string]any, len(p.roots)+1)
+	env[budgetName] = b
+
+	for _, root := range p.roots {
+		if v, ok := scope.Lookup(root); ok {
+			env[root] = v
+		}
+	}
+
+	machine := vm.VM{
+		Stack:        make([]any, 0, 16),
+		MemoryBudget: math.MaxUint, // b bounds the work
+	}
+
+	result, err := machine.Run(p.code, env)
+	if err != nil {
+		return nil, p.explain(err)
+	}
+
+	if !p.builds {
+		return result, nil
+	}
+
+	if size, ok := sizeOf(result, maxResult); !ok {
+		return nil, &Error{Message: fmt.Sprintf("the result has more than %d bytes as JSON (at least %d); "+
+			"take the part that is needed", maxResult, size)}
+	}
+
+	return result, nil
+}
+
+// explain turns an error of the machine into one for the author.
+func (p *Program) explain(err error) *Error {
+	var located *file.Error
+	if !errors.As(err, &located) {
+		return &Error{Message: err.Error()}
+	}
+
+	var (
+		missing  *nilOperand
+		internal runtime.Error
+	)
+
+	switch {
+	case errors.As(located.Prev, &missing):
+		return p.nameOperand(located.From, missing)
+	case errors.As(located.Prev, &internal):
+		return &Error{Offset: located.From, Message: fmt.Sprintf("%q cannot be evaluated: %v", p.source, internal)}
+	case located.Message == emptyReduce:
+		return &Error{
+			Offset:  located.From,
+			Message: "reduce of an empty list needs a start value, as in reduce(xs, #acc + #, 0)",
+		}
+	default:
+		return &Error{Offset: located.From, Message: located.Message}
+	}
+}
+
+// emptyReduce is expr's message for reduce without a start value.
+const emptyReduce = "reduce of empty array with no initial value"
+
+// Refs returns the names that the expression takes from its scope, in the
+// order in which they are written.
+func (p *Program) Refs() []Ref { return slices.Clone(p.refs) }
+
+// UsesNow reports whether the expression calls now().
+func (p *Program) UsesNow() bool { return p.usesNow }
+
+// Source returns the expression as written.
+func (p *Program) Source() string { return p.source }
+
+// Printed returns an equivalent expression without the forms of Jinja.
+func (p *Program) Printed() string {
+	parsed, _ := parse([]rune(p.source), false)
+
+	return printNode(parsed.node)
+}

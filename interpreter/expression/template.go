@@ -1,0 +1,201 @@
+package expression
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Template is a text with expressions in {{ }}. It is immutable and safe for
+// concurrent use.
+type Template struct {
+	source   string
+	segments []Segment
+	single   *Program // the only expression, if nothing but white space is around it
+	base     int      // runes before the source of single
+}
+
+// Segment is a part of a template: text, or an expression with its braces.
+// Start and End are offsets in runes in the template's source; the source of
+// Program starts behind the two braces, at Start+2.
+type Segment struct {
+	Start, End int
+	Text       string   // what is rendered, if Program is nil
+	Program    *Program // nil for text
+	inner      int      // where the program's source starts
+}
+
+// ParseTemplate parses a text with expressions. If there are problems it
+// returns those of all expressions, and no template.
+func ParseTemplate(source string) (*Template, []Problem) {
+	text := []rune(source)
+	t := &Template{source: source}
+	problems := findBlocks(text)
+	at := 0
+
+	for _, s := range findSpans(text) {
+		t.addText(text, at, s.Start)
+		problems = append(problems, t.addSpan(text, s)...)
+		at = s.End
+	}
+
+	t.addText(text, at, len(text))
+
+	if len(problems) > 0 {
+		return nil, sortProblems(problems)
+	}
+
+	t.findSingle()
+
+	return t, nil
+}
+
+func (t *Template) addText(text []rune, from, to int) {
+	if from < to {
+		t.segments = append(t.segments, Segment{Start: from, End: to, Text: string(text[from:to])})
+	}
+}
+
+// addSpan compiles the expression of a span.
+func (t *Template) addSpan(text []rune, s span) []Problem {
+	var problems []Problem
+
+	if s.problem.Message != "" {
+		problems = append(problems, s.problem)
+	}
+
+	if s.open { // the missing braces say it all
+		return problems
+	}
+
+	program, found := Compile(string(text[s.inner:s.innerEnd]))
+	t.segments = append(t.segments, Segment{Start: s.Start, End: s.End, Program: program, inner: s.inner})
+
+	return append(problems, shift(found, s.inner)...)
+}
+
+func (t *Template) findSingle() {
+	for _, s := range t.segments {
+		switch {
+		case s.Program == nil && strings.TrimFunc(s.Text, unicode.IsSpace) == "":
+		case s.Program == nil || t.single != nil:
+			t.single = nil
+
+			return
+		default:
+			t.single, t.base = s.Program, s.inner
+		}
+	}
+}
+
+// Render evaluates the template. A template that is one expression, white
+// space aside, gives its value with the type it has; any other gives text. The
+// error is an *Error whose offset is in the template's source.
+func (t *Template) Render(scope Scope, b *Budget) (any, error) {
+	if t.single != nil {
+		v, err := t.single.Eval(scope, b)
+
+		return v, moved(err, t.base)
+	}
+
+	if len(t.segments) == 0 {
+		return "", nil
+	}
+
+	if len(t.segments) == 1 {
+		return t.segments[0].Text, nil
+	}
+
+	parts := make([]any, len(t.segments))
+
+	for i, s := range t.segments {
+		if s.Program == nil {
+			parts[i] = s.Text
+
+			continue
+		}
+
+		v, err := s.Program.Eval(scope, b)
+		if err != nil {
+			return nil, moved(err, s.inner)
+		}
+
+		parts[i] = v
+	}
+
+	text, err := opText(b, parts)
+	if err != nil {
+		return nil, &Error{Message: err.Error()}
+	}
+
+	return text, nil
+}
+
+// moved shifts the offset of an evaluation's error by n runes.
+func moved(err error, n int) error {
+	var e *Error
+	if errors.As(err, &e) {
+		return &Error{Offset: e.Offset + n, Message: e.Message}
+	}
+
+	return err
+}
+
+// Source returns the template as written.
+func (t *Template) Source() string { return t.source }
+
+// Literal returns the text of a template whose value does not depend on data:
+// no expressions, or only texts such as {{ '{{' }}.
+func (t *Template) Literal() (string, bool) {
+	if t.single != nil && t.single.literal != nil {
+		return *t.single.literal, true
+	}
+
+	var out strings.Builder
+
+	for _, s := range t.segments {
+		switch {
+		case s.Program == nil:
+			out.WriteString(s.Text)
+		case s.Program.literal != nil:
+			out.WriteString(*s.Program.literal)
+		default:
+			return "", false
+		}
+	}
+
+	return out.String(), true
+}
+
+// Single returns the program of a template that is one expression, white space
+// aside.
+func (t *Template) Single() (*Program, bool) { return t.single, t.single != nil }
+
+// Segments returns the parts in order.
+func (t *Template) Segments() []Segment { return slices.Clone(t.segments) }
+
+// Refs returns the names of all expressions with offsets in the template.
+func (t *Template) Refs() []Ref {
+	var refs []Ref
+
+	for _, s := range t.segments {
+		if s.Program == nil {
+			continue
+		}
+
+		for _, ref := range s.Program.refs {
+			ref.Offset += s.inner
+			ref.End += s.inner
+			ref.Bare = ref.Bare && t.single != nil
+			refs = append(refs, ref)
+		}
+	}
+
+	return refs
+}
+
+// UsesNow reports whether an expression calls now().
+func (t *Template) UsesNow() bool {
+	return slices.ContainsFunc(t.segments, func(s Segment) bool { return s.Program != nil && s.Program.usesNow })
+}
