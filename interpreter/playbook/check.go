@@ -1,0 +1,99 @@
+package playbook
+
+import (
+	"fmt"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+// CheckOptions is what a check knows beside the playbook.
+type CheckOptions struct {
+	// Workload is the workload as --set and --workload overlay it; its keys are
+	// names that expressions may use in addition to the playbook's own.
+	Workload map[string]any
+}
+
+// Check reports every problem that decoding cannot see: names, routes, tools
+// and their fields, bounds, SQL. It needs a playbook whose decoding gave no
+// errors; see Validate for one whose decoding did.
+func Check(pb *Playbook, tools Tools, options CheckOptions) source.Diagnostics {
+	c := newChecker(pb, tools, options)
+	for _, rule := range rules {
+		rule(c)
+	}
+	c.found.Sort()
+	return c.found
+}
+
+// Validate decodes and checks a file and returns every problem of both, sorted.
+// The playbook is nil if nothing usable could be decoded. Checks that would
+// only repeat what a decoding error causes elsewhere are left out.
+func Validate(file *source.File, tools Tools, options CheckOptions) (*Playbook, source.Diagnostics) {
+	pb, found := Decode(file)
+	if pb == nil {
+		found.Sort()
+		return nil, found
+	}
+	c := newChecker(pb, tools, options)
+	c.partial = found.HasErrors()
+	for _, rule := range rules {
+		rule(c)
+	}
+	found = append(found, c.found...)
+	found.Sort()
+	return pb, found
+}
+
+// rules are asked in this order; the order shows nowhere, as problems are sorted.
+var rules = []func(*checker){
+	checkReserved,
+	checkHidden,
+	checkRouter,
+	checkRouting,
+	checkRetry,
+	checkSinkRetry,
+	checkLoop,
+	checkWorkbook,
+	checkTools,
+	checkStatements,
+	checkNames,
+}
+
+// checker carries what the rules share. It lives for one check.
+type checker struct {
+	pb      *Playbook
+	tools   Tools
+	options CheckOptions
+	found   source.Diagnostics
+	// partial is set when decoding failed somewhere, so that what is missing may
+	// stand in the file after all.
+	partial bool
+	// workload holds the keys of the defaults and of the overlay.
+	workload map[string]any
+	// resolved remembers the tool of each action; "" where it is not known.
+	resolved map[*Action]string
+}
+
+func newChecker(pb *Playbook, tools Tools, options CheckOptions) *checker {
+	c := &checker{pb: pb, tools: tools, options: options, resolved: map[*Action]string{}}
+	c.workload, _ = expression.Merge(pb.Workload, options.Workload).(map[string]any)
+	if c.workload == nil {
+		c.workload = map[string]any{}
+	}
+	return c
+}
+
+func (c *checker) errorf(pos source.Position, code, format string, args ...any) {
+	c.add(source.Error, pos, code, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) warnf(pos source.Position, code, format string, args ...any) {
+	c.add(source.Warning, pos, code, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) add(severity source.Severity, pos source.Position, code, message string) {
+	c.found = append(c.found, source.Diagnostic{
+		File: c.pb.File.Name, Pos: pos, Code: code, Message: message, Severity: severity,
+	})
+}

@@ -1,0 +1,240 @@
+package playbook
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// checkFields compares the fields of a call with the spec of its tool.
+func (c *checker) checkFields(call actionAt, spec ToolSpec) {
+	action := call.action
+	for _, entry := range action.Fields {
+		field, ok := spec.Field(entry.Key)
+		if !ok {
+			c.unknownField(call, spec, entry)
+			continue
+		}
+		if problem := field.problem(entry.Value); problem != "" {
+			c.errorf(entry.Value.Pos, CodeFieldType, "%s of %s %s", field.Name, spec.Name, problem)
+		}
+	}
+	if c.partial {
+		return // what is missing may be what could not be decoded
+	}
+	for _, field := range spec.Fields {
+		if field.Required && !action.has(field.Name) {
+			c.missingField(call, spec, fmt.Sprintf("%q", field.Name))
+		}
+	}
+	for _, group := range spec.RequireOneOf {
+		if !slices.ContainsFunc(group, action.has) {
+			c.missingField(call, spec, oneOf(quoted(group)))
+		}
+	}
+	for _, need := range spec.RequireIf {
+		node := action.Field(need.Field)
+		if node != nil && node.Value == need.Value && !action.has(need.Needs) {
+			c.errorf(node.Pos, CodeMissingField, "%s: %s of %s needs %q", need.Field, need.Value, spec.Name, need.Needs)
+		}
+	}
+}
+
+// has reports whether a field is there, words of the language included.
+func (a *Action) has(name string) bool {
+	switch name {
+	case "auth":
+		return a.Auth != nil
+	case "args":
+		return a.Args != nil
+	}
+	return a.Field(name) != nil
+}
+
+func (c *checker) missingField(call actionAt, spec ToolSpec, what string) {
+	who := "the sink of step"
+	switch {
+	case call.spot == atWorkbook:
+		c.errorf(call.action.start(), CodeMissingField, "the workbook entry %q needs %s, as its tool is %s", call.action.Name, what, spec.Name)
+		return
+	case call.sink == nil:
+		who = "step"
+	}
+	c.errorf(call.action.start(), CodeMissingField, "%s %q needs %s, as its tool is %s", who, call.step.Name, what, spec.Name)
+}
+
+// stepWords and sinkWords may stand beside the fields of a tool; a misspelt one
+// looks like a field.
+var (
+	stepWords = []string{"step", "desc", "tool", "args", "loop", "retry", "sink", "vars", "next", "timeout", "join", "auth", "idempotency"}
+	sinkWords = []string{"tool", "args", "retry", "timeout", "auth", "idempotency"}
+)
+
+func (c *checker) unknownField(call actionAt, spec ToolSpec, entry *Entry) {
+	candidates := spec.FieldNames()
+	switch {
+	case call.sink != nil:
+		candidates = append(candidates, sinkWords...)
+	case call.step != nil:
+		candidates = append(candidates, stepWords...)
+	default:
+		candidates = append(candidates, "name", "tool", "args", "auth", "timeout")
+	}
+	if near := expression.Suggest(entry.Key, candidates); near != "" {
+		c.errorf(entry.KeyPos, CodeUnknownField, "the tool %s has no field %q; did you mean %q?", spec.Name, entry.Key, near)
+		return
+	}
+	c.errorf(entry.KeyPos, CodeUnknownField, "the tool %s has no field %q; its fields are %s", spec.Name, entry.Key, listed(spec.FieldNames()))
+}
+
+// problem says what is wrong with a field's value, "" if nothing is. What a
+// template gives is not known here.
+func (f Field) problem(node *Node) string {
+	if f.Kind == KindLiteral {
+		return literalProblem(node)
+	}
+	if node.Template != nil || f.Kind == KindValue || f.Kind == KindCode {
+		if f.Kind == KindMap || f.Kind == KindList {
+			return mixedProblem(f.Kind, node)
+		}
+		return ""
+	}
+	if node.Constant() && node.Value == nil && len(node.Items)+len(node.Entries) == 0 {
+		return "is empty; give it a value or leave it out"
+	}
+	switch f.Kind {
+	case KindMap:
+		return wrongType(node, "a map", node.kind == mapNode)
+	case KindList:
+		return wrongType(node, "a list", node.kind == listNode)
+	case KindText, KindStatement:
+		if problem := wrongType(node, "text", node.scalar()); problem != "" {
+			return problem
+		}
+		return f.enumProblem(node)
+	case KindNumber:
+		return wrongType(node, "a number", isNumber(node.Value))
+	case KindBoolean:
+		_, ok := node.Value.(bool)
+		return wrongType(node, "true or false", ok)
+	case KindDuration:
+		return durationProblem(node)
+	}
+	return ""
+}
+
+// scalar is false for lists and maps.
+func (n *Node) scalar() bool {
+	if n.kind == listNode || n.kind == mapNode {
+		return false
+	}
+	switch n.Value.(type) {
+	case []any, map[string]any:
+		return false
+	}
+	return true
+}
+
+func literalProblem(node *Node) string {
+	switch {
+	case node.kind == listNode:
+		for _, item := range node.Items {
+			if problem := literalProblem(item); problem != "" {
+				return problem
+			}
+		}
+		return ""
+	case node.Template != nil || !node.Constant():
+		return "must be written out: a template cannot stand here"
+	}
+	if list, ok := node.Value.([]any); ok {
+		for _, item := range list {
+			if _, ok := item.(string); !ok {
+				return "must be text or a list of texts, not a list with " + describe(item)
+			}
+		}
+		return ""
+	}
+	_, ok := node.Value.(string)
+	return wrongType(node, "text", ok)
+}
+
+// mixedProblem refuses text with templates in it where a map or list is needed.
+func mixedProblem(kind FieldKind, node *Node) string {
+	if _, ok := node.Template.Single(); ok {
+		return ""
+	}
+	return fmt.Sprintf("must be a %s, not text; a single {{ }} may give one", kind)
+}
+
+func wrongType(node *Node, want string, ok bool) string {
+	if ok {
+		return ""
+	}
+	got := describe(node.Value)
+	switch {
+	case node.kind == listNode:
+		got = "a list"
+	case node.kind == mapNode:
+		got = "a map"
+	}
+	return "must be " + want + ", not " + got
+}
+
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int, float64:
+		return true
+	}
+	return expression.TypeName(v) == expression.TypeName(0)
+}
+
+func (f Field) enumProblem(node *Node) string {
+	if len(f.Enum) == 0 {
+		return ""
+	}
+	text := expression.Text(node.Value)
+	if slices.ContainsFunc(f.Enum, func(one string) bool { return strings.EqualFold(one, text) }) {
+		return ""
+	}
+	if near := expression.Suggest(text, f.Enum); near != "" {
+		return fmt.Sprintf("must be %s, not %q; did you mean %q?", oneOf(f.Enum), text, near)
+	}
+	return fmt.Sprintf("must be %s, not %q", oneOf(f.Enum), text)
+}
+
+func durationProblem(node *Node) string {
+	switch v := node.Value.(type) {
+	case int:
+		if v >= 0 {
+			return ""
+		}
+		return fmt.Sprintf("must not be negative, not %d", v)
+	case float64:
+		if v >= 0 {
+			return ""
+		}
+		return fmt.Sprintf("must not be negative, not %v", v)
+	case string:
+		d, err := time.ParseDuration(v)
+		if err == nil && d >= 0 {
+			return ""
+		}
+		return fmt.Sprintf("must be a duration such as 90s or a number of seconds, not %q", v)
+	}
+	return wrongType(node, "a duration such as 90s or a number of seconds", false)
+}
+
+func quoted(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = fmt.Sprintf("%q", name)
+	}
+	return out
+}
+
+func asEvalError(err error, target **EvalError) bool { return errors.As(err, target) }

@@ -1,0 +1,100 @@
+package playbook
+
+import (
+	"fmt"
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+// members are the members of the words whose shape the language fixes. A
+// member that is none of them is always nil, which is never what was meant.
+var members = map[string][]string{
+	"error": {
+		"kind", "class", "status", "message", "type", "retry_after", "body", "attempt", "page", "policy",
+		"exhausted", "collected",
+	},
+	"this":   {"status", "data", "error", "meta"},
+	"_retry": {"index", "attempt", "count", "policy"},
+	"_loop":  {"index", "count", "size"},
+	"run":    {"id", "started_at", "playbook"},
+}
+
+var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url"}
+
+// checkMembers checks the members that a name is asked for, as far as they are
+// constant.
+func (c *checker) checkMembers(pos source.Position, ref expression.Ref) {
+	key, ok := pathKey(ref.Path, 0)
+	if !ok {
+		return
+	}
+	switch ref.Root {
+	case "steps":
+		if c.pb.Step(key) == nil {
+			c.errorf(pos, CodeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
+			return
+		}
+		c.checkEnvelope(pos, "steps."+key, ref.Path[1:])
+	case "this":
+		c.checkEnvelope(pos, "this", ref.Path)
+	case "vars":
+		c.checkVar(pos, key)
+	default:
+		c.checkMember(pos, ref.Root, key, members[ref.Root])
+	}
+}
+
+// checkEnvelope checks a path into an envelope: docs/language.md, section names.
+func (c *checker) checkEnvelope(pos source.Position, owner string, path []any) {
+	key, ok := pathKey(path, 0)
+	if !ok {
+		return
+	}
+	c.checkMember(pos, owner, key, members["this"])
+	inner, ok := pathKey(path, 1)
+	switch {
+	case !ok:
+	case key == "error":
+		c.checkMember(pos, owner+".error", inner, members["error"])
+	case key == "meta":
+		c.checkMember(pos, owner+".meta", inner, metaMembers)
+	}
+}
+
+func (c *checker) checkVar(pos source.Position, key string) {
+	var known []string
+	for _, step := range c.pb.Steps {
+		for _, entry := range step.Vars {
+			known = append(known, entry.Key)
+		}
+	}
+	if slices.Contains(known, key) {
+		return
+	}
+	if near := expression.Suggest(key, known); near != "" {
+		c.warnf(pos, CodeUnknownMember, "no step sets vars.%s; did you mean vars.%s?", key, near)
+		return
+	}
+	c.warnf(pos, CodeUnknownMember, "no step sets vars.%s, so it is always nil; a step sets it with vars: {%s: …}", key, key)
+}
+
+func (c *checker) checkMember(pos source.Position, owner, key string, known []string) {
+	if len(known) == 0 || slices.Contains(known, key) {
+		return
+	}
+	hint := "its members are " + listed(known)
+	if near := expression.Suggest(key, known); near != "" {
+		hint = fmt.Sprintf("did you mean %s.%s?", owner, near)
+	}
+	c.warnf(pos, CodeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
+}
+
+func pathKey(path []any, i int) (string, bool) {
+	if i >= len(path) {
+		return "", false
+	}
+	key, ok := path[i].(string)
+	return key, ok
+}

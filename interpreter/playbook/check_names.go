@@ -1,0 +1,175 @@
+package playbook
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+// checkNames checks every name that an expression takes from its scope against
+// the place where it stands: docs/language.md, section names.
+func checkNames(c *checker) {
+	check := func(at site, node *Node, ref expression.Ref) {
+		c.checkRef(at, node.Position(ref.Offset), ref)
+	}
+	c.pb.eachValue(func(at site, node *Node) {
+		node.eachTemplate(func(leaf *Node) {
+			for _, ref := range leaf.Template.Refs() {
+				check(at, leaf, ref)
+			}
+		})
+	})
+	c.statementRefs(check)
+}
+
+func (c *checker) checkRef(at site, pos source.Position, ref expression.Ref) {
+	name := ref.Root
+	if w, ok := findWord(name); ok {
+		c.checkWord(at, pos, ref, w)
+		return
+	}
+	if slices.Contains(c.elements(at), name) || slices.Contains(intos(at), name) {
+		return
+	}
+	if at.spot == atStepSink && at.step.Loop != nil && at.step.Loop.Element == name {
+		c.elementInStepSink(at, pos, name)
+		return
+	}
+	if _, ok := c.workload[name]; ok {
+		return
+	}
+	if c.pb.Step(name) != nil {
+		if at.spot == atToolName {
+			c.errorf(pos, CodeUnavailableName, "%q is a step, but tool may only use the workload: it is worked out before the run starts", name)
+		}
+		return
+	}
+	c.unknownName(at, pos, name)
+}
+
+// checkWord checks a word of the language: where it stands, and its members.
+func (c *checker) checkWord(at site, pos source.Position, ref expression.Ref, w word) {
+	switch {
+	case w.loop && at.spot == atStepSink && at.step.Loop != nil:
+		c.elementInStepSink(at, pos, w.name)
+	case at.spot&w.where == 0, w.loop && !c.insideLoop(at):
+		c.errorf(pos, CodeUnavailableName, "%q has no value here; it is known %s%s", w.name, w.known, c.insteadOf(w.name))
+	default:
+		c.checkMembers(pos, ref)
+	}
+}
+
+// insteadOf helps where a workload key has the name of a word.
+func (c *checker) insteadOf(name string) string {
+	if _, ok := c.workload[name]; ok {
+		return "; the workload key is workload." + name
+	}
+	return ""
+}
+
+func (c *checker) elementInStepSink(at site, pos source.Position, name string) {
+	c.errorf(pos, CodeElementInStepSink,
+		"%q is known inside the loop of step %q only, but the sink on the step runs once, after the loop; move the sink to loop.sink, which runs once per iteration",
+		name, at.step.Name)
+}
+
+// insideLoop reports whether the site is evaluated once per iteration.
+func (c *checker) insideLoop(at site) bool {
+	if at.spot == atWorkbook {
+		return len(c.elements(at)) > 0
+	}
+	return at.step != nil && at.step.Loop != nil && at.spot&inLoop != 0
+}
+
+// elements are the elements of loops that a site may name. A workbook entry
+// may name those of the loops that call it.
+func (c *checker) elements(at site) []string {
+	var names []string
+	switch {
+	case at.spot == atWorkbook:
+		for _, step := range c.callers(at.action) {
+			if step.Loop != nil {
+				names = append(names, step.Loop.Element)
+			}
+		}
+	case at.step != nil && at.step.Loop != nil && at.spot&inLoop != 0:
+		names = append(names, at.step.Loop.Element)
+	}
+	return names
+}
+
+// intos are the names that the step of a site collects into, where they are
+// known.
+func intos(at site) []string {
+	if at.step == nil || at.spot&(atWhen|atThen|atThenSink) == 0 {
+		return nil
+	}
+	var names []string
+	for _, policy := range at.step.Retry {
+		if collect := policy.Then.Collect; collect != nil {
+			names = append(names, collect.Into)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (c *checker) unknownName(at site, pos source.Position, name string) {
+	if step := c.loopWith(name); step != nil {
+		c.errorf(pos, CodeUnavailableName, "%q is the element of the loop in step %q and known only inside it", name, step.Name)
+		return
+	}
+	if step := c.stepInto(name); step != nil {
+		c.errorf(pos, CodeUnavailableName, "%q is what step %q collects into, known in the when and then of its retry; after the step write %s for its result", name, step.Name, step.Name)
+		return
+	}
+	message := fmt.Sprintf("unknown name %q", name)
+	if near := expression.Suggest(name, c.namesAt(at)); near != "" {
+		message += fmt.Sprintf("; did you mean %q?", near)
+	} else if slices.Contains(expression.FunctionNames(), name) {
+		message += fmt.Sprintf("; the function is called with brackets: %s(…)", name)
+	} else {
+		message += fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
+	}
+	c.errorf(pos, CodeUnknownName, "%s", message)
+}
+
+func (c *checker) loopWith(element string) *Step {
+	for _, step := range c.pb.Steps {
+		if step.Loop != nil && step.Loop.Element == element {
+			return step
+		}
+	}
+	return nil
+}
+
+func (c *checker) stepInto(name string) *Step {
+	for _, step := range c.pb.Steps {
+		for _, policy := range step.Retry {
+			if collect := policy.Then.Collect; collect != nil && collect.Into == name {
+				return step
+			}
+		}
+	}
+	return nil
+}
+
+// namesAt are all names that an expression may use at a site.
+func (c *checker) namesAt(at site) []string {
+	names := slices.Collect(maps.Keys(c.workload))
+	names = append(names, c.elements(at)...)
+	names = append(names, intos(at)...)
+	for _, w := range words {
+		if at.spot&w.where != 0 && (!w.loop || c.insideLoop(at)) {
+			names = append(names, w.name)
+		}
+	}
+	if at.spot != atToolName {
+		names = append(names, c.stepNames()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

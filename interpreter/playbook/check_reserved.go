@@ -1,0 +1,57 @@
+package playbook
+
+import (
+	"reprise/interpreter/source"
+)
+
+// checkReserved refuses names of steps, elements and into that expressions
+// could not tell from words and functions (docs/language.md, section names).
+func checkReserved(c *checker) {
+	for _, step := range c.pb.Steps {
+		c.checkName("step name", step.Name, step.NamePos, step.Name)
+		if loop := step.Loop; loop != nil {
+			c.checkName("element", loop.Element, elementPos(loop), step.Name)
+		}
+		for _, policy := range step.Retry {
+			if collect := policy.Then.Collect; collect != nil && collect.Into != defaultInto {
+				c.checkName("into", collect.Into, collect.Words.At("into", collect.Pos), step.Name)
+			}
+		}
+	}
+}
+
+// defaultInto is the name of the collected pages where into is absent.
+const defaultInto = "pages"
+
+func elementPos(loop *Loop) source.Position {
+	return loop.Words.At("element", loop.Words.At("iterator", loop.Pos))
+}
+
+func (c *checker) checkName(what, name string, pos source.Position, step string) {
+	if name == "" {
+		return // decoding has said so
+	}
+	if problem := nameProblem(name); problem != "" {
+		c.errorf(pos, CodeReservedName, "%s %q %s; choose another such as %q", what, name, problem, betterName(name, step))
+	}
+}
+
+// betterName makes a name that is allowed from one that is not.
+func betterName(name, step string) string {
+	var text []rune
+	for _, r := range name {
+		switch {
+		case r < 128 && namePattern.MatchString("a"+string(r)):
+			text = append(text, r)
+		case r == '-' || r == ' ' || r == '.':
+			text = append(text, '_')
+		}
+	}
+	better := string(text)
+	for _, candidate := range []string{better, "_" + better, "my_" + better, step + "_" + better} {
+		if candidate != name && nameProblem(candidate) == "" {
+			return candidate
+		}
+	}
+	return "my_name"
+}

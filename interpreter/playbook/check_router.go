@@ -1,0 +1,28 @@
+package playbook
+
+import "reprise/interpreter/source"
+
+// checkRouter refuses retry, loop and sink on a step that calls nothing.
+func checkRouter(c *checker) {
+	if c.partial {
+		return // the tool may be what could not be decoded
+	}
+	for _, step := range c.pb.Steps {
+		if step.Action != nil {
+			continue
+		}
+		refuse := func(key string, pos source.Position) {
+			c.errorf(pos, CodeRouter, "step %q has %q but no tool: a step without a tool only routes; give it a tool or remove %q",
+				step.Name, key, key)
+		}
+		if len(step.Retry) > 0 {
+			refuse("retry", step.Retry[0].Pos)
+		}
+		if step.Loop != nil {
+			refuse("loop", step.Loop.Pos)
+		}
+		if step.Sink != nil {
+			refuse("sink", step.Sink.Pos)
+		}
+	}
+}

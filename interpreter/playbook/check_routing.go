@@ -1,0 +1,152 @@
+package playbook
+
+import (
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+// checkRouting checks what next leads to: docs/language.md, section next.
+func checkRouting(c *checker) {
+	c.checkDuplicateSteps()
+	for _, step := range c.pb.Steps {
+		c.checkTargets(step)
+		c.checkElse(step)
+	}
+	c.checkReachable()
+}
+
+func (c *checker) checkDuplicateSteps() {
+	first := map[string]*Step{}
+	for _, step := range c.pb.Steps {
+		if step.Name == "" {
+			continue
+		}
+		if earlier, ok := first[step.Name]; ok {
+			c.errorf(step.NamePos, CodeDuplicateStep, "two steps are named %q; the first stands in line %d", step.Name, earlier.NamePos.Line)
+			continue
+		}
+		first[step.Name] = step
+	}
+}
+
+func (c *checker) checkTargets(step *Step) {
+	for _, route := range step.Next {
+		seen := map[string]bool{}
+		for _, target := range route.Targets {
+			switch {
+			case target.Step == "":
+			case c.pb.Step(target.Step) == nil:
+				c.errorf(target.Pos, CodeMissingTarget, "step %q leads to %q, which is no step%s",
+					step.Name, target.Step, c.otherStep(target.Step))
+			case seen[target.Step]:
+				c.errorf(target.Pos, CodeDuplicateTarget, "step %q leads to %q twice in one route; name it once", step.Name, target.Step)
+			}
+			seen[target.Step] = true
+		}
+	}
+}
+
+// otherStep completes a message about a step that does not exist.
+func (c *checker) otherStep(name string) string {
+	names := c.stepNames()
+	if near := expression.Suggest(name, names); near != "" {
+		return `; did you mean "` + near + `"?`
+	}
+	if name == "end" {
+		return `; a run ends by itself where a step has no next, so leave next out`
+	}
+	return "; the steps are " + listed(names)
+}
+
+func (c *checker) stepNames() []string {
+	names := make([]string, 0, len(c.pb.Steps))
+	for _, step := range c.pb.Steps {
+		if step.Name != "" {
+			names = append(names, step.Name)
+		}
+	}
+	return names
+}
+
+func (c *checker) checkElse(step *Step) {
+	var first *Route
+	conditions, unconditional := 0, 0
+	for _, route := range step.Next {
+		switch {
+		case route.When != nil:
+			conditions++
+		case !route.Else:
+			unconditional++
+		case first != nil:
+			c.errorf(route.Pos, CodeElse, "step %q has a second else in next; the first stands in line %d", step.Name, first.Pos.Line)
+		default:
+			first = route
+		}
+	}
+	if first == nil {
+		return
+	}
+	if conditions == 0 {
+		c.errorf(first.Pos, CodeElse, "step %q has an else but no entry with when in next; write the step's name alone", step.Name)
+	}
+	if unconditional > 0 {
+		c.errorf(first.Pos, CodeElse, "step %q has both else and entries without when in next; only one of them can be the default", step.Name)
+	}
+}
+
+func (c *checker) checkReachable() {
+	first := c.pb.First()
+	if c.partial || first == nil {
+		return // a route that could not be decoded may lead there
+	}
+	reached := map[string]bool{first.Name: true}
+	queue := []*Step{first}
+	for len(queue) > 0 {
+		step := queue[0]
+		queue = queue[1:]
+		for _, route := range step.Next {
+			for _, target := range route.Targets {
+				next := c.pb.Step(target.Step)
+				if next != nil && !reached[next.Name] {
+					reached[next.Name] = true
+					queue = append(queue, next)
+				}
+			}
+		}
+	}
+	for _, step := range c.pb.Steps {
+		if step.Name != "" && !reached[step.Name] {
+			c.errorf(step.NamePos, CodeUnreachable, "no route leads from %q, where the run starts, to step %q; name it in the next of another step",
+				first.Name, step.Name)
+		}
+	}
+}
+
+// listed joins names for a message; long lists are cut.
+func listed(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// oneOf joins alternatives for a message: a, b or c.
+func oneOf(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// at is the first place that is known.
+func at(positions ...source.Position) source.Position {
+	for _, pos := range positions {
+		if pos.Line > 0 {
+			return pos
+		}
+	}
+	return source.Position{}
+}

@@ -1,0 +1,35 @@
+package playbook
+
+import (
+	"slices"
+
+	"reprise/interpreter/expression"
+)
+
+// checkSinkRetry checks the retry of sinks: failure policies only, as a sink
+// has neither pages nor sinks of its own (docs/language.md, section sink).
+func checkSinkRetry(c *checker) {
+	for _, call := range c.pb.actions() {
+		if call.sink == nil {
+			continue
+		}
+		for _, policy := range call.action.Retry {
+			then := &policy.Then
+			for _, word := range []string{"next_call", "collect", "sink", "per_iteration", "per_page"} {
+				if then.Words.Has(word) {
+					c.errorf(then.word(word), CodeSinkRetry, "the retry of a sink cannot have %s: a sink has no pages and no sinks; write it in the retry of the step", word)
+				}
+			}
+			if policy.When != nil && !policy.When.names("error", "this") {
+				c.errorf(policy.When.Pos, CodeSinkRetry, "the retry of a sink handles failures only, so its when must name error, such as when: \"{{ error is defined }}\"")
+			}
+		}
+	}
+}
+
+// names reports whether an expression of the node names one of the roots.
+func (n *Node) names(roots ...string) bool {
+	return slices.ContainsFunc(n.Refs(), func(ref expression.Ref) bool {
+		return slices.Contains(roots, ref.Root)
+	})
+}

@@ -1,0 +1,48 @@
+package playbook
+
+import (
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+	"reprise/interpreter/statement"
+)
+
+// checkStatements reads the SQL of every statement field: docs/language.md,
+// section sql.
+func checkStatements(c *checker) {
+	c.eachStatement(func(_ site, node *Node, dialect statement.Dialect) {
+		_, problems := statement.Parse(node.Raw, dialect)
+		for _, problem := range problems {
+			severity := source.Error
+			if problem.Warning {
+				severity = source.Warning
+			}
+			c.add(severity, node.Position(problem.Offset), problem.Code, problem.Message)
+		}
+	})
+}
+
+// eachStatement calls visit for every field that is SQL of a known dialect.
+func (c *checker) eachStatement(visit func(site, *Node, statement.Dialect)) {
+	for _, call := range c.pb.actions() {
+		spec, ok := c.tools.Spec(c.toolOf(call.action))
+		if !ok || spec.Dialect == "" {
+			continue
+		}
+		for _, entry := range call.action.Fields {
+			field, known := spec.Field(entry.Key)
+			if known && field.Kind == KindStatement && entry.Value.Raw != "" {
+				visit(call.site, entry.Value, statement.Dialect(spec.Dialect))
+			}
+		}
+	}
+}
+
+// statementRefs are the names that the statements of the playbook use.
+func (c *checker) statementRefs(visit func(site, *Node, expression.Ref)) {
+	c.eachStatement(func(at site, node *Node, dialect statement.Dialect) {
+		parsed, _ := statement.Parse(node.Raw, dialect)
+		for _, ref := range parsed.Refs() {
+			visit(at, node, ref)
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package playbook
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// laterTools are names that the language keeps for tools to come.
+var laterTools = []string{"webhook", "playbook"}
+
+// checkTools checks every call against the spec of its tool.
+func checkTools(c *checker) {
+	for _, call := range c.pb.actions() {
+		if call.action.Tool == nil {
+			continue // decoding has said so
+		}
+		name := c.toolOf(call.action)
+		switch {
+		case name == "":
+			c.checkToolTemplate(call.action)
+		case slices.Contains(laterTools, name):
+			c.errorf(call.action.Tool.Pos, CodeNotYet, "the tool %q is not there yet; the tools are %s", name, listed(c.toolNames()))
+		case name == WorkbookTool:
+			c.checkWorkbookCall(call)
+		default:
+			c.checkCall(call, name)
+		}
+	}
+}
+
+// toolOf is the name of an action's tool, with a template over workload
+// resolved as at the door; "" where that does not work.
+func (c *checker) toolOf(action *Action) string {
+	if name, ok := c.resolved[action]; ok {
+		return name
+	}
+	name, ok := action.ToolName()
+	if !ok && action.Tool != nil && action.Tool.Template != nil {
+		value, err := action.Tool.Render(c.workloadScope(), c.budget())
+		if err == nil {
+			name, _ = value.(string)
+		}
+	}
+	c.resolved[action] = name
+	return name
+}
+
+// workloadScope holds workload and its keys: all that a tool's name may use.
+func (c *checker) workloadScope() expression.MapScope {
+	scope := expression.MapScope{}
+	for key, value := range c.workload {
+		scope[key] = value
+	}
+	scope["workload"] = c.workload
+	return scope
+}
+
+func (c *checker) budget() *expression.Budget {
+	return expression.NewBudget(expression.DecisionLimits, time.Time{})
+}
+
+func (c *checker) checkToolTemplate(action *Action) {
+	if action.Tool.Template == nil {
+		return // decoding has said so
+	}
+	value, err := action.Tool.Render(c.workloadScope(), c.budget())
+	switch {
+	case err != nil:
+		pos := action.Tool.Pos
+		var failed *EvalError
+		if asEvalError(err, &failed) {
+			pos = failed.Pos
+		}
+		c.errorf(pos, CodeUnknownTool, "the tool cannot be worked out: %s", err)
+	case c.namesOutside(action.Tool):
+		// check_names.go says which name is wrong.
+	default:
+		c.errorf(action.Tool.Pos, CodeUnknownTool, "tool must give the name of a tool, but with this workload gives %s; the tools are %s",
+			describe(value), listed(c.toolNames()))
+	}
+}
+
+// namesOutside reports whether a tool's template uses more than the workload.
+func (c *checker) namesOutside(node *Node) bool {
+	return slices.ContainsFunc(node.Refs(), func(ref expression.Ref) bool {
+		_, known := c.workload[ref.Root]
+		return !known && ref.Root != "workload"
+	})
+}
+
+// toolNames are all names that tool may have, sorted.
+func (c *checker) toolNames() []string {
+	names := append([]string{WorkbookTool}, c.tools.Names()...)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (c *checker) checkWorkbookCall(call actionAt) {
+	action := call.action
+	switch {
+	case call.sink != nil:
+		c.errorf(action.Tool.Pos, CodeSinkNotWritable, "a sink cannot call the workbook; name the tool itself, one of %s", listed(c.writers()))
+		return
+	case call.spot == atWorkbook:
+		c.errorf(action.Tool.Pos, CodeUnknownTool, "an entry of the workbook cannot call the workbook; name the tool itself, one of %s", listed(c.tools.Names()))
+		return
+	}
+	c.checkFields(call, workbookSpec)
+	name, ok := action.entryName()
+	if !ok {
+		return
+	}
+	if c.pb.Action(name) != nil {
+		return
+	}
+	var names []string
+	for _, entry := range c.pb.Workbook {
+		names = append(names, entry.Name)
+	}
+	switch near := expression.Suggest(name, names); {
+	case near != "":
+		c.errorf(action.Field("name").Pos, CodeUnknownEntry, "the workbook has no entry %q; did you mean %q?", name, near)
+	case len(names) == 0:
+		c.errorf(action.Field("name").Pos, CodeUnknownEntry, "the workbook has no entry %q: the playbook has no workbook; add one with - name: %s and its tool", name, name)
+	default:
+		c.errorf(action.Field("name").Pos, CodeUnknownEntry, "the workbook has no entry %q; its entries are %s", name, listed(names))
+	}
+}
+
+var workbookSpec = ToolSpec{
+	Name:   WorkbookTool,
+	Fields: []Field{{Name: "name", Kind: KindLiteral, Required: true}},
+}
+
+func (c *checker) writers() []string {
+	var names []string
+	for _, name := range c.tools.Names() {
+		if spec, ok := c.tools.Spec(name); ok && spec.Writes {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (c *checker) checkCall(call actionAt, name string) {
+	pos := call.action.Tool.Pos
+	spec, ok := c.tools.Spec(name)
+	switch {
+	case !ok:
+		if near := expression.Suggest(name, c.toolNames()); near != "" {
+			c.errorf(pos, CodeUnknownTool, "there is no tool %q; did you mean %q?", name, near)
+			return
+		}
+		c.errorf(pos, CodeUnknownTool, "there is no tool %q; the tools are %s", name, listed(c.toolNames()))
+		return
+	case call.sink != nil && !spec.Writes:
+		c.errorf(pos, CodeSinkNotWritable, "the tool %q cannot write, so it cannot be a sink; tools that write are %s", name, listed(c.writers()))
+		return
+	case call.sink == nil && spec.SinkOnly:
+		c.errorf(pos, CodeSinkOnly, "the tool %q only writes; use it in a sink", name)
+		return
+	}
+	c.checkFields(call, spec)
+}
+
+// describe names a value in a message: its text if short, else its type.
+func describe(v any) string {
+	if s, ok := v.(string); ok && len(s) <= 40 {
+		return `"` + s + `"`
+	}
+	name := expression.TypeName(v)
+	if strings.ContainsAny(name[:1], "aeiou") {
+		return "an " + name
+	}
+	if v == nil {
+		return name
+	}
+	return "a " + name
+}

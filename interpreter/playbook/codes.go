@@ -1,0 +1,105 @@
+package playbook
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Codes of the problems that checks report; decoding has its own beside them.
+// Each is an anchor of docs/language.md.
+const (
+	CodeBounds               = "bounds"
+	CodeDuplicateEntry       = "duplicate-entry"
+	CodeDuplicateStep        = "duplicate-step"
+	CodeDuplicateTarget      = "duplicate-target"
+	CodeElementInStepSink    = "element-in-step-sink"
+	CodeElse                 = "else"
+	CodeFieldType            = "field-type"
+	CodeHiddenName           = "hidden-name"
+	CodeMissingField         = "missing-field"
+	CodeMissingTarget        = "missing-target"
+	CodeNextCallAfterFailure = "next-call-after-failure"
+	CodeNoEffect             = "no-effect"
+	CodeNotYet               = "not-yet"
+	CodePagesNotCollected    = "pages-not-collected"
+	CodeReservedName         = "reserved-name"
+	CodeRouter               = "router"
+	CodeSinkNotWritable      = "sink-not-writable"
+	CodeSinkOnly             = "sink-only"
+	CodeSinkRetry            = "sink-retry"
+	CodeUnavailableName      = "unavailable-name"
+	CodeUnknownEntry         = "unknown-entry"
+	CodeUnknownField         = "unknown-field"
+	CodeUnknownMember        = "unknown-member"
+	CodeUnknownName          = "unknown-name"
+	CodeUnknownTool          = "unknown-tool"
+	CodeUnreachable          = "unreachable-step"
+	CodeUnreachablePolicy    = "unreachable-policy"
+	CodeUnusedEntry          = "unused-entry"
+)
+
+// CodeDoc is the meaning of one code.
+type CodeDoc struct {
+	Code    string
+	Meaning string // one line
+}
+
+// Codes are the codes of every diagnostic a playbook can get, sorted.
+func Codes() []CodeDoc {
+	all := slices.Concat(checkCodes, decodeCodes, expressionCodes, statementCodes)
+	slices.SortFunc(all, func(a, b CodeDoc) int { return cmp.Compare(a.Code, b.Code) })
+	return slices.CompactFunc(all, func(a, b CodeDoc) bool { return a.Code == b.Code })
+}
+
+var checkCodes = []CodeDoc{
+	{CodeBounds, "a number or duration is outside of what the word allows"},
+	{CodeDuplicateEntry, "two entries of the workbook have one name"},
+	{CodeDuplicateStep, "two steps have one name"},
+	{CodeDuplicateTarget, "one route names a step twice"},
+	{CodeElementInStepSink, "the sink on a step names the element of its loop; loop.sink runs once per iteration"},
+	{CodeElse, "next has two defaults, or an else without a when"},
+	{CodeFieldType, "a tool field holds something of the wrong type, or a template where none may stand"},
+	{CodeHiddenName, "a workload key or a step is hidden by a name that is found earlier (warning)"},
+	{CodeMissingField, "a call lacks a field that its tool needs"},
+	{CodeMissingTarget, "next leads to a step that does not exist"},
+	{CodeNextCallAfterFailure, "a policy for failures has next_call, which follows a success"},
+	{CodeNoEffect, "a word does nothing where it stands (warning)"},
+	{CodeNotYet, "a word or tool that the language keeps for later"},
+	{CodePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},
+	{CodeReservedName, "a step, element or into has a name that expressions cannot tell from a word or a function"},
+	{CodeRouter, "a step without a tool has retry, loop or sink"},
+	{CodeSinkNotWritable, "the tool of a sink cannot write"},
+	{CodeSinkOnly, "a step calls a tool that is a sink only"},
+	{CodeSinkRetry, "the retry of a sink has more than policies for failures"},
+	{CodeUnavailableName, "a name is known elsewhere, but not where the expression stands"},
+	{CodeUnknownEntry, "a step calls an entry that the workbook does not have"},
+	{CodeUnknownField, "the tool of a call has no such field"},
+	{CodeUnknownMember, "a word of the language has no such member, so that it is always nil (warning)"},
+	{CodeUnknownName, "an expression names something that no step, workload key or word is called"},
+	{CodeUnknownTool, "there is no tool of that name"},
+	{CodeUnreachable, "no route leads to a step"},
+	{CodeUnreachablePolicy, "an earlier policy matches everything (warning)"},
+	{CodeUnusedEntry, "no step uses an entry of the workbook (warning)"},
+}
+
+// expressionCodes are those of package expression.
+var expressionCodes = []CodeDoc{
+	{"ambiguous", "an expression that Jinja and expr read differently"},
+	{"arguments", "a function has too few or too many arguments"},
+	{"condition-text", "there is text beside the braces of a condition"},
+	{"jinja-block", "a Jinja block, such as {% if %}, which templates do not have"},
+	{"pattern", "a regular expression that does not compile"},
+	{"syntax", "an expression or template that cannot be read"},
+	{"too-large", "an expression, statement or playbook is beyond a limit of size"},
+	{"unknown-function", "an expression calls a function, filter or test that does not exist"},
+	{"unsupported", "an expression uses a form of Jinja or expr that the language does not have"},
+}
+
+// statementCodes are those of package statement.
+var statementCodes = []CodeDoc{
+	{"own-placeholder", "a statement has placeholders of its own, such as $1, beside templates"},
+	{"sql-replace-dropped", "a replace that doubles quotes is dropped, as values are bound (warning)"},
+	{"sql-syntax", "a statement that cannot be read"},
+	{"statement-not-one", "a statement field holds no statement or more than one"},
+	{"template-not-a-value", "a template stands where SQL takes no value"},
+}

@@ -1,0 +1,95 @@
+package playbook
+
+import (
+	"slices"
+	"time"
+)
+
+// FieldKind says what a tool field may hold, so that a playbook that gives it
+// something else is refused before it runs.
+type FieldKind string
+
+// The kinds of fields. Every kind but code and literal may be a template; what
+// a template gives is known only at run time and is the tool's to check.
+const (
+	KindValue     FieldKind = "value"     // anything
+	KindText      FieldKind = "text"      // text; numbers and booleans are taken as their text
+	KindMap       FieldKind = "map"       // a map
+	KindList      FieldKind = "list"      // a list
+	KindStatement FieldKind = "statement" // SQL whose templates become bind parameters
+	KindCode      FieldKind = "code"      // text that is never a template
+	KindLiteral   FieldKind = "literal"   // text or a list of texts without templates, such as a table's name
+	KindDuration  FieldKind = "duration"  // seconds, or text such as 90s
+	KindNumber    FieldKind = "number"    // a number
+	KindBoolean   FieldKind = "boolean"   // true or false
+)
+
+// Field is one key that a tool understands beside the words of the language.
+type Field struct {
+	Name     string
+	Kind     FieldKind
+	Required bool
+	Enum     []string // what a text may be; letter case does not matter
+	Default  string   // as the author would write it, for the documentation
+	Doc      string   // one sentence
+}
+
+// ToolSpec is what a playbook may say to a tool. The check at the door,
+// `starter tools` and docs/tools.md are all made from it.
+type ToolSpec struct {
+	Name    string
+	Summary string // one line
+	Doc     string // paragraphs
+	Fields  []Field
+	// RequireOneOf lists groups of fields of which at least one must be there,
+	// such as {{"statement", "table"}}.
+	RequireOneOf [][]string
+	// RequireIf lists fields that the value of another field asks for.
+	RequireIf    []Requirement
+	Writes       bool // usable as a sink
+	SinkOnly     bool // usable as a sink and in no other place
+	// Dialect is the SQL of statement fields: postgres, sqlite or "".
+	Dialect string
+	// DefaultTimeout bounds one attempt where the step says nothing; 0 is 5 minutes.
+	DefaultTimeout time.Duration
+	Example        string // YAML of one step
+}
+
+// Requirement says that a field with a certain value needs another field, such
+// as mode: upsert a key.
+type Requirement struct {
+	Field string
+	Value string
+	Needs string
+}
+
+// Field finds a field by name.
+func (s ToolSpec) Field(name string) (Field, bool) {
+	i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })
+	if i < 0 {
+		return Field{}, false
+	}
+	return s.Fields[i], true
+}
+
+// FieldNames are the names of all fields in the spec's order.
+func (s ToolSpec) FieldNames() []string {
+	names := make([]string, len(s.Fields))
+	for i, field := range s.Fields {
+		names[i] = field.Name
+	}
+	return names
+}
+
+// Tools is a catalogue of tools. Implementations are safe for concurrent use
+// and answer the same for as long as a check runs.
+type Tools interface {
+	// Spec is the spec of a tool; false if there is no such tool.
+	Spec(name string) (ToolSpec, bool)
+	// Names are the names of all tools, sorted.
+	Names() []string
+}
+
+// WorkbookTool is the name under which a step calls an entry of the workbook.
+// It is resolved by the interpreter and stands in no catalogue.
+const WorkbookTool = "workbook"

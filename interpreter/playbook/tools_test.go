@@ -1,0 +1,81 @@
+package playbook_test
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"reprise/interpreter/playbook"
+)
+
+// catalogue is the tools that the golden tests know; it has the fields of the
+// real ones, so that messages read as users see them.
+type catalogue map[string]playbook.ToolSpec
+
+func (c catalogue) Spec(name string) (playbook.ToolSpec, bool) {
+	spec, ok := c[name]
+	return spec, ok
+}
+
+func (c catalogue) Names() []string { return slices.Sorted(maps.Keys(c)) }
+
+var testTools = catalogue{
+	"http": {
+		Name: "http", Writes: true, DefaultTimeout: 30 * time.Second,
+		Fields: []playbook.Field{
+			{Name: "url", Kind: playbook.KindText, Required: true},
+			{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}, Default: "GET"},
+			{Name: "params", Kind: playbook.KindMap},
+			{Name: "headers", Kind: playbook.KindMap},
+			{Name: "body", Kind: playbook.KindValue},
+			{Name: "form", Kind: playbook.KindMap},
+			{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true"},
+		},
+	},
+	"postgres": {
+		Name: "postgres", Writes: true, Dialect: "postgres",
+		Fields:       sqlFields(),
+		RequireOneOf: [][]string{{"auth"}, {"statement", "table"}},
+		RequireIf:    []playbook.Requirement{{Field: "mode", Value: "upsert", Needs: "key"}},
+	},
+	"sqlite": {
+		Name: "sqlite", Writes: true, Dialect: "sqlite",
+		Fields:       append(sqlFields(), playbook.Field{Name: "path", Kind: playbook.KindText}),
+		RequireOneOf: [][]string{{"auth", "path"}, {"statement", "table"}},
+		RequireIf:    []playbook.Requirement{{Field: "mode", Value: "upsert", Needs: "key"}},
+	},
+	"file": {
+		Name: "file", Writes: true,
+		Fields: []playbook.Field{
+			{Name: "path", Kind: playbook.KindText, Required: true},
+			{Name: "format", Kind: playbook.KindText, Enum: []string{"json", "jsonl", "csv", "text"}},
+			{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}},
+		},
+	},
+	"python": {
+		Name: "python", Writes: true,
+		Fields: []playbook.Field{{Name: "code", Kind: playbook.KindCode, Required: true}},
+	},
+	// The fields of these two are kinds that the others lack.
+	"wait": {
+		Name: "wait",
+		Fields: []playbook.Field{
+			{Name: "for", Kind: playbook.KindDuration},
+			{Name: "times", Kind: playbook.KindNumber},
+			{Name: "names", Kind: playbook.KindList},
+		},
+	},
+	"archive": {
+		Name: "archive", Writes: true, SinkOnly: true,
+		Fields: []playbook.Field{{Name: "bucket", Kind: playbook.KindLiteral, Required: true}},
+	},
+}
+
+func sqlFields() []playbook.Field {
+	return []playbook.Field{
+		{Name: "statement", Kind: playbook.KindStatement},
+		{Name: "table", Kind: playbook.KindLiteral},
+		{Name: "key", Kind: playbook.KindLiteral},
+		{Name: "mode", Kind: playbook.KindText, Enum: []string{"insert", "upsert"}, Default: "insert"},
+	}
+}

@@ -1,0 +1,146 @@
+package playbook
+
+import "reprise/interpreter/source"
+
+// spot says where in a playbook a value stands; which names an expression may
+// use depends on it (docs/language.md, section names).
+type spot uint16
+
+const (
+	atToolName spot = 1 << iota // tool: "{{ … }}", resolved before the run starts
+	atOutput
+	atCollection
+	atField // fields, args and auth of a step's own call
+	atWhen
+	atThen
+	atThenSink
+	atLoopSink
+	atStepSink
+	atVars
+	atNext
+	atWorkbook
+
+	atSinks   = atThenSink | atLoopSink | atStepSink
+	atAfter   = atWhen | atThen | atSinks | atVars | atNext
+	inLoop    = atField | atWhen | atThen | atThenSink | atLoopSink
+	atRunTime = atOutput | atCollection | atField | atWorkbook | atAfter
+	allSpots  = atRunTime | atToolName
+)
+
+// site is one spot of one step; step is nil for output and the workbook.
+type site struct {
+	spot   spot
+	step   *Step
+	action *Action // the call that the value belongs to, nil elsewhere
+}
+
+// actionAt is an action with its site; sink is nil for steps and the workbook.
+type actionAt struct {
+	site
+	sink *Sink
+}
+
+// actions are all calls of the playbook in the order of the file.
+func (pb *Playbook) actions() []actionAt {
+	var all []actionAt
+	for _, entry := range pb.Workbook {
+		all = append(all, actionAt{site: site{spot: atWorkbook, action: entry}})
+	}
+	for _, step := range pb.Steps {
+		if step.Action != nil {
+			all = append(all, actionAt{site: site{spot: atField, step: step, action: step.Action}})
+		}
+		all = append(all, step.sinks()...)
+	}
+	return all
+}
+
+// sinks are the sinks of a step, at every place that may have one.
+func (s *Step) sinks() []actionAt {
+	var all []actionAt
+	add := func(at spot, sink *Sink) {
+		if sink != nil && sink.Action != nil {
+			all = append(all, actionAt{site: site{spot: at, step: s, action: sink.Action}, sink: sink})
+		}
+	}
+	for _, policy := range s.Retry {
+		add(atThenSink, policy.Then.PerIteration)
+		add(atThenSink, policy.Then.Sink)
+	}
+	if s.Loop != nil {
+		add(atLoopSink, s.Loop.Sink)
+	}
+	add(atStepSink, s.Sink)
+	return all
+}
+
+// eachValue calls visit for every templated value of the playbook.
+func (pb *Playbook) eachValue(visit func(site, *Node)) {
+	some := func(at site, nodes ...*Node) {
+		for _, node := range nodes {
+			if node != nil {
+				visit(at, node)
+			}
+		}
+	}
+	for _, call := range pb.actions() {
+		at := call.site
+		some(site{spot: atToolName, step: at.step, action: at.action}, at.action.Tool)
+		some(at, entryValues(at.action.Fields)...)
+		some(at, at.action.Args, at.action.Auth)
+		for _, policy := range at.action.Retry {
+			some(at, policy.When, policy.StopWhen)
+		}
+	}
+	for _, step := range pb.Steps {
+		if step.Loop != nil {
+			some(site{spot: atCollection, step: step}, step.Loop.Collection)
+		}
+		for _, policy := range step.Retry {
+			some(site{spot: atWhen, step: step}, policy.When, policy.StopWhen)
+			if next := policy.Then.NextCall; next != nil {
+				some(site{spot: atThen, step: step}, next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body)
+			}
+		}
+		some(site{spot: atVars, step: step}, entryValues(step.Vars)...)
+		for _, route := range step.Next {
+			some(site{spot: atNext, step: step}, route.When)
+			for _, target := range route.Targets {
+				some(site{spot: atNext, step: step}, target.Args)
+			}
+		}
+	}
+	some(site{spot: atOutput}, pb.Output)
+}
+
+func entryValues(entries []*Entry) []*Node {
+	nodes := make([]*Node, len(entries))
+	for i, entry := range entries {
+		nodes[i] = entry.Value
+	}
+	return nodes
+}
+
+// eachTemplate calls visit for every scalar below the node that is a template.
+func (n *Node) eachTemplate(visit func(*Node)) {
+	if n == nil {
+		return
+	}
+	if n.Template != nil {
+		visit(n)
+	}
+	for _, item := range n.Items {
+		item.eachTemplate(visit)
+	}
+	for _, entry := range n.Entries {
+		entry.Value.eachTemplate(visit)
+	}
+}
+
+// start is where an action begins: its tool, else the action itself.
+func (a *Action) start() source.Position {
+	if a.Tool != nil {
+		return a.Tool.Pos
+	}
+	return a.Pos
+}

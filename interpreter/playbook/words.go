@@ -1,0 +1,75 @@
+package playbook
+
+import (
+	"regexp"
+	"slices"
+
+	"reprise/interpreter/expression"
+)
+
+// word is a name that the language gives a value: the table of
+// docs/language.md, section names.
+type word struct {
+	name  string
+	where spot
+	loop  bool   // known inside a loop only
+	known string // where it is known, for messages
+}
+
+var words = []word{
+	{name: "workload", where: allSpots, known: "everywhere"},
+	{name: "steps", where: atRunTime, known: "everywhere but in tool"},
+	{name: "vars", where: atRunTime, known: "everywhere but in tool"},
+	{name: "args", where: atRunTime, known: "everywhere but in tool"},
+	{name: "execution_id", where: atRunTime, known: "everywhere but in tool"},
+	{name: "run", where: atRunTime, known: "everywhere but in tool"},
+	{name: "_loop", where: inLoop, loop: true, known: "in a step with a loop: its tool fields, retry and loop.sink"},
+	{name: "response", where: atAfter, known: "in when, then, sinks, vars and next"},
+	{name: "error", where: atAfter, known: "in when, then, sinks, vars and next"},
+	{name: "this", where: atAfter, known: "in when, then, sinks, vars and next"},
+	{name: "page", where: atWhen | atThen | atThenSink, known: "in the when and then of retry"},
+	{name: "pages", where: atWhen | atThen | atThenSink, known: "in the when and then of retry"},
+	{name: "_retry", where: atWhen | atThen | atSinks, known: "in when, then and sinks"},
+	{name: "result", where: atSinks | atVars | atNext, known: "in sinks, vars and next"},
+	{name: "operation_key", where: atField | atWorkbook | atSinks, known: "in tool fields and sinks"},
+	{name: "attempt_key", where: atField | atWorkbook | atSinks, known: "in tool fields and sinks"},
+	{name: "status_code", known: `in the older forms of retry only; write "error.status", or "this.meta.status" after a success`},
+	{name: "success", known: `in the older forms of retry only; write "error is not defined"`},
+	{name: "attempt", known: `in the older forms of retry only; write "_retry.attempt"`},
+	{name: "data", known: `in the older forms of retry only; write "response"`},
+}
+
+// operatorWords cannot be names because the expression language reads them as
+// something else.
+var operatorWords = []string{
+	"and", "or", "not", "in", "is", "if", "else", "let", "true", "false", "nil", "null", "none",
+	"True", "False", "None", "matches", "contains", "startsWith", "endsWith",
+}
+
+func findWord(name string) (word, bool) {
+	i := slices.IndexFunc(words, func(w word) bool { return w.name == name })
+	if i < 0 {
+		return word{}, false
+	}
+	return words[i], true
+}
+
+var namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// nameProblem says why a text cannot be the name of a step, an element or
+// into; "" if it can.
+func nameProblem(name string) string {
+	if !namePattern.MatchString(name) {
+		return "may hold letters, digits and _ and must not start with a digit"
+	}
+	if _, ok := findWord(name); ok {
+		return "is a word of the language"
+	}
+	if slices.Contains(operatorWords, name) {
+		return "is a word of expressions"
+	}
+	if slices.Contains(expression.FunctionNames(), name) {
+		return "is a function of expressions"
+	}
+	return ""
+}
