@@ -1,0 +1,57 @@
+// Package testenv gives tests the real things: a Temporal server, a PostgreSQL
+// server and the demo API. Servers start once per test process, when a test
+// first asks, and end with it.
+//
+// Every package that uses it needs
+//
+//	func TestMain(m *testing.M) { testenv.Main(m) }
+//
+// A missing binary fails the test, with the command that provides it. Nothing is
+// skipped: a test that did not run has proved nothing.
+//
+// Environment variables:
+//
+//	TEST_TEMPORAL_ADDRESS    use this Temporal server and start none
+//	TEST_TEMPORAL_NAMESPACE  its namespace, "default" if unset
+//	TEST_TEMPORAL_UI_URL     its web UI
+//	TEST_DEVSERVER           the dev server binary, bin/devserver or else temporal on PATH if unset
+//	TEST_POSTGRES_URL        use this PostgreSQL server; the user must be allowed to create databases
+//	TEST_LOG_LEVEL           debug, info, warn or error (default) for the Temporal client and its workers
+package testenv
+
+import (
+	"os"
+	"sync"
+	"testing"
+)
+
+// Main runs the tests of a package, then stops the servers they started, and
+// exits with the tests' status. Call it from TestMain.
+func Main(m *testing.M) {
+	status := m.Run()
+	runCleanups()
+	os.Exit(status)
+}
+
+var cleanups struct {
+	mu  sync.Mutex
+	all []func()
+}
+
+// atExit registers a function for the end of the process. The last one
+// registered runs first.
+func atExit(cleanup func()) {
+	cleanups.mu.Lock()
+	defer cleanups.mu.Unlock()
+	cleanups.all = append(cleanups.all, cleanup)
+}
+
+func runCleanups() {
+	cleanups.mu.Lock()
+	all := cleanups.all
+	cleanups.all = nil
+	cleanups.mu.Unlock()
+	for i := len(all) - 1; i >= 0; i-- {
+		all[i]()
+	}
+}

@@ -1,0 +1,185 @@
+package testenv
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Database is an empty PostgreSQL database of one test, dropped when the test
+// ends.
+type Database struct {
+	URL  string // postgres://user:password@host:port/name?…
+	Name string
+
+	own *pgServer // the server, if it belongs to this test alone
+}
+
+// queryTimeout bounds every statement of a test.
+const queryTimeout = 30 * time.Second
+
+// Postgres returns a new database on the process's PostgreSQL server, which it
+// starts if need be. The test fails if there is no server to use or to start.
+func Postgres(t testing.TB) *Database {
+	t.Helper()
+	database, err := sharedPostgres()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newDatabase(t, database, nil)
+}
+
+// PostgresServer returns a new database on a server that is the test's own and
+// may be stopped and started. It takes a second or two to start.
+func PostgresServer(t testing.TB) *Database {
+	t.Helper()
+	server, err := newPGServer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.remove(); err != nil {
+			t.Errorf("remove PostgreSQL server: %v", err)
+		}
+	})
+	return newDatabase(t, server.url, server)
+}
+
+// sharedPostgres returns a function that makes the URL of a database.
+var sharedPostgres = sync.OnceValues(func() (func(name string) string, error) {
+	if text := os.Getenv("TEST_POSTGRES_URL"); text != "" {
+		return givenPostgres(text)
+	}
+	server, err := newPGServer(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	atExit(func() { _ = server.remove() })
+	return server.url, nil
+})
+
+// givenPostgres uses a server that is there already. The name "" stands for the
+// database in the URL.
+func givenPostgres(text string) (func(name string) string, error) {
+	base, err := url.Parse(text)
+	if err != nil || (base.Scheme != "postgres" && base.Scheme != "postgresql") {
+		// The text may hold a password: do not repeat it.
+		return nil, fmt.Errorf("TEST_POSTGRES_URL is not a URL, expected postgres://user:password@host:port/database")
+	}
+	return func(name string) string {
+		u := *base
+		u.Path = "/" + name
+		if name == "postgres" { // for CREATE DATABASE; the given one is sure to exist
+			u.Path = base.Path
+		}
+		return u.String()
+	}, nil
+}
+
+// newDatabase creates a database with a name that tells the test, and arranges
+// for its end.
+func newDatabase(t testing.TB, urlOf func(string) string, own *pgServer) *Database {
+	t.Helper()
+	name := databaseName(t.Name())
+	admin := &Database{URL: urlOf("postgres"), Name: "postgres"}
+	admin.Exec(t, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+	if own == nil {
+		t.Cleanup(func() {
+			// The pools of the code under test may be open still, hence FORCE.
+			admin.Exec(t, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
+		})
+	}
+	return &Database{URL: urlOf(name), Name: name, own: own}
+}
+
+// databaseName makes a unique name within PostgreSQL's 63 bytes.
+func databaseName(test string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToLower(test))
+	return fmt.Sprintf("%.50s_%s", clean, strings.ToLower(rand.Text()[:10]))
+}
+
+// Query returns the rows of a statement as maps, with pgx's Go types: int32 or
+// int64, float64, string, bool, time.Time, pgtype.Numeric, and the decoded value
+// for json. The test fails on an error.
+func (d *Database) Query(t testing.TB, sql string, args ...any) []map[string]any {
+	t.Helper()
+	var found []map[string]any
+	err := d.connected(func(ctx context.Context, connection *pgx.Conn) error {
+		rows, err := connection.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, pgx.RowToMap)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("query %q on database %s: %v", sql, d.Name, err)
+	}
+	return found
+}
+
+// Exec runs a statement, or several without arguments. The test fails on an
+// error.
+func (d *Database) Exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	err := d.connected(func(ctx context.Context, connection *pgx.Conn) error {
+		_, err := connection.Exec(ctx, sql, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("execute %q on database %s: %v", sql, d.Name, err)
+	}
+}
+
+// connected lends f a connection of its own. It does not use the test's context,
+// which has ended when cleanups run.
+func (d *Database) connected(f func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+	defer cancel()
+	connection, err := pgx.Connect(ctx, d.URL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = connection.Close(ctx) }()
+	return f(ctx, connection)
+}
+
+// Stop shuts the server down and ends its sessions. Only a test with a server of
+// its own (PostgresServer) may do so.
+func (d *Database) Stop(t testing.TB) {
+	t.Helper()
+	d.mustOwn(t, "stop")
+	if err := d.own.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Start starts the server again after Stop, with the same URL and data, and
+// returns once it accepts connections.
+func (d *Database) Start(t testing.TB) {
+	t.Helper()
+	d.mustOwn(t, "start")
+	if err := d.own.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *Database) mustOwn(t testing.TB, verb string) {
+	t.Helper()
+	if d.own == nil {
+		t.Fatalf("%s PostgreSQL: other tests share this server, use testenv.PostgresServer", verb)
+	}
+}

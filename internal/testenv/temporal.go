@@ -1,0 +1,249 @@
+package testenv
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+)
+
+// Env is a Temporal server in use by this test process. It is shared by all
+// tests; task queues and workflow IDs keep them apart.
+type Env struct {
+	Address   string // host:port of the frontend
+	Namespace string
+	UIURL     string // base URL of the web UI without a trailing slash, "" if unknown
+
+	client client.Client
+}
+
+// Client returns the client that all tests of the process share. Do not close
+// it.
+func (e *Env) Client() client.Client { return e.client }
+
+// NewTaskQueue returns a name that no other test uses.
+func (e *Env) NewTaskQueue() string { return "test-" + rand.Text()[:12] }
+
+// Dial returns another client for this server, closed when the test ends.
+// HostPort, Namespace and Logger are filled in unless they are set.
+func (e *Env) Dial(t testing.TB, options client.Options) client.Client {
+	t.Helper()
+	options.HostPort = cmp.Or(options.HostPort, e.Address)
+	options.Namespace = cmp.Or(options.Namespace, e.Namespace)
+	if options.Logger == nil {
+		options.Logger = logger()
+	}
+	c, err := client.DialContext(t.Context(), options)
+	if err != nil {
+		t.Fatalf("dial Temporal at %s: %v", options.HostPort, err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Temporal returns the process's Temporal server and starts it if need be. The
+// test fails if there is no server to use or to start.
+func Temporal(t testing.TB) *Env {
+	t.Helper()
+	env, err := sharedTemporal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+var sharedTemporal = sync.OnceValues(func() (*Env, error) {
+	env, err := openTemporal()
+	if err == nil {
+		atExit(env.client.Close)
+	}
+	return env, err
+})
+
+const startTimeout = 90 * time.Second
+
+func openTemporal() (*Env, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if address := os.Getenv("TEST_TEMPORAL_ADDRESS"); address != "" {
+		env := &Env{
+			Address:   address,
+			Namespace: cmp.Or(os.Getenv("TEST_TEMPORAL_NAMESPACE"), "default"),
+			UIURL:     strings.TrimRight(os.Getenv("TEST_TEMPORAL_UI_URL"), "/"),
+		}
+		if err := env.connect(ctx, nil); err != nil {
+			return nil, fmt.Errorf("use the Temporal server of TEST_TEMPORAL_ADDRESS: %w", err)
+		}
+		return env, nil
+	}
+	binary, err := findDevServer()
+	if err != nil {
+		return nil, err
+	}
+	return startDevServer(ctx, binary)
+}
+
+// findDevServer returns the path of a binary that understands
+// "server start-dev".
+func findDevServer() (string, error) {
+	if path := os.Getenv("TEST_DEVSERVER"); path != "" {
+		if _, err := exec.LookPath(path); err != nil {
+			return "", fmt.Errorf("use the dev server of TEST_DEVSERVER: %w", err)
+		}
+		return path, nil
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	built := filepath.Join(root, "bin", "devserver")
+	if _, err := exec.LookPath(built); err == nil {
+		return built, nil
+	}
+	if path, err := exec.LookPath("temporal"); err == nil {
+		return path, nil
+	}
+	return "", fmt.Errorf("no Temporal server to test with: neither %s nor temporal on PATH exists.\n"+
+		"build it (some minutes, once): cd %s && go build -o ../bin/devserver .\n"+
+		"or set TEST_TEMPORAL_ADDRESS to a running server", built, filepath.Join(root, "devserver"))
+}
+
+// moduleRoot returns the directory of the main module's go.mod, above the
+// directory of the package under test.
+func moduleRoot() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the module root: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && slices.Contains(strings.Split(string(text), "\n"), "module reprise") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("find the module root: no go.mod of module reprise above %s", start)
+		}
+	}
+}
+
+// startDevServer starts the binary with flags that both this project's dev
+// server and the official CLI know. It runs the command itself, where the SDK
+// has testsuite.StartDevServer, because that cannot tie the server's life to
+// that of the test process.
+func startDevServer(ctx context.Context, binary string) (*Env, error) {
+	var failures []error
+	for range 3 { // a port can be taken between looking and listening
+		env, err := tryDevServer(ctx, binary)
+		if err == nil {
+			return env, nil
+		}
+		failures = append(failures, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("start Temporal server %s: %w", binary, errors.Join(failures...))
+}
+
+func tryDevServer(ctx context.Context, binary string) (*Env, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	uiPort, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	env := &Env{
+		Address:   "127.0.0.1:" + strconv.Itoa(port),
+		Namespace: "default",
+		UIURL:     "http://127.0.0.1:" + strconv.Itoa(uiPort),
+	}
+	cmd := exec.Command(binary, "server", "start-dev",
+		"--ip", "127.0.0.1", "--port", strconv.Itoa(port), "--ui-port", strconv.Itoa(uiPort),
+		"--namespace", env.Namespace, "--log-level", "error")
+	// Settings of the developer's own server must not reach this one.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "TEMPORAL_")
+	})
+	server, err := startProcess(cmd, nil)
+	if err != nil {
+		return nil, err
+	}
+	stop := func() { server.stop(os.Interrupt, 10*time.Second) }
+	if err := env.connect(ctx, server); err != nil {
+		stop()
+		return nil, fmt.Errorf("%w\nits last output:\n%s", err, server.output)
+	}
+	atExit(stop)
+	return env, nil
+}
+
+// connect dials until the namespace answers, the server exits, or ctx ends.
+// server is nil for one that we did not start.
+func (e *Env) connect(ctx context.Context, server *process) error {
+	for {
+		c, err := dialNamespace(ctx, e.Address, e.Namespace)
+		if err == nil {
+			e.client = c
+			return nil
+		}
+		if server != nil && server.hasExited() {
+			return fmt.Errorf("the server has exited: %s", server.cmd.ProcessState)
+		}
+		if !wait(ctx, 50*time.Millisecond) {
+			return fmt.Errorf("no answer from %s, namespace %q: %w", e.Address, e.Namespace, err)
+		}
+	}
+}
+
+func dialNamespace(ctx context.Context, address, namespace string) (client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	c, err := client.DialContext(ctx, client.Options{HostPort: address, Namespace: namespace, Logger: logger()})
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// wait pauses between two attempts and reports false when ctx has ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// logger writes to stderr from TEST_LOG_LEVEL on, error by default.
+func logger() log.Logger {
+	level := slog.LevelError
+	if text := os.Getenv("TEST_LOG_LEVEL"); text != "" {
+		if err := level.UnmarshalText([]byte(text)); err != nil {
+			panic(fmt.Sprintf("TEST_LOG_LEVEL: %v, expected debug, info, warn or error", err))
+		}
+	}
+	return log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+}
