@@ -1,0 +1,34 @@
+# syntax=docker/dockerfile:1
+# Two images from one build:
+#   docker build --target worker  -t reprise-worker .
+#   docker build --target starter -t reprise-starter .
+
+FROM golang:1.26.8-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+# Without cgo the binaries run on any base image.
+RUN CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o /out/ ./worker ./starter
+
+FROM alpine:3.23.4 AS base
+# HTTPS calls need certificates, date functions need time zones.
+RUN apk add --no-cache ca-certificates tzdata \
+    && addgroup -g 10001 reprise \
+    && adduser -D -u 10001 -G reprise reprise
+USER reprise
+WORKDIR /home/reprise
+
+FROM base AS starter
+COPY --from=build /out/starter /usr/local/bin/starter
+ENTRYPOINT ["/usr/local/bin/starter"]
+CMD ["--help"]
+
+# Last, so that it is what a build without --target gives.
+FROM base AS worker
+USER root
+# For the python tool, which the worker runs only when it is allowed to.
+RUN apk add --no-cache python3
+USER reprise
+COPY --from=build /out/worker /usr/local/bin/worker
+ENTRYPOINT ["/usr/local/bin/worker"]

@@ -1,0 +1,59 @@
+# Tools are pinned in scripts/tools and run with `go run`, so that nothing has
+# to be installed besides Go, make and git.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+main_sources := go.mod go.sum $(shell find activities interpreter internal playbooks starter worker workflows \
+	-type f -not -name '*_test.go' -not -path '*/testdata/*' 2>/dev/null)
+devserver_sources := $(shell find devserver -type f -not -name '*_test.go')
+
+.PHONY: help
+help: ## print this
+	@echo 'Reprise: durable YAML playbooks on Temporal'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## run the example playbook with its API, a Temporal server and a worker
+	@scripts/demo
+
+.PHONY: build
+build: bin/starter bin/worker bin/devserver ## build what has changed into bin/
+
+bin/starter: $(main_sources)
+	@echo 'building bin/starter (a minute or two the first time)'
+	@go build -o $@ ./starter
+
+bin/worker: $(main_sources)
+	@echo 'building bin/worker'
+	@go build -o $@ ./worker
+
+bin/devserver: $(devserver_sources)
+	@echo 'building bin/devserver, a Temporal server with its web UI (some minutes the first time, no output meanwhile)'
+	@cd devserver && go build -ldflags '-s -w' -o ../bin/devserver .
+
+.PHONY: test
+test: ## run every test, on a real Temporal server and a real PostgreSQL
+	@scripts/test
+
+.PHONY: lint
+lint: ## check format, style, vet, workflow determinism and known vulnerabilities
+	@scripts/lint
+
+.PHONY: fmt
+fmt: ## format all Go files
+	@source scripts/tools && $$GOFUMPT -l -w .
+
+.PHONY: golden
+golden: ## rewrite expected files from what the code does now; review the diff
+	@scripts/golden
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME (30s)
+	@scripts/fuzz
+
+.PHONY: clean
+clean: ## remove bin/ and the state of local servers
+	@rm -rf bin .reprise coverage.out
