@@ -79,7 +79,7 @@ The server recognises a repeated write by the header Idempotency-Key.`,
 		DefaultTimeout: httpTimeout,
 		Example: `step: fetch
 tool: http
-url: "{{ api }}/patients"
+url: "{{ workload.api }}/patients"
 params: {page: 1, page_size: 10}
 headers: {Accept: application/json}
 `,

@@ -1,0 +1,206 @@
+package activities
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/statement"
+)
+
+// postgresConns bounds the connections of one worker to one database, unless
+// the connection's URL says pool_max_conns.
+const postgresConns = 10
+
+// postgresDial bounds one try to connect, so that a host that never answers is
+// reported as such and not as a slow statement.
+const postgresDial = 10 * time.Second
+
+// postgresTool runs statements and writes rows on PostgreSQL. It holds one pool
+// per connection URL.
+type postgresTool struct {
+	res   Resources
+	mu    sync.Mutex
+	pools map[string]*pgxpool.Pool
+}
+
+func newPostgres(res Resources) *postgresTool {
+	return &postgresTool{res: res, pools: map[string]*pgxpool.Pool{}}
+}
+
+// Spec describes the tool.
+func (t *postgresTool) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name:    "postgres",
+		Summary: "Runs one SQL statement on PostgreSQL, or writes rows to a table.",
+		Doc: `The result of a statement that returns rows is a list of maps, one per row, also
+for INSERT … RETURNING; of any other {rows_affected: n}. auth names the
+connection, whose URL is postgres://user:password@host:5432/database.
+
+Templates in statement become bind parameters: their text is never part of the
+SQL. A template stands where a value can stand, bare or inside a literal such as
+'%{{ q }}%'. A list is an array where the server expects one (id = ANY({{ ids }})),
+else JSON, as is a map. In the result, integers and numeric keep their digits,
+json is parsed, timestamptz is RFC 3339 in UTC, bytea is base64, arrays are
+lists, and every other type is text.
+
+` + tableDoc + `
+
+Errors of the server have kind tool, its SQLSTATE as type, and a body with
+detail and hint. Failing to reach the server has kind connection and type
+econnrefused, econnreset, dns, tls or eof.`,
+		Fields: append([]playbook.Field{
+			{Name: "statement", Kind: playbook.KindStatement, Doc: "One SQL statement; it is a transaction of its own."},
+		}, tableFields()...),
+		RequireOneOf: [][]string{{"statement", "table"}},
+		RequireIf:    []playbook.Requirement{{Field: "mode", Value: modeUpsert, Needs: "key"}},
+		Writes:       true,
+		Dialect:      string(statement.Postgres),
+		Example: `step: find_overdue
+tool: postgres
+auth: pg_main
+statement: |
+  SELECT id, name, due
+  FROM invoices
+  WHERE due < DATE '{{ day }}' AND region = ANY({{ regions }})
+`,
+	}
+}
+
+// Run runs the statement, or writes args to the table.
+func (t *postgresTool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	sql, err := readStatement(in, statement.Postgres)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	var write *tableWrite
+	if sql == nil {
+		if write, err = planTable(in); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+	}
+
+	pool, err := t.pool(ctx, in)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return interpreter.ToolResult{}, postgresError(ctx, err)
+	}
+	defer conn.Release()
+
+	if sql == nil {
+		return writePostgres(ctx, conn.Conn(), write, in.OperationKey)
+	}
+
+	if sql.parsed.ChangesSession() {
+		// A closed connection does not go back to the pool.
+		defer func() { _ = conn.Conn().Close(context.WithoutCancel(ctx)) }()
+	}
+
+	q := &postgresQuery{conn: conn.Conn().PgConn(), types: conn.Conn().TypeMap(), sql: sql, limit: t.res.MaxResponseBytes}
+
+	return q.run(ctx)
+}
+
+// Write is Run: a sink's rows arrive as its result.
+func (t *postgresTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	return t.Run(ctx, in)
+}
+
+// Close closes all pools and waits for the statements under way.
+func (t *postgresTool) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	for url, pool := range t.pools {
+		pool.Close()
+		delete(t.pools, url)
+	}
+
+	return nil
+}
+
+// pool is the pool of the step's connection, made when it is first needed.
+func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*pgxpool.Pool, error) {
+	if in.Auth == "" {
+		return nil, configErrorf("step %q: postgres needs auth, the name of a connection", in.Step)
+	}
+
+	url, err := t.res.connection(ctx, in.Auth)
+	if err != nil {
+		return nil, err
+	}
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	if pool, ok := t.pools[url]; ok {
+		return pool, nil
+	}
+
+	config, err := postgresConfig(url)
+	if err != nil {
+		// The parser's own message may repeat parts of the URL.
+		return nil, configErrorf("connection %q is no PostgreSQL URL: write postgres://user:password@host:5432/database", in.Auth)
+	}
+
+	// The pool outlives the attempt.
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, configErrorf("connection %q cannot be used: its settings are not valid", in.Auth)
+	}
+
+	t.pools[url] = pool
+
+	return pool, nil
+}
+
+func postgresConfig(url string) (*pgxpool.Config, error) {
+	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
+		return nil, toolErrorf("no PostgreSQL URL")
+	}
+
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+
+	if !strings.Contains(url, "pool_max_conns") {
+		config.MaxConns = postgresConns
+	}
+
+	conn := config.ConnConfig
+	if conn.ConnectTimeout <= 0 {
+		conn.ConnectTimeout = postgresDial
+	}
+
+	// Unnamed statements need no cache, which schema changes and poolers between
+	// worker and server would invalidate.
+	conn.DefaultQueryExecMode = pgx.QueryExecModeExec
+	// Results are read as text, and these settings decide how dates look.
+	conn.RuntimeParams["timezone"] = "UTC"
+	conn.RuntimeParams["datestyle"] = "ISO"
+
+	if conn.RuntimeParams["application_name"] == "" {
+		conn.RuntimeParams["application_name"] = "reprise"
+	}
+
+	// An attempt that ends early stops its statement on the server too.
+	conn.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}
+	}
+
+	return config, nil
+}

@@ -1,0 +1,176 @@
+package activities
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// pythonHost reads the code and its arguments, calls main and reports.
+//
+//go:embed python_host.py
+var pythonHost string
+
+// pythonTool runs code that the playbook brings, each attempt in a process of
+// its own. It protects the worker from accidents, not from attackers: the code
+// has the rights of the worker's user.
+type pythonTool struct {
+	res Resources
+}
+
+func newPython(res Resources) *pythonTool { return &pythonTool{res: res} }
+
+// Spec describes the tool.
+func (t *pythonTool) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name:    "python",
+		Summary: "Runs Python code; its result is what main returns.",
+		Doc: `code defines main. The step's args are its keyword arguments, by name; what it
+returns is the result and must be something JSON can hold. code is no template:
+values come in through args. As a sink main gets args, else result=….
+
+The code runs in isolated mode (python3 -I) with PATH, LANG and HOME as its only
+environment, in the worker's directory. What it prints goes to the worker's log.
+When its time is over, its process group is killed.
+
+An exception is an error of kind tool whose type is the name of its class. An
+attribute retryable on the exception says whether trying again may help (it may,
+unless it says otherwise), and retry_after says in how many seconds. Code that
+does not compile, a missing main and arguments that do not fit are final.
+
+The tool is off unless the worker allows it.`,
+		Fields: []playbook.Field{
+			{Name: "code", Kind: playbook.KindCode, Required: true, Doc: "Python code that defines main."},
+		},
+		Writes: true,
+		Example: `step: score
+tool: python
+args: {dose_mg: 20, factor: 3}
+code: |
+  def main(dose_mg, factor=1):
+      return {"score": dose_mg * factor}
+`,
+	}
+}
+
+// Run calls main with the step's args.
+func (t *pythonTool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	if in.Args == nil {
+		return t.call(ctx, in, map[string]any{})
+	}
+
+	return t.call(ctx, in, in.Args.Data)
+}
+
+// Write calls main with the sink's args, else with the result. The write is as
+// idempotent as the code; operation_key in args helps it.
+func (t *pythonTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	if in.Args == nil {
+		return t.call(ctx, in, map[string]any{"result": written(in)})
+	}
+
+	return t.call(ctx, in, in.Args.Data)
+}
+
+func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args any) (interpreter.ToolResult, error) {
+	if !t.res.AllowPython {
+		return interpreter.ToolResult{}, configErrorf("python is off on this worker: " +
+			"code of playbooks runs with the worker's rights, so its operator must allow it")
+	}
+
+	code, err := requiredText(in, "code")
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	if args == nil {
+		args = map[string]any{}
+	}
+
+	if _, isMap := args.(map[string]any); !isMap {
+		return interpreter.ToolResult{}, configErrorf("step %q: args of python must be a map of keyword arguments, this is a %s",
+			in.Step, expression.TypeName(args))
+	}
+
+	input, err := expression.Encode(map[string]any{"code": code, "name": in.Step, "args": args})
+	if err != nil {
+		return interpreter.ToolResult{}, toolErrorf("step %q: the args cannot be written as JSON: %w", in.Step, err)
+	}
+
+	process := &pythonProcess{
+		command: t.res.PythonCommand, directory: t.res.Directory,
+		input: input, limit: t.res.MaxResponseBytes,
+	}
+	err = process.run(ctx)
+
+	if len(process.log) > 0 {
+		t.res.Logger.Info("python printed", "step", in.Step, "attempt", in.Attempt, "output", string(process.log))
+	}
+
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	return pythonResult(process)
+}
+
+// pythonReport is what the host writes to file descriptor 3.
+type pythonReport struct {
+	Result     expression.Value `json:"result"`
+	Type       string           `json:"type"` // of the exception, "" after a success
+	Message    string           `json:"message"`
+	Traceback  string           `json:"traceback"`
+	Retryable  *bool            `json:"retryable"`   // what the exception says
+	RetryAfter *float64         `json:"retry_after"` // seconds
+	Final      bool             `json:"final"`       // code or arguments are wrong
+}
+
+func pythonResult(process *pythonProcess) (interpreter.ToolResult, error) {
+	report, err := process.report()
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	if report.Type == "" {
+		return interpreter.ToolResult{Data: report.Result}, nil
+	}
+
+	return interpreter.ToolResult{}, report.toError()
+}
+
+func (r *pythonReport) toError() error {
+	e := &Error{
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: r.Type,
+		Message: r.Type, Err: errors.New(r.Type),
+	}
+
+	if r.Message != "" {
+		e.Message = fmt.Sprintf("%s: %s", r.Type, r.Message)
+	}
+
+	if r.Traceback != "" {
+		e.Body = map[string]any{"traceback": r.Traceback}
+	}
+
+	final := r.Final || (r.Retryable != nil && !*r.Retryable)
+
+	if r.RetryAfter != nil && *r.RetryAfter >= 0 {
+		wait := time.Duration(min(*r.RetryAfter, maxToldSeconds) * float64(time.Second))
+		e.RetryAfter, e.Class = &wait, interpreter.ClassRateLimited
+	}
+
+	if final {
+		e.Class = interpreter.ClassFinal
+	}
+
+	return e
+}
+
+// maxToldSeconds keeps a told wait within what a duration can hold: a year.
+const maxToldSeconds = 365 * 24 * 3600

@@ -1,0 +1,112 @@
+package activities
+
+import (
+	"strings"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/statement"
+)
+
+// sqlStatement is a statement with the values of this attempt.
+type sqlStatement struct {
+	source string
+	parsed *statement.Statement
+	values []any
+}
+
+// readStatement parses the statement of a call again and pairs it with the
+// values the workflow rendered. Without a statement it gives nil.
+func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*sqlStatement, error) {
+	source, err := textField(in, "statement")
+	if err != nil || strings.TrimSpace(source) == "" {
+		return nil, err
+	}
+
+	parsed, problems := statement.Parse(source, dialect)
+	for _, problem := range problems {
+		if !problem.Warning {
+			line, column := lineColumn(source, problem.Offset)
+
+			return nil, configErrorf("step %q: the statement cannot be run: line %d, column %d: %s", in.Step, line, column, problem.Message)
+		}
+	}
+
+	if parsed.Params() != len(in.Params) {
+		return nil, configErrorf("step %q: the statement has %d templates, but %d values came with it",
+			in.Step, parsed.Params(), len(in.Params))
+	}
+
+	s := &sqlStatement{source: source, parsed: parsed, values: make([]any, len(in.Params))}
+	for i, param := range in.Params {
+		s.values[i] = param.Data
+	}
+
+	return s, nil
+}
+
+// sqlRows collects result rows and stops where they grow too large.
+type sqlRows struct {
+	columns []string
+	list    []any
+	left    int64
+	limit   int64
+}
+
+func newSQLRows(columns []string, limit int64) (*sqlRows, error) {
+	seen := map[string]bool{}
+
+	for _, column := range columns {
+		if seen[column] {
+			return nil, toolErrorf("the result has two columns named %q, and a row is a map of names: name them with AS", column)
+		}
+
+		seen[column] = true
+	}
+
+	return &sqlRows{columns: columns, list: []any{}, left: limit, limit: limit}, nil
+}
+
+// add adds a row that took size bytes on its way.
+func (r *sqlRows) add(values []any, size int) error {
+	for _, column := range r.columns {
+		size += len(column)
+	}
+
+	r.left -= int64(size)
+	if r.left < 0 {
+		return tooLargef("the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT", r.limit, len(r.list))
+	}
+
+	row := make(map[string]any, len(values))
+	for i, value := range values {
+		row[r.columns[i]] = value
+	}
+
+	r.list = append(r.list, row)
+
+	return nil
+}
+
+func rowsAffected(n int64) interpreter.ToolResult {
+	return interpreter.ToolResult{Data: expression.Of(map[string]any{"rows_affected": int(n)})}
+}
+
+// lineColumn is the place of a rune offset, both from 1.
+func lineColumn(source string, offset int) (line, column int) {
+	line, column = 1, 1
+
+	for i, r := range []rune(source) {
+		if i >= offset {
+			break
+		}
+
+		column++
+
+		if r == '\n' {
+			line, column = line+1, 1
+		}
+	}
+
+	return line, column
+}

@@ -1,0 +1,254 @@
+package activities
+
+import (
+	"slices"
+	"strings"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// writesTable is where mode insert notes operation keys: section sinks of
+// docs/language.md.
+const writesTable = "reprise_writes"
+
+// The modes of table mode.
+const (
+	modeInsert = "insert"
+	modeUpsert = "upsert"
+)
+
+// tableWrite is what a call in table mode asks for.
+type tableWrite struct {
+	table   []string // schema and name, or the name
+	shown   string   // the table as the author wrote it
+	upsert  bool
+	key     []string
+	columns []string // the union of all rows' keys, sorted
+	rows    []map[string]any
+}
+
+// tableFields are the fields of table mode, the same for every database.
+func tableFields() []playbook.Field {
+	return []playbook.Field{
+		{Name: "table", Kind: playbook.KindLiteral, Doc: "The table to write rows to, with or without its schema; it must exist. Not used beside statement."},
+		{Name: "key", Kind: playbook.KindLiteral, Doc: "The column, or list of columns, that tells rows apart; needed by mode upsert."},
+		{Name: "mode", Kind: playbook.KindLiteral, Enum: []string{modeInsert, modeUpsert}, Default: modeInsert, Doc: "Whether rows are added, or replace those with the same key."},
+	}
+}
+
+// tableDoc is the part of a spec's Doc that table mode has everywhere.
+const tableDoc = `With table instead of statement, rows are written: args, else the result of what
+the sink belongs to. A list is many rows, a map is one, nested values are
+stored as JSON, and a key that a row lacks but others have is NULL. All rows
+are written in one transaction. mode upsert replaces rows with the same key
+(of two such rows in one write the later wins). mode insert notes operation_key
+in the table reprise_writes, in the same transaction, and writes nothing if it
+is there: a write that is delivered twice is written once.`
+
+// planTable reads the fields and rows of table mode and reports what cannot be
+// written before anything is.
+func planTable(in interpreter.ToolInput) (*tableWrite, error) {
+	shown, err := requiredText(in, "table")
+	if err != nil {
+		return nil, err
+	}
+
+	w := &tableWrite{shown: shown}
+	if w.table, err = splitName(shown); err != nil {
+		return nil, configErrorf("step %q: table is %q; write a name, or schema.name", in.Step, shown)
+	}
+
+	mode, err := choice(in, "mode", modeInsert, modeInsert, modeUpsert)
+	if err != nil {
+		return nil, err
+	}
+
+	w.upsert = mode == modeUpsert
+	if w.key, err = textList(in, "key"); err != nil {
+		return nil, err
+	}
+
+	if w.upsert && len(w.key) == 0 {
+		return nil, configErrorf("step %q: mode upsert needs key, the column that tells rows apart", in.Step)
+	}
+
+	if in.Args == nil && in.Result == nil {
+		return nil, configErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, shown)
+	}
+
+	if err := w.readRows(in.Rows()); err != nil {
+		return nil, err
+	}
+
+	return w, nil
+}
+
+func (w *tableWrite) readRows(rows []any) error {
+	columns := map[string]bool{}
+
+	for i, row := range rows {
+		fields, ok := row.(map[string]any)
+		if !ok {
+			return toolErrorf("row %d for table %q is a %s; a row is a map of columns to values",
+				i+1, w.shown, expression.TypeName(row))
+		}
+
+		if len(fields) == 0 {
+			return toolErrorf("row %d for table %q is an empty map; a row has at least one column", i+1, w.shown)
+		}
+
+		for _, key := range w.key {
+			if w.upsert && fields[key] == nil {
+				return toolErrorf("row %d for table %q has no %q, which is the key", i+1, w.shown, key)
+			}
+		}
+
+		for column := range fields {
+			columns[column] = true
+		}
+
+		w.rows = append(w.rows, fields)
+	}
+
+	for column := range columns {
+		w.columns = append(w.columns, column)
+	}
+
+	slices.Sort(w.columns)
+
+	if w.upsert {
+		w.rows = lastOfEachKey(w.rows, w.key)
+	}
+
+	return nil
+}
+
+// lastOfEachKey drops rows that a later one replaces: one INSERT … ON CONFLICT
+// cannot touch a row twice. Keys are compared as text, as a column would store
+// 7 and "7" alike.
+func lastOfEachKey(rows []map[string]any, key []string) []map[string]any {
+	seen := map[string]bool{}
+	kept := make([]map[string]any, 0, len(rows))
+
+	for _, row := range slices.Backward(rows) {
+		parts := make([]any, len(key))
+		for i, column := range key {
+			parts[i] = expression.Text(row[column])
+		}
+
+		id := expression.Text(parts)
+		if !seen[id] {
+			seen[id] = true
+			kept = append(kept, row)
+		}
+	}
+
+	slices.Reverse(kept)
+
+	return kept
+}
+
+// checkColumns compares the rows' columns with the table's, so that the author
+// reads which name is wrong and what it might be.
+func (w *tableWrite) checkColumns(existing []string) error {
+	if len(existing) == 0 {
+		return toolErrorf("table %q does not exist: create it first, for example with a step that runs CREATE TABLE IF NOT EXISTS", w.shown)
+	}
+
+	for _, column := range slices.Concat(w.columns, w.key) {
+		if slices.Contains(existing, column) {
+			continue
+		}
+
+		hint := "it has " + cutText(strings.Join(existing, ", "), 500)
+		if near := expression.Suggest(column, existing); near != "" {
+			hint = `did you mean "` + near + `"?`
+		}
+
+		return toolErrorf("table %q has no column %q: %s", w.shown, column, hint)
+	}
+
+	return nil
+}
+
+// conflict is the ON CONFLICT clause of an upsert, "" otherwise. The words are
+// the same in PostgreSQL and SQLite.
+func (w *tableWrite) conflict() string {
+	if !w.upsert {
+		return ""
+	}
+
+	var sets []string
+
+	for _, column := range w.columns {
+		if !slices.Contains(w.key, column) {
+			name := quoteName(column)
+			sets = append(sets, name+" = excluded."+name)
+		}
+	}
+
+	clause := " ON CONFLICT (" + quoteNames(w.key) + ") DO "
+	if len(sets) == 0 {
+		return clause + "NOTHING"
+	}
+
+	return clause + "UPDATE SET " + strings.Join(sets, ", ")
+}
+
+// splitName parts schema.name; parts in double quotes may hold dots.
+func splitName(text string) ([]string, error) {
+	var (
+		parts  []string
+		part   strings.Builder
+		quoted bool
+	)
+
+	for i, r := range text {
+		switch {
+		case r == '"':
+			if !quoted && i > 0 && text[i-1] == '"' {
+				part.WriteRune('"') // "" inside quotes is one
+			}
+
+			quoted = !quoted
+		case r == '.' && !quoted:
+			parts = append(parts, part.String())
+			part.Reset()
+		default:
+			part.WriteRune(r)
+		}
+	}
+
+	parts = append(parts, part.String())
+
+	if quoted || len(parts) > 3 || slices.Contains(parts, "") || strings.ContainsRune(text, 0) {
+		return nil, toolErrorf("%q is no name", text)
+	}
+
+	return parts, nil
+}
+
+// quoteName makes an SQL identifier of a name, letter case kept.
+func quoteName(name string) string {
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+}
+
+func quoteNames(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = quoteName(name)
+	}
+
+	return strings.Join(quoted, ", ")
+}
+
+func (w *tableWrite) quotedTable() string {
+	quoted := make([]string, len(w.table))
+	for i, part := range w.table {
+		quoted[i] = quoteName(part)
+	}
+
+	return strings.Join(quoted, ".")
+}

@@ -1,0 +1,216 @@
+// Package tooltest is the conformance suite of tools: what the interpreter and
+// the authors of playbooks rely on, whatever the tool does.
+package tooltest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/activities"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Suite says how to exercise one tool. Inputs are made anew for each use, so
+// that tests can run side by side.
+type Suite struct {
+	Catalogue *activities.Catalogue
+	Tool      string
+	// Good is an attempt that succeeds, any number of times.
+	Good func(t *testing.T) interpreter.ToolInput
+	// Slow is an attempt that takes at least 30 s unless it is stopped.
+	Slow func(t *testing.T) interpreter.ToolInput
+	// TakesAuth is set where the tool uses connections; a missing one is tested.
+	TakesAuth bool
+	Failures  []Failure
+	// Write exercises Write; needed for every tool whose spec says it writes.
+	Write *Write
+	// Secrets must show in no error: passwords, tokens, queries.
+	Secrets []string
+}
+
+// Failure is an attempt that fails in a known way.
+type Failure struct {
+	Name   string
+	Input  func(t *testing.T) interpreter.ToolInput
+	Kind   string
+	Class  string
+	Type   string
+	Status int
+	// Says is part of the message.
+	Says string
+	// AsSink makes the attempt through Write.
+	AsSink bool
+}
+
+// Write says how to write and how to see what was written.
+type Write struct {
+	// Input is one write to a place of its own; the suite sets the keys.
+	Input func(t *testing.T) interpreter.ToolInput
+	// Effect is what stands at the place an input has written to, in a form
+	// that can be compared.
+	Effect func(t *testing.T, in interpreter.ToolInput) any
+	// Overwrites is set where a write with another key leaves the same effect,
+	// such as an upsert.
+	Overwrites bool
+	// AuthorsDuty says why repeating a write is the author's to make harmless,
+	// "" where the tool does it.
+	AuthorsDuty string
+}
+
+// prompt is how fast an attempt that was stopped must return. It is generous
+// because test machines are slow; the slow attempts take far longer.
+const prompt = 10 * time.Second
+
+// Run runs the suite as subtests.
+func Run(t *testing.T, suite Suite) {
+	t.Helper()
+
+	s := &runner{Suite: suite, run: activity(t, suite.Catalogue, suite.Tool)}
+	s.spec, _ = suite.Catalogue.Spec(suite.Tool)
+
+	t.Run("spec", s.testSpec)
+	t.Run("example", s.testExample)
+	t.Run("result", s.testResult)
+	t.Run("unknown fields", s.testUnknownFields)
+	t.Run("concurrent use", s.testConcurrent)
+	t.Run("cancelled", s.testCancelled)
+	t.Run("cancelled before", s.testCancelledBefore)
+	t.Run("timeout", s.testTimeout)
+
+	if suite.TakesAuth {
+		t.Run("missing connection", s.testMissingConnection)
+	}
+
+	for _, failure := range suite.Failures {
+		t.Run("failure/"+failure.Name, func(t *testing.T) { s.testFailure(t, failure) })
+	}
+
+	if s.spec.Writes || suite.Write != nil {
+		require.NotNil(t, suite.Write, "a tool that writes needs the suite's Write")
+		t.Run("write", s.testWrite)
+	}
+}
+
+type runner struct {
+	Suite
+	spec playbook.ToolSpec
+	run  activities.ActivityFunc
+}
+
+// activity is the function a worker registers under a name.
+func activity(t *testing.T, c *activities.Catalogue, name string) activities.ActivityFunc {
+	t.Helper()
+
+	for _, a := range c.Activities() {
+		if a.Name == name {
+			return a.Run
+		}
+	}
+
+	require.Failf(t, "no activity", "the catalogue has no activity %q", name)
+
+	return nil
+}
+
+func (s *runner) good(t *testing.T) interpreter.ToolInput { return Complete(s.Good(t), s.Tool) }
+
+// Complete fills in what the interpreter always gives.
+func Complete(in interpreter.ToolInput, tool string) interpreter.ToolInput {
+	in.Tool = tool
+
+	if in.Step == "" {
+		in.Step = "fetch"
+	}
+
+	in.Visit, in.Page, in.Attempt = max(in.Visit, 1), max(in.Page, 1), max(in.Attempt, 1)
+
+	if in.TimeoutSeconds == 0 {
+		in.TimeoutSeconds = 60
+	}
+
+	if in.OperationKey == "" {
+		in.OperationKey = "op-1"
+	}
+
+	if in.AttemptKey == "" {
+		in.AttemptKey = in.OperationKey + ":1"
+	}
+
+	return in
+}
+
+// Fields makes the fields of an input from canonical values.
+func Fields(values map[string]any) map[string]expression.Value {
+	fields := make(map[string]expression.Value, len(values))
+	for name, v := range values {
+		fields[name] = expression.Of(v)
+	}
+
+	return fields
+}
+
+// ErrorObject takes the error object out of what an activity returned, and
+// checks the shape every activity error has.
+func ErrorObject(t *testing.T, err error) interpreter.ErrorObject {
+	t.Helper()
+
+	var application *temporal.ApplicationError
+
+	require.True(t, errors.As(err, &application), "want an ApplicationError, got %T: %v", err, err)
+	require.True(t, application.NonRetryable(), "policies own the retries, not Temporal")
+
+	var object interpreter.ErrorObject
+
+	require.NoError(t, application.Details(&object))
+	require.Equal(t, application.Type(), object.Kind)
+	require.NotEmpty(t, object.Message)
+
+	return object
+}
+
+func (s *runner) testCancelled(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := time.AfterFunc(300*time.Millisecond, cancel)
+
+	defer stop.Stop()
+
+	began := time.Now()
+	_, err := s.run(ctx, Complete(s.Slow(t), s.Tool))
+
+	require.ErrorIs(t, err, context.Canceled)
+	require.Less(t, time.Since(began), prompt)
+}
+
+func (s *runner) testCancelledBefore(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	_, err := s.run(ctx, s.good(t))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func (s *runner) testTimeout(t *testing.T) {
+	t.Parallel()
+
+	in := Complete(s.Slow(t), s.Tool)
+	in.TimeoutSeconds = 0.3
+	began := time.Now()
+	_, err := s.run(t.Context(), in)
+	object := ErrorObject(t, err)
+
+	require.Equal(t, interpreter.KindTimeout, object.Kind)
+	require.Equal(t, interpreter.ClassRetryable, object.Class)
+	require.Contains(t, object.Message, "300ms")
+	require.Less(t, time.Since(began), prompt)
+}
