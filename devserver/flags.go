@@ -170,9 +170,15 @@ func (o *options) complete() error {
 			return fmt.Errorf("no UI port at --port %d plus %d, give one with --ui-port", o.port, uiPortOffset)
 		}
 	}
-	for name, port := range map[string]int{"--port": o.port, "--http-port": o.httpPort, "--ui-port": o.uiPort} {
-		if port < 0 || port > maxPort && !(o.headless && name == "--ui-port") {
-			return fmt.Errorf("%s %d is not a port, expected 0 to %d", name, port, maxPort)
+	if o.headless {
+		o.uiPort = 0 // of no meaning
+	}
+	for _, given := range []struct {
+		flag string
+		port int
+	}{{"--port", o.port}, {"--http-port", o.httpPort}, {"--ui-port", o.uiPort}} {
+		if given.port < 0 || given.port > maxPort {
+			return fmt.Errorf("%s %d is not a port, expected 0 to %d", given.flag, given.port, maxPort)
 		}
 	}
 	return o.checkLog()

@@ -20,7 +20,7 @@ func TestParseArgsAcceptsTheFormsOfTheOfficialCLI(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, options{
-		ip: "127.0.0.1", uiIP: "127.0.0.1", port: 7301, uiPort: 8301, headless: true,
+		ip: "127.0.0.1", uiIP: "127.0.0.1", port: 7301, headless: true,
 		dbFile: "state.db", namespaces: []string{"default"},
 		attributes: map[string]enums.IndexedValueType{
 			"Playbook": enums.INDEXED_VALUE_TYPE_KEYWORD,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -17,7 +18,7 @@ type ports struct {
 
 // choosePorts picks a free port for each one that is not given, and reports
 // given ones that are taken before the server trips over them.
-func choosePorts(opts options) (ports, error) {
+func choosePorts(ctx context.Context, opts options) (ports, error) {
 	chosen := ports{frontend: opts.port, http: opts.httpPort, ui: opts.uiPort}
 	wanted := []struct {
 		flag, ip string
@@ -34,7 +35,7 @@ func choosePorts(opts options) (ports, error) {
 		if w.flag == "--ui-port" && opts.headless {
 			continue
 		}
-		port, err := reservePort(w.ip, *w.port)
+		port, err := reservePort(ctx, w.ip, *w.port)
 		if err != nil {
 			if w.flag != "" {
 				return ports{}, fmt.Errorf("cannot listen on %s, choose another port with %s: %w", address(w.ip, *w.port), w.flag, err)
@@ -49,8 +50,8 @@ func choosePorts(opts options) (ports, error) {
 // reservePort checks that port can be listened on; 0 asks for a free one. A
 // free one is connected to once, which leaves it in TIME_WAIT: nobody else is
 // given it before the server listens on it.
-func reservePort(ip string, port int) (int, error) {
-	listener, err := net.Listen("tcp", address(ip, port))
+func reservePort(ctx context.Context, ip string, port int) (int, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address(ip, port))
 	if err != nil {
 		return 0, err
 	}
@@ -58,8 +59,8 @@ func reservePort(ip string, port int) (int, error) {
 	if port != 0 {
 		return port, nil
 	}
-	bound := listener.Addr().(*net.TCPAddr) //nolint:errcheck // a TCP listener has a TCP address
-	conn, err := net.Dial("tcp", address(reachableIP(ip), bound.Port))
+	bound := listener.Addr().(*net.TCPAddr) // that is what a TCP listener has
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address(reachableIP(ip), bound.Port))
 	if err != nil {
 		return 0, err
 	}

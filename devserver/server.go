@@ -31,7 +31,7 @@ type server struct {
 
 // start returns once clients can connect to everything.
 func start(ctx context.Context, opts options, logger log.Logger) (*server, error) {
-	chosen, err := choosePorts(opts)
+	chosen, err := choosePorts(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
