@@ -101,6 +101,10 @@ func (n *Node) Refs() []expression.Ref {
 		refs = append(refs, scalar.Template.Refs()...)
 	})
 
+	if n.Statement() != nil {
+		refs = append(refs, n.statement.Refs()...)
+	}
+
 	return refs
 }
 

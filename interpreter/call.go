@@ -1,0 +1,330 @@
+package interpreter
+
+import (
+	"fmt"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Call is the machine behind every call of a tool: from the first attempt to
+// the final outcome, sinks included (language.md, section calls). It decides
+// and never acts: Next says what its host has to do, and the host answers with
+// Attempted, Waited or SinkDone. Every host drives the same machine; all of
+// its progress is in State.
+type Call struct {
+	config CallConfig
+	action *playbook.Action
+	tool   string
+	scope  *Scope // with args
+	State  CallState
+}
+
+// CallConfig is what a call is made of; none of it changes while it runs.
+type CallConfig struct {
+	Book     *playbook.Playbook
+	Run      RunInfo
+	Step     *playbook.Step
+	Action   *playbook.Action
+	Policies []*playbook.Policy
+	Visit    int
+	Index    *int // iteration, nil without a loop
+	Scope    *Scope
+	Args     any // args of the route, laid over the step's
+	// After are sinks that follow the policies' own after a success.
+	After []*playbook.Sink
+	// Random draws from the host's deterministic stream, in [0, 1).
+	Random func() float64
+	// Sink is set where the call is one of a sink.
+	Sink *SinkSource
+}
+
+// SinkSource is what a sink writes and where it stands.
+type SinkSource struct {
+	Place  string
+	Page   int
+	Result any
+}
+
+// CallState is the progress of a call; kept in workflow history where a call
+// is carried to another run or activity.
+type CallState struct {
+	Phase           Phase            `json:"phase,omitempty"`
+	StartedAt       time.Time        `json:"started_at,omitzero"`
+	Request         Request          `json:"request"`
+	Attempts        int              `json:"attempts"`
+	RequestAttempts int              `json:"request_attempts"`
+	Successes       int              `json:"successes"`
+	Counters        Counters         `json:"counters"`
+	Collected       expression.Value `json:"collected,omitzero"`
+	Collector       int              `json:"collector,omitempty"` // policy whose collect was used last
+	Pager           int              `json:"pager,omitempty"`     // policy with a page sink that paged last
+	Matched         []int            `json:"matched,omitempty"`   // policies that matched a success
+	Seen            []string         `json:"seen,omitempty"`      // fingerprints of requests made
+	LastPage        string           `json:"last_page,omitempty"` // digest of the page before
+	Last            LastAttempt      `json:"last"`
+	Wait            *Wait            `json:"wait,omitempty"`
+	Sinks           []PendingSink    `json:"sinks,omitempty"`
+	// After holds what follows once the page's sink has been written.
+	After  *AfterPage  `json:"after,omitempty"`
+	Result *CallResult `json:"result,omitempty"`
+}
+
+// Phase says what the machine waits for.
+type Phase string
+
+// The phases of a call.
+const (
+	PhaseStart   Phase = ""
+	PhaseAttempt Phase = "attempt"
+	PhasePage    Phase = "page_sink"
+	PhaseWait    Phase = "wait"
+	PhaseSinks   Phase = "sinks"
+	PhaseDone    Phase = "done"
+)
+
+// LastAttempt is the outcome of the attempt before; kept with CallState.
+type LastAttempt struct {
+	Data         expression.Value `json:"data,omitzero"`
+	Meta         ToolMeta         `json:"meta,omitzero"`
+	Error        *ErrorObject     `json:"error,omitempty"`
+	Contribution expression.Value `json:"contribution,omitzero"`
+	Policy       int              `json:"policy,omitempty"`
+}
+
+// Wait is a pause before the next attempt; kept with CallState.
+type Wait struct {
+	Delay   time.Duration `json:"delay"`
+	Reason  string        `json:"reason"`
+	Summary string        `json:"summary"`
+}
+
+// PendingSink is a sink that has to run: by the number of its policy, or from
+// CallConfig.After. Kept with CallState.
+type PendingSink struct {
+	Policy int  `json:"policy,omitempty"`
+	Page   bool `json:"page,omitempty"`
+	After  int  `json:"after,omitempty"`
+}
+
+// AfterPage is what follows a page's sink: another request, or the end. Kept
+// with CallState.
+type AfterPage struct {
+	Request *Request    `json:"request,omitempty"`
+	Result  *CallResult `json:"result,omitempty"`
+}
+
+// CommandKind says what a host has to do next.
+type CommandKind int
+
+// What a call can ask of its host.
+const (
+	DoAttempt CommandKind = iota // run the tool once, then Attempted
+	DoWait                       // wait durably, then Waited
+	DoSink                       // run the sink's call to its end, then SinkDone
+	DoFinish                     // the call has ended
+)
+
+// Command is the next thing to do. Which fields are set depends on Kind.
+type Command struct {
+	Kind   CommandKind
+	Input  ToolInput
+	Wait   Wait
+	Sink   *Call
+	Result CallResult
+}
+
+// NewCall prepares a call. It renders nothing yet, so it cannot fail.
+func NewCall(config CallConfig) *Call {
+	call := &Call{config: config, State: CallState{Counters: NewCounters(len(config.Policies))}}
+	call.action = config.Book.Resolve(config.Action)
+	return call
+}
+
+// Next says what to do now. The same state always gives the same command.
+func (c *Call) Next(now time.Time) Command {
+	if c.State.Phase == PhaseStart {
+		c.start(now)
+	}
+	switch c.State.Phase {
+	case PhaseAttempt:
+		return c.attempt(now)
+	case PhaseWait:
+		return Command{Kind: DoWait, Wait: *c.State.Wait}
+	case PhasePage, PhaseSinks:
+		return Command{Kind: DoSink, Sink: c.sinkCall(c.State.Sinks[0])}
+	case PhaseStart, PhaseDone:
+	}
+	return Command{Kind: DoFinish, Result: *c.State.Result}
+}
+
+// start renders the first request.
+func (c *Call) start(now time.Time) {
+	c.State.StartedAt = now
+	if err := c.prepare(now); err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return
+	}
+	budget := c.budget(now)
+	request, err := c.renderer(budget).request(c.State.Request.Args.Data)
+	if err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return
+	}
+	c.State.Request = request
+	c.State.Seen = append(c.State.Seen, request.fingerprint())
+	c.State.Phase = PhaseAttempt
+}
+
+// prepare renders the args and the tool's name, which the fields may use.
+func (c *Call) prepare(now time.Time) error {
+	budget := c.budget(now)
+	scope := c.config.Scope.With(c.keys())
+	name, err := c.action.Tool.Render(scope, budget)
+	if err != nil {
+		return err
+	}
+	if text, ok := name.(string); !ok || text == "" {
+		return &playbook.EvalError{Pos: c.action.Tool.Pos, Message: fmt.Sprintf("tool must be the name of a tool, not %q", name)}
+	}
+	var own any
+	if c.action.Args != nil {
+		if own, err = c.action.Args.Render(scope, budget); err != nil {
+			return err
+		}
+	}
+	args := own
+	if c.config.Args != nil {
+		args = expression.Merge(orEmpty(own), c.config.Args)
+	}
+	c.State.Request.Args = expression.Of(args)
+	return nil
+}
+
+// restore sets what is derived from State; it runs before every rendering.
+func (c *Call) restore(budget *expression.Budget) {
+	c.scope = c.config.Scope.With(c.keys())
+	if args, isMap := c.State.Request.Args.Data.(map[string]any); isMap {
+		c.scope = c.scope.With(map[string]any{"args": args})
+	}
+	if c.tool != "" {
+		return
+	}
+	if name, err := c.action.Tool.Render(c.scope, budget); err == nil {
+		c.tool = expression.Text(name)
+	}
+}
+
+func (c *Call) renderer(budget *expression.Budget) renderer {
+	c.restore(budget)
+	return renderer{action: c.action, tool: c.tool, scope: c.scope, budget: budget}
+}
+
+func (c *Call) budget(now time.Time) *expression.Budget {
+	return expression.NewBudget(expression.DecisionLimits, now)
+}
+
+// attempt is the command for one attempt of the request at hand.
+func (c *Call) attempt(now time.Time) Command {
+	renderer := c.renderer(c.budget(now))
+	if err := renderer.fields(&c.State.Request, naming(namesKeys...)); err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return Command{Kind: DoFinish, Result: *c.State.Result}
+	}
+	operation, attempt := c.operationKey(), c.attemptKey()
+	request := c.State.Request
+	input := ToolInput{
+		Tool: c.tool, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
+		Page: c.page(), Attempt: c.State.Attempts + 1,
+		Fields: request.Fields, Params: request.Params, Auth: request.Auth,
+		TimeoutSeconds: c.timeout().Seconds(),
+		OperationKey:   operation, AttemptKey: attempt,
+		IdempotencyKey: idempotencyKey(c.action, c.tool, c.method(), operation, attempt),
+	}
+	if request.Args.Data != nil {
+		input.Args = &expression.Value{Data: request.Args.Data}
+	}
+	if sink := c.config.Sink; sink != nil {
+		input.Place = sink.Place
+		if input.Args == nil && c.action.Field(fieldStatement) == nil {
+			input.Result = &expression.Value{Data: sink.Result}
+		}
+	}
+	return Command{Kind: DoAttempt, Input: input}
+}
+
+// method is the HTTP method of the request: sinks write, so theirs is POST.
+func (c *Call) method() string {
+	if method, ok := c.State.Request.Fields[fieldMethod]; ok {
+		return expression.Text(method.Data)
+	}
+	if c.config.Sink != nil {
+		return "POST"
+	}
+	return "GET"
+}
+
+// Default time limits of one attempt (language.md, section steps).
+const (
+	defaultHTTPTimeout = 30 * time.Second
+	defaultTimeout     = 5 * time.Minute
+)
+
+func (c *Call) timeout() time.Duration {
+	switch {
+	case c.action.Timeout > 0:
+		return c.action.Timeout
+	case c.tool == "http":
+		return defaultHTTPTimeout
+	}
+	return defaultTimeout
+}
+
+// page is the page under way: successes so far + 1; a sink's is its origin's.
+func (c *Call) page() int {
+	if c.config.Sink != nil {
+		return c.config.Sink.Page
+	}
+	return c.State.Successes + 1
+}
+
+// where names the call in messages.
+func (c *Call) where() string {
+	if c.config.Sink != nil {
+		return "sink " + c.config.Sink.Place
+	}
+	return "step " + c.config.Step.Name
+}
+
+// Waited tells that the wait is over.
+func (c *Call) Waited() {
+	c.State.Wait = nil
+	c.State.Phase = PhaseAttempt
+}
+
+// operationKey is the same for every attempt and redelivery of one request
+// (language.md, section keys).
+func (c *Call) operationKey() string {
+	index, place := any(nil), ""
+	if c.config.Index != nil {
+		index = *c.config.Index
+	}
+	if c.config.Sink != nil {
+		place = c.config.Sink.Place
+	}
+	return hash(c.config.Run.RunID, c.config.Step.Name, c.config.Visit, index, c.page(), place)
+}
+
+func (c *Call) attemptKey() string {
+	return fmt.Sprintf("%s:%d", c.operationKey(), c.State.Attempts+1)
+}
+
+// keys are the names that only exist while something is sent.
+func (c *Call) keys() map[string]any {
+	keys := map[string]any{"operation_key": c.operationKey(), "attempt_key": c.attemptKey()}
+	if c.config.Sink != nil {
+		keys["result"] = c.config.Sink.Result
+	}
+	return keys
+}

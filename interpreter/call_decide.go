@@ -1,0 +1,283 @@
+package interpreter
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Attempted takes the outcome of an attempt and decides what follows.
+func (c *Call) Attempted(outcome Outcome, now time.Time) {
+	c.State.Attempts++
+	c.State.RequestAttempts++
+	c.note(outcome)
+	if outcome.Failed() && !outcome.Err.asksPolicies() {
+		c.finishFailure(*c.State.Last.Error, 0, now)
+		return
+	}
+	budget := c.budget(now)
+	conditions := &callConditions{scope: c.policyScope(), budget: budget}
+	decision, err := Decide(c.config.Policies, outcome, &c.State.Counters, conditions, now, c.config.Random)
+	if err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return
+	}
+	c.State.Last.Policy = decision.Policy
+	if outcome.Failed() {
+		c.afterFailure(decision, now)
+		return
+	}
+	c.afterSuccess(decision, budget, now)
+}
+
+// note records the outcome and completes its error.
+func (c *Call) note(outcome Outcome) {
+	c.State.Last = LastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta}
+	if outcome.Failed() {
+		failure := *outcome.Err
+		failure.Attempt, failure.Page = c.State.Attempts, c.page()
+		c.State.Last.Error = &failure
+		return
+	}
+	if c.config.Sink == nil {
+		c.State.Successes++
+	}
+}
+
+func (c *Call) afterFailure(decision Decision, now time.Time) {
+	failure := *c.State.Last.Error
+	failure.Policy = decision.Policy
+	switch {
+	case decision.Repeat:
+		c.repeat(decision)
+	case decision.Succeeds:
+		c.finishSuccess(decision, now)
+	default:
+		failure.Exhausted = decision.Exhausted
+		c.finishFailure(failure, decision.Policy, now)
+	}
+}
+
+// afterSuccess collects the page, has its sink written, and goes on to the
+// next request or to the end.
+func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now time.Time) {
+	for _, number := range decision.Matched {
+		c.noteMatch(number)
+	}
+	next := c.policy(decision.Policy).nextCall()
+	if decision.Repeat && next == nil {
+		c.repeat(decision) // a poll's pages are not collected
+		return
+	}
+	pages := decision.Repeat || (decision.Exhausted && next != nil)
+	if err := c.collectPage(decision, pages); err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return
+	}
+	after := &AfterPage{}
+	switch {
+	case decision.Repeat:
+		after = c.prepareNext(decision, budget, now)
+	case decision.Fails:
+		failure := c.exhaustedError(decision)
+		c.State.Last.Error = failure
+		after.Result = c.failure(*failure, now)
+	default:
+		after.Result = c.success(decision, now)
+	}
+	c.State.After = after
+	c.queuePageSink(decision, pages)
+	c.resume(now)
+}
+
+func (c *Call) noteMatch(number int) {
+	for _, seen := range c.State.Matched {
+		if seen == number {
+			return
+		}
+	}
+	c.State.Matched = append(c.State.Matched, number)
+}
+
+// policyView lets the zero policy (none matched) answer too.
+type policyView struct{ policy *playbook.Policy }
+
+func (c *Call) policy(number int) policyView {
+	if number == 0 {
+		return policyView{}
+	}
+	return policyView{c.config.Policies[number-1]}
+}
+
+func (v policyView) nextCall() *playbook.NextCall {
+	if v.policy == nil {
+		return nil
+	}
+	return v.policy.Then.NextCall
+}
+
+// repeat asks for the same request again after the decision's delay.
+func (c *Call) repeat(decision Decision) {
+	c.State.Phase = PhaseAttempt
+	if decision.Delay > 0 {
+		c.State.Phase = PhaseWait
+		c.State.Wait = &Wait{Delay: decision.Delay, Reason: decision.Reason, Summary: c.waitSummary(decision)}
+	}
+}
+
+// waitSummary is what Temporal's UI shows beside the timer.
+func (c *Call) waitSummary(decision Decision) string {
+	name := c.config.Step.Name
+	if c.config.Sink != nil {
+		name = c.config.Sink.Place
+	}
+	delay := decision.Delay.Round(time.Millisecond)
+	switch decision.Reason {
+	case ReasonPage:
+		return fmt.Sprintf("page %d of %s in %s", c.State.Successes+1, name, delay)
+	case ReasonPoll:
+		return fmt.Sprintf("poll %d/%d of %s in %s", decision.Count+1, decision.Limit, name, delay)
+	case ReasonRateLimited:
+		return fmt.Sprintf("attempt %d of %s in %s, as asked: %s",
+			c.State.RequestAttempts+1, name, delay, c.State.Last.Error.Short())
+	}
+	return fmt.Sprintf("attempt %d/%d of %s in %s: %s",
+		decision.Count+1, decision.Limit, name, delay, c.State.Last.Error.Short())
+}
+
+// prepareNext builds the request of the next page and guards against going
+// round in circles.
+func (c *Call) prepareNext(decision Decision, budget *expression.Budget, now time.Time) *AfterPage {
+	next := c.policy(decision.Policy).nextCall()
+	request, failure := c.nextRequest(next, decision, budget)
+	if failure != nil {
+		c.State.Last.Error = failure
+		return &AfterPage{Result: c.failure(*failure, now)}
+	}
+	c.State.Counters.newRequest(c.config.Policies)
+	after := &AfterPage{Request: &request}
+	if decision.Delay > 0 {
+		c.State.Wait = &Wait{Delay: decision.Delay, Reason: ReasonPage, Summary: c.waitSummary(decision)}
+	}
+	return after
+}
+
+func (c *Call) nextRequest(
+	next *playbook.NextCall, decision Decision, budget *expression.Budget,
+) (Request, *ErrorObject) {
+	policy := c.policy(decision.Policy).policy
+	digest := hash(c.State.Last.Data.Data)
+	if !policy.Then.AllowRepeat && digest == c.State.LastPage {
+		return Request{}, c.repeatError("page %d is the same as the page before", c.State.Successes)
+	}
+	c.State.LastPage = digest
+	request, err := c.renderer(budget).next(c.State.Request, next, c.policyScope())
+	if err != nil {
+		return Request{}, expressionError(c.config.Book, c.whereThen(policy), err)
+	}
+	print := request.fingerprint()
+	for _, seen := range c.State.Seen {
+		if seen == print && !policy.Then.AllowRepeat {
+			return Request{}, c.repeatError("the request for page %d was made before in this call", c.State.Successes+1)
+		}
+	}
+	c.State.Seen = append(c.State.Seen, print)
+	return request, nil
+}
+
+func (c *Call) repeatError(format string, args ...any) *ErrorObject {
+	return c.complete(&ErrorObject{
+		Kind: KindRepeat, Class: ClassFinal,
+		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true",
+			c.where(), fmt.Sprintf(format, args...)),
+	})
+}
+
+func (c *Call) complete(failure *ErrorObject) *ErrorObject {
+	failure.Attempt, failure.Page, failure.Policy = c.State.Attempts, max(c.State.Successes, 1), c.State.Last.Policy
+	return failure
+}
+
+// exhaustedError is the failure of a poll that never became ready.
+func (c *Call) exhaustedError(decision Decision) *ErrorObject {
+	const most = 200
+	last := expression.Text(c.State.Last.Data.Data)
+	if runes := []rune(last); len(runes) > most {
+		last = string(runes[:most]) + "…"
+	}
+	failure := c.complete(&ErrorObject{
+		Kind: KindExhausted, Class: ClassFinal,
+		Message: fmt.Sprintf("%s: policy %d matched %d of %d times after %d attempts (%s); last response: %s",
+			c.where(), decision.Policy, decision.Count, decision.Limit, c.State.Attempts, decision.Why, last),
+	})
+	failure.Exhausted, failure.Body = true, c.State.Last.Data
+	return failure
+}
+
+// collectPage adds the page where it belongs: by the policy it matched, and
+// the page that ends the call by the collect used last, else the first.
+func (c *Call) collectPage(decision Decision, pages bool) error {
+	c.State.Last.Contribution = c.State.Last.Data
+	number := decision.Policy
+	if policy := c.policy(number).policy; policy == nil || policy.Then.Collect == nil {
+		number = 0
+		if !pages {
+			number = c.lastCollector()
+		}
+	}
+	if number == 0 {
+		return nil
+	}
+	policy := c.config.Policies[number-1]
+	sum, contribution, err := collect(policy.Then.Collect, c.State.Collected.Data, c.State.Last.Data.Data)
+	if err != nil {
+		return &playbook.EvalError{Pos: policy.Then.Collect.Pos, Message: err.Error()}
+	}
+	c.State.Collector = number
+	c.State.Collected = expression.Of(sum)
+	c.State.Last.Contribution = expression.Of(contribution)
+	return nil
+}
+
+func (c *Call) lastCollector() int {
+	if c.State.Collector != 0 {
+		return c.State.Collector
+	}
+	for _, policy := range c.config.Policies {
+		if policy.Then.Collect != nil {
+			return policy.Number
+		}
+	}
+	return 0
+}
+
+// callConditions evaluates conditions in the scope of one outcome.
+type callConditions struct {
+	scope  *Scope
+	budget *expression.Budget
+}
+
+func (c *callConditions) When(policy *playbook.Policy) (bool, error) {
+	return c.truth(policy, policy.When, "when")
+}
+
+func (c *callConditions) StopWhen(policy *playbook.Policy) (bool, error) {
+	return c.truth(policy, policy.StopWhen, "stop_when")
+}
+
+func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, word string) (bool, error) {
+	result, err := node.Truth(c.scope, c.budget)
+	if err == nil {
+		return result, nil
+	}
+	var eval *playbook.EvalError
+	if errors.As(err, &eval) {
+		return false, &playbook.EvalError{
+			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s: %s", policy.Number, word, eval.Message),
+		}
+	}
+	return false, err
+}

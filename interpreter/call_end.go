@@ -1,0 +1,334 @@
+package interpreter
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// policyScope holds the names of when and then for the last outcome.
+func (c *Call) policyScope() *Scope {
+	if c.scope == nil {
+		c.restore(expression.NewBudget(expression.DecisionLimits, time.Time{}))
+	}
+	last := c.State.Last
+	names := map[string]any{
+		"error": last.Error.Value(),
+		"this":  c.attemptEnvelope(),
+		"pages": c.State.Collected.Data,
+		"_retry": map[string]any{
+			"index": c.page0(), "attempt": c.State.RequestAttempts,
+			"count": c.State.Attempts, "policy": last.Policy,
+		},
+	}
+	if last.Error == nil {
+		names["response"], names["page"] = last.Data.Data, last.Data.Data
+	} else {
+		names["response"], names["page"] = nil, nil
+	}
+	for _, policy := range c.config.Policies {
+		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
+			names[collect.Into] = c.State.Collected.Data
+		}
+	}
+	return c.scope.With(names)
+}
+
+// page0 is the page the last attempt was for, from 1.
+func (c *Call) page0() int {
+	if c.State.Last.Error != nil {
+		return c.State.Successes + 1
+	}
+	return max(c.State.Successes, 1)
+}
+
+func (c *Call) attemptEnvelope() map[string]any {
+	status := StatusSuccess
+	if c.State.Last.Error != nil {
+		status = StatusError
+	}
+	return CallResult{
+		Status: status, Data: c.State.Last.Data, Error: c.State.Last.Error, Meta: c.meta(time.Time{}),
+	}.Envelope()
+}
+
+func (c *Call) meta(ended time.Time) CallMeta {
+	return CallMeta{
+		Attempts: c.State.Attempts, Pages: c.State.Successes,
+		StartedAt: c.State.StartedAt, EndedAt: ended, Tool: c.State.Last.Meta,
+	}
+}
+
+// success is the result of a call that succeeded.
+func (c *Call) success(decision Decision, now time.Time) *CallResult {
+	result := &CallResult{Status: StatusSuccess, Data: c.State.Last.Data, Meta: c.meta(now)}
+	if c.State.Collector != 0 {
+		result.Data = c.State.Collected
+	}
+	if decision.Truncated {
+		result.Meta.Truncated = true
+		result.Warnings = append(result.Warnings, fmt.Sprintf(
+			"%s: policy %d stopped the call after %d pages (%s); the result may be incomplete",
+			c.where(), decision.Policy, c.State.Successes, decision.Why))
+	}
+	return result
+}
+
+// failure is the result of a call that failed; what was collected stays in
+// the error, so that nothing is dropped in silence.
+func (c *Call) failure(failure ErrorObject, now time.Time) *CallResult {
+	if c.State.Collector != 0 {
+		failure.Collected = c.State.Collected
+	}
+	return &CallResult{Status: StatusError, Error: &failure, Meta: c.meta(now)}
+}
+
+// fail ends the call at once, without asking any policy or running a sink.
+func (c *Call) fail(failure *ErrorObject, now time.Time) {
+	c.State.Last.Error = c.complete(failure)
+	c.finishFailure(*failure, 0, now)
+}
+
+func (c *Call) finishFailure(failure ErrorObject, policy int, now time.Time) {
+	c.State.Last.Error = &failure
+	c.State.Result = c.failure(failure, now)
+	c.State.Sinks = nil
+	if policy != 0 && c.config.Policies[policy-1].Then.Sink != nil {
+		c.State.Sinks = []PendingSink{{Policy: policy}}
+	}
+	c.enterSinks()
+}
+
+func (c *Call) finishSuccess(decision Decision, now time.Time) {
+	c.State.Last.Error = nil
+	c.State.After = &AfterPage{Result: c.success(decision, now)}
+	c.resume(now)
+}
+
+// queuePageSink has the page written before anything else happens: by the
+// policy it matched, and the page that ends the call by the policy that paged
+// last, else the first that has such a sink.
+func (c *Call) queuePageSink(decision Decision, pages bool) {
+	number := 0
+	if policy := c.policy(decision.Policy).policy; policy != nil && policy.Then.PerIteration != nil {
+		number = policy.Number
+	} else if !pages {
+		number = c.lastPager()
+	}
+	if number == 0 {
+		return
+	}
+	if pages {
+		c.State.Pager = number
+	}
+	c.State.Sinks = []PendingSink{{Policy: number, Page: true}}
+	c.State.Phase = PhasePage
+}
+
+func (c *Call) lastPager() int {
+	if c.State.Pager != 0 {
+		return c.State.Pager
+	}
+	for _, policy := range c.config.Policies {
+		if policy.Then.PerIteration != nil {
+			return policy.Number
+		}
+	}
+	return 0
+}
+
+// resume goes on with what follows a page, unless its sink is still due.
+func (c *Call) resume(time.Time) {
+	if c.State.Phase == PhasePage && len(c.State.Sinks) > 0 {
+		return
+	}
+	after := c.State.After
+	c.State.After = nil
+	if after.Request != nil {
+		c.State.Request = *after.Request
+		c.State.RequestAttempts = 0
+		c.State.Phase = PhaseAttempt
+		if c.State.Wait != nil {
+			c.State.Phase = PhaseWait
+		}
+		return
+	}
+	c.State.Result = after.Result
+	c.State.Sinks = nil
+	if after.Result.Failed() {
+		if policy := c.policy(c.State.Last.Policy).policy; policy != nil && policy.Then.Sink != nil &&
+			after.Result.Error.Kind == KindExhausted {
+			c.State.Sinks = []PendingSink{{Policy: policy.Number}}
+		}
+	} else {
+		c.queueSuccessSinks()
+	}
+	c.enterSinks()
+}
+
+// queueSuccessSinks lists, in order, the sinks of every policy that pages or
+// collects, or that matched a success of this call, then the sinks that stand
+// on the loop or the step.
+func (c *Call) queueSuccessSinks() {
+	for _, policy := range c.config.Policies {
+		then := policy.Then
+		if then.Sink == nil {
+			continue
+		}
+		if then.NextCall != nil || then.Collect != nil || c.matched(policy.Number) {
+			c.State.Sinks = append(c.State.Sinks, PendingSink{Policy: policy.Number})
+		}
+	}
+	for i := range c.config.After {
+		c.State.Sinks = append(c.State.Sinks, PendingSink{After: i + 1})
+	}
+}
+
+func (c *Call) matched(number int) bool {
+	for _, seen := range c.State.Matched {
+		if seen == number {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Call) enterSinks() {
+	c.State.Phase = PhaseSinks
+	if len(c.State.Sinks) == 0 {
+		c.State.Phase = PhaseDone
+	}
+}
+
+// sinkCall is the call of a pending sink.
+func (c *Call) sinkCall(pending PendingSink) *Call {
+	sink := c.pendingSink(pending)
+	scope, result, page := c.sinkScope(pending), c.State.Last.Contribution.Data, max(c.State.Successes, 1)
+	if !pending.Page {
+		result = c.State.Result.Data.Data
+		if c.State.Result.Failed() {
+			result = c.State.Result.Error.Collected.Data
+		}
+	}
+	config := c.config
+	config.Scope, config.Args, config.After = scope, nil, nil
+	return NewSinkCall(config, sink, page, result)
+}
+
+func (c *Call) pendingSink(pending PendingSink) *playbook.Sink {
+	if pending.After != 0 {
+		return c.config.After[pending.After-1]
+	}
+	then := c.config.Policies[pending.Policy-1].Then
+	if pending.Page {
+		return then.PerIteration
+	}
+	return then.Sink
+}
+
+// sinkScope is the scope of when and then, with `this` being the call's own
+// envelope once it has ended.
+func (c *Call) sinkScope(pending PendingSink) *Scope {
+	scope := c.policyScope()
+	if pending.Page || c.State.Result == nil {
+		return scope
+	}
+	return scope.With(map[string]any{
+		"this": c.State.Result.Envelope(), "error": c.State.Result.Error.Value(),
+	})
+}
+
+// SinkDone takes the result of the sink's call. The first sink that fails ends
+// the rest and fails the call; a call that had failed already keeps its own
+// error.
+func (c *Call) SinkDone(result CallResult, now time.Time) {
+	pending := c.State.Sinks[0]
+	c.State.Sinks = c.State.Sinks[1:]
+	if result.Failed() {
+		c.sinkFailed(pending, result, now)
+		return
+	}
+	if c.State.Phase == PhasePage {
+		c.resume(now)
+		return
+	}
+	c.enterSinks()
+}
+
+func (c *Call) sinkFailed(pending PendingSink, result CallResult, now time.Time) {
+	failure := sinkError(c.pendingSink(pending).Place, result.Error)
+	c.State.Sinks, c.State.Wait = nil, nil
+	if c.State.Result != nil && c.State.Result.Failed() {
+		c.State.Result.Warnings = append(c.State.Result.Warnings, failure.Message)
+		c.enterSinks()
+		return
+	}
+	if after := c.State.After; after != nil && after.Result != nil && after.Result.Failed() {
+		after.Result.Warnings = append(after.Result.Warnings, failure.Message)
+		c.State.Result = after.Result
+		c.enterSinks()
+		return
+	}
+	c.fail(failure, now)
+}
+
+// sinkError wraps the failure of a sink.
+func sinkError(place string, cause *ErrorObject) *ErrorObject {
+	failure := *cause
+	if failure.Kind != KindCancelled {
+		failure.Kind = KindSink
+	}
+	failure.Message = "sink " + place + ": " + cause.Message
+	return &failure
+}
+
+// expressionError turns an error of rendering or evaluating into the final
+// error of the call, with the place in the playbook.
+func expressionError(book *playbook.Playbook, where string, err error) *ErrorObject {
+	message := where + ": " + err.Error()
+	var eval *playbook.EvalError
+	if errors.As(err, &eval) {
+		message = where + ": " + eval.Message
+		if book != nil && eval.Pos.Line > 0 {
+			message += fmt.Sprintf(" (%s:%s)", book.File.Name, eval.Pos)
+		}
+	}
+	return &ErrorObject{Kind: KindExpression, Class: ClassFinal, Message: message}
+}
+
+func (c *Call) whereThen(policy *playbook.Policy) string {
+	return fmt.Sprintf("%s: retry[%d].then", c.where(), policy.Number)
+}
+
+// Short is the error in a few words, for summaries and tables.
+func (e *ErrorObject) Short() string {
+	switch {
+	case e == nil:
+		return ""
+	case e.Status != 0:
+		return fmt.Sprintf("HTTP %d", e.Status)
+	case e.Type != "":
+		return e.Kind + " " + e.Type
+	}
+	return e.Kind
+}
+
+// NewSinkCall is the call of a sink that writes result. config is that of the
+// call or step the sink belongs to, with the scope at that point.
+func NewSinkCall(config CallConfig, sink *playbook.Sink, page int, result any) *Call {
+	config.Action, config.Policies = sink.Action, sink.Action.Retry
+	config.Sink = &SinkSource{Place: sink.Place, Page: page, Result: result}
+	return NewCall(config)
+}
+
+// WithSinkFailure turns the result of a step whose sink failed into a failure.
+// What the step gave stays in the result.
+func WithSinkFailure(result CallResult, sink *playbook.Sink, written CallResult) CallResult {
+	failed := result
+	failed.Status = StatusError
+	failed.Error = sinkError(sink.Place, written.Error)
+	return failed
+}

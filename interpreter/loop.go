@@ -1,0 +1,220 @@
+package interpreter
+
+import (
+	"fmt"
+	"sort"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Statuses of steps, iterations and runs (language.md, section statuses).
+const (
+	Completed = "completed"
+	Partial   = "partial_success"
+	Failed    = "failed"
+	Cancelled = "cancelled"
+	Skipped   = "skipped"
+	Running   = "running"
+	Pending   = "pending"
+	// RetryPending is a step or iteration that waits before it tries again.
+	RetryPending = "retry_pending"
+)
+
+// Elements lists what a loop runs over: the items of a list, or the entries of
+// a map in the order of its keys as {key, value}.
+func Elements(collection any) ([]any, error) {
+	switch c := collection.(type) {
+	case []any:
+		return c, nil
+	case map[string]any:
+		elements := make([]any, 0, len(c))
+		for _, key := range sortedKeys(c) {
+			elements = append(elements, map[string]any{"key": key, "value": c[key]})
+		}
+		return elements, nil
+	}
+	return nil, fmt.Errorf("loop.collection must be a list or a map, not %s", expression.TypeName(collection))
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m { // sorted below
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// IterationResult is how one iteration ended; kept in workflow history.
+type IterationResult struct {
+	Index     int        `json:"index"`
+	Result    CallResult `json:"result"`
+	Cancelled bool       `json:"cancelled,omitempty"`
+}
+
+// LoopStats counts iterations: Total = Success + Failed + Cancelled. Truncated
+// ones are among the successes. Kept in workflow history.
+type LoopStats struct {
+	Total     int `json:"total"`
+	Success   int `json:"success"`
+	Failed    int `json:"failed"`
+	Truncated int `json:"truncated"`
+	Cancelled int `json:"cancelled"`
+}
+
+// LoopError is a failed iteration in a loop's result; kept in workflow history.
+type LoopError struct {
+	Index    int              `json:"index"`
+	Element  expression.Value `json:"element"`
+	Error    *ErrorObject     `json:"error"`
+	Attempts int              `json:"attempts"`
+}
+
+// LoopResult gathers the iterations of a loop in the collection's order; kept
+// in workflow history.
+type LoopResult struct {
+	Results []expression.Value `json:"results"`
+	Errors  []LoopError        `json:"errors"`
+	Stats   LoopStats          `json:"stats"`
+	// Attempts and Pages add up those of all iterations.
+	Attempts int `json:"attempts"`
+	Pages    int `json:"pages"`
+	// Budget is set when the failure budget ended the loop.
+	Budget   *ErrorObject `json:"budget,omitempty"`
+	Warnings []string     `json:"warnings,omitempty"`
+}
+
+// NewLoopResult prepares the result of a loop over n elements. Every iteration
+// counts as cancelled until Add tells how it ended, so none is ever lost.
+func NewLoopResult(n int) *LoopResult {
+	return &LoopResult{
+		Results: make([]expression.Value, n), Errors: []LoopError{},
+		Stats: LoopStats{Total: n, Cancelled: n},
+	}
+}
+
+// Add records how one iteration ended.
+func (l *LoopResult) Add(element any, iteration IterationResult) {
+	result := iteration.Result
+	l.Attempts += result.Meta.Attempts
+	l.Pages += result.Meta.Pages
+	if iteration.Cancelled {
+		return
+	}
+	l.Stats.Cancelled--
+	if result.Failed() {
+		l.Stats.Failed++
+		l.Errors = append(l.Errors, LoopError{
+			Index: iteration.Index, Element: expression.Of(element), Error: result.Error, Attempts: result.Meta.Attempts,
+		})
+		return
+	}
+	l.Stats.Success++
+	if result.Meta.Truncated {
+		l.Stats.Truncated++
+	}
+	l.Results[iteration.Index] = result.Data
+}
+
+// Ended counts the iterations that succeeded or failed.
+func (l *LoopResult) Ended() int { return l.Stats.Success + l.Stats.Failed }
+
+// OverBudget checks the failure budget and, when it is spent, gives the error
+// with the exact figures.
+func (l *LoopResult) OverBudget(step string, budget *playbook.FailureBudget) *ErrorObject {
+	if budget == nil || l.Ended() == 0 || l.Ended() < budget.MinSamples {
+		return nil
+	}
+	rate := float64(l.Stats.Failed) / float64(l.Ended())
+	if rate <= budget.Rate {
+		return nil
+	}
+	return &ErrorObject{
+		Kind: KindLoop, Class: ClassFinal, Type: "FailureBudgetExceeded",
+		Message: fmt.Sprintf("step %s: FailureBudgetExceeded: %d of %d ended iterations failed (%g), budget %g "+
+			"after %d samples; %d of %d did not run to their end",
+			step, l.Stats.Failed, l.Ended(), rate, budget.Rate, budget.MinSamples, l.Stats.Cancelled, l.Stats.Total),
+	}
+}
+
+// Status is the step's status by success/total, unrounded (language.md,
+// section loop). An empty collection is completed.
+func (l *LoopResult) Status(thresholds playbook.Thresholds) string {
+	if l.Budget != nil {
+		return Failed
+	}
+	if l.Stats.Total == 0 {
+		return Completed
+	}
+	share := float64(l.Stats.Success) / float64(l.Stats.Total)
+	switch {
+	case share >= thresholds.Completed:
+		return Completed
+	case share >= thresholds.PartialSuccess:
+		return Partial
+	}
+	return Failed
+}
+
+// Value is the loop's result as expressions see it.
+func (l *LoopResult) Value() map[string]any {
+	results := make([]any, len(l.Results))
+	for i, result := range l.Results {
+		results[i] = result.Data
+	}
+	failures := make([]any, len(l.Errors))
+	for i, failure := range l.sortedErrors() {
+		failures[i] = map[string]any{
+			"index": failure.Index, "element": failure.Element.Data,
+			"error": failure.Error.Value(), "attempts": failure.Attempts,
+		}
+	}
+	return map[string]any{"results": results, "errors": failures, "stats": map[string]any{
+		"total": l.Stats.Total, "success": l.Stats.Success, "failed": l.Stats.Failed,
+		"truncated": l.Stats.Truncated, "cancelled": l.Stats.Cancelled,
+	}}
+}
+
+func (l *LoopResult) sortedErrors() []LoopError {
+	failures := append([]LoopError(nil), l.Errors...)
+	sort.Slice(failures, func(i, j int) bool { return failures[i].Index < failures[j].Index })
+	return failures
+}
+
+// CallResult is the loop's result as that of its step.
+func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) CallResult {
+	status := l.Status(step.Loop.Thresholds)
+	result := CallResult{
+		Status: StatusSuccess, Data: expression.Of(l.Value()), Warnings: l.Warnings,
+		Meta: CallMeta{
+			Attempts: l.Attempts, Pages: l.Pages, Truncated: l.Stats.Truncated > 0,
+			StartedAt: started, EndedAt: ended,
+		},
+	}
+	switch status {
+	case Partial:
+		result.Status = StatusPartialSuccess
+	case Failed:
+		result.Status = StatusError
+		result.Error = l.failure(step)
+	}
+	return result
+}
+
+func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
+	if l.Budget != nil {
+		return l.Budget
+	}
+	failure := &ErrorObject{
+		Kind: KindLoop, Class: ClassFinal,
+		Message: fmt.Sprintf("step %s: %d of %d iterations failed, %d cancelled",
+			step.Name, l.Stats.Failed, l.Stats.Total, l.Stats.Cancelled),
+	}
+	if len(l.Errors) > 0 {
+		first := l.sortedErrors()[0]
+		failure.Message += fmt.Sprintf("; the first (index %d): %s", first.Index, first.Error.Message)
+	}
+	return failure
+}

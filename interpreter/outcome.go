@@ -1,0 +1,142 @@
+package interpreter
+
+import (
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// Statuses of an envelope (language.md, section results).
+const (
+	StatusSuccess        = "success"
+	StatusPartialSuccess = "partial_success"
+	StatusError          = "error"
+)
+
+// Outcome is what one attempt gave: data, or an error.
+type Outcome struct {
+	Data any
+	Meta ToolMeta
+	Err  *ErrorObject
+}
+
+// Failed reports whether the attempt failed.
+func (o Outcome) Failed() bool { return o.Err != nil }
+
+// CallResult is the final outcome of a call, an iteration or a loop; kept in
+// workflow history.
+type CallResult struct {
+	Status   string           `json:"status"` // success, partial_success or error
+	Data     expression.Value `json:"data,omitzero"`
+	Error    *ErrorObject     `json:"error,omitempty"`
+	Meta     CallMeta         `json:"meta"`
+	Warnings []string         `json:"warnings,omitempty"`
+}
+
+// CallMeta is the meta of an envelope; kept in workflow history.
+type CallMeta struct {
+	Attempts  int       `json:"attempts"`
+	Pages     int       `json:"pages"`
+	Truncated bool      `json:"truncated,omitempty"`
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"ended_at"`
+	Tool      ToolMeta  `json:"tool,omitzero"` // of the last answer
+}
+
+// Failed reports whether the result is a failure.
+func (r CallResult) Failed() bool { return r.Status == StatusError }
+
+// Envelope is the result as expressions see it: {status, data, error, meta}.
+func (r CallResult) Envelope() map[string]any {
+	return map[string]any{
+		"status": r.Status,
+		"data":   r.Data.Data,
+		"error":  r.Error.Value(),
+		"meta":   r.Meta.value(),
+	}
+}
+
+func (m CallMeta) value() map[string]any {
+	meta := map[string]any{
+		"attempts":   m.Attempts,
+		"pages":      m.Pages,
+		"truncated":  m.Truncated,
+		"started_at": timeText(m.StartedAt),
+		"ended_at":   timeText(m.EndedAt),
+	}
+	if m.Tool.Status != 0 {
+		meta["status"] = m.Tool.Status
+	}
+	if m.Tool.Headers != nil {
+		meta["headers"] = textMap(m.Tool.Headers)
+	}
+	if m.Tool.Links != nil {
+		meta["links"] = textMap(m.Tool.Links)
+	}
+	if m.Tool.URL != "" {
+		meta["url"] = m.Tool.URL
+	}
+	return meta
+}
+
+func timeText(at time.Time) any {
+	if at.IsZero() {
+		return nil
+	}
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+func textMap(texts map[string]string) map[string]any {
+	values := make(map[string]any, len(texts))
+	for key, text := range texts { // the result is a map again: order cannot show
+		values[key] = text
+	}
+	return values
+}
+
+// Value is the error as expressions see it; nil for no error, so that
+// `error is defined` tells failures from successes.
+func (e *ErrorObject) Value() any {
+	if e == nil {
+		return nil
+	}
+	value := map[string]any{
+		"kind":      e.Kind,
+		"class":     e.Class,
+		"message":   e.Message,
+		"attempt":   e.Attempt,
+		"page":      e.Page,
+		"exhausted": e.Exhausted,
+		"body":      e.Body.Data,
+		"collected": e.Collected.Data,
+	}
+	if e.Status != 0 {
+		value["status"] = e.Status
+	}
+	if e.Type != "" {
+		value["type"] = e.Type
+	}
+	if e.Policy != 0 {
+		value["policy"] = e.Policy
+	}
+	if e.RetryAfter != nil {
+		seconds, err := expression.Canonical(*e.RetryAfter)
+		if err == nil {
+			value["retry_after"] = seconds
+		}
+	}
+	return value
+}
+
+// asksPolicies reports whether policies may decide about the error. The other
+// kinds end the call at once: trying again cannot help.
+func (e *ErrorObject) asksPolicies() bool {
+	if e.Final {
+		return false
+	}
+	switch e.Kind {
+	case KindExpression, KindPayloadTooLarge, KindSink, KindCancelled, KindRepeat:
+		return false
+	}
+	return true
+}

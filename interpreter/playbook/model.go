@@ -1,0 +1,284 @@
+package playbook
+
+import (
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+	"reprise/interpreter/statement"
+)
+
+// Playbook is one decoded file. It is immutable once Decode has returned it
+// and safe for concurrent use; every template in it is compiled.
+type Playbook struct {
+	File        *source.File
+	Hash        string // hex SHA-256 of the source bytes and the language version
+	APIVersion  string
+	Name        string
+	Description string
+	Labels      map[string]string
+	Timeout     time.Duration  // whole run; 0 is none
+	Workload    map[string]any // canonical defaults, never nil
+	WorkloadPos Words          // place of each key of Workload
+	Output      *Node          // nil: the result of the step that ended last
+	Workbook    []*Action
+	Steps       []*Step
+}
+
+// Words holds the place of every key that the author wrote in a map, for
+// checks that need to know whether and where a word stands.
+type Words map[string]source.Position
+
+// Has reports whether the author wrote the word.
+func (w Words) Has(word string) bool { _, ok := w[word]; return ok }
+
+// At is the word's place, or fallback where it was not written.
+func (w Words) At(word string, fallback source.Position) source.Position {
+	if pos, ok := w[word]; ok {
+		return pos
+	}
+	return fallback
+}
+
+// Step is one node of the graph.
+type Step struct {
+	Name    string
+	Index   int // place in the file, from 0
+	Desc    string
+	Pos     source.Position
+	NamePos source.Position
+	Action  *Action // nil: a router
+	Loop    *Loop
+	Retry   []*Policy
+	Sink    *Sink
+	Vars    []*Entry
+	Next    []*Route
+	NextPos source.Position
+}
+
+// Action is a call of a tool: a step's, a sink's or a workbook entry's.
+type Action struct {
+	Name    string // workbook entries only
+	Pos     source.Position
+	Tool    *Node // text, or a template over workload; ToolName gives a literal
+	Fields  []*Entry
+	Args    *Node // a map of templates; nil when absent
+	Auth    *Node
+	Timeout time.Duration // one attempt; 0 is the tool's default
+	// Idempotency is operation, attempt, none or "" (the tool's default).
+	Idempotency string
+	Retry       []*Policy // sinks only: failure policies
+}
+
+// ToolName is the tool's name where it is literal.
+func (a *Action) ToolName() (string, bool) {
+	if a.Tool == nil || a.Tool.Template != nil {
+		return "", false
+	}
+	name, ok := a.Tool.Value.(string)
+	return name, ok
+}
+
+// Field finds a tool field by name, nil when absent.
+func (a *Action) Field(name string) *Node {
+	for _, field := range a.Fields {
+		if field.Key == name {
+			return field.Value
+		}
+	}
+	return nil
+}
+
+// Sink is an action that writes a result away.
+type Sink struct {
+	Action *Action
+	Pos    source.Position
+	// Place names the sink within the playbook, such as
+	// "fetch.retry[1].then.sink"; it is part of the operation key.
+	Place string
+}
+
+// Loop is a step's loop section.
+type Loop struct {
+	Pos            source.Position
+	Words          Words // keys the author wrote
+	Collection     *Node
+	Element        string
+	Mode           LoopMode
+	MaxConcurrency int
+	Batch          int
+	FailureBudget  *FailureBudget
+	Thresholds     Thresholds
+	Sink           *Sink
+}
+
+// LoopMode says whether iterations overlap.
+type LoopMode string
+
+// The modes of a loop.
+const (
+	Sequential LoopMode = "sequential"
+	Parallel   LoopMode = "parallel"
+)
+
+// FailureBudget ends a loop early once failed/ended exceeds Rate after
+// MinSamples iterations have ended.
+type FailureBudget struct {
+	Rate       float64
+	MinSamples int
+}
+
+// Thresholds are shares of successes: at least Completed ends the step
+// completed, at least PartialSuccess partial_success, less failed.
+type Thresholds struct {
+	Completed      float64
+	PartialSuccess float64
+}
+
+// Policy is one entry of retry: when it matches an outcome, Then applies.
+type Policy struct {
+	Number   int // from 1, in the order of the file
+	Pos      source.Position
+	When     *Node // a condition
+	StopWhen *Node // a condition, nil when absent
+	Then     Then
+}
+
+// Backoff names how delays grow.
+type Backoff string
+
+// The strategies of backoff; the zero value means exponential.
+const (
+	Exponential Backoff = "exponential"
+	Linear      Backoff = "linear"
+	Fixed       Backoff = "fixed"
+	NoBackoff   Backoff = "none"
+)
+
+// Jitter names how a delay is spread. The zero value is the default:
+// proportional for failures, none for successes.
+type Jitter string
+
+// The kinds of jitter.
+const (
+	JitterNone         Jitter = "none"
+	JitterProportional Jitter = "proportional"
+	JitterFull         Jitter = "full"
+)
+
+// OnExhausted says what happens when a policy has used up its attempts.
+type OnExhausted string
+
+// The choices of on_exhausted; the zero value is the default of section retry.
+const (
+	ExhaustedFail     OnExhausted = "fail"
+	ExhaustedSucceed  OnExhausted = "succeed"
+	ExhaustedContinue OnExhausted = "continue"
+)
+
+// Then is what a matching policy does. Pointer fields are nil when the author
+// left them out; their defaults depend on whether the match was a failure.
+type Then struct {
+	Pos          source.Position
+	Words        Words // keys the author wrote
+	MaxAttempts  *int
+	Delay        *time.Duration
+	InitialDelay *time.Duration
+	MaxDelay     *time.Duration
+	Multiplier   *float64
+	Backoff      Backoff
+	Jitter       Jitter
+	MaxElapsed   *time.Duration
+	MaxWait      *time.Duration
+	OnExhausted  OnExhausted
+	AllowRepeat  bool
+	NextCall     *NextCall
+	Collect      *Collect
+	Sink         *Sink
+	PerIteration *Sink
+	// Repeats is true when any word that asks for another attempt is present.
+	Repeats bool
+}
+
+// NextCall changes the request after a success.
+type NextCall struct {
+	Pos     source.Position
+	Args    *Node
+	Params  *Node
+	Headers *Node
+	URL     *Node
+	Method  *Node
+	Body    *Node
+}
+
+// Strategy names how pages are collected.
+type Strategy string
+
+// The strategies of collect.
+const (
+	Append  Strategy = "append"
+	Replace Strategy = "replace"
+	Merge   Strategy = "merge"
+)
+
+// Collect gathers pages into one result.
+type Collect struct {
+	Pos      source.Position
+	Words    Words // keys the author wrote
+	Strategy Strategy
+	Path     string // dotted with [n]; "" is the whole page
+	Into     string // name the collected value has in expressions; "pages" by default
+	Optional bool
+}
+
+// Route is one entry of next.
+type Route struct {
+	Pos     source.Position
+	When    *Node // nil for unconditional entries and else
+	Else    bool
+	Targets []*Target
+}
+
+// Target is a step a route leads to.
+type Target struct {
+	Pos  source.Position
+	Step string
+	Args *Node // a map of templates; nil when absent
+}
+
+// Entry is a key with a templated value, in the order of the file.
+type Entry struct {
+	Key    string
+	KeyPos source.Position
+	Value  *Node
+}
+
+// Node is a YAML value in which any string may be a template. At most one of
+// Template, Items and Entries is set; without them the node is the constant in
+// Value. Lists and maps without a template in them have their constant there too.
+type Node struct {
+	Pos source.Position
+	// Raw is the scalar's text as decoded; "" for lists and maps.
+	Raw      string
+	Template *expression.Template
+	Items    []*Node  // not nil for a list, also an empty one
+	Entries  []*Entry // not nil for a map, also an empty one
+	Value    any      // canonical
+
+	// statement is the parsed SQL of a statement field, nil elsewhere.
+	statement *statement.Statement
+
+	kind     nodeKind
+	constant bool         // Value holds all of it
+	file     *source.File // with style, where the runes of Raw stand; nil in tests
+	style    source.Style
+}
+
+type nodeKind uint8
+
+const (
+	constantNode nodeKind = iota
+	templateNode
+	listNode
+	mapNode
+)

@@ -1,0 +1,167 @@
+package playbook
+
+import (
+	"fmt"
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/statement"
+)
+
+// attachStatements parses the SQL of every statement field once, so that
+// nothing has to parse it again while a run goes on. Its problems are reported
+// by Check. The dialect follows the literal name of the tool.
+func attachStatements(pb *Playbook) {
+	for _, call := range pb.actions() {
+		node := call.action.Field(statementField)
+		if node == nil || node.Raw == "" {
+			continue
+		}
+		dialect := statement.Postgres
+		if name, ok := call.action.ToolName(); ok && name == string(statement.SQLite) {
+			dialect = statement.SQLite
+		}
+		if parsed, problems := statement.Parse(node.Raw, dialect); !hasErrors(problems) {
+			node.statement = parsed
+		}
+	}
+}
+
+const statementField = "statement"
+
+func hasErrors(problems []statement.Problem) bool {
+	return slices.ContainsFunc(problems, func(p statement.Problem) bool { return !p.Warning })
+}
+
+// Statement is the parsed SQL of a statement field, nil for other nodes.
+func (n *Node) Statement() *statement.Statement {
+	if n == nil {
+		return nil
+	}
+	return n.statement
+}
+
+// RenderStatement evaluates the parameters of a statement, in order. The error
+// is always an *EvalError.
+func (n *Node) RenderStatement(scope expression.Scope, b *expression.Budget) ([]any, error) {
+	params, err := n.statement.Render(scope, b)
+	if err != nil {
+		return nil, n.evalError(err)
+	}
+	return params, nil
+}
+
+// RenderPresent renders text in which no template may be nil, such as a URL: a
+// missing id would quietly address something else. The error is always an
+// *EvalError.
+func (n *Node) RenderPresent(scope expression.Scope, b *expression.Budget) (any, error) {
+	if n.Template != nil {
+		for _, segment := range n.Template.Segments() {
+			if segment.Program == nil {
+				continue
+			}
+			value, err := segment.Program.Eval(scope, b)
+			if err != nil {
+				break // Render reports it with its place
+			}
+			if value == nil {
+				return nil, &EvalError{
+					Pos:     n.Position(segment.Start),
+					Message: fmt.Sprintf("{{ %s }} is nil; every part of a URL must be there", segment.Program.Source()),
+				}
+			}
+		}
+	}
+	return n.Render(scope, b)
+}
+
+// MergeMaps lays the entries of one map node over another; either may be nil.
+func MergeMaps(base, overlay *Node) *Node {
+	switch {
+	case base == nil:
+		return overlay
+	case overlay == nil:
+		return base
+	}
+	merged := &Node{Pos: overlay.Pos, Entries: slices.Clone(overlay.Entries)}
+	for _, entry := range base.Entries {
+		if overlay.Get(entry.Key) == nil {
+			merged.Entries = append(merged.Entries, entry)
+		}
+	}
+	return merged
+}
+
+// CallNodes are all values that are evaluated where the step's calls run: in
+// the child workflows of a loop. The collection, vars, next and the step's own
+// sink are evaluated outside.
+func (pb *Playbook) CallNodes(step *Step) []*Node {
+	actions := []*Action{step.Action}
+	if entry := pb.workbookEntry(step.Action); entry != nil {
+		actions = append(actions, entry)
+	}
+	var nodes []*Node
+	for _, policy := range step.Retry {
+		nodes = append(nodes, policy.When, policy.StopWhen)
+		if next := policy.Then.NextCall; next != nil {
+			nodes = append(nodes, next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body)
+		}
+	}
+	for _, sink := range step.sinks() {
+		if sink.spot != atStepSink || step.Loop == nil {
+			actions = append(actions, sink.action)
+		}
+	}
+	for _, action := range actions {
+		nodes = append(nodes, action.nodes()...)
+	}
+	return slices.DeleteFunc(nodes, func(n *Node) bool { return n == nil })
+}
+
+// StepSinkNodes are the values of the sink that stands on the step itself.
+func (s *Step) StepSinkNodes() []*Node {
+	if s.Sink == nil {
+		return nil
+	}
+	return slices.DeleteFunc(s.Sink.Action.nodes(), func(n *Node) bool { return n == nil })
+}
+
+func (a *Action) nodes() []*Node {
+	nodes := append(entryValues(a.Fields), a.Tool, a.Args, a.Auth)
+	for _, policy := range a.Retry {
+		nodes = append(nodes, policy.When, policy.StopWhen)
+	}
+	return nodes
+}
+
+// workbookEntry is the entry that an action of tool workbook calls, nil for
+// other tools.
+func (pb *Playbook) workbookEntry(action *Action) *Action {
+	if name, ok := action.ToolName(); !ok || name != WorkbookTool {
+		return nil
+	}
+	node := action.Field("name")
+	if node == nil {
+		return nil
+	}
+	return pb.Action(expression.Text(node.Value))
+}
+
+// Resolve gives the action a step's call really makes: a step of tool workbook
+// uses the entry it names, with its own args, auth and timeout laid over the
+// entry's.
+func (pb *Playbook) Resolve(action *Action) *Action {
+	entry := pb.workbookEntry(action)
+	if entry == nil {
+		return action
+	}
+	merged := *entry
+	merged.Args = MergeMaps(entry.Args, action.Args)
+	if action.Auth != nil {
+		merged.Auth = action.Auth
+	}
+	if action.Timeout != 0 {
+		merged.Timeout = action.Timeout
+	}
+	return &merged
+}

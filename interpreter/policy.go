@@ -1,0 +1,258 @@
+package interpreter
+
+import (
+	"time"
+
+	"reprise/interpreter/playbook"
+)
+
+// Reasons of a repeat, as events and summaries name them.
+const (
+	ReasonFailure     = "failure"
+	ReasonRateLimited = "rate_limited"
+	ReasonPoll        = "poll"
+	ReasonPage        = "page"
+)
+
+// Counters is what the policies of one call have counted; kept in workflow
+// history. Policies[i] belongs to the policy with number i+1.
+type Counters struct {
+	Policies []Counter `json:"policies,omitempty"`
+	// ToldInRow counts told waits since the last attempt that was not told to
+	// wait; Told counts them in the whole call.
+	ToldInRow int `json:"told_in_row,omitempty"`
+	Told      int `json:"told,omitempty"`
+}
+
+// Counter counts one policy's matches, failures and successes apart, each with
+// the time of the first match it still counts.
+type Counter struct {
+	Failures       int       `json:"failures,omitempty"`
+	FailuresSince  time.Time `json:"failures_since,omitzero"`
+	Successes      int       `json:"successes,omitempty"`
+	SuccessesSince time.Time `json:"successes_since,omitzero"`
+}
+
+// NewCounters starts counting for n policies.
+func NewCounters(n int) Counters { return Counters{Policies: make([]Counter, n)} }
+
+// success gives every page its own budget of failures.
+func (c *Counters) success() {
+	c.ToldInRow = 0
+	for i := range c.Policies {
+		c.Policies[i].Failures, c.Policies[i].FailuresSince = 0, time.Time{}
+	}
+}
+
+// newRequest starts the polls of a new request at 0; only policies that page
+// go on counting.
+func (c *Counters) newRequest(policies []*playbook.Policy) {
+	for i, policy := range policies {
+		if policy.Then.NextCall == nil {
+			c.Policies[i].Successes, c.Policies[i].SuccessesSince = 0, time.Time{}
+		}
+	}
+}
+
+// Decision is what the policies say about an outcome.
+type Decision struct {
+	// Policy is the number of the policy that decided, 0 if none matched.
+	Policy int
+	// Matched lists every policy that matched, in order: more than one where
+	// an exhausted policy says continue.
+	Matched []int
+	// Repeat asks for another attempt after Delay, for Reason.
+	Repeat bool
+	Delay  time.Duration
+	Reason string
+	// Count and Limit are the policy's count for this match and its
+	// max_attempts, for summaries such as "attempt 3/5".
+	Count, Limit int
+	// Exhausted says that a policy would repeat and may not.
+	Exhausted bool
+	// Fails and Succeeds turn the outcome round: a poll that never became
+	// ready fails, a failure with on_exhausted: succeed succeeds.
+	Fails, Succeeds bool
+	// Truncated marks a result that may lack pages.
+	Truncated bool
+	// Stopped says that stop_when ended the call.
+	Stopped bool
+	// Why says in words what exhausted the policy.
+	Why string
+}
+
+// Conditions evaluates a policy's conditions for the outcome at hand.
+type Conditions interface {
+	StopWhen(policy *playbook.Policy) (bool, error)
+	When(policy *playbook.Policy) (bool, error)
+}
+
+// Decide asks the policies in order; the first that matches decides
+// (language.md, section retry). It counts in counters, takes the time and the
+// randomness as arguments and does nothing else, so the same history always
+// gives the same decision. Errors are those of conditions.
+func Decide(
+	policies []*playbook.Policy, outcome Outcome, counters *Counters,
+	conditions Conditions, now time.Time, random func() float64,
+) (Decision, error) {
+	if !outcome.Failed() {
+		counters.success()
+	} else if outcome.Err.RetryAfter == nil {
+		counters.ToldInRow = 0
+	}
+	var decision Decision
+	for _, policy := range policies {
+		stop, match, err := ask(conditions, policy)
+		if err != nil {
+			return Decision{}, err
+		}
+		if stop {
+			decision.Stopped = true
+			return decision, nil
+		}
+		if !match {
+			continue
+		}
+		decision.Policy = policy.Number
+		decision.Matched = append(decision.Matched, policy.Number)
+		if !policy.Then.Repeats {
+			return decision, nil
+		}
+		round := round{policy: policy, outcome: outcome, counters: counters, now: now, random: random}
+		if round.repeat(&decision); decision.Repeat {
+			return decision, nil
+		}
+		if policy.Then.OnExhausted != playbook.ExhaustedContinue {
+			return decision, nil
+		}
+		decision.Fails, decision.Succeeds, decision.Truncated = false, false, false
+	}
+	return decision, nil
+}
+
+func ask(conditions Conditions, policy *playbook.Policy) (stop, match bool, err error) {
+	if policy.StopWhen != nil {
+		if stop, err = conditions.StopWhen(policy); err != nil || stop {
+			return stop, false, err
+		}
+	}
+	match, err = conditions.When(policy)
+	return false, match, err
+}
+
+// round is one match of a policy that repeats.
+type round struct {
+	policy   *playbook.Policy
+	outcome  Outcome
+	counters *Counters
+	now      time.Time
+	random   func() float64
+}
+
+// repeat counts the match and decides between another attempt and exhaustion.
+func (r round) repeat(decision *Decision) {
+	then := &r.policy.Then
+	count, since := r.count()
+	decision.Count, decision.Limit = *count, r.limit()
+	told := r.told()
+	if !told && *count >= decision.Limit {
+		r.exhaust(decision, "max_attempts reached")
+		return
+	}
+	delay, why := r.wait(*count)
+	if why == "" && then.MaxElapsed != nil && r.now.Add(delay).Sub(since) > *then.MaxElapsed {
+		why = "the next attempt would start after max_elapsed"
+	}
+	if why != "" {
+		r.exhaust(decision, why)
+		return
+	}
+	decision.Exhausted, decision.Why = false, ""
+	decision.Repeat, decision.Delay, decision.Reason = true, delay, r.reason(told)
+	if !r.outcome.Failed() && then.NextCall != nil {
+		decision.Reason = ReasonPage
+	}
+}
+
+// count counts the match, unless the wait was told, and notes when the policy
+// began to count.
+func (r round) count() (count *int, since time.Time) {
+	counter := &r.counters.Policies[r.policy.Number-1]
+	count, start := &counter.Successes, &counter.SuccessesSince
+	if r.outcome.Failed() {
+		count, start = &counter.Failures, &counter.FailuresSince
+	}
+	if start.IsZero() {
+		*start = r.now
+	}
+	if r.told() {
+		r.counters.ToldInRow++
+		r.counters.Told++
+	} else {
+		*count++
+	}
+	return count, *start
+}
+
+func (r round) limit() int {
+	if r.outcome.Failed() {
+		return valueOr(r.policy.Then.MaxAttempts, defaultFailureAttempts)
+	}
+	return valueOr(r.policy.Then.MaxAttempts, defaultSuccessAttempts)
+}
+
+// told reports whether the other side said how long to wait. Such a wait does
+// not use up an attempt.
+func (r round) told() bool { return r.outcome.Failed() && r.outcome.Err.RetryAfter != nil }
+
+// wait gives the delay before the next attempt, or why there can be none.
+func (r round) wait(count int) (delay time.Duration, why string) {
+	schedule := newBackoff(&r.policy.Then, r.outcome.Failed())
+	if !r.told() {
+		delay = schedule.delay(count)
+		if delay > 0 && schedule.jitter != playbook.JitterNone {
+			delay = schedule.spread(delay, r.random())
+		}
+		return delay, ""
+	}
+	asked := asWait(*r.outcome.Err.RetryAfter)
+	if limit := valueOr(r.policy.Then.MaxWait, defaultMaxWait); asked > limit {
+		return 0, "asked to wait " + asked.String() + ", longer than max_wait " + limit.String()
+	}
+	if r.counters.Told > maxToldWaits {
+		return 0, "told to wait more than 1000 times"
+	}
+	random := 0.0
+	if schedule.jitter != playbook.JitterNone {
+		random = r.random()
+	}
+	return schedule.told(asked, r.counters.ToldInRow, random), ""
+}
+
+func (r round) reason(told bool) string {
+	switch {
+	case told:
+		return ReasonRateLimited
+	case r.outcome.Failed():
+		return ReasonFailure
+	}
+	return ReasonPoll
+}
+
+// exhaust applies on_exhausted and its defaults: a failure stays one, pages
+// give what there is and say so, a poll that never became ready fails.
+func (r round) exhaust(decision *Decision, why string) {
+	decision.Exhausted, decision.Why = true, why
+	failed, pages := r.outcome.Failed(), r.policy.Then.NextCall != nil
+	succeed := !failed && pages
+	switch r.policy.Then.OnExhausted {
+	case playbook.ExhaustedFail:
+		succeed = false
+	case playbook.ExhaustedSucceed:
+		succeed = true
+	case playbook.ExhaustedContinue:
+	}
+	decision.Succeeds = failed && succeed
+	decision.Fails = !failed && !succeed
+	decision.Truncated = succeed
+}

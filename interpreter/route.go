@@ -1,0 +1,226 @@
+package interpreter
+
+import (
+	"sort"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Arrival is a branch that has reached a step and has not started it; kept in
+// workflow history.
+type Arrival struct {
+	Step string           `json:"step"`
+	From int              `json:"from"` // place in the file of the step it came from, -1 at the start
+	Args expression.Value `json:"args,omitzero"`
+}
+
+// Start is a visit of a step that may begin.
+type Start struct {
+	Step  *playbook.Step
+	Visit int // from 1
+	Args  any // of the routes that led here
+}
+
+// Routing is where a run stands in the graph; kept in workflow history.
+type Routing struct {
+	Visits  map[string]int `json:"visits"`
+	Waiting []Arrival      `json:"waiting,omitempty"`
+	Running []string       `json:"running,omitempty"`
+}
+
+// Graph answers which steps may start. It is built from the playbook alone.
+type Graph struct {
+	book  *playbook.Playbook
+	reach map[string]map[string]bool // step -> steps that can follow it
+}
+
+// NewGraph works out which step can reach which.
+func NewGraph(book *playbook.Playbook) *Graph {
+	graph := &Graph{book: book, reach: map[string]map[string]bool{}}
+	for _, step := range book.Steps {
+		graph.reach[step.Name] = reachable(book, step)
+	}
+	return graph
+}
+
+func reachable(book *playbook.Playbook, from *playbook.Step) map[string]bool {
+	seen := map[string]bool{}
+	queue := []*playbook.Step{from}
+	for len(queue) > 0 {
+		step := queue[0]
+		queue = queue[1:]
+		for _, route := range step.Next {
+			for _, target := range route.Targets {
+				if next := book.Step(target.Step); next != nil && !seen[next.Name] {
+					seen[next.Name] = true
+					queue = append(queue, next)
+				}
+			}
+		}
+	}
+	return seen
+}
+
+// Begin puts the first branch before the first step.
+func (g *Graph) Begin() Routing {
+	return Routing{
+		Visits:  map[string]int{},
+		Waiting: []Arrival{{Step: g.book.First().Name, From: -1}},
+	}
+}
+
+// Startable takes the steps that may start now out of the waiting ones and
+// marks them as running. A step waits while another branch can still reach it;
+// where that would make every branch wait, the first in the file goes on
+// (language.md, section next).
+func (g *Graph) Startable(routing *Routing) []Start {
+	var starts []Start
+	for {
+		step := g.nextStartable(routing)
+		if step == nil {
+			return starts
+		}
+		starts = append(starts, g.start(routing, step))
+	}
+}
+
+func (g *Graph) nextStartable(routing *Routing) *playbook.Step {
+	var first *playbook.Step
+	for _, step := range g.book.Steps {
+		if !waitsAt(routing, step.Name) {
+			continue
+		}
+		if first == nil {
+			first = step
+		}
+		if !g.held(routing, step.Name) {
+			return step
+		}
+	}
+	if len(routing.Running) == 0 {
+		return first
+	}
+	return nil
+}
+
+func waitsAt(routing *Routing, step string) bool {
+	for _, arrival := range routing.Waiting {
+		if arrival.Step == step {
+			return true
+		}
+	}
+	return false
+}
+
+// held reports whether another branch can still reach the step, or is in it.
+func (g *Graph) held(routing *Routing, step string) bool {
+	for _, running := range routing.Running {
+		if running == step || g.reach[running][step] {
+			return true
+		}
+	}
+	for _, arrival := range routing.Waiting {
+		if arrival.Step != step && g.reach[arrival.Step][step] {
+			return true
+		}
+	}
+	return false
+}
+
+// start joins the branches that wait at the step; their args are laid over
+// each other in the order of the file.
+func (g *Graph) start(routing *Routing, step *playbook.Step) Start {
+	var joined, rest []Arrival
+	for _, arrival := range routing.Waiting {
+		if arrival.Step == step.Name {
+			joined = append(joined, arrival)
+		} else {
+			rest = append(rest, arrival)
+		}
+	}
+	sort.SliceStable(joined, func(i, j int) bool { return joined[i].From < joined[j].From })
+	var args any
+	for _, arrival := range joined {
+		if arrival.Args.Data != nil {
+			args = expression.Merge(orEmpty(args), arrival.Args.Data)
+		}
+	}
+	routing.Waiting = rest
+	routing.Running = append(routing.Running, step.Name)
+	routing.Visits[step.Name]++
+	return Start{Step: step, Visit: routing.Visits[step.Name], Args: args}
+}
+
+// Ended takes the step out of the running ones and adds where its branch goes.
+func (g *Graph) Ended(routing *Routing, step *playbook.Step, arrivals []Arrival) {
+	for i, running := range routing.Running {
+		if running == step.Name {
+			routing.Running = append(routing.Running[:i:i], routing.Running[i+1:]...)
+			break
+		}
+	}
+	routing.Waiting = append(routing.Waiting, arrivals...)
+}
+
+// Follow chooses where a branch goes after a step. After a success the first
+// entry with a truthy when wins, else the unconditional entries together, else
+// `else`. After a failure only entries whose when names error count; handled
+// says that one matched.
+func Follow(
+	step *playbook.Step, failed bool, scope *Scope, budget *expression.Budget,
+) (arrivals []Arrival, handled bool, err error) {
+	for _, route := range step.Next {
+		if route.When == nil || (failed && !naming("error")(route.When)) {
+			continue
+		}
+		taken, err := route.When.Truth(scope, budget)
+		if err != nil {
+			return nil, false, err
+		}
+		if taken {
+			arrivals, err := arrive(step, route.Targets, scope, budget)
+			return arrivals, true, err
+		}
+	}
+	if failed {
+		return nil, false, nil
+	}
+	targets := defaults(step)
+	arrivals, err = arrive(step, targets, scope, budget)
+	return arrivals, true, err
+}
+
+func defaults(step *playbook.Step) []*playbook.Target {
+	var targets, otherwise []*playbook.Target
+	for _, route := range step.Next {
+		switch {
+		case route.Else:
+			otherwise = append(otherwise, route.Targets...)
+		case route.When == nil:
+			targets = append(targets, route.Targets...)
+		}
+	}
+	if targets == nil {
+		return otherwise
+	}
+	return targets
+}
+
+func arrive(
+	step *playbook.Step, targets []*playbook.Target, scope *Scope, budget *expression.Budget,
+) ([]Arrival, error) {
+	arrivals := make([]Arrival, 0, len(targets))
+	for _, target := range targets {
+		arrival := Arrival{Step: target.Step, From: step.Index}
+		if target.Args != nil {
+			args, err := target.Args.Render(scope, budget)
+			if err != nil {
+				return nil, err
+			}
+			arrival.Args = expression.Of(args)
+		}
+		arrivals = append(arrivals, arrival)
+	}
+	return arrivals, nil
+}

@@ -1,0 +1,135 @@
+package interpreter
+
+import (
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// RunInfo is what stays the same for a whole run; kept in workflow history.
+type RunInfo struct {
+	WorkflowID string    `json:"workflow_id"` // execution_id in expressions
+	RunID      string    `json:"run_id"`      // the first of the chain
+	StartedAt  time.Time `json:"started_at"`
+	Playbook   string    `json:"playbook"`
+}
+
+// Data is everything expressions can name that the run has gathered. Children
+// get a pruned copy of it (see Capture); kept in workflow history.
+type Data struct {
+	Workload expression.Value `json:"workload,omitzero"`
+	Vars     expression.Value `json:"vars,omitzero"`
+	Steps    expression.Value `json:"steps,omitzero"` // step -> envelope
+}
+
+// Position places an iteration within its loop; kept in workflow history.
+type Position struct {
+	Index int `json:"index"` // from 0
+	Size  int `json:"size"`
+}
+
+// Scope answers what a name means where an expression stands (language.md,
+// section names): words of the language first, then the element, into, steps
+// and workload keys. It is built once per call and read only; With lays more
+// names over it.
+type Scope struct {
+	parent *Scope
+	locals map[string]any
+
+	book *playbook.Playbook
+	run  RunInfo
+	data Data
+	// element and position are set inside a loop.
+	element  string
+	value    any
+	position *Position
+}
+
+// NewScope is the scope of a run.
+func NewScope(book *playbook.Playbook, run RunInfo, data Data) *Scope {
+	return &Scope{book: book, run: run, data: data}
+}
+
+// WithElement is the scope of one iteration.
+func (s *Scope) WithElement(name string, value any, position Position) *Scope {
+	inner := *s.root()
+	inner.parent, inner.locals = nil, nil
+	inner.element, inner.value, inner.position = name, value, &position
+	return &inner
+}
+
+// With lays names over the scope.
+func (s *Scope) With(locals map[string]any) *Scope {
+	return &Scope{parent: s, locals: locals}
+}
+
+func (s *Scope) root() *Scope {
+	for s.parent != nil {
+		s = s.parent
+	}
+	return s
+}
+
+// Lookup finds a name; see expression.Scope.
+func (s *Scope) Lookup(name string) (any, bool) {
+	for ; s.parent != nil; s = s.parent {
+		if value, found := s.locals[name]; found {
+			return value, true
+		}
+	}
+	return s.lookupRoot(name)
+}
+
+func (s *Scope) lookupRoot(name string) (any, bool) {
+	switch name {
+	case "workload":
+		return orEmpty(s.data.Workload.Data), true
+	case "vars":
+		return orEmpty(s.data.Vars.Data), true
+	case "steps":
+		return orEmpty(s.data.Steps.Data), true
+	case "args":
+		return map[string]any{}, true
+	case "execution_id":
+		return s.run.WorkflowID, true
+	case "run":
+		return map[string]any{
+			"id": s.run.RunID, "started_at": timeText(s.run.StartedAt), "playbook": s.run.Playbook,
+		}, true
+	case "_loop":
+		return s.loop(), s.position != nil
+	}
+	if s.element != "" && name == s.element {
+		return s.value, true
+	}
+	if s.book != nil && s.book.Step(name) != nil {
+		envelope, _ := member(s.data.Steps.Data, name).(map[string]any)
+		return envelope["data"], true
+	}
+	value, found := asMap(s.data.Workload.Data)[name]
+	return value, found
+}
+
+func (s *Scope) loop() any {
+	if s.position == nil {
+		return nil
+	}
+	return map[string]any{
+		"index": s.position.Index, "count": s.position.Index + 1, "size": s.position.Size,
+	}
+}
+
+func orEmpty(v any) any {
+	if v == nil {
+		return map[string]any{}
+	}
+	return v
+}
+
+func asMap(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func member(v any, key string) any { return asMap(v)[key] }

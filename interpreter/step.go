@@ -1,0 +1,93 @@
+package interpreter
+
+import (
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// EndScope holds the names that vars, next and a step's own sink may use once
+// the step has ended.
+func EndScope(scope *Scope, args any, result CallResult) *Scope {
+	names := map[string]any{
+		"result": result.Data.Data,
+		"this":   result.Envelope(),
+		"error":  result.Error.Value(),
+	}
+	if result.Failed() {
+		names["response"] = nil
+	} else {
+		names["response"] = result.Data.Data
+	}
+	if args != nil {
+		names["args"] = args
+	}
+	return scope.With(names)
+}
+
+// RenderVars evaluates the vars of a step, each seeing those before it, and
+// lays them over vars.
+func RenderVars(step *playbook.Step, vars any, scope *Scope, budget *expression.Budget) (any, error) {
+	merged := orEmpty(vars)
+	for _, entry := range step.Vars {
+		value, err := entry.Value.Render(scope.With(map[string]any{"vars": merged}), budget)
+		if err != nil {
+			return nil, err
+		}
+		merged = expression.Merge(merged, map[string]any{entry.Key: value})
+	}
+	return merged, nil
+}
+
+// StepArgs renders the args of a step outside its iterations: for a loop only
+// where they do not depend on the element.
+func StepArgs(step *playbook.Step, routed any, scope *Scope, budget *expression.Budget) (any, error) {
+	if step.Action == nil || step.Action.Args == nil ||
+		(step.Loop != nil && naming(step.Loop.Element, "_loop")(step.Action.Args)) {
+		return routed, nil
+	}
+	if naming(namesKeys...)(step.Action.Args) {
+		return routed, nil
+	}
+	args, err := step.Action.Args.Render(scope, budget)
+	if err != nil {
+		return nil, err
+	}
+	if routed == nil {
+		return args, nil
+	}
+	return expression.Merge(orEmpty(args), routed), nil
+}
+
+// Collection evaluates the collection of a loop; see Elements.
+func Collection(loop *playbook.Loop, scope *Scope, budget *expression.Budget) ([]any, error) {
+	value, err := loop.Collection.Render(scope, budget)
+	if err != nil {
+		return nil, err
+	}
+	elements, err := Elements(value)
+	if err != nil {
+		return nil, &playbook.EvalError{Pos: loop.Collection.Pos, Message: err.Error()}
+	}
+	return elements, nil
+}
+
+// ExpressionFailure is the result of something that failed outside a call,
+// because an expression of it failed.
+func ExpressionFailure(book *playbook.Playbook, where string, err error, now time.Time) CallResult {
+	return CallResult{
+		Status: StatusError, Error: expressionError(book, where, err),
+		Meta: CallMeta{StartedAt: now, EndedAt: now},
+	}
+}
+
+// Cancel ends the call because it was cancelled; its sinks do not run.
+func (c *Call) Cancel(now time.Time) CallResult {
+	result := c.failure(ErrorObject{
+		Kind: KindCancelled, Class: ClassFinal, Message: c.where() + ": cancelled",
+		Attempt: c.State.Attempts, Page: c.page0(),
+	}, now)
+	c.State.Result, c.State.Phase, c.State.Sinks = result, PhaseDone, nil
+	return *result
+}

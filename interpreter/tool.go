@@ -1,0 +1,153 @@
+package interpreter
+
+import (
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// ToolInput is the argument of every tool activity: one attempt of one
+// request. It is kept in workflow history, so it holds names of connections
+// and never their secrets.
+type ToolInput struct {
+	Tool    string `json:"tool"`
+	Step    string `json:"step"`
+	Visit   int    `json:"visit"`           // visits of the step so far, from 1
+	Index   *int   `json:"index,omitempty"` // iteration, nil without a loop
+	Page    int    `json:"page"`            // successes so far + 1
+	Attempt int    `json:"attempt"`         // attempts of this call, from 1
+	// Place is the sink's place in the playbook, "" for a step's own call.
+	Place string `json:"place,omitempty"`
+	// Fields are the tool's fields, rendered. A statement is kept as the author
+	// wrote it; its values are in Params, in the order of statement.Params.
+	Fields map[string]expression.Value `json:"fields,omitempty"`
+	Params []expression.Value          `json:"params,omitempty"`
+	// Args are the rendered args, nil when the author gave none.
+	Args *expression.Value `json:"args,omitempty"`
+	// Result is what a sink without args and statement writes.
+	Result *expression.Value `json:"result,omitempty"`
+	// Auth names a connection, resolved inside the activity.
+	Auth string `json:"auth,omitempty"`
+	// TimeoutSeconds bounds the attempt; the tool enforces it.
+	TimeoutSeconds float64 `json:"timeout_seconds"`
+	OperationKey   string  `json:"operation_key"`
+	AttemptKey     string  `json:"attempt_key"`
+	// IdempotencyKey is what the tool sends as Idempotency-Key, "" for none.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+}
+
+// Timeout is the attempt's time limit.
+func (in ToolInput) Timeout() time.Duration {
+	return time.Duration(in.TimeoutSeconds * float64(time.Second))
+}
+
+// Rows is what a sink writes: its args, else the result, as rows. A list is
+// many rows, anything else is one, nil is none.
+func (in ToolInput) Rows() []any {
+	var v any
+	switch {
+	case in.Args != nil:
+		v = in.Args.Data
+	case in.Result != nil:
+		v = in.Result.Data
+	}
+	switch rows := v.(type) {
+	case nil:
+		return nil
+	case []any:
+		return rows
+	}
+	return []any{v}
+}
+
+// ToolResult is what an attempt that succeeded gives; kept in workflow history.
+type ToolResult struct {
+	Data expression.Value `json:"data,omitzero"`
+	Meta ToolMeta         `json:"meta,omitzero"`
+}
+
+// ToolMeta is what http tells beside the data: section results of
+// docs/language.md.
+type ToolMeta struct {
+	Status  int               `json:"status,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"` // lower-case names
+	Links   map[string]string `json:"links,omitempty"`   // rel -> absolute URL
+	URL     string            `json:"url,omitempty"`
+}
+
+// IsZero tells encoding/json to leave an empty meta out.
+func (m ToolMeta) IsZero() bool {
+	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == ""
+}
+
+// Kinds of errors: error.kind in expressions and the type of the
+// ApplicationError in Temporal's history.
+const (
+	KindHTTP            = "http"
+	KindTimeout         = "timeout"
+	KindConnection      = "connection"
+	KindTool            = "tool"
+	KindSink            = "sink"
+	KindExplicit        = "explicit"
+	KindWorkerLost      = "worker_lost"
+	KindPayloadTooLarge = "payload_too_large"
+	KindExhausted       = "exhausted"
+	KindRepeat          = "repeat"
+	KindLoop            = "loop"
+	KindCancelled       = "cancelled"
+	KindExpression      = "expression"
+)
+
+// Classes of errors: they inform policies and defaults; a policy that matches
+// a final error does repeat.
+const (
+	ClassFinal       = "final"
+	ClassRetryable   = "retryable"
+	ClassRateLimited = "rate_limited"
+)
+
+// ErrorObject is `error` in expressions and the details of a failed activity;
+// kept in workflow history.
+type ErrorObject struct {
+	Kind       string           `json:"kind"`
+	Class      string           `json:"class"`
+	Message    string           `json:"message"`
+	Status     int              `json:"status,omitempty"`
+	Type       string           `json:"type,omitempty"`
+	RetryAfter *float64         `json:"retry_after,omitempty"` // seconds the other side asked for
+	Body       expression.Value `json:"body,omitzero"`
+	Attempt    int              `json:"attempt,omitempty"`
+	Page       int              `json:"page,omitempty"`
+	Policy     int              `json:"policy,omitempty"`
+	Exhausted  bool             `json:"exhausted,omitempty"`
+	Collected  expression.Value `json:"collected,omitzero"`
+	// Final marks errors that end the call without asking the policies, such as
+	// bad configuration of the worker.
+	Final bool `json:"final,omitempty"`
+}
+
+// Error makes an ErrorObject usable as a Go error.
+func (e *ErrorObject) Error() string { return e.Message }
+
+// CheckActivity is the name of the local activity that checks a playbook at
+// the door.
+const CheckActivity = "check"
+
+// CheckInput is the argument of CheckActivity; kept in workflow history.
+type CheckInput struct {
+	Name     string           `json:"name"`
+	Source   string           `json:"source"`
+	Workload expression.Value `json:"workload,omitzero"`
+}
+
+// CheckResult is what the door decided; kept in workflow history, so that a
+// replay sees the same answer whatever the worker's tools are by then.
+type CheckResult struct {
+	// Problems is the formatted text of every error, "" when the playbook may run.
+	Problems string   `json:"problems,omitempty"`
+	Count    int      `json:"count,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// WriteActivity is the activity name under which a tool is called as a sink.
+func WriteActivity(tool string) string { return tool + ".write" }

@@ -1,0 +1,179 @@
+package workflows
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+const (
+	// heartbeatTimeout is how long a lost worker stays unnoticed.
+	heartbeatTimeout = 10 * time.Second
+	// timeoutSlack is what an activity has beyond the time limit that its tool
+	// enforces itself.
+	timeoutSlack = 15 * time.Second
+	// deliveries is how often an attempt is handed out: once, and three times
+	// more when its worker was lost (language.md, section retry).
+	deliveries = 4
+)
+
+// waiter is told when a call begins and ends a wait, for progress.
+type waiter func(wait *interpreter.Wait, until time.Time)
+
+// drive takes a call to its end: it runs what the call asks for and tells it
+// what came of it.
+func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter) interpreter.CallResult {
+	for {
+		if ctx.Err() != nil {
+			return call.Cancel(workflow.Now(ctx))
+		}
+		command := call.Next(workflow.Now(ctx))
+		switch command.Kind {
+		case interpreter.DoAttempt:
+			outcome := attempt(ctx, command.Input)
+			if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
+				return call.Cancel(workflow.Now(ctx))
+			}
+			call.Attempted(outcome, workflow.Now(ctx))
+		case interpreter.DoWait:
+			if err := wait(ctx, command.Wait, waiting); err != nil {
+				return call.Cancel(workflow.Now(ctx))
+			}
+			call.Waited()
+		case interpreter.DoSink:
+			call.SinkDone(drive(ctx, command.Sink, waiting), workflow.Now(ctx))
+		case interpreter.DoFinish:
+			return command.Result
+		}
+	}
+}
+
+// wait is a durable timer whose summary says what it waits for.
+func wait(ctx workflow.Context, wait interpreter.Wait, waiting waiter) error {
+	if waiting != nil {
+		waiting(&wait, workflow.Now(ctx).Add(wait.Delay))
+		defer waiting(nil, time.Time{})
+	}
+	return workflow.NewTimerWithOptions(ctx, wait.Delay, workflow.TimerOptions{Summary: wait.Summary}).Get(ctx, nil)
+}
+
+// attempt runs a tool once. Temporal's own retry only hands an attempt out
+// again when its worker was lost.
+func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
+	if failure := tooLarge(input, "the request of step "+input.Step); failure != nil {
+		return interpreter.Outcome{Err: failure}
+	}
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: input.Timeout() + timeoutSlack,
+		HeartbeatTimeout:    heartbeatTimeout,
+		WaitForCancellation: true,
+		Summary:             attemptSummary(input),
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: deliveries,
+		},
+	})
+	name := input.Tool
+	if input.Place != "" {
+		name = interpreter.WriteActivity(input.Tool)
+	}
+	var result interpreter.ToolResult
+	if err := workflow.ExecuteActivity(ctx, name, input).Get(ctx, &result); err != nil {
+		return interpreter.Outcome{Err: activityError(err)}
+	}
+	return interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}
+}
+
+// attemptSummary is what Temporal's UI shows beside the activity.
+func attemptSummary(input interpreter.ToolInput) string {
+	name := input.Step
+	if input.Place != "" {
+		name = input.Place
+	}
+	if input.Index != nil {
+		name = fmt.Sprintf("%s[%d]", name, *input.Index)
+	}
+	return fmt.Sprintf("%s page %d attempt %d", name, input.Page, input.Attempt)
+}
+
+// activityError turns what Temporal reports into the error object of the tool.
+func activityError(err error) *interpreter.ErrorObject {
+	var cancelled *temporal.CanceledError
+	if errors.As(err, &cancelled) {
+		return &interpreter.ErrorObject{
+			Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled",
+		}
+	}
+	var application *temporal.ApplicationError
+	if errors.As(err, &application) {
+		var object interpreter.ErrorObject
+		if application.HasDetails() && application.Details(&object) == nil && object.Kind != "" {
+			return &object
+		}
+		return &interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
+			Type: application.Type(), Message: application.Message(),
+		}
+	}
+	var timeout *temporal.TimeoutError
+	if errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT {
+		return &interpreter.ErrorObject{
+			Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable,
+			Message: fmt.Sprintf("the attempt was handed out %d times and its worker was lost each time", deliveries),
+		}
+	}
+	if timeout != nil {
+		return &interpreter.ErrorObject{
+			Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
+			Message: "the attempt did not end within its time limit",
+		}
+	}
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: err.Error(),
+	}
+}
+
+// stream draws from a deterministic source of its own, in [0, 1), so that what
+// one call draws does not depend on the others.
+func stream(ctx workflow.Context, name string) func() float64 {
+	return func() float64 {
+		const mantissa = 53 // bits that a float64 holds exactly
+		return float64(workflow.GetRandomStream(ctx, "reprise/"+name).Uint64()>>(64-mantissa)) / (1 << mantissa)
+	}
+}
+
+// maxPayload is the largest value that may cross a boundary. Temporal refuses
+// 2 MB and then leaves the run hanging, so workflow code measures first.
+const maxPayload = 1_900_000
+
+// tooLarge measures a value that is about to cross a boundary.
+func tooLarge(v any, what string) *interpreter.ErrorObject {
+	size := encodedSize(v)
+	if size <= maxPayload {
+		return nil
+	}
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
+		Message: fmt.Sprintf("%s is %d bytes, more than the %d that a payload may have; "+
+			"write rows away with a sink instead of returning them", what, size, maxPayload),
+	}
+}
+
+func encodedSize(v any) int {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		return 0 // the data converter reports it
+	}
+	return len(encoded)
+}
+
+func budget(ctx workflow.Context) *expression.Budget {
+	return expression.NewBudget(expression.DecisionLimits, workflow.Now(ctx))
+}

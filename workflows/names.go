@@ -1,0 +1,42 @@
+// Package workflows is the Temporal side of Reprise: it asks package
+// interpreter what to do, waits durably, and calls the activities by name. It
+// holds no rule of the language.
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+)
+
+// Names under which workflows and queries are registered. They are part of
+// every history, so they never change.
+const (
+	PlaybookWorkflowName  = "PlaybookWorkflow"
+	LoopWorkflowName      = "LoopWorkflow"
+	IterationWorkflowName = "IterationWorkflow"
+
+	// ProgressQuery answers with a Progress.
+	ProgressQuery = "progress"
+
+	// DefaultTaskQueue is where workers listen unless told otherwise.
+	DefaultTaskQueue = "reprise"
+)
+
+// Search attributes of a run. They are set only where the starter has made
+// sure that the namespace knows them.
+const (
+	StatusAttribute   = "RepriseStatus"
+	PlaybookAttribute = "ReprisePlaybook"
+)
+
+// Registry is what workflows are registered with: a worker, a replayer or the
+// test environment.
+type Registry interface {
+	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
+}
+
+// Register binds the workflows to their names.
+func Register(registry Registry) {
+	registry.RegisterWorkflowWithOptions(PlaybookWorkflow, workflow.RegisterOptions{Name: PlaybookWorkflowName})
+	registry.RegisterWorkflowWithOptions(LoopWorkflow, workflow.RegisterOptions{Name: LoopWorkflowName})
+	registry.RegisterWorkflowWithOptions(IterationWorkflow, workflow.RegisterOptions{Name: IterationWorkflowName})
+}

@@ -1,0 +1,324 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// PlaybookWorkflow runs a playbook: it walks the graph of its steps, several
+// branches at a time, until no branch is left.
+func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
+	warnings, err := door(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+	book, err := interpreter.Load(input.Name, input.Source)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	r := newRun(ctx, book, input, warnings)
+	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
+		return nil, fmt.Errorf("set query handler: %w", err)
+	}
+	return r.execute(ctx)
+}
+
+// checkTimeout bounds the check at the door, which is plain computation.
+const checkTimeout = 30 * time.Second
+
+// door has the playbook checked in full by a worker that knows the tools. The
+// answer is in history, so a replay sees the same one.
+func door(ctx workflow.Context, input Input) ([]string, error) {
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: checkTimeout, Summary: "check " + input.Name,
+	})
+	var answer interpreter.CheckResult
+	check := interpreter.CheckInput{Name: input.Name, Source: input.Source, Workload: input.Workload}
+	if err := workflow.ExecuteLocalActivity(ctx, interpreter.CheckActivity, check).Get(ctx, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Problems != "" {
+		return nil, invalid(errors.New(answer.Problems))
+	}
+	return answer.Warnings, nil
+}
+
+// run is one execution of a playbook.
+type run struct {
+	book     *playbook.Playbook
+	input    Input
+	graph    *interpreter.Graph
+	info     interpreter.RunInfo
+	data     interpreter.Data
+	routing  interpreter.Routing
+	records  []*StepRecord
+	warnings []string
+	// last is the result of the step with a tool that ended last.
+	last    expression.Value
+	partial bool
+	failure *interpreter.ErrorObject // the first that no route took
+	cancel  workflow.CancelFunc      // of every branch
+}
+
+func newRun(ctx workflow.Context, book *playbook.Playbook, input Input, warnings []string) *run {
+	info := workflow.GetInfo(ctx)
+	graph := interpreter.NewGraph(book)
+	return &run{
+		book: book, input: input, graph: graph, routing: graph.Begin(), warnings: warnings,
+		info: interpreter.RunInfo{
+			WorkflowID: info.WorkflowExecution.ID, RunID: info.FirstRunID,
+			StartedAt: info.WorkflowStartTime, Playbook: book.Name,
+		},
+		data: interpreter.Data{
+			Workload: expression.Of(expression.Merge(book.Workload, orEmptyMap(input.Workload.Data))),
+			Vars:     expression.Of(map[string]any{}),
+			Steps:    expression.Of(map[string]any{}),
+		},
+	}
+}
+
+func orEmptyMap(v any) any {
+	if v == nil {
+		return map[string]any{}
+	}
+	return v
+}
+
+// ended is what the coroutine of a step tells the run.
+type ended struct {
+	start  interpreter.Start
+	record *StepRecord
+	args   any
+	result interpreter.CallResult
+}
+
+// execute starts what may start and takes in what has ended until no branch is
+// left, the run fails, or it is cancelled.
+func (r *run) execute(ctx workflow.Context) (*Result, error) {
+	branches, cancel := workflow.WithCancel(ctx)
+	r.cancel = cancel
+	r.watchTimeout(ctx)
+	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
+	running := 0
+	for {
+		if r.failure == nil && ctx.Err() == nil {
+			for _, start := range r.graph.Startable(&r.routing) {
+				running++
+				workflow.Go(branches, func(ctx workflow.Context) {
+					done := r.step(ctx, start)
+					disconnected, _ := workflow.NewDisconnectedContext(ctx)
+					results.Send(disconnected, done)
+				})
+			}
+		}
+		if running == 0 {
+			return r.finish(ctx)
+		}
+		var done ended
+		disconnected, _ := workflow.NewDisconnectedContext(ctx)
+		results.Receive(disconnected, &done)
+		running--
+		r.takeIn(ctx, done)
+	}
+}
+
+// watchTimeout fails the run once the playbook's timeout is over, counted from
+// its first start.
+func (r *run) watchTimeout(ctx workflow.Context) {
+	if r.book.Timeout == 0 {
+		return
+	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		timer := workflow.NewTimerWithOptions(ctx, r.book.Timeout, workflow.TimerOptions{Summary: "timeout of the run"})
+		if timer.Get(ctx, nil) != nil || r.failure != nil {
+			return
+		}
+		r.fail(&interpreter.ErrorObject{
+			Kind: interpreter.KindTimeout, Class: interpreter.ClassFinal,
+			Message: fmt.Sprintf("the run did not end within its timeout of %s", r.book.Timeout),
+		})
+	})
+}
+
+// fail notes the failure that ends the run and cancels every branch.
+func (r *run) fail(failure *interpreter.ErrorObject) {
+	if r.failure == nil {
+		r.failure = failure
+	}
+	r.cancel()
+}
+
+// takeIn records how a step ended and follows its routes.
+func (r *run) takeIn(ctx workflow.Context, done ended) {
+	step, result := done.start.Step, done.result
+	r.keep(done)
+	if done.record.Status == interpreter.Cancelled {
+		r.graph.Ended(&r.routing, step, nil)
+		return
+	}
+	scope := interpreter.EndScope(interpreter.NewScope(r.book, r.info, r.data), done.args, result)
+	arrivals, handled, err := r.follow(ctx, step, result, scope)
+	if err != nil {
+		failed := interpreter.ExpressionFailure(r.book, "step "+step.Name, err, workflow.Now(ctx))
+		done.record.Status, done.record.Error = interpreter.Failed, failed.Error
+		result, handled, arrivals = failed, false, nil
+	}
+	r.graph.Ended(&r.routing, step, arrivals)
+	switch {
+	case result.Failed() && !handled:
+		r.fail(result.Error)
+	case result.Failed():
+		done.record.Handled = true
+		r.warnings = append(r.warnings, fmt.Sprintf("step %s failed and a route took it on: %s", step.Name, result.Error.Message))
+	}
+}
+
+// follow evaluates vars, after a success, and the routes.
+func (r *run) follow(
+	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, scope *interpreter.Scope,
+) ([]interpreter.Arrival, bool, error) {
+	budget := budget(ctx)
+	if !result.Failed() && len(step.Vars) > 0 {
+		vars, err := interpreter.RenderVars(step, r.data.Vars.Data, scope, budget)
+		if err != nil {
+			return nil, false, err
+		}
+		r.data.Vars = expression.Of(vars)
+		scope = scope.With(map[string]any{"vars": vars})
+	}
+	return interpreter.Follow(step, result.Failed(), scope, budget)
+}
+
+// keep makes the result of a step visible to the steps after it.
+func (r *run) keep(done ended) {
+	name := done.start.Step.Name
+	steps := expression.Merge(r.data.Steps.Data, map[string]any{name: nil})
+	steps.(map[string]any)[name] = done.result.Envelope() //nolint:forcetypeassert // Merge of maps gives a map
+	r.data.Steps = expression.Of(steps)
+	r.warnings = append(r.warnings, done.result.Warnings...)
+	if done.start.Step.Action != nil {
+		r.last = done.result.Data
+	}
+	if done.result.Status == interpreter.StatusPartialSuccess {
+		r.partial = true
+	}
+}
+
+// progress answers ProgressQuery.
+func (r *run) progress() (Progress, error) {
+	progress := Progress{Steps: make([]StepRecord, 0, len(r.records))}
+	for _, record := range r.records {
+		progress.Steps = append(progress.Steps, *record)
+	}
+	return progress, nil
+}
+
+// finish gives the run's result; a failed run fails its workflow and a
+// cancelled one cancels it, with the result in the details.
+func (r *run) finish(ctx workflow.Context) (*Result, error) {
+	result := &Result{Status: r.status(ctx), Error: r.failure}
+	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
+		r.output(ctx, result)
+	}
+	result.Warnings = r.warnings
+	result.Steps = r.finalRecords()
+	r.fit(result)
+	r.publish(ctx, result.Status)
+	switch result.Status {
+	case interpreter.Cancelled:
+		return nil, temporal.NewCanceledError(result)
+	case interpreter.Failed:
+		return nil, temporal.NewApplicationErrorWithOptions(cut(result.Error.Message), result.Error.Kind,
+			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{result}})
+	}
+	return result, nil
+}
+
+func (r *run) status(ctx workflow.Context) string {
+	switch {
+	case r.failure != nil:
+		return interpreter.Failed
+	case ctx.Err() != nil:
+		return interpreter.Cancelled
+	case r.partial:
+		return interpreter.Partial
+	}
+	return interpreter.Completed
+}
+
+// output evaluates the playbook's output; without one the result is that of
+// the step with a tool that ended last.
+func (r *run) output(ctx workflow.Context, result *Result) {
+	result.Result = r.last
+	if r.book.Output == nil {
+		return
+	}
+	value, err := r.book.Output.Render(interpreter.NewScope(r.book, r.info, r.data), budget(ctx))
+	if err != nil {
+		result.Status = interpreter.Failed
+		result.Error = interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error
+		result.Result = expression.Value{}
+		return
+	}
+	result.Result = expression.Of(value)
+}
+
+// finalRecords lists the visits in the order they began, then the steps that
+// no branch reached.
+func (r *run) finalRecords() []StepRecord {
+	progress, _ := r.progress()
+	records := progress.Steps
+	for _, step := range r.book.Steps {
+		if r.routing.Visits[step.Name] == 0 {
+			records = append(records, StepRecord{Step: step.Name, Status: interpreter.Skipped})
+		}
+	}
+	return records
+}
+
+// fit keeps the result within what a payload, or a failure's details, may
+// have: large errors of loops and then the result itself are left out, each
+// with a warning.
+func (r *run) fit(result *Result) {
+	most := maxPayload
+	if result.Status == interpreter.Failed || result.Status == interpreter.Cancelled {
+		most = maxFailureDetails
+		result.Error = trimmed(result.Error)
+	}
+	if encodedSize(result) <= most {
+		return
+	}
+	for i := range result.Steps {
+		result.Steps[i].Error = trimmed(result.Steps[i].Error)
+		if loop := result.Steps[i].Loop; loop != nil {
+			short := *loop
+			short.Errors = nil
+			result.Steps[i].Loop = &short
+		}
+	}
+	result.Warnings = append(result.Warnings, "the errors of single iterations are too large for the run's result; see the child workflows")
+	if encodedSize(result) > most {
+		result.Result = expression.Value{}
+		result.Warnings = append(result.Warnings, "the result is too large for the run's result; write it away with a sink or choose less with `output`")
+	}
+}
+
+// publish writes the status into the search attribute.
+func (r *run) publish(ctx workflow.Context, status string) {
+	if !r.input.SearchAttributes {
+		return
+	}
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	attribute := temporal.NewSearchAttributeKeyKeyword(StatusAttribute)
+	if err := workflow.UpsertTypedSearchAttributes(ctx, attribute.ValueSet(status)); err != nil {
+		workflow.GetLogger(ctx).Warn("cannot set the search attribute", "attribute", StatusAttribute, "error", err)
+	}
+}

@@ -1,0 +1,95 @@
+package workflows
+
+import (
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// Input starts a run. It is kept in workflow history and holds everything the
+// run depends on: one generic workflow runs any playbook.
+type Input struct {
+	Name     string           `json:"name"` // of the file, for messages
+	Source   string           `json:"source"`
+	Workload expression.Value `json:"workload,omitzero"` // laid over the playbook's own
+	// SearchAttributes says that the namespace knows StatusAttribute and
+	// PlaybookAttribute.
+	SearchAttributes bool `json:"search_attributes,omitempty"`
+}
+
+// Result is how a run ended. It is the workflow's result, and the details of
+// its failure or cancellation; kept in workflow history.
+type Result struct {
+	Status   string                   `json:"status"` // completed, partial_success, failed, cancelled
+	Result   expression.Value         `json:"result,omitzero"`
+	Error    *interpreter.ErrorObject `json:"error,omitempty"`
+	Steps    []StepRecord             `json:"steps"`
+	Warnings []string                 `json:"warnings,omitempty"`
+}
+
+// StepRecord is one visit of a step: as part of Result kept in workflow
+// history, and the answer to ProgressQuery while the run goes on.
+type StepRecord struct {
+	Step        string                   `json:"step"`
+	Visit       int                      `json:"visit"`
+	Status      string                   `json:"status"`
+	Attempts    int                      `json:"attempts"`
+	Pages       int                      `json:"pages"`
+	StartedAt   time.Time                `json:"started_at,omitzero"`
+	EndedAt     time.Time                `json:"ended_at,omitzero"`
+	NextRetryAt time.Time                `json:"next_retry_at,omitzero"`
+	Waiting     string                   `json:"waiting,omitempty"` // summary of the wait under way
+	Error       *interpreter.ErrorObject `json:"error,omitempty"`
+	Handled     bool                     `json:"handled,omitempty"` // a route took the failure
+	Loop        *LoopRecord              `json:"loop,omitempty"`
+}
+
+// LoopRecord is the part of a StepRecord that only loops have.
+type LoopRecord struct {
+	WorkflowID string                  `json:"workflow_id"`
+	Stats      interpreter.LoopStats   `json:"stats"`
+	Errors     []interpreter.LoopError `json:"errors,omitempty"`
+}
+
+// Progress is the answer to ProgressQuery. A playbook fills Steps, a loop the
+// rest.
+type Progress struct {
+	Steps []StepRecord          `json:"steps,omitempty"`
+	Stats interpreter.LoopStats `json:"stats,omitzero"`
+	// Open are the workflow IDs of the iterations under way.
+	Open []string `json:"open,omitempty"`
+}
+
+// Task is what the children of a run share: the playbook, the step and the
+// names its expressions use. Kept in workflow history.
+type Task struct {
+	Name   string              `json:"name"`
+	Source string              `json:"source"`
+	Run    interpreter.RunInfo `json:"run"`
+	Step   string              `json:"step"`
+	Visit  int                 `json:"visit"`
+	Data   interpreter.Data    `json:"data"`
+	Args   expression.Value    `json:"args,omitzero"` // of the route
+}
+
+// LoopInput starts LoopWorkflow; kept in workflow history.
+type LoopInput struct {
+	Task     Task               `json:"task"`
+	Elements []expression.Value `json:"elements"`
+}
+
+// IterationInput starts IterationWorkflow; kept in workflow history. It holds
+// the elements of one batch and never the collection.
+type IterationInput struct {
+	Task     Task               `json:"task"`
+	First    int                `json:"first"` // index of the first element
+	Size     int                `json:"size"`  // of the whole collection
+	Elements []expression.Value `json:"elements"`
+}
+
+// IterationOutput is what IterationWorkflow gives: one entry per element, in
+// order. Kept in workflow history.
+type IterationOutput struct {
+	Iterations []interpreter.IterationResult `json:"iterations"`
+}

@@ -1,0 +1,195 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// step runs one visit of a step to its end.
+func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
+	step := start.Step
+	record := &StepRecord{
+		Step: step.Name, Visit: start.Visit, Status: interpreter.Running, StartedAt: workflow.Now(ctx),
+	}
+	r.records = append(r.records, record)
+	r.describe(ctx)
+	scope := interpreter.NewScope(r.book, r.info, r.data)
+	if start.Args != nil {
+		scope = scope.With(map[string]any{"args": start.Args})
+	}
+	done := ended{start: start, record: record}
+	args, err := interpreter.StepArgs(step, start.Args, scope, budget(ctx))
+	switch {
+	case err != nil:
+		done.result = interpreter.ExpressionFailure(r.book, "step "+step.Name, err, workflow.Now(ctx))
+	case step.Action == nil:
+		now := workflow.Now(ctx)
+		done.result = interpreter.CallResult{
+			Status: interpreter.StatusSuccess, Meta: interpreter.CallMeta{StartedAt: now, EndedAt: now},
+		}
+	case step.Loop != nil:
+		done.result = r.loop(ctx, start, scope, args, record)
+	default:
+		done.result = r.call(ctx, start, scope, record)
+	}
+	done.args = args
+	r.close(ctx, record, done.result)
+	return done
+}
+
+// call runs a step without a loop; its sink belongs to the call.
+func (r *run) call(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, record *StepRecord,
+) interpreter.CallResult {
+	step := start.Step
+	call := interpreter.NewCall(interpreter.CallConfig{
+		Book: r.book, Run: r.info, Step: step, Action: step.Action, Policies: step.Retry,
+		Visit: start.Visit, Scope: scope, Args: start.Args, After: sinks(step.Sink),
+		Random: stream(ctx, fmt.Sprintf("%s#%d", step.Name, start.Visit)),
+	})
+	return drive(ctx, call, r.waiter(ctx, record))
+}
+
+// waiter shows a wait in the step's record.
+func (r *run) waiter(ctx workflow.Context, record *StepRecord) waiter {
+	return func(wait *interpreter.Wait, until time.Time) {
+		record.Status, record.Waiting, record.NextRetryAt = interpreter.Running, "", until
+		if wait != nil {
+			record.Status, record.Waiting = interpreter.RetryPending, wait.Summary
+		}
+		r.describe(ctx)
+	}
+}
+
+// loop runs a step's loop in a child workflow, then the sink on the step with
+// the aggregate.
+func (r *run) loop(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any, record *StepRecord,
+) interpreter.CallResult {
+	step := start.Step
+	elements, err := interpreter.Collection(step.Loop, scope, budget(ctx))
+	if err != nil {
+		return interpreter.ExpressionFailure(r.book, "step "+step.Name, err, workflow.Now(ctx))
+	}
+	aggregate, failure := r.runLoop(ctx, start, elements, record)
+	if failure != nil {
+		return interpreter.CallResult{
+			Status: interpreter.StatusError, Error: failure,
+			Meta: interpreter.CallMeta{StartedAt: record.StartedAt, EndedAt: workflow.Now(ctx)},
+		}
+	}
+	record.Loop.Stats, record.Loop.Errors = aggregate.Stats, aggregate.Errors
+	result := aggregate.CallResult(step, record.StartedAt, workflow.Now(ctx))
+	if ctx.Err() != nil {
+		result.Status = interpreter.StatusError
+		result.Error = &interpreter.ErrorObject{
+			Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "step " + step.Name + ": cancelled",
+		}
+		return result
+	}
+	return r.stepSink(ctx, start, scope, args, result, record)
+}
+
+func (r *run) runLoop(
+	ctx workflow.Context, start interpreter.Start, elements []any, record *StepRecord,
+) (*interpreter.LoopResult, *interpreter.ErrorObject) {
+	step := start.Step
+	task := Task{
+		Name: r.input.Name, Source: r.input.Source, Run: r.info, Step: step.Name, Visit: start.Visit,
+		Data: interpreter.Capture(r.book, r.data, r.book.CallNodes(step)), Args: expression.Of(start.Args),
+	}
+	input := LoopInput{Task: task, Elements: make([]expression.Value, len(elements))}
+	for i, element := range elements {
+		input.Elements[i] = expression.Of(element)
+	}
+	record.Loop = &LoopRecord{WorkflowID: loopID(task), Stats: interpreter.NewLoopResult(len(elements)).Stats}
+	if failure := tooLarge(input, "the collection of step "+step.Name+" with what its expressions name"); failure != nil {
+		return nil, failure
+	}
+	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID: loopID(task), WaitForCancellation: true,
+		StaticSummary: fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode),
+	})
+	aggregate := interpreter.NewLoopResult(len(elements))
+	var result interpreter.LoopResult
+	err := workflow.ExecuteChildWorkflow(ctx, LoopWorkflowName, input).Get(ctx, &result)
+	switch {
+	case err == nil, detailsOf(err, &result):
+		return &result, nil
+	case isCancelled(err):
+		return aggregate, nil
+	}
+	return nil, childError(err)
+}
+
+func isCancelled(err error) bool {
+	var cancelled *temporal.CanceledError
+	return errors.As(err, &cancelled)
+}
+
+// stepSink writes the aggregate of a loop, whatever its status.
+func (r *run) stepSink(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any,
+	result interpreter.CallResult, record *StepRecord,
+) interpreter.CallResult {
+	step := start.Step
+	if step.Sink == nil {
+		return result
+	}
+	call := interpreter.NewSinkCall(interpreter.CallConfig{
+		Book: r.book, Run: r.info, Step: step, Visit: start.Visit,
+		Scope:  interpreter.EndScope(scope, args, result),
+		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
+	}, step.Sink, 1, result.Data.Data)
+	written := drive(ctx, call, r.waiter(ctx, record))
+	if !written.Failed() {
+		return result
+	}
+	return interpreter.WithSinkFailure(result, step.Sink, written)
+}
+
+// close fills in the record of a step that has ended.
+func (r *run) close(ctx workflow.Context, record *StepRecord, result interpreter.CallResult) {
+	record.EndedAt, record.NextRetryAt, record.Waiting = workflow.Now(ctx), time.Time{}, ""
+	record.Attempts, record.Pages = result.Meta.Attempts, result.Meta.Pages
+	record.Error = result.Error
+	record.Status = recordStatus(result)
+	r.describe(ctx)
+}
+
+func recordStatus(result interpreter.CallResult) string {
+	switch {
+	case result.Status == interpreter.StatusPartialSuccess:
+		return interpreter.Partial
+	case !result.Failed():
+		return interpreter.Completed
+	case result.Error.Kind == interpreter.KindCancelled:
+		return interpreter.Cancelled
+	}
+	return interpreter.Failed
+}
+
+// describe writes where the run stands into the details that Temporal's UI
+// shows. It costs no event.
+func (r *run) describe(ctx workflow.Context) {
+	text := ""
+	for _, record := range r.records {
+		text += fmt.Sprintf("- **%s** %s", record.Step, record.Status)
+		if record.Waiting != "" {
+			text += ": " + record.Waiting
+		}
+		if record.Error != nil {
+			text += ": " + cut(record.Error.Message)
+		}
+		text += "\n"
+	}
+	workflow.SetCurrentDetails(ctx, text)
+}
+
