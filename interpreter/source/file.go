@@ -89,6 +89,15 @@ func (f *File) Line(n int) string {
 	return string(line)
 }
 
+// Until returns the text up to and with line n.
+func (f *File) Until(n int) []byte {
+	if n >= len(f.starts) {
+		return f.data
+	}
+
+	return f.data[:f.starts[max(n, 0)]]
+}
+
 // offset returns the byte offset of pos, or the end of its line if the line is
 // shorter; -1 for a line that the file does not have.
 func (f *File) offset(pos Position) int {

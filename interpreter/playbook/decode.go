@@ -1,0 +1,166 @@
+package playbook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
+)
+
+// The versions of the language: the one this package is, and the older one
+// whose spellings it also reads.
+const (
+	Version      = "reprise/v1"
+	OlderVersion = "noetl.io/v1"
+)
+
+// Decode reads a playbook and reports every problem it can see in one go,
+// sorted by place. The playbook is nil if nothing usable could be decoded; it
+// may be run only if no diagnostic is an error. Decoding says nothing about
+// names, routes and tools; see Check.
+func Decode(file *source.File) (*Playbook, source.Diagnostics) {
+	d := &decoder{file: file, broken: map[*yaml.Node]bool{}}
+	pb := d.playbook()
+	if pb != nil {
+		attachStatements(pb)
+	}
+
+	d.found.Sort()
+
+	return pb, d.found
+}
+
+// hash names the content of a file in this version of the language, as the key
+// under which a compiled playbook is kept.
+func hash(data []byte) string {
+	sum := sha256.New()
+	sum.Write([]byte(Version + "\n"))
+	sum.Write(data)
+
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func (d *decoder) playbook() *Playbook {
+	root := d.parse()
+	if root == nil || !d.inspect(root) {
+		return nil
+	}
+
+	d.older = versionOf(root) == OlderVersion
+
+	f, ok := d.fields(root, playbookSection, "the playbook")
+	if !ok {
+		return nil
+	}
+
+	pb := &Playbook{File: d.file, Hash: hash(d.file.Bytes()), Workload: map[string]any{}, WorkloadPos: Words{}}
+	d.header(pb, f)
+
+	if n := f.get("timeout"); n != nil {
+		pb.Timeout = d.timeLimit(n, "timeout")
+	}
+
+	if n := f.get("workload"); n != nil {
+		pb.Workload, pb.WorkloadPos = d.constants(n, "workload")
+	}
+
+	if n := f.get("output"); n != nil && !isNull(n) {
+		pb.Output = d.value(n)
+	}
+
+	if n := f.get("workbook"); n != nil && !isNull(n) {
+		pb.Workbook = d.workbook(n)
+	}
+
+	if d.require(f, "the playbook", "workflow", "workflow: [{step: start, …}]") {
+		pb.Steps = d.steps(f.get("workflow"))
+	}
+
+	return pb
+}
+
+// versionOf looks up apiVersion before anything is decoded, because it decides
+// how keys are read.
+func versionOf(root *yaml.Node) string {
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value == "apiVersion" {
+			return root.Content[i+1].Value
+		}
+	}
+
+	return ""
+}
+
+// header reads apiVersion, kind and metadata.
+func (d *decoder) header(pb *Playbook, f *fields) {
+	if d.require(f, "the playbook", "apiVersion", "apiVersion: "+Version) {
+		pb.APIVersion = d.oneOf(f.get("apiVersion"), "apiVersion", Version, OlderVersion)
+	}
+
+	if d.require(f, "the playbook", "kind", "kind: Playbook") {
+		d.oneOf(f.get("kind"), "kind", "Playbook")
+	}
+
+	if !d.require(f, "the playbook", "metadata", "metadata: {name: my_playbook}") {
+		return
+	}
+
+	meta, ok := d.fields(f.get("metadata"), metadataSection, "metadata")
+	if !ok {
+		return
+	}
+
+	if d.require(meta, "metadata", "name", "name: my_playbook") {
+		pb.Name = d.playbookName(meta.get("name"))
+	}
+
+	if n := meta.get("description"); n != nil && !isNull(n) {
+		pb.Description, _ = d.text(n, "metadata.description")
+	}
+
+	if n := meta.get("labels"); n != nil {
+		pb.Labels = d.labels(n)
+	}
+}
+
+// playbookName reads the name, which becomes part of workflow IDs.
+func (d *decoder) playbookName(n *yaml.Node) string {
+	const most = 200
+
+	name, ok := d.name(n, "metadata.name")
+	if !ok {
+		return ""
+	}
+
+	if len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
+		d.errorf(position(n), CodeBadName, "metadata.name must be one line of at most %d bytes, not %q", most, shorten(name))
+		return ""
+	}
+
+	return name
+}
+
+func (d *decoder) labels(n *yaml.Node) map[string]string {
+	if isNull(n) || d.broken[n] {
+		return nil
+	}
+
+	if n.Kind != yaml.MappingNode {
+		d.errorf(position(n), CodeWrongType, "metadata.labels must be a map of texts, not %s", describeYAML(n))
+		return nil
+	}
+
+	labels := map[string]string{}
+
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i].Value
+		if text, ok := d.text(n.Content[i+1], "the label "+name); ok {
+			labels[name] = text
+		}
+	}
+
+	return labels
+}

@@ -1,0 +1,262 @@
+package playbook
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+)
+
+// retry reads a list of policies; place is where it stands, such as
+// "fetch.retry".
+func (d *decoder) retry(n *yaml.Node, place string) []*Policy {
+	if d.broken[n] {
+		return nil
+	}
+
+	if n.Kind != yaml.SequenceNode {
+		d.olderRetry(n)
+		return nil
+	}
+
+	var policies []*Policy
+
+	for i, item := range n.Content {
+		if policy := d.policy(item, i+1, fmt.Sprintf("%s[%d]", place, i+1)); policy != nil {
+			policies = append(policies, policy)
+		}
+	}
+
+	return policies
+}
+
+// olderRetry refuses what is no list and shows the list to write.
+func (d *decoder) olderRetry(n *yaml.Node) {
+	const list = `retry: [{when: "{{ error is defined }}", then: {%s}}]`
+
+	attempts := "max_attempts: 3"
+
+	switch tag := n.ShortTag(); {
+	case n.Kind == yaml.MappingNode:
+		keys := keysOf(n)
+		if keys["when"] != nil && keys["then"] != nil {
+			d.errorf(position(n), CodeLegacyRetry, "retry must be a list of policies, not one policy; put a - before when")
+			return
+		}
+
+		var words []string
+
+		for _, word := range []string{"max_attempts", "initial_delay", "max_delay", "backoff_multiplier"} {
+			if value := keys[word]; value != nil && value.Kind == yaml.ScalarNode {
+				words = append(words, word+": "+value.Value)
+			}
+		}
+
+		if len(words) > 0 {
+			attempts = strings.Join(words, ", ")
+		}
+	case tag == "!!bool" && strings.EqualFold(n.Value, "false"):
+		d.errorf(position(n), CodeLegacyRetry, "retry must be a list of policies, not false; leave retry out for no retries")
+		return
+	case tag == "!!int":
+		attempts = "max_attempts: " + n.Value
+	}
+
+	d.errorf(position(n), CodeLegacyRetry, "retry must be a list of policies, not %s; write "+list, describeYAML(n), attempts)
+}
+
+func keysOf(n *yaml.Node) map[string]*yaml.Node {
+	keys := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		keys[n.Content[i].Value] = n.Content[i+1]
+	}
+
+	return keys
+}
+
+func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
+	f, ok := d.fields(n, policySection, "a retry policy")
+	if !ok {
+		return nil
+	}
+
+	policy := &Policy{Number: number, Pos: f.pos, Then: Then{Pos: f.pos, Words: Words{}}}
+
+	if d.require(f, "a retry policy", "when", `when: "{{ error is defined }}"`) {
+		policy.When = d.condition(f.get("when"), "when")
+	}
+
+	if n := f.get("stop_when"); n != nil {
+		policy.StopWhen = d.condition(n, "stop_when")
+	}
+
+	if n := f.get("then"); n != nil && !isNull(n) {
+		if then, ok := d.fields(n, thenSection, "then"); ok {
+			policy.Then = d.then(then, place+".then")
+		}
+	}
+
+	return policy
+}
+
+// repeating are the words of then that ask for another attempt.
+var repeating = []string{
+	"max_attempts", "next_call", "delay", "initial_delay", "max_delay",
+	"backoff", "backoff_multiplier", "jitter", "max_elapsed", "max_wait",
+}
+
+func (d *decoder) then(f *fields, place string) Then {
+	then := Then{Pos: f.pos, Words: f.words}
+
+	for _, word := range repeating {
+		then.Repeats = then.Repeats || f.words.Has(word)
+	}
+
+	d.thenNumbers(f, &then)
+	d.thenWords(f, &then)
+
+	if n := f.get("next_call"); n != nil {
+		then.NextCall = d.nextCall(n)
+	}
+
+	if n := f.get("collect"); n != nil {
+		then.Collect = d.collect(n)
+	}
+
+	if n := f.get("sink"); n != nil {
+		then.Sink = d.sink(n, place+".sink")
+	}
+
+	if n := f.get("per_iteration"); n != nil {
+		if inner, ok := d.fields(n, perIterationSection, "per_iteration"); ok && d.require(inner, "per_iteration", "sink", "sink: {tool: postgres, …}") {
+			then.PerIteration = d.sink(inner.get("sink"), place+".per_iteration.sink")
+		}
+	}
+
+	return then
+}
+
+func (d *decoder) thenNumbers(f *fields, then *Then) {
+	if n := f.get("max_attempts"); n != nil {
+		if v, ok := d.integer(n, "max_attempts"); ok {
+			then.MaxAttempts = &v
+		}
+	}
+
+	if n := f.get("backoff_multiplier"); n != nil {
+		if v, ok := d.number(n, "backoff_multiplier"); ok {
+			then.Multiplier = &v
+		}
+	}
+
+	for word, length := range map[string]**time.Duration{
+		"delay":         &then.Delay,
+		"initial_delay": &then.InitialDelay,
+		"max_delay":     &then.MaxDelay,
+		"max_elapsed":   &then.MaxElapsed,
+		"max_wait":      &then.MaxWait,
+	} { // the order shows nowhere: problems are sorted
+		if n := f.get(word); n != nil {
+			if v, ok := d.duration(n, word); ok {
+				*length = &v
+			}
+		}
+	}
+}
+
+func (d *decoder) thenWords(f *fields, then *Then) {
+	if n := f.get("backoff"); n != nil {
+		then.Backoff = Backoff(d.oneOf(n, "backoff", "exponential", "linear", "fixed", "none"))
+	}
+
+	if n := f.get("jitter"); n != nil {
+		then.Jitter = Jitter(d.oneOf(n, "jitter", "none", "proportional", "full"))
+	}
+
+	if n := f.get("on_exhausted"); n != nil {
+		then.OnExhausted = OnExhausted(d.oneOf(n, "on_exhausted", "fail", "succeed", "continue"))
+	}
+
+	if n := f.get("allow_repeat"); n != nil {
+		then.AllowRepeat = d.boolean(n, "allow_repeat")
+	}
+}
+
+func (d *decoder) nextCall(n *yaml.Node) *NextCall {
+	f, ok := d.fields(n, nextCallSection, "next_call")
+	if !ok {
+		return nil
+	}
+
+	call := &NextCall{Pos: f.pos}
+
+	for word, node := range map[string]**Node{"args": &call.Args, "params": &call.Params, "headers": &call.Headers} {
+		if n := f.get(word); n != nil {
+			*node = d.mapOrTemplate(n, "next_call."+word)
+		}
+	}
+
+	for word, node := range map[string]**Node{"url": &call.URL, "method": &call.Method, "body": &call.Body} {
+		if n := f.get(word); n != nil {
+			*node = d.value(n)
+		}
+	}
+
+	for word, node := range map[string]*Node{"url": call.URL, "method": call.Method} {
+		if n := f.get(word); n != nil && !d.broken[n] && (n.Kind != yaml.ScalarNode || isNull(n)) {
+			d.errorf(node.Pos, CodeWrongType, "next_call.%s must be text, not %s", word, describeYAML(n))
+		}
+	}
+
+	return call
+}
+
+func (d *decoder) collect(n *yaml.Node) *Collect {
+	f, ok := d.fields(n, collectSection, "collect")
+	if !ok {
+		return nil
+	}
+
+	collect := &Collect{Pos: f.pos, Words: f.words, Strategy: Append, Into: defaultInto}
+
+	if n := f.get("strategy"); n != nil {
+		if strategy := d.oneOf(n, "strategy", "append", "replace", "merge"); strategy != "" {
+			collect.Strategy = Strategy(strategy)
+		}
+	}
+
+	if n := f.get("path"); n != nil && !isNull(n) {
+		collect.Path = d.path(n)
+	}
+
+	if n := f.get("into"); n != nil {
+		collect.Into, _ = d.name(n, "into")
+	}
+
+	if n := f.get("optional"); n != nil {
+		collect.Optional = d.boolean(n, "optional")
+	}
+
+	return collect
+}
+
+// path reads a dotted path into a page.
+func (d *decoder) path(n *yaml.Node) string {
+	text, ok := d.text(n, "path")
+	if !ok {
+		return ""
+	}
+
+	if text == "" {
+		return text
+	}
+
+	if _, err := expression.ParsePath(text); err != nil {
+		d.errorf(position(n), CodePath, "the path of collect cannot be read: %s", err)
+	}
+
+	return text
+}

@@ -1,0 +1,21 @@
+package playbook
+
+import "gopkg.in/yaml.v3"
+
+// sink reads a sink; place names it within the playbook.
+func (d *decoder) sink(n *yaml.Node, place string) *Sink {
+	f, ok := d.fields(n, sinkSection, "a sink")
+	if !ok {
+		return nil
+	}
+
+	d.require(f, "a sink", "tool", "tool: postgres")
+
+	s := &Sink{Pos: f.pos, Place: place, Action: d.action(f, "a sink")}
+
+	if n := f.get("retry"); n != nil {
+		s.Action.Retry = d.retry(n, place+".retry")
+	}
+
+	return s
+}

@@ -1,0 +1,181 @@
+package playbook
+
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+// fields are the keys of one section as the author wrote them.
+type fields struct {
+	node   *yaml.Node
+	pos    source.Position
+	words  Words
+	values map[string]*yaml.Node
+	rest   []restField // keys of an open section that are not its own
+}
+
+// restField is a field of a tool.
+type restField struct {
+	name   string
+	pos    source.Position
+	value  *yaml.Node
+	spelt  string // as written, which an older name differs from
+	inTool bool   // grouped under tool
+}
+
+// get returns a value, nil if the key was not written.
+func (f *fields) get(name string) *yaml.Node { return f.values[name] }
+
+// fields reads a map of known keys and reports the others. The path names the
+// map in messages.
+func (d *decoder) fields(n *yaml.Node, s *section, path string) (*fields, bool) {
+	if d.broken[n] {
+		return nil, false
+	}
+
+	if n.Kind != yaml.MappingNode {
+		d.errorf(position(n), CodeWrongType, "%s must be a map with %s, not %s", path, listed(s.names()), describeYAML(n))
+		return nil, false
+	}
+
+	f := &fields{node: n, pos: position(n), words: Words{}, values: map[string]*yaml.Node{}}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		d.field(f, s, path, n.Content[i], n.Content[i+1])
+	}
+
+	return f, true
+}
+
+func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml.Node) {
+	name, pos := keyNode.Value, position(keyNode)
+
+	known, ok := s.find(name, d.older)
+
+	switch {
+	case ok && known.later:
+		d.errorf(pos, CodeNotYet, "the key %q of %s is not there yet; leave it out", name, path)
+	case ok && f.words.Has(known.name):
+		d.errorf(pos, CodeDuplicateKey, "%q says the same as the key in line %d; keep one of them", name, f.words[known.name].Line)
+	case ok:
+		f.words[known.name] = pos
+		f.values[known.name] = value
+	case s.open:
+		d.toolField(f, s, name, pos, value)
+	case d.older && s == metadataSection:
+		// noetl.io/v1 keeps path, version and the like there; nothing reads them.
+	default:
+		d.errorf(pos, CodeUnknownKey, "unknown key %q in %s%s", shorten(name), path, d.nearKey(name, s))
+	}
+}
+
+// nearKey completes a message about an unknown key; words of noetl.io/v1 are
+// told apart from misspelt ones.
+func (d *decoder) nearKey(name string, s *section) string {
+	if known, ok := s.find(name, true); ok {
+		return "; " + Version + ` writes "` + known.name + `"`
+	}
+
+	return nearOr(name, s.names())
+}
+
+func (d *decoder) toolField(f *fields, s *section, spelt string, pos source.Position, value *yaml.Node) {
+	name := spelt
+	if newer, ok := s.fields[spelt]; ok && d.older {
+		name = newer
+	}
+
+	for _, earlier := range f.rest {
+		if earlier.name == name {
+			d.errorf(pos, CodeDuplicateKey, "%q says the same as %q in line %d; keep one of them", spelt, earlier.spelt, earlier.pos.Line)
+			return
+		}
+	}
+
+	f.rest = append(f.rest, restField{name: name, pos: pos, value: value, spelt: spelt})
+}
+
+// require reports keys that are missing; hint shows how to write one.
+func (d *decoder) require(f *fields, path, name, hint string) bool {
+	if f.get(name) != nil {
+		return true
+	}
+
+	// A misspelt key is reported as unknown; that it is missing follows.
+	for i := 0; i+1 < len(f.node.Content); i += 2 {
+		if expression.Suggest(f.node.Content[i].Value, []string{name}) != "" {
+			return false
+		}
+	}
+
+	d.errorf(f.pos, CodeMissingKey, "%s needs %q, for example %s", path, name, hint)
+
+	return false
+}
+
+// items reads a list.
+func (d *decoder) items(n *yaml.Node, what string) ([]*yaml.Node, bool) {
+	if d.broken[n] {
+		return nil, false
+	}
+
+	if n.Kind != yaml.SequenceNode {
+		d.errorf(position(n), CodeWrongType, "%s must be a list, not %s", what, describeYAML(n))
+		return nil, false
+	}
+
+	return n.Content, true
+}
+
+// constants reads a map that is known before the run: the workload.
+func (d *decoder) constants(n *yaml.Node, what string) (map[string]any, Words) {
+	values, places := map[string]any{}, Words{}
+	if isNull(n) || d.broken[n] {
+		return values, places
+	}
+
+	if n.Kind != yaml.MappingNode {
+		d.errorf(position(n), CodeWrongType, "%s must be a map, not %s", what, describeYAML(n))
+		return values, places
+	}
+
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i].Value
+		values[name] = d.constant(n.Content[i+1])
+		places[name] = position(n.Content[i])
+	}
+
+	return values, places
+}
+
+// constant is the canonical value of any YAML; braces in it mean nothing, so
+// they draw a warning.
+func (d *decoder) constant(n *yaml.Node) any {
+	switch {
+	case d.broken[n]:
+		return nil
+	case n.Kind == yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, item := range n.Content {
+			list[i] = d.constant(item)
+		}
+
+		return list
+	case n.Kind == yaml.MappingNode:
+		object := make(map[string]any, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			object[n.Content[i].Value] = d.constant(n.Content[i+1])
+		}
+
+		return object
+	}
+
+	if n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{") {
+		d.warnf(position(n), CodeTemplateNotAllowed, "values of workload are constants: this stays text, braces included")
+	}
+
+	return d.scalar(n)
+}

@@ -1,0 +1,277 @@
+package playbook
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
+)
+
+// MaxFileBytes is the largest file that is read: docs/language.md, section
+// limits.
+const MaxFileBytes = 1 << 20
+
+// parse reads the file as one YAML document and returns its root. Without one
+// it has reported why.
+func (d *decoder) parse() *yaml.Node {
+	data := d.file.Bytes()
+
+	if len(data) > MaxFileBytes {
+		d.errorf(source.Position{Line: 1, Column: 1}, CodeTooLarge,
+			"the file has %d bytes; a playbook may have %d (1 MiB)", len(data), MaxFileBytes)
+
+		return nil
+	}
+
+	if !d.readable(data) {
+		return nil
+	}
+
+	root, err := parseYAML(data)
+
+	switch {
+	case errors.Is(err, io.EOF), err == nil && isEmpty(root):
+		d.errorf(source.Position{Line: 1, Column: 1}, CodeEmpty,
+			"the file holds nothing; a playbook begins with apiVersion: %s and kind: Playbook", Version)
+	case errors.Is(err, errSeveralDocuments):
+		d.severalDocuments()
+	case err != nil:
+		d.syntaxError(err)
+	default:
+		return root.Content[0]
+	}
+
+	return nil
+}
+
+func isEmpty(root *yaml.Node) bool {
+	return len(root.Content) == 0 || root.Content[0].Kind == yaml.ScalarNode && root.Content[0].Value == ""
+}
+
+// readable refuses bytes that YAML does not take, with their place, which the
+// YAML parser does not give.
+func (d *decoder) readable(data []byte) bool {
+	pos := source.Position{Line: 1, Column: 1}
+
+	for n := 1; n <= d.file.Lines(); n++ {
+		pos.Line, pos.Column = n, 1
+		for _, r := range d.file.Line(n) {
+			if r == utf8.RuneError && !utf8.Valid(data) {
+				d.errorf(pos, CodeEncoding, "the file is not UTF-8 text here; save it as UTF-8")
+				return false
+			}
+
+			if r < ' ' && r != '\t' || r == 0x7F || r == 0xFFFE || r == 0xFFFF {
+				d.errorf(pos, CodeEncoding, "the character U+%04X cannot stand in YAML; write it in double quotes as \"\\x%02X\"", r, r)
+				return false
+			}
+
+			pos.Column++
+		}
+	}
+
+	return true
+}
+
+var errSeveralDocuments = errors.New("several documents")
+
+// parseYAML turns panics of the parser into errors: it is not ours, and a
+// playbook comes from anywhere.
+func parseYAML(data []byte) (root *yaml.Node, err error) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			root, err = nil, fmt.Errorf("yaml: the parser failed: %v", failure)
+		}
+	}()
+
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+
+	root = &yaml.Node{}
+	if err := decoder.Decode(root); err != nil {
+		return nil, err
+	}
+
+	var second yaml.Node
+	if err := decoder.Decode(&second); err == nil {
+		return nil, errSeveralDocuments
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+
+	return root, nil
+}
+
+func (d *decoder) severalDocuments() {
+	line, seen := 1, false
+
+	for n := 1; n <= d.file.Lines(); n++ {
+		text := d.file.Line(n)
+		if strings.HasPrefix(text, "---") && seen {
+			line = n
+			break
+		}
+
+		seen = seen || strings.TrimSpace(text) != "" && !strings.HasPrefix(text, "#")
+	}
+
+	d.errorf(source.Position{Line: line, Column: 1}, CodeSeveralDocuments,
+		"a file holds one playbook; put the document that begins here into a file of its own")
+}
+
+var (
+	yamlMessage   = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
+	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+	// grammarMessage are messages of the parser's grammar. Their line is that
+	// of the map or list around, often many lines above the mistake.
+	grammarMessage = regexp.MustCompile(`^(did not find expected (<.*>|node content|'-' indicator|key|',' or '[\]}]')$|found )`)
+	indentation    = regexp.MustCompile(`^ *\t[ \t]*`)
+	unquoted       = regexp.MustCompile(`^(\s*(?:- +)*(?:[^\s:#"'][^:#"']*: +|- +))(\{\{.*)$`)
+)
+
+// syntaxError reports what the YAML parser refused, in words that help and at
+// the line where it went wrong.
+func (d *decoder) syntaxError(err error) {
+	match := yamlMessage.FindStringSubmatch(err.Error())
+	if match == nil {
+		match = []string{"", "", err.Error()}
+	}
+
+	line, message := 1, match[2]
+	if match[1] != "" {
+		line, _ = strconv.Atoi(match[1])
+	}
+
+	if anchor := unknownAnchor.FindStringSubmatch(message); anchor != nil {
+		d.unknownAnchor(anchor[1])
+		return
+	}
+
+	if grammarMessage.MatchString(message) {
+		line = d.lineOfMistake(line)
+	}
+
+	if strings.HasPrefix(message, "did not find expected ','") {
+		message += " in the list or map in brackets that begins here"
+	}
+
+	text := d.file.Line(line)
+	column := len([]rune(text)) - len([]rune(strings.TrimLeft(text, " \t"))) + 1
+
+	switch {
+	case indentation.MatchString(text):
+		before := strings.IndexByte(text, '\t')
+		d.errorf(source.Position{Line: line, Column: before + 1}, CodeTabIndentation,
+			"YAML is indented with spaces, not with tabs; replace the tab by spaces")
+	case unquoted.MatchString(text):
+		d.unquotedLine(line, text)
+	default:
+		d.errorf(source.Position{Line: line, Column: column}, CodeYAMLSyntax, "this is not YAML: %s", message)
+	}
+}
+
+// unquotedLine reports a line whose value begins with {{ without quotes.
+func (d *decoder) unquotedLine(line int, text string) {
+	match := unquoted.FindStringSubmatch(text)
+	d.unquoted(source.Position{Line: line, Column: len([]rune(match[1])) + 1},
+		strings.TrimSpace(match[1]), withoutComment(match[2]))
+}
+
+func (d *decoder) unknownAnchor(name string) {
+	place := regexp.MustCompile(`(?:^|[\s,\[{:?-])(\*` + regexp.QuoteMeta(name) + `)(?:$|[\s,\]}:])`)
+	pos := source.Position{Line: 1, Column: 1}
+
+	for n := 1; n <= d.file.Lines(); n++ {
+		text := d.file.Line(n)
+		if at := place.FindStringSubmatchIndex(text); at != nil {
+			pos = source.Position{Line: n, Column: utf8.RuneCountInString(text[:at[2]]) + 1}
+			break
+		}
+	}
+
+	d.errorf(pos, CodeYAMLSyntax,
+		"the alias *%s has no anchor &%s above it; text that begins with * must stand in quotes", name, name)
+}
+
+// lineOfMistake finds the line at which a file stops to be YAML: the one after
+// the longest beginning that still is. given is the parser's line, which is
+// kept where the search would take too long.
+func (d *decoder) lineOfMistake(given int) int {
+	data := d.file.Bytes()
+	last := linesRead(data)
+
+	const mostBytes = 4 << 20 // of parsing, well below a second
+
+	for spent, line := 0, last; line >= 1; line-- {
+		beginning := d.file.Until(line)
+		spent += len(beginning)
+
+		if spent > mostBytes {
+			return given
+		}
+
+		if _, err := parseYAML(beginning); err == nil || errors.Is(err, io.EOF) {
+			return d.nextText(line + 1)
+		}
+	}
+
+	return d.nextText(1)
+}
+
+// nextText is the first line from n on that holds more than a comment.
+func (d *decoder) nextText(n int) int {
+	for line := n; line <= d.file.Lines(); line++ {
+		if text := strings.TrimSpace(d.file.Line(line)); text != "" && !strings.HasPrefix(text, "#") {
+			return line
+		}
+	}
+
+	return min(n, d.file.Lines())
+}
+
+// linesRead is how many lines the YAML parser takes before it fails.
+func linesRead(data []byte) int {
+	reader := &lineReader{data: data}
+
+	var root yaml.Node
+
+	decoder := yaml.NewDecoder(reader)
+	for decoder.Decode(&root) == nil { //nolint:revive // only the failure counts
+	}
+
+	return reader.lines
+}
+
+// lineReader gives one line per call, as the parser asks for no more than it
+// needs.
+type lineReader struct {
+	data  []byte
+	lines int
+}
+
+func (r *lineReader) Read(p []byte) (int, error) {
+	if len(r.data) == 0 {
+		return 0, io.EOF
+	}
+
+	n := bytes.IndexByte(r.data, '\n') + 1
+	if n == 0 {
+		n = len(r.data)
+	}
+
+	if n <= len(p) {
+		r.lines++
+	}
+
+	n = copy(p, r.data[:n])
+	r.data = r.data[n:]
+
+	return n, nil
+}

@@ -1,0 +1,271 @@
+package playbook
+
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
+)
+
+// Limits of a file: docs/language.md, section limits.
+const (
+	MaxDepth   = 64
+	MaxAliases = 100
+	MaxSteps   = 500
+	// maxExpanded bounds the nodes that aliases add; 100 aliases to a large map
+	// would make a large playbook of a small file.
+	maxExpanded = 100_000
+)
+
+// inspector walks every node once before anything is decoded. Behind it the
+// tree has no aliases, no keys that are not text, and a bounded depth.
+type inspector struct {
+	*decoder
+
+	aliases, expanded int
+	open              map[*yaml.Node]bool // aliases that are being expanded
+	fatal             bool
+}
+
+// inspect reports what is wrong with the tree as YAML, and puts the nodes that
+// aliases stand for in their place. It returns false if the tree is not safe
+// to walk.
+func (d *decoder) inspect(root *yaml.Node) bool {
+	in := &inspector{decoder: d, open: map[*yaml.Node]bool{}}
+	in.walk(root, 1, false, "")
+
+	return !in.fatal
+}
+
+// walk inspects a node; label is what stands before it in its line, such as
+// "url:", for messages.
+func (in *inspector) walk(n *yaml.Node, depth int, inFlow bool, label string) {
+	if in.fatal {
+		return
+	}
+
+	if len(in.open) > 0 {
+		if in.expanded++; in.expanded > maxExpanded {
+			in.fail(n, CodeTooManyAliases, "aliases make the playbook larger than %d values; write less of it as aliases", maxExpanded)
+			return
+		}
+	}
+
+	if depth > MaxDepth && len(n.Content) > 0 {
+		in.fail(n, CodeTooDeep, "maps and lists are nested more than %d deep here", MaxDepth)
+		return
+	}
+
+	in.checkTag(n)
+
+	flow := inFlow || n.Style&yaml.FlowStyle != 0
+
+	switch {
+	case n.Kind == yaml.MappingNode && in.looksLikeTemplate(n):
+		in.broken[n] = true
+		in.unquoted(position(n), label, in.templateText(n, inFlow))
+	case n.Kind == yaml.MappingNode:
+		in.walkMap(n, depth, flow)
+	case n.Kind == yaml.SequenceNode:
+		for i := range n.Content {
+			in.child(n, i, depth, flow, "-")
+		}
+	}
+}
+
+func (in *inspector) fail(n *yaml.Node, code, format string, args ...any) {
+	in.fatal = true
+	in.errorf(position(n), code, format, args...)
+}
+
+// child walks into Content[i]; an alias is replaced by what it stands for.
+func (in *inspector) child(n *yaml.Node, i, depth int, flow bool, label string) {
+	next := n.Content[i]
+	if next.Kind != yaml.AliasNode {
+		in.walk(next, depth+1, flow, label)
+		return
+	}
+
+	if in.aliases++; in.aliases > MaxAliases {
+		in.fail(next, CodeTooManyAliases, "the file has more than %d aliases, those inside of repeated parts counted each time", MaxAliases)
+		return
+	}
+
+	target := next.Alias
+	if in.open[target] || in.contains(target, n) {
+		in.fail(next, CodeAliasCycle, "the alias *%s stands inside of what it repeats", next.Value)
+		return
+	}
+
+	in.open[target] = true
+	in.walk(target, depth+1, flow, label)
+	delete(in.open, target)
+
+	n.Content[i] = target
+}
+
+// contains reports whether inner is part of outer as written. It is asked once
+// per alias, of which there are few.
+func (in *inspector) contains(outer, inner *yaml.Node) bool {
+	if outer == inner {
+		return true
+	}
+
+	for _, part := range outer.Content {
+		if part.Kind != yaml.AliasNode && in.contains(part, inner) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// walkMap inspects keys and values. Keys that cannot be used are taken out.
+func (in *inspector) walkMap(n *yaml.Node, depth int, flow bool) {
+	first := map[string]*yaml.Node{}
+	kept := n.Content[:0:0]
+
+	for i := 0; i+1 < len(n.Content) && !in.fatal; i += 2 {
+		in.child(n, i, depth, flow, "?")
+
+		if in.fatal {
+			return
+		}
+
+		keyNode := n.Content[i]
+		if !in.usableKey(keyNode) {
+			continue
+		}
+
+		in.child(n, i+1, depth, flow, keyNode.Value+":")
+
+		if earlier, ok := first[keyNode.Value]; ok {
+			in.errorf(position(keyNode), CodeDuplicateKey, "the key %q stands twice in this map; the first stands in line %d",
+				shorten(keyNode.Value), earlier.Line)
+
+			continue
+		}
+
+		first[keyNode.Value] = keyNode
+		kept = append(kept, keyNode, n.Content[i+1])
+	}
+
+	n.Content = kept
+}
+
+func (in *inspector) usableKey(n *yaml.Node) bool {
+	switch {
+	case in.broken[n]:
+		return false
+	case n.Kind != yaml.ScalarNode:
+		in.errorf(position(n), CodeWrongType, "a key must be text, not %s", describeYAML(n))
+	case n.ShortTag() == "!!merge":
+		in.errorf(position(n), CodeMergeKey, "the merge key << is not accepted; write the keys out, or repeat a whole value with an alias")
+	case n.ShortTag() == "!!null":
+		in.errorf(position(n), CodeWrongType, "a key must be text, not nothing")
+	case strings.Contains(n.Value, "{{"):
+		in.errorf(position(n), CodeTemplateNotAllowed, "a key must be written out: a template cannot stand here")
+	default:
+		return true
+	}
+
+	return false
+}
+
+// tags are the types a playbook may have. A timestamp stays text.
+var tags = map[yaml.Kind][]string{
+	yaml.MappingNode:  {"!!map"},
+	yaml.SequenceNode: {"!!seq"},
+	yaml.ScalarNode:   {"!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!merge"},
+}
+
+func (in *inspector) checkTag(n *yaml.Node) {
+	tag := n.ShortTag()
+
+	for _, known := range tags[n.Kind] {
+		if tag == known {
+			return
+		}
+	}
+
+	in.broken[n] = true
+	hint := "text that begins with ! must stand in quotes"
+
+	if tag == "!!binary" {
+		hint = "write the text in base64 and decode it in the tool"
+	}
+
+	in.errorf(position(n), CodeYAMLTag, "the YAML type %s is not accepted; %s", tag, hint)
+}
+
+// looksLikeTemplate recognises {{ x }} without quotes: a map in braces whose
+// first key is a map in braces, with nothing between the two.
+func (in *inspector) looksLikeTemplate(n *yaml.Node) bool {
+	if n.Style&yaml.FlowStyle == 0 || len(n.Content) == 0 {
+		return false
+	}
+
+	first := n.Content[0]
+
+	return first.Kind == yaml.MappingNode && first.Style&yaml.FlowStyle != 0 &&
+		first.Line == n.Line && first.Column == n.Column+1
+}
+
+// templateText is the text of an unquoted template: up to the end of its line,
+// or to its closing braces where more of a map or list in brackets follows.
+func (in *inspector) templateText(n *yaml.Node, inFlow bool) string {
+	line := []rune(in.file.Line(n.Line))
+	if n.Column > len(line) {
+		return "{{ … }}"
+	}
+
+	text := string(line[n.Column-1:])
+	if !inFlow {
+		return withoutComment(text)
+	}
+
+	depth := 0
+
+	for i, r := range text {
+		switch r {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		}
+
+		if depth == 0 {
+			return text[:i+1]
+		}
+	}
+
+	return text
+}
+
+func withoutComment(text string) string {
+	if i := strings.Index(text, " #"); i >= 0 {
+		text = text[:i]
+	}
+
+	return strings.TrimRight(text, " \t")
+}
+
+// unquoted reports a template without quotes and shows how to write it.
+func (d *decoder) unquoted(pos source.Position, label, text string) {
+	quoted := `"` + text + `"`
+
+	switch {
+	case !strings.ContainsAny(text, `"\`):
+	case !strings.Contains(text, "'"):
+		quoted = "'" + text + "'"
+	default:
+		quoted = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+	}
+
+	if label != "" {
+		quoted = label + " " + quoted
+	}
+
+	d.errorf(pos, CodeUnquotedTemplate, "a template needs quotes, as YAML reads {{ as a map; quote it: %s", quoted)
+}
