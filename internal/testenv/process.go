@@ -18,8 +18,8 @@ type process struct {
 }
 
 // startProcess starts cmd so that it dies with this process, even if that is
-// killed (on Linux; elsewhere only Main stops it). The uid and gid are those to
-// run as, or nil for our own.
+// killed (on Linux; elsewhere only Main stops it). It runs as the given account,
+// or as ourselves if that is nil.
 func startProcess(cmd *exec.Cmd, as *account) (*process, error) {
 	p := &process{cmd: cmd, output: &tail{}, exited: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.output, p.output

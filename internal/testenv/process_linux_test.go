@@ -2,8 +2,10 @@ package testenv_test
 
 import (
 	"bufio"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,9 +19,9 @@ import (
 )
 
 // startAndKill starts a helper, waits for its line and kills it with SIGKILL.
-func startAndKill(t *testing.T, role string, check func(line string)) {
+func startAndKill(t *testing.T, role string, check func(line string), env ...string) {
 	t.Helper()
-	cmd := helper(t, role, "TEST_TEMPORAL_ADDRESS=", "TEST_POSTGRES_URL=")
+	cmd := helper(t, role, append([]string{"TEST_TEMPORAL_ADDRESS=", "TEST_POSTGRES_URL="}, env...)...)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -51,14 +53,34 @@ func TestServersDieWithAKilledTestProcess(t *testing.T) {
 	})
 	t.Run("temporal", func(t *testing.T) {
 		t.Parallel()
-		var pids []int
-		startAndKill(t, "temporal", func(address string) {
-			_, port, _ := strings.Cut(address, ":")
-			pids = processesWith(t, "start-dev", port)
-			require.Len(t, pids, 1)
-		})
-		requireGone(t, pids[0])
+		marker := "TESTENV_MARKER=" + rand.Text()
+		startAndKill(t, "temporal", func(line string) {
+			require.Len(t, testenv.Processes(t, marker), 2, "the helper and its server")
+			address, ui, _ := strings.Cut(line, " ")
+			require.Regexp(t, `^127\.0\.0\.1:\d+$`, address)
+			response, err := http.Get(ui + "/")
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, 200, response.StatusCode)
+		}, marker)
+		require.Eventually(t, func() bool {
+			return len(testenv.Processes(t, marker)) == 0
+		}, 20*time.Second, 20*time.Millisecond)
 	})
+}
+
+func TestGivenServersAreUsed(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	startAndKill(t, "temporal", func(line string) {
+		require.Equal(t, env.Address+" http://ui.example", line)
+	}, "TEST_TEMPORAL_ADDRESS="+env.Address, "TEST_TEMPORAL_UI_URL=http://ui.example/")
+
+	database := testenv.PostgresServer(t)
+	data := database.Query(t, "SELECT current_setting('data_directory') AS dir")[0]["dir"]
+	startAndKill(t, "postgres", func(line string) {
+		require.Equal(t, data, line)
+	}, "TEST_POSTGRES_URL="+database.URL)
 }
 
 func requireGone(t *testing.T, pid int) {
@@ -68,27 +90,4 @@ func requireGone(t *testing.T, pid int) {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return errors.Is(err, os.ErrNotExist) || strings.Contains(string(status), ") Z ")
 	}, 20*time.Second, 20*time.Millisecond, "process %d is alive", pid)
-}
-
-// processesWith returns the processes that have all the words as arguments.
-func processesWith(t *testing.T, words ...string) []int {
-	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	require.NoError(t, err)
-	var found []int
-next:
-	for _, file := range files {
-		text, _ := os.ReadFile(file)
-		args := "\x00" + string(text)
-		for _, word := range words {
-			if !strings.Contains(args, "\x00"+word+"\x00") {
-				continue next
-			}
-		}
-		var pid int
-		_, err := fmt.Sscanf(file, "/proc/%d/cmdline", &pid)
-		require.NoError(t, err)
-		found = append(found, pid)
-	}
-	return found
 }

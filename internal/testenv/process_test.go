@@ -36,7 +36,8 @@ func helperProcess() {
 		database := testenv.Postgres(t)
 		fmt.Println(database.Query(t, "SELECT pg_backend_pid() AS pid, current_setting('data_directory') AS dir")[0]["dir"])
 	case "temporal":
-		fmt.Println(testenv.Temporal(t).Address)
+		env := testenv.Temporal(t)
+		fmt.Println(env.Address, env.UIURL)
 	}
 	select {}
 }

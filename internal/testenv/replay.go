@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
 
 	historypb "go.temporal.io/api/history/v1"
@@ -82,9 +83,11 @@ func replayOnce(run RunHistory, register func(worker.WorkflowReplayer), options 
 		return fmt.Errorf("make replayer: %w", err)
 	}
 	register(replayer)
+	// A divergence is the returned error; the log would only repeat it.
+	quiet := logger(slog.LevelError + 1)
 	// The replayer may change what it is given, so each time gets a copy.
 	history := proto.Clone(run.History).(*historypb.History)
-	return replayer.ReplayWorkflowHistoryWithOptions(logger(), history, worker.ReplayWorkflowHistoryOptions{
+	return replayer.ReplayWorkflowHistoryWithOptions(quiet, history, worker.ReplayWorkflowHistoryOptions{
 		OriginalExecution: workflow.Execution{ID: run.WorkflowID, RunID: run.RunID},
 	})
 }

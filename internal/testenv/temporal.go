@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +47,7 @@ func (e *Env) Dial(t testing.TB, options client.Options) client.Client {
 	options.HostPort = cmp.Or(options.HostPort, e.Address)
 	options.Namespace = cmp.Or(options.Namespace, e.Namespace)
 	if options.Logger == nil {
-		options.Logger = logger()
+		options.Logger = logger(slog.LevelError)
 	}
 	c, err := client.DialContext(t.Context(), options)
 	if err != nil {
@@ -101,15 +102,18 @@ func openTemporal() (*Env, error) {
 // findDevServer returns the path of a binary that understands
 // "server start-dev".
 func findDevServer() (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
 	if path := os.Getenv("TEST_DEVSERVER"); path != "" {
+		if strings.ContainsRune(path, filepath.Separator) && !filepath.IsAbs(path) {
+			path = filepath.Join(root, path) // each package's tests run in another directory
+		}
 		if _, err := exec.LookPath(path); err != nil {
 			return "", fmt.Errorf("use the dev server of TEST_DEVSERVER: %w", err)
 		}
 		return path, nil
-	}
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
 	}
 	built := filepath.Join(root, "bin", "devserver")
 	if _, err := exec.LookPath(built); err == nil {
@@ -186,7 +190,11 @@ func tryDevServer(ctx context.Context, binary string) (*Env, error) {
 		return nil, err
 	}
 	stop := func() { server.stop(os.Interrupt, 10*time.Second) }
-	if err := env.connect(ctx, server); err != nil {
+	err = env.connect(ctx, server)
+	if err == nil {
+		err = awaitPort(ctx, "127.0.0.1:"+strconv.Itoa(uiPort), server) // the web UI starts last
+	}
+	if err != nil {
 		stop()
 		return nil, fmt.Errorf("%w\nits last output:\n%s", err, server.output)
 	}
@@ -212,10 +220,27 @@ func (e *Env) connect(ctx context.Context, server *process) error {
 	}
 }
 
+// awaitPort waits until the server accepts connections at the address.
+func awaitPort(ctx context.Context, address string, server *process) error {
+	var dialer net.Dialer
+	for {
+		connection, err := dialer.DialContext(ctx, "tcp", address)
+		if err == nil {
+			return connection.Close()
+		}
+		if server.hasExited() {
+			return fmt.Errorf("the server has exited: %s", server.cmd.ProcessState)
+		}
+		if !wait(ctx, 20*time.Millisecond) {
+			return fmt.Errorf("no answer from %s: %w", address, err)
+		}
+	}
+}
+
 func dialNamespace(ctx context.Context, address, namespace string) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	c, err := client.DialContext(ctx, client.Options{HostPort: address, Namespace: namespace, Logger: logger()})
+	c, err := client.DialContext(ctx, client.Options{HostPort: address, Namespace: namespace, Logger: logger(slog.LevelError)})
 	if err != nil {
 		return nil, err
 	}
@@ -237,9 +262,9 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// logger writes to stderr from TEST_LOG_LEVEL on, error by default.
-func logger() log.Logger {
-	level := slog.LevelError
+// logger writes to stderr from TEST_LOG_LEVEL on, or from the given level if it
+// is unset.
+func logger(level slog.Level) log.Logger {
 	if text := os.Getenv("TEST_LOG_LEVEL"); text != "" {
 		if err := level.UnmarshalText([]byte(text)); err != nil {
 			panic(fmt.Sprintf("TEST_LOG_LEVEL: %v, expected debug, info, warn or error", err))
