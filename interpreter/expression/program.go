@@ -16,9 +16,6 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// maxResult is the largest result of an evaluation, in bytes of JSON.
-const maxResult = 4 << 20
-
 // Scope gives the values of names. A name that is not known is nil in the
 // expression. Values must be canonical; nobody changes them.
 type Scope interface {
@@ -112,7 +109,8 @@ func compileTree(source string, node ast.Node) (*vm.Program, error) {
 }
 
 // Eval evaluates the program. The error is an *Error: something in the data
-// does not fit, the budget is used up, or the result is larger than 4 MiB.
+// does not fit, the budget is used up, or the result is larger as JSON than the
+// bytes of the budget's limits (4 MiB in a decision).
 func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 	env := make(map[string]any, len(p.roots)+1)
 	env[budgetName] = b
@@ -137,12 +135,29 @@ func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 		return result, nil
 	}
 
-	if size, ok := sizeOf(result, maxResult); !ok {
-		return nil, &Error{Message: fmt.Sprintf("the result has more than %d bytes as JSON (at least %d); "+
-			"take the part that is needed", maxResult, size)}
+	if err := checkSize(result, b); err != nil {
+		return nil, err
 	}
 
 	return result, nil
+}
+
+// checkSize refuses a result that is larger as JSON than the text that the
+// budget allows in all: a list that holds itself many times over is small in
+// memory. What is only taken from the scope needs no check.
+func checkSize(result any, b *Budget) error {
+	limit := b.limits.Bytes
+
+	size, ok := sizeOf(result, limit)
+	if !ok {
+		return &Error{Message: fmt.Sprintf("the result has more than %d bytes as JSON; take the part that is needed", limit)}
+	}
+
+	if err := b.read(size); err != nil {
+		return &Error{Message: err.Error()}
+	}
+
+	return nil
 }
 
 // explain turns an error of the machine into one for the author.
