@@ -22,5 +22,5 @@ func TestDemoAPILivesAsLongAsItsTest(t *testing.T) {
 		require.Equal(t, 1, api.CountRequests("", "/api/v1/patients"))
 	})
 	_, err := http.Get(url + "/healthz")
-	require.ErrorContains(t, err, "connection refused")
+	require.Error(t, err)
 }

