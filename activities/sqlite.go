@@ -1,0 +1,231 @@
+package activities
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/statement"
+
+	_ "modernc.org/sqlite" // registers the driver
+)
+
+// sqliteSettings open every connection. busy_timeout comes first: changing the
+// journal mode needs a lock itself. Transactions take the write lock when they
+// begin, as a read lock that grows fails when two do it at once.
+const sqliteSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_txlock=immediate"
+
+// sqliteConns bounds the connections of one worker to one file.
+const sqliteConns = 4
+
+// sqliteTool runs statements and writes rows on SQLite files. Files stay open
+// until the worker ends.
+type sqliteTool struct {
+	res   Resources
+	mu    sync.Mutex
+	files map[string]*sqliteFile
+}
+
+// sqliteFile is one open database. writer is a lock that heeds contexts: in
+// one process writers queue here, where waiting can be cancelled, and not in
+// SQLite.
+type sqliteFile struct {
+	db     *sql.DB
+	writer chan struct{}
+}
+
+func newSQLite(res Resources) *sqliteTool {
+	return &sqliteTool{res: res, files: map[string]*sqliteFile{}}
+}
+
+// Spec describes the tool.
+func (t *sqliteTool) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name:    "sqlite",
+		Summary: "Runs one SQL statement on an SQLite file, or writes rows to a table.",
+		Doc: `The result of a statement that returns rows is a list of maps, one per row, also
+for INSERT … RETURNING; of any other {rows_affected: n}. The file is named by
+path, which is relative to the worker's directory and stays in it, or by auth, a
+connection such as sqlite:/var/lib/reprise/data.db. File and directories are
+made when they are not there.
+
+Templates in statement become bind parameters: their text is never part of the
+SQL. A template stands where a value can stand, bare or inside a literal such as
+'%{{ q }}%'. Lists and maps are JSON, for json_each and its like. In the result,
+blobs are base64, and columns declared DATE, DATETIME or TIMESTAMP give RFC 3339.
+
+` + tableDoc + `
+
+A file that is locked for more than 5 seconds is an error of type SQLITE_BUSY
+and class retryable.`,
+		Fields: append([]playbook.Field{
+			{Name: "statement", Kind: playbook.KindStatement, Doc: "One SQL statement; it is a transaction of its own."},
+			{Name: "path", Kind: playbook.KindText, Doc: "The database file, in place of auth."},
+		}, tableFields()...),
+		RequireOneOf: [][]string{{"statement", "table"}},
+		RequireIf:    []playbook.Requirement{{Field: "mode", Value: modeUpsert, Needs: "key"}},
+		Writes:       true,
+		Dialect:      string(statement.SQLite),
+		Example: `step: find_patient
+tool: sqlite
+path: demo.db
+statement: |
+  SELECT id, name
+  FROM patients
+  WHERE id = {{ patient_id }} OR name LIKE '{{ prefix }}%'
+`,
+	}
+}
+
+// Run runs the statement, or writes args to the table.
+func (t *sqliteTool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	query, err := readStatement(in, statement.SQLite)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	var write *tableWrite
+	if query == nil {
+		if write, err = planTable(in); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+	}
+
+	path, err := t.path(ctx, in)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	file, err := t.open(path)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	var result interpreter.ToolResult
+	if query == nil {
+		result, err = file.write(ctx, write, in.OperationKey)
+	} else {
+		result, err = file.query(ctx, query, t.res.MaxResponseBytes)
+	}
+
+	return result, sqliteError(ctx, err)
+}
+
+// Write is Run: a sink's rows arrive as its result.
+func (t *sqliteTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	return t.Run(ctx, in)
+}
+
+// Close closes all files.
+func (t *sqliteTool) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	var errs []error
+
+	for path, file := range t.files {
+		errs = append(errs, file.db.Close())
+		delete(t.files, path)
+	}
+
+	return errors.Join(errs...)
+}
+
+// path is the absolute path of the step's file. A path of the playbook stays
+// in the worker's directory; one of the worker's configuration may be anywhere.
+func (t *sqliteTool) path(ctx context.Context, in interpreter.ToolInput) (string, error) {
+	field, err := textField(in, "path")
+	if err != nil {
+		return "", err
+	}
+
+	base, err := filepath.Abs(t.res.Directory)
+	if err != nil {
+		return "", configErrorf("the worker's directory cannot be found: %w", err)
+	}
+
+	switch {
+	case field != "":
+		return localPath(base, field, in.Step)
+	case in.Auth == "":
+		return "", configErrorf("step %q: sqlite needs path, a file in the worker's directory, or auth, the name of a connection", in.Step)
+	}
+
+	connection, err := t.res.connection(ctx, in.Auth)
+	if err != nil {
+		return "", err
+	}
+
+	path := strings.TrimPrefix(strings.TrimPrefix(connection, "sqlite:"), "//")
+	if path == "" || strings.Contains(path, "://") || strings.Contains(path, ":memory:") {
+		return "", configErrorf("connection %q is no SQLite file: write sqlite:PATH", in.Auth)
+	}
+
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(base, path)
+	}
+
+	return filepath.Clean(path), nil
+}
+
+func localPath(base, path, step string) (string, error) {
+	relative := path
+	if filepath.IsAbs(path) {
+		var err error
+		if relative, err = filepath.Rel(base, path); err != nil {
+			relative = ".."
+		}
+	}
+
+	if !filepath.IsLocal(relative) || filepath.Clean(relative) == "." || strings.ContainsRune(relative, 0) || strings.Contains(relative, ":memory:") {
+		return "", configErrorf("step %q: path %q is no file in the worker's directory: write a relative path without .., or use auth with a connection of the worker", step, path)
+	}
+
+	return filepath.Join(base, relative), nil
+}
+
+// open gives the open database at a path.
+func (t *sqliteTool) open(path string) (*sqliteFile, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	if file, ok := t.files[path]; ok {
+		return file, nil
+	}
+
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, configErrorf("the directory of %q cannot be made: %w", path, err)
+	}
+
+	// A URI, because a plain path could not hold a question mark.
+	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
+
+	db, err := sql.Open("sqlite", uri.String()+sqliteSettings)
+	if err != nil {
+		return nil, configErrorf("the file %q cannot be opened: %w", path, err)
+	}
+
+	db.SetMaxOpenConns(sqliteConns)
+
+	file := &sqliteFile{db: db, writer: make(chan struct{}, 1)}
+	t.files[path] = file
+
+	return file, nil
+}
+
+// lock waits for the turn to write. The function it gives ends the turn.
+func (f *sqliteFile) lock(ctx context.Context) (func(), error) {
+	select {
+	case f.writer <- struct{}{}:
+		return func() { <-f.writer }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

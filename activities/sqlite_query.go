@@ -1,0 +1,211 @@
+package activities
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// readOnly are the statements that need no turn to write. WITH may write.
+var readOnly = map[string]bool{"select": true, "values": true, "explain": true}
+
+// query runs one statement on a connection of its own.
+func (f *sqliteFile) query(ctx context.Context, query *sqlStatement, limit int64) (interpreter.ToolResult, error) {
+	if err := staysInFile(query); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	if !readOnly[query.parsed.Verb()] {
+		unlock, err := f.lock(ctx)
+		if err != nil {
+			return interpreter.ToolResult{}, err
+		}
+		defer unlock()
+	}
+
+	conn, err := f.db.Conn(ctx)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	defer func() { _ = conn.Close() }()
+
+	if query.parsed.ChangesSession() {
+		// The pool drops a connection that calls itself bad.
+		defer func() { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }()
+	}
+
+	rows, columns, err := runSQLite(ctx, conn, query, limit)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	if columns > 0 {
+		return interpreter.ToolResult{Data: expression.Of(rows.list)}, nil
+	}
+
+	return changes(ctx, conn, query.parsed.Verb())
+}
+
+// staysInFile refuses the statements that reach other files: where the worker
+// reads and writes is not the playbook's to say.
+func staysInFile(query *sqlStatement) error {
+	verb := query.parsed.Verb()
+	if verb == "attach" || verb == "vacuum" && strings.Contains(strings.ToLower(query.source), "into") {
+		return toolErrorf("%s reaches another file, which a statement must not do: use a step per file", strings.ToUpper(verb))
+	}
+
+	return nil
+}
+
+func runSQLite(ctx context.Context, conn *sql.Conn, query *sqlStatement, limit int64) (*sqlRows, int, error) {
+	numbered := query.parsed.SQL(query.values, true, false)
+	args := make([]any, len(numbered.Order))
+
+	for i, index := range numbered.Order {
+		args[i] = sqliteParam(query.values[index])
+	}
+
+	result, err := conn.QueryContext(ctx, numbered.Text, args...)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = result.Close() }()
+
+	types, err := result.ColumnTypes()
+	if err != nil {
+		return nil, 0, err
+	}
+
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.Name()
+	}
+
+	rows, err := newSQLRows(names, limit)
+	if err != nil {
+		return nil, 0, err
+	}
+
+	for result.Next() {
+		row, size, err := scanSQLite(result, types)
+		if err != nil {
+			return nil, 0, err
+		}
+
+		if err := rows.add(row, size); err != nil {
+			return nil, 0, err
+		}
+	}
+
+	return rows, len(names), result.Err()
+}
+
+func scanSQLite(result *sql.Rows, types []*sql.ColumnType) ([]any, int, error) {
+	row := make([]any, len(types))
+	targets := make([]any, len(types))
+
+	for i := range row {
+		targets[i] = &row[i]
+	}
+
+	if err := result.Scan(targets...); err != nil {
+		return nil, 0, err
+	}
+
+	size := 0
+
+	for i, value := range row {
+		row[i] = sqliteValue(value, types[i].DatabaseTypeName())
+
+		if text, ok := row[i].(string); ok {
+			size += len(text)
+		} else {
+			size += 8
+		}
+	}
+
+	return row, size, nil
+}
+
+// changes counts the rows of a statement that gave none. changes() keeps the
+// number of the last write, so it is only asked after one.
+func changes(ctx context.Context, conn *sql.Conn, verb string) (interpreter.ToolResult, error) {
+	switch verb {
+	case "insert", "update", "delete", "replace", "with":
+	default:
+		return rowsAffected(0), nil
+	}
+
+	var n int64
+	if err := conn.QueryRowContext(ctx, "SELECT changes()").Scan(&n); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	return rowsAffected(n), nil
+}
+
+// sqliteParam is a parameter with the type that SQLite gives to the same
+// literal.
+func sqliteParam(value any) any {
+	switch v := value.(type) {
+	case bool:
+		if v {
+			return int64(1)
+		}
+
+		return int64(0)
+	case int:
+		return int64(v)
+	case json.Number:
+		if f, err := strconv.ParseFloat(v.String(), 64); err == nil {
+			return f
+		}
+
+		return v.String()
+	case []any, map[string]any:
+		return expression.Text(v)
+	}
+
+	return value // nil, float64, string
+}
+
+// sqliteColumn is a value of table mode. Numbers too long for SQLite stay
+// text, so that a text column keeps every digit.
+func sqliteColumn(value any) any {
+	if number, ok := value.(json.Number); ok {
+		return number.String()
+	}
+
+	return sqliteParam(value)
+}
+
+// sqliteValue makes a canonical value of what the driver gives.
+func sqliteValue(value any, declared string) any {
+	switch v := value.(type) {
+	case []byte:
+		return base64.StdEncoding.EncodeToString(v)
+	case time.Time:
+		if strings.EqualFold(declared, "DATE") && v.Equal(v.Truncate(24*time.Hour)) {
+			return v.UTC().Format(time.DateOnly)
+		}
+
+		return v.UTC().Format(time.RFC3339Nano)
+	case float64:
+		return floatValue(strconv.FormatFloat(v, 'g', -1, 64))
+	}
+
+	canonical, err := expression.Canonical(value)
+	if err != nil {
+		return expression.Text(value)
+	}
+
+	return canonical
+}

@@ -1,0 +1,217 @@
+package activities
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	sqlite "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"reprise/interpreter"
+)
+
+// write writes all rows in one transaction.
+func (f *sqliteFile) write(ctx context.Context, w *tableWrite, operationKey string) (interpreter.ToolResult, error) {
+	if len(w.rows) == 0 {
+		return rowsAffected(0), nil
+	}
+
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	defer unlock()
+
+	tx, err := f.db.BeginTx(ctx, nil)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	defer func() { _ = tx.Rollback() }() // nothing to do after Commit
+
+	written, err := writeSQLite(ctx, tx, w, operationKey)
+	if err != nil {
+		return interpreter.ToolResult{}, w.failed(err)
+	}
+
+	if err := tx.Commit(); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	return rowsAffected(written), nil
+}
+
+func writeSQLite(ctx context.Context, tx *sql.Tx, w *tableWrite, operationKey string) (int64, error) {
+	existing, err := sqliteColumns(ctx, tx, w)
+	if err != nil {
+		return 0, err
+	}
+
+	if err := w.checkColumns(existing); err != nil {
+		return 0, err
+	}
+
+	if !w.upsert && operationKey != "" {
+		fresh, err := noteKey(ctx, tx, operationKey)
+		if err != nil || !fresh {
+			return 0, err
+		}
+	}
+
+	marks := strings.TrimSuffix(strings.Repeat("?, ", len(w.columns)), ", ")
+
+	insert, err := tx.PrepareContext(ctx, "INSERT INTO "+w.quotedTable()+" ("+quoteNames(w.columns)+") VALUES ("+marks+")"+w.conflict())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = insert.Close() }()
+
+	var written int64
+
+	for _, row := range w.rows {
+		values := make([]any, len(w.columns))
+		for i, column := range w.columns {
+			values[i] = sqliteColumn(row[column])
+		}
+
+		result, err := insert.ExecContext(ctx, values...)
+		if err != nil {
+			return 0, err
+		}
+
+		n, err := result.RowsAffected()
+		if err != nil {
+			return 0, err
+		}
+
+		written += n
+	}
+
+	return written, nil
+}
+
+// noteKey notes that an operation is written; false if it already was.
+func noteKey(ctx context.Context, tx *sql.Tx, operationKey string) (bool, error) {
+	create := "CREATE TABLE IF NOT EXISTS " + writesTable +
+		" (operation_key TEXT PRIMARY KEY, written_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP)"
+	if _, err := tx.ExecContext(ctx, create); err != nil {
+		return false, err
+	}
+
+	result, err := tx.ExecContext(ctx, "INSERT INTO "+writesTable+" (operation_key) VALUES (?) ON CONFLICT DO NOTHING", operationKey)
+	if err != nil {
+		return false, err
+	}
+
+	n, err := result.RowsAffected()
+
+	return n > 0, err
+}
+
+// sqliteColumns are the table's columns in order, none if there is no such
+// table.
+func sqliteColumns(ctx context.Context, tx *sql.Tx, w *tableWrite) ([]string, error) {
+	query, args := "SELECT name FROM pragma_table_info(?)", []any{w.table[len(w.table)-1]}
+	if len(w.table) > 1 {
+		query, args = "SELECT name FROM pragma_table_info(?, ?)", append(args, w.table[0])
+	}
+
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+
+	var columns []string
+
+	for rows.Next() {
+		var column string
+		if err := rows.Scan(&column); err != nil {
+			return nil, err
+		}
+
+		columns = append(columns, column)
+	}
+
+	return columns, rows.Err()
+}
+
+// failed adds what table mode knows to SQLite's error.
+func (w *tableWrite) failed(err error) error {
+	var (
+		own    *Error
+		sqlite *sqlite.Error
+	)
+
+	if errors.As(err, &own) || !errors.As(err, &sqlite) {
+		return err
+	}
+
+	hint := ""
+	if strings.Contains(err.Error(), "ON CONFLICT clause does not match") {
+		hint = fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", quoteNames(w.key))
+	}
+
+	return fmt.Errorf("writing %d rows to table %q: %w%s", len(w.rows), w.shown, err, hint)
+}
+
+// sqliteError says what an error of SQLite means to a playbook.
+func sqliteError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	var (
+		own *Error
+		db  *sqlite.Error
+	)
+
+	switch {
+	case errors.As(err, &own), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case !errors.As(err, &db):
+		return &Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: "SQLite: " + err.Error(), Err: err}
+	}
+
+	kind, class, name := classifySQLite(db.Code())
+
+	return &Error{Kind: kind, Class: class, Type: name, Message: err.Error(), Err: err}
+}
+
+// classifySQLite reads a result code (sqlite.org/rescode.html). What other
+// users of the file, or the disk, may change by themselves is retryable, as
+// SQLSTATE classes 53 and 57 are.
+func classifySQLite(code int) (kind, class, name string) {
+	const primary = 0xff // extended codes hold the primary one in their low byte
+
+	switch code & primary {
+	case codes.SQLITE_BUSY:
+		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_BUSY"
+	case codes.SQLITE_LOCKED:
+		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_LOCKED"
+	case codes.SQLITE_FULL:
+		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_FULL"
+	case codes.SQLITE_NOMEM:
+		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_NOMEM"
+	case codes.SQLITE_IOERR:
+		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_IOERR"
+	case codes.SQLITE_CANTOPEN:
+		return interpreter.KindConnection, interpreter.ClassRetryable, "SQLITE_CANTOPEN"
+	case codes.SQLITE_CONSTRAINT:
+		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_CONSTRAINT"
+	case codes.SQLITE_READONLY:
+		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_READONLY"
+	case codes.SQLITE_NOTADB:
+		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_NOTADB"
+	case codes.SQLITE_CORRUPT:
+		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_CORRUPT"
+	}
+
+	return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_ERROR"
+}

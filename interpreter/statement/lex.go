@@ -1,0 +1,236 @@
+package statement
+
+import (
+	"strings"
+	"unicode"
+
+	"reprise/interpreter/expression"
+)
+
+type tokenKind uint8
+
+const (
+	wordToken tokenKind = iota
+	quotedToken
+	numberToken
+	literalToken
+	operatorToken
+	punctToken // one of ( ) [ ] , ; .
+	placeholderToken
+	paramToken
+)
+
+// token is one word of the statement; comments and white space have none.
+type token struct {
+	extent
+	kind  tokenKind
+	text  string // lower case for words
+	param *param
+}
+
+// spanWindow bounds the look for the end of one template: longer expressions
+// are refused anyway, and the bound keeps lexing linear.
+const spanWindow = 5000
+
+type lexer struct {
+	source   []rune
+	dialect  Dialect
+	at       int
+	tokens   []token
+	drops    []extent
+	problems []Problem
+}
+
+func (l *lexer) problem(at extent, code, message string) {
+	l.problems = append(l.problems, Problem{Problem: expression.Problem{
+		Offset: at.start, End: at.end, Code: code, Message: message,
+	}})
+}
+
+// peek is the rune n places ahead, 0 behind the end.
+func (l *lexer) peek(n int) rune {
+	if l.at+n >= len(l.source) {
+		return 0
+	}
+	return l.source[l.at+n]
+}
+
+func (l *lexer) starts(at int, text string) bool {
+	for _, r := range text {
+		if at >= len(l.source) || l.source[at] != r {
+			return false
+		}
+		at++
+	}
+	return true
+}
+
+func (l *lexer) add(kind tokenKind, start int) {
+	text := string(l.source[start:l.at])
+	if kind == wordToken {
+		text = strings.ToLower(text)
+	}
+	l.tokens = append(l.tokens, token{extent: extent{start, l.at}, kind: kind, text: text})
+}
+
+func (l *lexer) lex() {
+	for l.at < len(l.source) {
+		l.next()
+	}
+}
+
+func (l *lexer) next() {
+	start, r := l.at, l.source[l.at]
+	switch {
+	case isSpace(r):
+		l.at++
+	case l.starts(start, "--"):
+		l.lineComment()
+	case l.starts(start, "/*"):
+		l.blockComment()
+	case l.starts(start, "{{"):
+		l.bare()
+	case l.starts(start, "{%"):
+		// Template statements get package expression's own message.
+		_, problems := expression.ParseTemplate(string(l.source[start:]))
+		l.templateProblems(problems, func(offset int) int { return start + offset })
+		l.at = len(l.source)
+	case r == '{' || r == '}':
+		l.at++
+		l.problem(extent{start, l.at}, CodeSyntax, "unexpected "+quote(string(r))+`: a template is written "{{ e }}", SQL has no braces outside literals`)
+	case r == '\'':
+		l.literal(start, "")
+	case r == '"', r == '`' && l.dialect == SQLite, r == '[' && l.dialect == SQLite:
+		l.quotedName(start)
+	case r == '$':
+		l.dollar()
+	case isDigit(r), r == '.' && isDigit(l.peek(1)):
+		l.number()
+	case isNameStart(r):
+		l.word()
+	case strings.ContainsRune("()[],;.", r):
+		l.at++
+		l.add(punctToken, start)
+	default:
+		l.operator()
+	}
+}
+
+func (l *lexer) lineComment() {
+	start := l.at
+	for l.at < len(l.source) && l.source[l.at] != '\n' {
+		l.at++
+	}
+	l.dropped(start)
+}
+
+func (l *lexer) blockComment() {
+	start, depth := l.at, 0
+	for l.at < len(l.source) {
+		switch {
+		case l.starts(l.at, "/*") && (depth == 0 || l.dialect == Postgres):
+			depth++
+			l.at += 2
+		case l.starts(l.at, "*/"):
+			depth--
+			l.at += 2
+		default:
+			l.at++
+		}
+		if depth == 0 {
+			l.dropped(start)
+			return
+		}
+	}
+	l.problem(extent{start, start + 2}, CodeSyntax, `a comment that starts with "/*" has no "*/"`)
+}
+
+// dropped notes a comment that holds a template: it is not evaluated, and the
+// server does not see it.
+func (l *lexer) dropped(start int) {
+	if strings.Contains(string(l.source[start:l.at]), "{{") {
+		l.drops = append(l.drops, extent{start, l.at})
+	}
+}
+
+// span is the end of the template that starts at i.
+func (l *lexer) span(i int) int {
+	window := l.source[i:min(len(l.source), i+spanWindow)]
+	spans := expression.FindSpans(string(window))
+	if len(spans) == 0 {
+		return i + len(window)
+	}
+	return i + spans[0].End
+}
+
+func (l *lexer) word() {
+	start := l.at
+	for l.at < len(l.source) && isNamePart(l.source[l.at]) {
+		l.at++
+	}
+	word := strings.ToLower(string(l.source[start:l.at]))
+	switch {
+	case l.peek(0) == '\'' && isPrefix(word, l.dialect):
+		l.literal(start, word)
+	case word == "u" && l.dialect == Postgres && (l.starts(l.at, "&'") || l.starts(l.at, `&"`)):
+		l.at++
+		if l.peek(0) == '"' {
+			l.quotedName(start)
+			return
+		}
+		l.literal(start, "u&")
+	default:
+		l.add(wordToken, start)
+	}
+}
+
+// isPrefix tells whether a word directly before a quote belongs to the literal.
+func isPrefix(word string, d Dialect) bool {
+	if d == SQLite {
+		return word == "x"
+	}
+	return word == "e" || word == "b" || word == "x" || word == "n"
+}
+
+func (l *lexer) number() {
+	start := l.at
+	for l.at < len(l.source) {
+		r := l.source[l.at]
+		sign := (r == '+' || r == '-') && l.at > start && (l.source[l.at-1] == 'e' || l.source[l.at-1] == 'E')
+		if !sign && r != '.' && !isNamePart(r) {
+			break
+		}
+		l.at++
+	}
+	l.add(numberToken, start)
+}
+
+func (l *lexer) operator() {
+	start := l.at
+	r := l.source[start]
+	if l.dialect == SQLite && (r == '?' || (r == ':' || r == '@') && isNameStart(l.peek(1))) {
+		l.at++
+		for l.at < len(l.source) && isNamePart(l.source[l.at]) {
+			l.at++
+		}
+		l.add(placeholderToken, start)
+		return
+	}
+	l.at++
+	if !isOperator(r) {
+		l.add(operatorToken, start)
+		return
+	}
+	for l.at < len(l.source) && isOperator(l.source[l.at]) && !l.starts(l.at, "--") && !l.starts(l.at, "/*") {
+		l.at++
+	}
+	l.add(operatorToken, start)
+}
+
+func isOperator(r rune) bool { return strings.ContainsRune("+-*/<>=~!@#%^&|?:", r) }
+
+func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+
+func isNameStart(r rune) bool { return r == '_' || unicode.IsLetter(r) || r >= 0x80 }
+
+func isNamePart(r rune) bool { return isNameStart(r) || isDigit(r) || r == '$' }

@@ -1,0 +1,229 @@
+package statement
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/expression"
+)
+
+// piece is the inside of a literal as its template sees it.
+type piece struct {
+	text    []rune
+	offsets []int
+	spans   []extent // templates, as offsets in text
+}
+
+func (p *piece) add(source []rune, from, to int) {
+	for i := from; i < to; i++ {
+		p.text = append(p.text, source[i])
+		p.offsets = append(p.offsets, i)
+	}
+}
+
+func (p *piece) addSpan(source []rune, from, to int) {
+	start := len(p.text)
+	p.add(source, from, to)
+	p.spans = append(p.spans, extent{start, len(p.text)})
+}
+
+// bare reads a template that stands outside literals.
+func (l *lexer) bare() {
+	start := l.at
+	l.at = l.span(start)
+	var inside piece
+	inside.addSpan(l.source, start, l.at)
+	l.addParam(start, inside, true)
+}
+
+// literal reads '…'. Templates are found before quotes, so quotes inside an
+// expression do not end the literal; a doubled quote outside them is one.
+func (l *lexer) literal(start int, prefix string) {
+	l.at++
+	var inside piece
+	for l.at < len(l.source) {
+		switch r := l.source[l.at]; {
+		case l.starts(l.at, "{{"):
+			from := l.at
+			l.at = l.span(from)
+			inside.addSpan(l.source, from, l.at)
+		case r == '\\' && prefix == "e":
+			inside.add(l.source, l.at, min(l.at+2, len(l.source)))
+			l.at = min(l.at+2, len(l.source))
+		case l.starts(l.at, "''"):
+			inside.add(l.source, l.at, l.at+1)
+			l.at += 2
+		case r == '\'':
+			l.at++
+			l.finish(start, inside, prefix)
+			return
+		default:
+			inside.add(l.source, l.at, l.at+1)
+			l.at++
+		}
+	}
+	if !l.unterminated(start, inside, "'") {
+		l.finish(start, inside, prefix)
+	}
+}
+
+// finish adds a literal that has been read: as it is, or as a parameter.
+func (l *lexer) finish(start int, inside piece, prefix string) {
+	switch {
+	case len(inside.spans) == 0:
+		l.add(literalToken, start)
+	case prefix != "":
+		l.problem(extent{start, l.at}, CodeNotAValue, fmt.Sprintf(
+			"a template cannot stand in %s'…', whose text has rules of its own: write '…' without the %s",
+			strings.ToUpper(prefix), strings.ToUpper(prefix)))
+		l.add(literalToken, start)
+	default:
+		l.addParam(start, inside, false)
+	}
+}
+
+// dollar reads $$…$$, $tag$…$tag$ or $1.
+func (l *lexer) dollar() {
+	start := l.at
+	end := start + 1
+	for end < len(l.source) && isNamePart(l.source[end]) && l.source[end] != '$' {
+		end++
+	}
+	tagged := l.dialect == Postgres && l.starts(end, "$") && !isDigit(l.peek(1))
+	if !tagged {
+		l.at = end
+		kind := placeholderToken
+		if end == start+1 {
+			kind = operatorToken
+		}
+		l.add(kind, start)
+		return
+	}
+	tag := string(l.source[start : end+1])
+	l.at = end + 1
+	var inside piece
+	for l.at < len(l.source) {
+		switch {
+		case l.starts(l.at, "{{"):
+			from := l.at
+			l.at = l.span(from)
+			inside.addSpan(l.source, from, l.at)
+		case l.starts(l.at, tag):
+			l.at += len([]rune(tag))
+			l.finish(start, inside, "")
+			return
+		default:
+			inside.add(l.source, l.at, l.at+1)
+			l.at++
+		}
+	}
+	l.unterminated(start, inside, tag)
+}
+
+// unterminated reports what is wrong with a literal that reached the end: the
+// template that swallowed its end, if one did.
+func (l *lexer) unterminated(start int, inside piece, mark string) bool {
+	before := len(l.problems)
+	if len(inside.spans) > 0 {
+		last := inside.spans[len(inside.spans)-1]
+		at := inside.offsets[last.start]
+		_, problems := expression.ParseTemplate(string(inside.text[last.start:last.end]))
+		l.templateProblems(problems, func(offset int) int { return at + offset })
+	}
+	if len(l.problems) == before {
+		l.problem(extent{start, min(start+1, len(l.source))}, CodeSyntax, fmt.Sprintf("a literal that starts with %s has no %s at its end", mark, mark))
+	}
+	return true
+}
+
+// quotedName reads "…" and, for SQLite, `…` and […].
+func (l *lexer) quotedName(start int) {
+	end := l.source[l.at]
+	if end == '[' {
+		end = ']'
+	}
+	templates := false
+	for l.at++; l.at < len(l.source); l.at++ {
+		if l.starts(l.at, "{{") {
+			templates = true
+			l.at = l.span(l.at) - 1
+			continue
+		}
+		if l.source[l.at] != end {
+			continue
+		}
+		if end == ']' || l.peek(1) != end {
+			l.at++
+			l.add(quotedToken, start)
+			if templates {
+				l.problem(extent{start, l.at}, CodeNotAValue, notAValue("a name in double quotes", "write the name, or put a value in single quotes"))
+			}
+			return
+		}
+		l.at++
+	}
+	l.problem(extent{start, start + 1}, CodeSyntax, fmt.Sprintf("a name that starts with %c has no end", l.source[start]))
+}
+
+// addParam compiles the template of a parameter and adds its token.
+func (l *lexer) addParam(start int, inside piece, bare bool) {
+	whole := extent{start, l.at}
+	inside.offsets = append(inside.offsets, inside.offsets[len(inside.offsets)-1]+1)
+	l.dropReplace(&inside)
+	text := string(inside.text)
+	template, problems := expression.ParseTemplate(text)
+	p := &param{extent: whole, bare: bare, template: template, offsets: inside.offsets, key: "literal " + text}
+	l.templateProblems(problems, p.at)
+	if bare {
+		p.key = "bare " + strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(text, "{{"), "}}"))
+	}
+	if template != nil {
+		_, p.single = template.Single()
+	}
+	if p.single && len(inside.spans) == 1 {
+		p.lead = string(inside.text[:inside.spans[0].start])
+		p.trail = string(inside.text[inside.spans[0].end:])
+	}
+	l.tokens = append(l.tokens, token{extent: whole, kind: paramToken, text: text, param: p})
+}
+
+func (l *lexer) templateProblems(problems []expression.Problem, at func(int) int) {
+	for _, problem := range problems {
+		problem.Offset, problem.End = at(problem.Offset), at(problem.End)
+		l.problems = append(l.problems, Problem{Problem: problem})
+	}
+}
+
+// doubling is the filter that SQL made of text needed and a parameter must not
+// have, in every way its quotes can be written.
+var doubling = regexp.MustCompile(`\|\s*replace\(\s*(?:"\\?'"|'\\'')\s*,\s*(?:"\\?'\\?'"|'\\'\\'')\s*\)\s*$`)
+
+// dropReplace blanks a final replace("'", "”"), so that offsets stay right.
+// It needs the whole expression to compile: then its | is an operator.
+func (l *lexer) dropReplace(inside *piece) {
+	for _, span := range inside.spans {
+		if span.end-span.start < 4 {
+			continue
+		}
+		from, to := span.start+2, span.end-2
+		expr := string(inside.text[from:to])
+		found := doubling.FindStringIndex(expr)
+		if found == nil {
+			continue
+		}
+		if _, problems := expression.Compile(expr); len(problems) > 0 {
+			continue
+		}
+		begin := from + len([]rune(expr[:found[0]]))
+		inside.text = slices.Clone(inside.text)
+		for i := begin; i < to; i++ {
+			inside.text[i] = ' '
+		}
+		l.problems = append(l.problems, Problem{Warning: true, Problem: expression.Problem{
+			Offset: inside.offsets[begin], End: inside.offsets[to], Code: CodeReplaceDropped,
+			Message: `the final replace("'", "''") is dropped: the value becomes a bind parameter, where doubled quotes would end up in the data; remove it`,
+		}})
+	}
+}

@@ -1,0 +1,164 @@
+package statement
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Numbered is a statement with numbered parameters, as a server takes it.
+type Numbered struct {
+	Text string
+	// Order holds, for number n at n-1, the index of the value it is bound to.
+	Order []int
+	marks []mark
+}
+
+// mark says where in the source a place in the text comes from.
+type mark struct {
+	out, source int
+	param       bool
+}
+
+// SQL numbers the parameters. share gives equal templates one number, without
+// which f({{ n }}) … GROUP BY f({{ n }}) are two things to PostgreSQL; cast
+// gives bare values the type that PostgreSQL gives to the same literal. values
+// are those of Render.
+func (s *Statement) SQL(values []any, share, cast bool) Numbered {
+	w := &writer{s: s}
+	numbers := map[string]int{}
+	at := 0
+	for i, p := range s.params {
+		w.copy(at, p.start)
+		number, known := numbers[p.key]
+		if !share || !known {
+			w.out.Order = append(w.out.Order, i)
+			number = len(w.out.Order)
+			numbers[p.key] = number
+		}
+		w.param(p, number, w.suffix(p, values, i, cast))
+		at = p.end
+	}
+	w.copy(at, s.to)
+	w.out.Text = string(w.text)
+	return w.out
+}
+
+// SourceOffset is the place in the source of a rune of the text, from 0.
+// inParam tells that a parameter stands there.
+func (n Numbered) SourceOffset(at int) (offset int, inParam bool) {
+	for i := len(n.marks) - 1; i >= 0; i-- {
+		m := n.marks[i]
+		if m.out > at {
+			continue
+		}
+		if m.param {
+			return m.source, true
+		}
+		return m.source + at - m.out, false
+	}
+	return 0, false
+}
+
+// Source is the text the author wrote for the parameter at a rune offset.
+func (s *Statement) Source(offset int) string {
+	for _, p := range s.params {
+		if p.start <= offset && offset < p.end {
+			return string(s.source[p.start:p.end])
+		}
+	}
+	return ""
+}
+
+// Number maps a server's parameter number to the index of its value.
+func (n Numbered) Number(number int) (int, bool) {
+	if number < 1 || number > len(n.Order) {
+		return 0, false
+	}
+	return n.Order[number-1], true
+}
+
+type writer struct {
+	s    *Statement
+	text []rune
+	out  Numbered
+}
+
+// copy writes the source from from to to, comments with templates left out.
+func (w *writer) copy(from, to int) {
+	for _, drop := range w.s.drops {
+		if drop.start < from || drop.start >= to {
+			continue
+		}
+		w.plain(from, drop.start)
+		w.text = append(w.text, ' ')
+		from = drop.end
+	}
+	w.plain(from, to)
+}
+
+func (w *writer) plain(from, to int) {
+	if from >= to {
+		return
+	}
+	w.apart(w.s.source[from])
+	w.out.marks = append(w.out.marks, mark{out: len(w.text), source: from})
+	w.text = append(w.text, w.s.source[from:to]...)
+}
+
+// apart keeps a parameter from growing together with a name or number.
+func (w *writer) apart(next rune) {
+	if len(w.text) == 0 {
+		return
+	}
+	last := w.text[len(w.text)-1]
+	if (isNamePart(last) || last == '?') && (isNamePart(next) || next == '?') {
+		w.text = append(w.text, ' ')
+	}
+}
+
+func (w *writer) param(p *param, number int, suffix string) {
+	sign := "$"
+	if w.s.dialect == SQLite {
+		sign = "?"
+	}
+	text := sign + strconv.Itoa(number)
+	if p.cast != "" {
+		text = "CAST(" + text + " AS " + p.cast + ")"
+	}
+	text += suffix
+	w.apart([]rune(text)[0])
+	w.out.marks = append(w.out.marks, mark{out: len(w.text), source: p.start, param: true})
+	w.text = append(w.text, []rune(text)...)
+}
+
+// suffix is the cast of a bare value.
+func (w *writer) suffix(p *param, values []any, i int, cast bool) string {
+	if !cast || !p.bare || w.s.dialect != Postgres || i >= len(values) {
+		return ""
+	}
+	return literalCast(values[i])
+}
+
+// literalCast is the type PostgreSQL gives to a literal of the value; text,
+// nil, lists and maps have none of their own.
+func literalCast(value any) string {
+	switch v := value.(type) {
+	case bool:
+		return "::bool"
+	case int:
+		if v >= math.MinInt32 && v <= math.MaxInt32 {
+			return "::int4"
+		}
+		return "::int8"
+	case float64:
+		return "::numeric"
+	case json.Number:
+		if strings.ContainsAny(v.String(), "nN") { // NaN
+			return ""
+		}
+		return "::numeric"
+	}
+	return ""
+}

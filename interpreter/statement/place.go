@@ -1,0 +1,216 @@
+package statement
+
+import (
+	"fmt"
+	"strings"
+)
+
+// notAValue is the message for a place where no value can stand.
+func notAValue(what, hint string) string {
+	return fmt.Sprintf("a template becomes a bind parameter, which is a value and cannot be %s: %s", what, hint)
+}
+
+// frame is what is known at one depth of parentheses.
+type frame struct {
+	clause string // the last word of clauses
+	fn     string // the word before the parenthesis
+	names  bool   // a list of column names
+}
+
+// checkPlaces reports every template that stands where SQL takes no value, as
+// far as that can be said without the server.
+func (p *parser) checkPlaces() {
+	if !p.takesParams() {
+		return
+	}
+	stack := []frame{{}}
+	for i, t := range p.tokens {
+		top := &stack[len(stack)-1]
+		switch {
+		case t.param != nil:
+			if what, hint := p.refusal(i, *top); what != "" {
+				p.problem(t.extent, CodeNotAValue, notAValue(what, hint))
+			}
+		case p.is(i, "("):
+			opened := frame{names: p.opensNames(i)}
+			if i > 0 && p.tokens[i-1].kind == wordToken {
+				opened.fn = p.tokens[i-1].text
+			}
+			stack = append(stack, opened)
+		case p.is(i, ")") && len(stack) > 1:
+			stack = stack[:len(stack)-1]
+		case t.kind == wordToken && clauses[t.text] && !p.is(i-1, "."):
+			top.clause = t.text
+		}
+	}
+}
+
+// takesParams reports templates in statements that take no parameters at all.
+// Several of those would be accepted by the server's Prepare and fail at Bind.
+func (p *parser) takesParams() bool {
+	first := -1
+	for i, t := range p.tokens {
+		if t.param != nil {
+			first = i
+			break
+		}
+	}
+	if first < 0 {
+		return true
+	}
+	at := p.tokens[first].extent
+	switch {
+	case first == 0 || p.verb == "":
+		p.problem(at, CodeNotAValue, notAValue("a whole statement", "write the statement, with templates for its values"))
+		return false
+	case withParams[p.dialect][p.verb], p.verb == "create" && p.tableAs() > 0 && first > p.tableAs():
+		return true
+	}
+	hint := verbHints[p.verb]
+	if hint == "" {
+		hint = "only statements that read or write rows take values"
+	}
+	p.problem(at, CodeNotAValue, notAValue("in a statement that starts with "+strings.ToUpper(p.verb), hint))
+	return false
+}
+
+// tableAs is the place of AS in CREATE TABLE … AS SELECT, 0 for other
+// statements.
+func (p *parser) tableAs() int {
+	table, depth := false, 0
+	for i := range p.tokens {
+		switch {
+		case p.is(i, "("):
+			depth++
+		case p.is(i, ")"):
+			depth--
+		case i <= 3 && p.is(i, "table"):
+			table = true
+		case table && depth == 0 && p.is(i, "as") && p.is(i+1, "select", "with", "values", "("):
+			return i
+		}
+	}
+	return 0
+}
+
+// refusal says what would have to stand in the place of param i if not a
+// value; "" where a value may stand.
+func (p *parser) refusal(i int, in frame) (what, hint string) {
+	if i == 0 {
+		return "a whole statement", "write the statement, with templates for its values"
+	}
+	if p.is(i-1, ".") || p.is(i+1, ".") {
+		return "part of a name with dots", "write the name"
+	}
+	if p.glued(i) {
+		return "part of a name", "write the name; text is put together with ~ inside the template"
+	}
+	if p.is(i+1, "(") {
+		return "the name of a function", "write the name"
+	}
+	if i+1 < len(p.tokens) && p.tokens[i+1].kind == literalToken {
+		return "directly before a literal", "put both into one literal"
+	}
+	before := p.tokens[i-1]
+	switch {
+	case before.kind == operatorToken:
+		if before.text == "::" {
+			return "a type", "write the type"
+		}
+		return "", ""
+	case before.kind == punctToken:
+		return p.behindPunct(i, in)
+	case before.kind == wordToken:
+		return p.behindWord(i, in)
+	}
+	return "directly behind another operand", "an operator or a comma is missing"
+}
+
+// glued tells whether a bare template touches a name, number or quote.
+func (p *parser) glued(i int) bool {
+	t := p.tokens[i]
+	touches := func(other token) bool {
+		return other.kind == wordToken || other.kind == numberToken || other.kind == quotedToken ||
+			other.kind == literalToken || other.kind == placeholderToken || other.param != nil && other.param.bare
+	}
+	if !t.param.bare {
+		return false
+	}
+	if before := p.tokens[i-1]; before.end == t.start && touches(before) {
+		return true
+	}
+	return i+1 < len(p.tokens) && p.tokens[i+1].start == t.end && touches(p.tokens[i+1])
+}
+
+func (p *parser) behindPunct(i int, in frame) (what, hint string) {
+	before := p.tokens[i-1].text
+	switch {
+	case before == ")" || before == "]":
+		return "directly behind another operand", "an operator or a comma is missing"
+	case in.names:
+		return "the name of a column", "write the name"
+	case before != ",":
+		return "", ""
+	case in.clause == "from" && !fromInside[in.fn]:
+		return "a table", tableHint
+	case in.clause == "set":
+		return "a column", "write the column's name"
+	case in.clause == "by" && p.alone(i):
+		return "a column to order or group by", refusedBehind["by"].hint
+	}
+	return "", ""
+}
+
+// alone tells whether nothing is calculated from param i.
+func (p *parser) alone(i int) bool {
+	if i+1 >= len(p.tokens) {
+		return true
+	}
+	next := p.tokens[i+1]
+	if next.kind == operatorToken {
+		return next.text == "::"
+	}
+	return !p.is(i+1, "[", "and", "or", "like", "ilike", "is", "in", "between", "not", "at")
+}
+
+func (p *parser) behindWord(i int, in frame) (what, hint string) {
+	word := p.tokens[i-1].text
+	switch {
+	case p.is(i-2, ".") || p.is(i-1, "end"):
+		return "directly behind another operand", "an operator or a comma is missing"
+	case beforeValue[word], p.dialect == SQLite && beforeValueSQLite[word]:
+		return "", ""
+	case word == "from" && (p.is(i-2, "distinct") || fromInside[in.fn]):
+		return "", ""
+	case fromInside[in.fn] && (word == "for" || word == "in" || word == "placing" || word == "both" || word == "leading" || word == "trailing"):
+		return "", ""
+	case word == "in" && p.dialect == SQLite:
+		return refusedBehind["in"].what, sqliteInHint
+	}
+	if refused, ok := refusedBehind[word]; ok {
+		return refused.what, refused.hint
+	}
+	if !p.tokens[i].param.bare {
+		return "directly behind " + quote(word), "an operator or a comma is missing, or write the type behind the literal: '…'::type"
+	}
+	return "directly behind " + quote(word), "an operator or a comma is missing"
+}
+
+// opensNames tells whether the parenthesis at i opens a list of column names:
+// INSERT INTO t (…), ON CONFLICT (…), JOIN … USING (…), AS t(…), WITH t(…).
+func (p *parser) opensNames(i int) bool {
+	if p.is(i+1, "select", "with", "values", "(") {
+		return false
+	}
+	if p.is(i-1, "conflict", "using", "insert") {
+		return true
+	}
+	name := i - 1
+	if name < 0 || p.tokens[name].kind != wordToken && p.tokens[name].kind != quotedToken {
+		return false
+	}
+	for p.is(name-1, ".") {
+		name -= 2
+	}
+	return p.is(name-1, "into", "as", "recursive") && !p.is(i-1, "materialized") || p.is(name-1, "with") && name == 1
+}

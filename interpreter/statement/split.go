@@ -1,0 +1,144 @@
+package statement
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+)
+
+type parser struct {
+	lexer
+	verb    string
+	session bool
+}
+
+func quote(text string) string { return strconv.Quote(text) }
+
+func sortProblems(problems []Problem) {
+	sort.SliceStable(problems, func(i, j int) bool { return problems[i].Offset < problems[j].Offset })
+}
+
+// is tells whether token i is one of the words or signs.
+func (p *parser) is(i int, texts ...string) bool {
+	if i < 0 || i >= len(p.tokens) {
+		return false
+	}
+	t := p.tokens[i]
+	return (t.kind == wordToken || t.kind == punctToken || t.kind == operatorToken) && slices.Contains(texts, t.text)
+}
+
+// split keeps the first statement and reports a second one. A semicolon inside
+// the body of a trigger or an SQL function ends nothing.
+func (p *parser) split() {
+	end := p.statementEnd()
+	rest := end
+	for p.is(rest, ";") {
+		rest++
+	}
+	if rest < len(p.tokens) {
+		p.problem(p.tokens[rest].extent, CodeNotOne,
+			"a second statement starts here: a statement field holds one SQL statement, so put this one into a step of its own")
+	}
+	p.tokens = p.tokens[:end]
+	first := 0
+	for p.is(first, "(") {
+		first++
+	}
+	if first >= len(p.tokens) {
+		if len(p.problems) == 0 {
+			p.problem(extent{0, len(p.source)}, CodeNotOne, "the statement is empty: write one SQL statement")
+		}
+		return
+	}
+	if p.tokens[first].kind == wordToken {
+		p.verb = p.tokens[first].text
+	}
+	p.checkVerb(first)
+}
+
+func (p *parser) statementEnd() int {
+	body := p.hasBody()
+	depth := 0
+	for i := range p.tokens {
+		switch {
+		case body && p.is(i, "begin", "case"):
+			depth++
+		case body && p.is(i, "end") && depth > 0:
+			depth--
+		case depth == 0 && p.is(i, ";"):
+			return i
+		}
+	}
+	return len(p.tokens)
+}
+
+// hasBody tells whether the statement may hold statements: CREATE TRIGGER of
+// SQLite, CREATE FUNCTION … BEGIN ATOMIC of PostgreSQL.
+func (p *parser) hasBody() bool {
+	if !p.is(0, "create") {
+		return false
+	}
+	for i := 1; i < len(p.tokens) && !p.is(i, ";"); i++ {
+		if p.is(i, "trigger", "function", "procedure") {
+			return true
+		}
+	}
+	return false
+}
+
+// checkVerb refuses statements that cannot work alone and notes those that
+// change their connection.
+func (p *parser) checkVerb(first int) {
+	switch p.verb {
+	case "begin", "start", "commit", "rollback", "savepoint", "release", "end", "abort":
+		p.problem(p.tokens[first].extent, CodeNotOne, fmt.Sprintf(
+			"%q needs a second statement on the same connection, but each statement is run alone and is a transaction of its own; a WITH can do several changes in one statement", p.verb))
+	case "copy":
+		for i := range p.tokens {
+			if p.is(i, "stdin", "stdout") {
+				p.problem(p.tokens[first].extent, CodeNotOne, fmt.Sprintf(
+					"COPY with %s streams outside the statement: read with SELECT, write with table mode or INSERT", p.tokens[i].text))
+				return
+			}
+		}
+	case "set", "reset", "prepare", "listen", "load", "declare", "discard":
+		p.session = true
+	case "create":
+		p.session = p.is(1, "temp", "temporary") || p.is(2, "temp", "temporary")
+	case "attach", "pragma":
+		p.session = true
+	}
+}
+
+// checkPlaceholders refuses the author's own placeholders beside templates.
+func (p *parser) checkPlaceholders() {
+	templates := slices.ContainsFunc(p.tokens, func(t token) bool { return t.param != nil })
+	if !templates {
+		return
+	}
+	for i, t := range p.tokens {
+		own := t.kind == placeholderToken || t.kind == operatorToken && t.text == "?" && !p.operand(i-1)
+		if own {
+			p.problem(t.extent, CodeOwnPlaceholder, fmt.Sprintf(
+				"%q cannot stand beside templates, whose parameters are numbered here: write {{ … }} for this value too", t.text))
+		}
+	}
+}
+
+// operand tells whether token i can end an operand, so that a ? behind it is
+// PostgreSQL's operator and no placeholder.
+func (p *parser) operand(i int) bool {
+	if i < 0 {
+		return false
+	}
+	switch t := p.tokens[i]; t.kind {
+	case wordToken:
+		return !notOperands[t.text]
+	case punctToken:
+		return t.text == ")" || t.text == "]"
+	case operatorToken, placeholderToken:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,196 @@
+// Package statement turns a SQL statement with templates into text with bind
+// parameters. Rendered text never becomes part of the statement: a bare
+// {{ e }} is a parameter, and so is a literal that holds templates. The
+// workflow renders the values, the activity numbers the same source again.
+// The rules are those of docs/language.md, section sql.
+package statement
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"reprise/interpreter/expression"
+)
+
+// Dialect names the SQL a statement is written in.
+type Dialect string
+
+// The dialects.
+const (
+	Postgres Dialect = "postgres"
+	SQLite   Dialect = "sqlite"
+)
+
+// Codes of the problems that are the statement's own; those of expressions
+// come from package expression.
+const (
+	CodeNotAValue      = "template-not-a-value"
+	CodeNotOne         = "statement-not-one"
+	CodeOwnPlaceholder = "own-placeholder"
+	CodeReplaceDropped = "sql-replace-dropped"
+	CodeSyntax         = "sql-syntax"
+	CodeTooLarge       = "too-large"
+)
+
+// maxParams bounds the templates of one statement; SQLite stops at 32,766
+// parameters and nobody writes a thousand by hand.
+const maxParams = 1000
+
+// Problem is something the author has to change, or should know when it is a
+// warning. Offsets are runes in the statement's source.
+type Problem struct {
+	expression.Problem
+	Warning bool
+}
+
+// Statement is one parsed statement. It is immutable and safe for concurrent
+// use.
+type Statement struct {
+	source  []rune
+	dialect Dialect
+	verb    string
+	session bool
+	params  []*param
+	drops   []extent // comments with templates
+	to      int      // behind its last token, without the semicolon
+}
+
+// extent is a range of runes in the source.
+type extent struct{ start, end int }
+
+// param is one bind parameter.
+type param struct {
+	extent
+	bare     bool
+	cast     string // the type of a typed literal such as INTERVAL '…'
+	template *expression.Template
+	offsets  []int // rune offset in the template -> rune offset in the source
+	// lead and trail are the white space around the only expression of a
+	// literal; a template would ignore it, a literal keeps it.
+	lead, trail string
+	single      bool
+	key         string // equal keys may share a number
+}
+
+// Parse reads a statement. The statement is usable when no problem is an
+// error; warnings do not count.
+func Parse(source string, d Dialect) (*Statement, []Problem) {
+	p := &parser{lexer: lexer{source: []rune(source), dialect: d}}
+	p.lex()
+	p.mergeTyped()
+	p.split()
+	p.checkPlaces()
+	p.checkPlaceholders()
+	s := &Statement{source: p.source, dialect: d, drops: p.drops, verb: p.verb, session: p.session}
+	if len(p.tokens) > 0 {
+		s.to = p.tokens[len(p.tokens)-1].end
+	}
+	for _, t := range p.tokens {
+		if t.param != nil {
+			s.params = append(s.params, t.param)
+		}
+	}
+	if len(s.params) > maxParams {
+		p.problem(s.params[maxParams].extent, CodeTooLarge,
+			fmt.Sprintf("a statement has at most %d templates, this one has %d", maxParams, len(s.params)))
+	}
+	sortProblems(p.problems)
+	return s, p.problems
+}
+
+// Verb is the statement's first word in lower case, such as "select".
+func (s *Statement) Verb() string { return s.verb }
+
+// ChangesSession tells whether the statement leaves something behind in its
+// connection (SET, LISTEN, a temporary table, …), so that the connection must
+// not be given to another step.
+func (s *Statement) ChangesSession() bool { return s.session }
+
+// Params is the number of parameters.
+func (s *Statement) Params() int { return len(s.params) }
+
+// Templates are the parameters' templates, in the order of the source. Their
+// offsets are their own; Refs and Render give offsets in the statement.
+func (s *Statement) Templates() []*expression.Template {
+	templates := make([]*expression.Template, len(s.params))
+	for i, p := range s.params {
+		templates[i] = p.template
+	}
+	return templates
+}
+
+// Refs are the free names of all templates, with offsets in the statement.
+func (s *Statement) Refs() []expression.Ref {
+	var refs []expression.Ref
+	for _, p := range s.params {
+		for _, ref := range p.template.Refs() {
+			ref.Offset, ref.End = p.at(ref.Offset), p.at(ref.End)
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// UsesNow tells whether a template calls now().
+func (s *Statement) UsesNow() bool {
+	for _, p := range s.params {
+		if p.template.UsesNow() {
+			return true
+		}
+	}
+	return false
+}
+
+// Render evaluates the parameters in the order of the source. A bare template
+// gives its value, a literal its text, or nil when it is exactly one
+// expression that is nil. The error is an *expression.Error with its offset in
+// the statement.
+func (s *Statement) Render(scope expression.Scope, b *expression.Budget) ([]any, error) {
+	values := make([]any, len(s.params))
+	for i, p := range s.params {
+		value, err := p.template.Render(scope, b)
+		if err != nil {
+			return nil, p.failed(err)
+		}
+		values[i] = p.value(value)
+	}
+	return values, nil
+}
+
+// value makes what the parameter is bound to from what its template gave.
+func (p *param) value(rendered any) any {
+	if p.bare {
+		return rendered
+	}
+	if !p.single {
+		return expression.Text(rendered)
+	}
+	if rendered == nil && p.lead == "" && p.trail == "" {
+		return nil
+	}
+	return p.lead + expression.Text(rendered) + p.trail
+}
+
+// at is the place in the source of a rune offset in the template.
+func (p *param) at(offset int) int {
+	switch {
+	case offset < 0:
+		return p.start
+	case offset >= len(p.offsets):
+		return p.offsets[len(p.offsets)-1]
+	}
+	return p.offsets[offset]
+}
+
+// failed moves an evaluation error to its place in the statement.
+func (p *param) failed(err error) error {
+	var e *expression.Error
+	if errors.As(err, &e) {
+		return &expression.Error{Offset: p.at(e.Offset), Message: e.Message}
+	}
+	return &expression.Error{Offset: p.start, Message: err.Error()}
+}
+
+// isSpace is SQL's white space.
+func isSpace(r rune) bool { return strings.ContainsRune(" \t\r\n\f\v", r) }

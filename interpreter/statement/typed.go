@@ -1,0 +1,90 @@
+package statement
+
+import "slices"
+
+// mergeTyped turns INTERVAL '…' and its like into one token: a parameter
+// cannot stand behind a type, CAST($1 AS interval) means the same.
+func (p *parser) mergeTyped() {
+	if p.dialect != Postgres {
+		return
+	}
+	for i := 0; i < len(p.tokens); i++ {
+		t := p.tokens[i]
+		if t.param == nil || t.param.bare {
+			continue
+		}
+		from := p.typeBefore(i)
+		if from == i {
+			continue
+		}
+		to := i + 1
+		cast := string(p.source[p.tokens[from].start:p.tokens[i-1].end])
+		if p.is(from, "interval") {
+			to = p.fieldsBehind(to)
+			if to > i+1 {
+				cast += " " + string(p.source[p.tokens[i+1].start:p.tokens[to-1].end])
+			}
+		}
+		merged := *t.param
+		merged.cast = cast
+		merged.extent = extent{p.tokens[from].start, p.tokens[to-1].end}
+		merged.key += " as " + cast
+		p.tokens = slices.Replace(p.tokens, from, to, token{
+			extent: merged.extent, kind: paramToken, text: t.text, param: &merged,
+		})
+		i = from
+	}
+}
+
+// typeBefore is where the type directly before token i starts, i if there is
+// none.
+func (p *parser) typeBefore(i int) int {
+	if p.is(i-1, "zone") && p.is(i-2, "time") && p.is(i-3, "with", "without") {
+		at := p.sized(i - 3)
+		if p.is(at-1, "timestamp", "time") {
+			return at - 1
+		}
+		return i
+	}
+	if p.is(i-1, "precision") && p.is(i-2, "double") {
+		return i - 2
+	}
+	at := p.sized(i)
+	if at > 0 && p.tokens[at-1].kind == wordToken && types[p.tokens[at-1].text] && !p.is(at-2, ".") {
+		return at - 1
+	}
+	return i
+}
+
+// sized steps back over (3) or (10, 2) before token i.
+func (p *parser) sized(i int) int {
+	if !p.is(i-1, ")") {
+		return i
+	}
+	at := i - 2
+	for at >= 0 && (p.tokens[at].kind == numberToken || p.is(at, ",")) {
+		at--
+	}
+	if at > 0 && p.is(at, "(") && at < i-2 {
+		return at
+	}
+	return i
+}
+
+// fieldsBehind steps over DAY TO SECOND(3) behind an interval.
+func (p *parser) fieldsBehind(i int) int {
+	field := func(i int) bool {
+		return i < len(p.tokens) && p.tokens[i].kind == wordToken && intervalFields[p.tokens[i].text]
+	}
+	if !field(i) {
+		return i
+	}
+	i++
+	if p.is(i, "to") && field(i+1) {
+		i += 2
+	}
+	if p.is(i, "(") && i+2 < len(p.tokens) && p.tokens[i+1].kind == numberToken && p.is(i+2, ")") {
+		i += 3
+	}
+	return i
+}

@@ -1,0 +1,89 @@
+package statement
+
+func set(words ...string) map[string]bool {
+	m := make(map[string]bool, len(words))
+	for _, word := range words {
+		m[word] = true
+	}
+	return m
+}
+
+// beforeValue are the words directly behind which a value may stand.
+var beforeValue = set("select", "distinct", "all", "any", "some", "where", "and", "or", "not", "on", "having",
+	"when", "then", "else", "case", "between", "symmetric", "asymmetric", "like", "ilike", "to", "escape",
+	"returning", "limit", "offset", "first", "next", "rows", "range", "groups", "zone", "variadic")
+
+// beforeValueSQLite are those only SQLite has.
+var beforeValueSQLite = set("is", "glob", "regexp", "match")
+
+// notOperands are words that end no operand.
+var notOperands = set("select", "distinct", "all", "any", "some", "where", "and", "or", "not", "on", "having",
+	"when", "then", "else", "case", "between", "symmetric", "asymmetric", "like", "ilike", "to", "escape",
+	"returning", "limit", "offset", "first", "next", "rows", "range", "groups", "zone", "variadic",
+	"is", "glob", "regexp", "match", "from", "join", "in", "by", "set", "values", "as", "using", "for", "placing", "interval")
+
+// clauses are the words that say what a list at their depth holds.
+var clauses = set("select", "from", "where", "by", "set", "values", "having", "limit", "offset", "returning",
+	"on", "using", "into", "window", "union", "intersect", "except", "fetch", "for", "when", "rows", "range", "groups")
+
+// withParams are the statements in which the server takes parameters.
+var withParams = map[Dialect]map[string]bool{
+	Postgres: set("select", "insert", "update", "delete", "merge", "with", "values", "explain", "call"),
+	SQLite:   set("select", "insert", "update", "delete", "replace", "with", "values", "explain"),
+}
+
+// fromInside are the functions whose arguments are parted by FROM, FOR, IN or
+// PLACING.
+var fromInside = set("extract", "substring", "trim", "overlay", "position")
+
+// types may stand before a literal in PostgreSQL: INTERVAL '…'.
+var types = set("interval", "date", "time", "timetz", "timestamp", "timestamptz", "json", "jsonb", "uuid", "inet",
+	"cidr", "macaddr", "numeric", "decimal", "real", "float", "float4", "float8", "int", "integer", "int2", "int4",
+	"int8", "smallint", "bigint", "bool", "boolean", "text", "varchar", "bytea", "point", "box", "xml", "bit",
+	"jsonpath", "money", "tsquery", "tsvector", "daterange", "tsrange", "tstzrange", "int4range", "int8range",
+	"numrange", "regclass", "oid")
+
+// intervalFields may stand behind INTERVAL '…'.
+var intervalFields = set("year", "month", "day", "hour", "minute", "second")
+
+// instead says what stands in the place directly behind a word, and what to
+// write there.
+type instead struct{ what, hint string }
+
+const tableHint = "write the table's name; to choose between tables, use steps with a route each"
+
+var refusedBehind = map[string]instead{
+	"from":      {"a table", tableHint},
+	"join":      {"a table", tableHint},
+	"into":      {"a table", tableHint},
+	"update":    {"a table", tableHint},
+	"table":     {"a table", tableHint},
+	"only":      {"a table", tableHint},
+	"using":     {"a table", tableHint},
+	"exists":    {"a query", "write the query, with templates for its values"},
+	"by":        {"a column to order or group by", "write the column, or choose one with CASE {{ … }} WHEN 'a' THEN a … END"},
+	"set":       {"a column", "write the column's name"},
+	"as":        {"a name or a query", "write it"},
+	"values":    {"a row", "write VALUES ({{ a }}, {{ b }}); many rows are written with table instead of statement"},
+	"in":        {"a list of values", "write = ANY({{ ids }})"},
+	"is":        {"the operand of IS", "write IS NOT DISTINCT FROM {{ … }}"},
+	"interval":  {"the text of an interval", "write INTERVAL '{{ n }} days'"},
+	"asc":       {"a sort direction", "write the statement once per direction"},
+	"collate":   {"a collation", "write its name"},
+	"default":   {"a default", "write the value"},
+	"row":       {"a row", "write ROW({{ a }}, {{ b }})"},
+	"array":     {"an array", "write {{ xs }} alone, or ARRAY[{{ a }}, {{ b }}]"},
+	"recursive": {"a name", "write it"},
+}
+
+const sqliteInHint = "write IN (SELECT value FROM json_each({{ ids }}))"
+
+// verbHints say how to do with a value what a statement without parameters
+// does.
+var verbHints = map[string]string{
+	"set":    "SELECT set_config('name', {{ value }}, false) takes a value",
+	"notify": "SELECT pg_notify('channel', {{ payload }}) takes a value",
+	"do":     "write SELECT, INSERT, UPDATE or DELETE, or SELECT of a function that takes the value",
+	"create": "of DDL, only CREATE TABLE … AS SELECT takes values",
+	"copy":   "write INSERT, or table mode",
+}
