@@ -52,6 +52,9 @@ func versionLine() string {
 // when ctx is done.
 func serve(ctx context.Context, opts options, stdout, stderr io.Writer) error {
 	logs := newLogging(opts, stderr)
+	// Services that lose each other while stopping complain about it, at
+	// warning and error level; nobody can act on that.
+	context.AfterFunc(ctx, logs.silence)
 	srv, err := start(ctx, opts, logs.logger)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -61,10 +64,6 @@ func serve(ctx context.Context, opts options, stdout, stderr io.Writer) error {
 	}
 	srv.announce(stdout)
 	<-ctx.Done()
-
-	// Services that lose each other while stopping complain about it, at
-	// warning and error level; nobody can act on that.
-	logs.silence()
 	srv.stop(stopLimit)
 	_, _ = fmt.Fprintln(stdout, "Stopped")
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"net/http"
@@ -200,4 +201,14 @@ func TestHelpVersionAndUsageErrors(t *testing.T) {
 	status, _, stderr := runOnce(t, "--nonsense")
 	require.Equal(t, exitUsage, status)
 	require.Contains(t, stderr, "See devserver --help.")
+}
+
+func TestItEndsQuietlyWhenStoppedWhileStarting(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitOK, run(ctx, []string{"--port", "0", "--headless"}, &stdout, &stderr))
+	require.Empty(t, stdout.String())
+	require.Empty(t, stderr.String())
 }
