@@ -1,0 +1,278 @@
+package interpreter_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "reprise"
+
+// layers is the order of docs/architecture.md: a package imports packages that
+// stand above it in this list and no others of this module.
+var layers = []struct {
+	dir     string
+	imports []string
+	reason  string
+}{
+	{
+		"interpreter/source", nil,
+		"positions and diagnostics are the leaf that everything else speaks in",
+	},
+	{
+		"interpreter/expression",
+		[]string{"interpreter/source"},
+		"an expression knows nothing of playbooks, so that it can be tested and bounded alone",
+	},
+	{
+		"interpreter/statement",
+		[]string{"interpreter/source", "interpreter/expression"},
+		"SQL with templates is a kind of template and knows nothing of playbooks",
+	},
+	{
+		"interpreter/playbook",
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement"},
+		"what the author wrote is read without knowing how it is run",
+	},
+	{
+		"interpreter",
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook"},
+		"the interpreter decides; what waits and what acts is above it",
+	},
+	{
+		"workflows",
+		[]string{"interpreter", "interpreter/..."},
+		"workflows call tools by name, so that no tool's code is part of what a replay runs",
+	},
+	{
+		"activities",
+		[]string{"interpreter", "interpreter/..."},
+		"tools know the boundary structs and nothing of the workflows that call them",
+	},
+}
+
+// forbidden are imports that no package under interpreter may have.
+var forbidden = []struct {
+	prefix string
+	except string // the package that may
+	reason string
+}{
+	{"go.temporal.io/", "", "the interpreter is plain Go; the workflows are its Temporal shell"},
+	{"google.golang.org/", "", "the interpreter sends nothing over a wire"},
+	{"github.com/jackc/", "", "the interpreter reaches no database"},
+	{"modernc.org/", "", "the interpreter reaches no database"},
+	{"database/sql", "", "the interpreter reaches no database"},
+	{"os", "", "a decision depends on its arguments alone, or a replay would decide otherwise"},
+	{"net", "", "the interpreter does no input or output"},
+	{"io/ioutil", "", "the interpreter does no input or output"},
+	{"syscall", "", "the interpreter does no input or output"},
+	{"log", "", "the interpreter does no input or output; what happened is in its results"},
+	{"math/rand", "", "random numbers are passed in, from the workflow's deterministic stream"},
+	{"crypto/rand", "", "random numbers are passed in, from the workflow's deterministic stream"},
+	{"gopkg.in/yaml", "interpreter/playbook", "one package reads YAML, with the limits and positions that takes"},
+	{"go.yaml.in/yaml", "interpreter/playbook", "one package reads YAML, with the limits and positions that takes"},
+}
+
+// harmless are packages below a forbidden one that only parse text. Of
+// net/http that holds for the names in httpNames.
+var harmless = []string{"net/url", "net/http"}
+
+// httpNames are what the interpreter may use of net/http: words and parsers.
+var httpNames = []string{"ParseTime", "CanonicalHeaderKey", "StatusText"}
+
+// clock are the functions of package time that read the clock or the machine.
+var clock = []string{
+	"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "Local", "LoadLocation",
+}
+
+// sourceFile is a Go file that is part of the build, tests left out.
+type sourceFile struct {
+	dir, name string
+	tree      *ast.File
+}
+
+// goFiles parses the files of a folder of the module and, if deep, of those
+// below it.
+func goFiles(t *testing.T, root string, deep bool) []sourceFile {
+	t.Helper()
+
+	var files []sourceFile
+
+	err := filepath.WalkDir(filepath.Join("..", root), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+
+		dir := path.Clean(strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), "../"))
+
+		switch {
+		case entry.IsDir() && (entry.Name() == "testdata" || !deep && name != filepath.Join("..", root)):
+			return filepath.SkipDir
+		case entry.IsDir(), !strings.HasSuffix(name, ".go"), strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+
+		tree, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		files = append(files, sourceFile{dir: dir, name: filepath.Base(name), tree: tree})
+
+		return err
+	})
+	require.NoError(t, err)
+
+	return files
+}
+
+func imports(t *testing.T, file sourceFile) []string {
+	t.Helper()
+
+	var paths []string
+
+	for _, spec := range file.tree.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		require.NoError(t, err)
+
+		paths = append(paths, imported)
+	}
+
+	return paths
+}
+
+// within reports whether an import is prefix or lies below it.
+func within(imported, prefix string) bool {
+	return imported == prefix || strings.HasPrefix(imported, strings.TrimSuffix(prefix, "/")+"/") ||
+		strings.HasPrefix(prefix, "gopkg.in/") && strings.HasPrefix(imported, prefix+".")
+}
+
+func TestImportOrder(t *testing.T) {
+	t.Parallel()
+
+	for _, layer := range layers {
+		if _, err := os.Stat(filepath.Join("..", layer.dir)); err != nil {
+			require.ErrorIs(t, err, fs.ErrNotExist)
+			t.Errorf("the folder %s is gone; take it out of this list", layer.dir)
+		}
+
+		for _, file := range goFiles(t, layer.dir, layer.dir != "interpreter") {
+			for _, imported := range imports(t, file) {
+				dir, ours := strings.CutPrefix(imported, module+"/")
+				if !ours || dir == layer.dir || within(dir, layer.dir) && layer.dir != "interpreter" {
+					continue
+				}
+
+				allowed := slices.ContainsFunc(layer.imports, func(one string) bool {
+					base, below := strings.CutSuffix(one, "/...")
+					return dir == one || below && within(dir, base)
+				})
+				require.True(t, allowed, "%s/%s imports %s: %s", file.dir, file.name, imported, layer.reason)
+			}
+		}
+	}
+}
+
+// TestEveryPackageHasALayer keeps a new package under interpreter from
+// escaping TestImportOrder.
+func TestEveryPackageHasALayer(t *testing.T) {
+	t.Parallel()
+
+	for _, file := range goFiles(t, "interpreter", true) {
+		known := slices.ContainsFunc(layers, func(l struct {
+			dir     string
+			imports []string
+			reason  string
+		},
+		) bool {
+			return l.dir == file.dir
+		})
+		require.True(t, known, "give %s a place in the list of layers", file.dir)
+	}
+}
+
+func TestPure(t *testing.T) {
+	t.Parallel()
+
+	files := goFiles(t, "interpreter", true)
+	require.Greater(t, len(files), 20, "the packages were not found")
+
+	for _, file := range files {
+		for _, imported := range imports(t, file) {
+			for _, rule := range forbidden {
+				if within(imported, rule.prefix) && file.dir != rule.except && !slices.Contains(harmless, imported) {
+					t.Errorf("%s/%s imports %s: %s", file.dir, file.name, imported, rule.reason)
+				}
+			}
+		}
+
+		for _, found := range impure(file.tree) {
+			t.Errorf("%s/%s: %s", file.dir, file.name, found)
+		}
+	}
+}
+
+// TestOnlyPlaybookReadsYAML also proves that the rule above still finds YAML.
+func TestOnlyPlaybookReadsYAML(t *testing.T) {
+	t.Parallel()
+
+	readers := map[string]bool{}
+
+	for _, file := range goFiles(t, "interpreter", true) {
+		for _, imported := range imports(t, file) {
+			if within(imported, "gopkg.in/yaml") {
+				readers[file.dir] = true
+			}
+		}
+	}
+
+	require.Equal(t, map[string]bool{"interpreter/playbook": true}, readers)
+}
+
+// impure finds uses of the clock and goroutines, which no import shows.
+func impure(tree *ast.File) []string {
+	var found []string
+
+	ast.Inspect(tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			found = append(found, "starts a goroutine; a replay must run in one")
+		case *ast.SelectorExpr:
+			pkg, ok := n.X.(*ast.Ident)
+
+			switch name := n.Sel.Name; {
+			case !ok:
+			case pkg.Name == "time" && slices.Contains(clock, name):
+				found = append(found, fmt.Sprintf("uses time.%s; times are passed in, so that a replay sees the same ones", name))
+			case pkg.Name == "http" && !slices.Contains(httpNames, name) &&
+				!strings.HasPrefix(name, "Status") && !strings.HasPrefix(name, "Method"):
+				found = append(found, fmt.Sprintf("uses http.%s; the interpreter sends nothing", name))
+			}
+		}
+
+		return true
+	})
+
+	return found
+}
+
+func TestImpureIsFound(t *testing.T) {
+	t.Parallel()
+
+	tree, err := parser.ParseFile(token.NewFileSet(), "x.go", `package x
+import "time"
+func f() { go f(); _ = time.Now(); _ = time.Second; _ = http.Get; _ = http.StatusOK }`, 0)
+	require.NoError(t, err)
+	require.Len(t, impure(tree), 3)
+	require.True(t, within("net/http", "net"))
+	require.True(t, within("gopkg.in/yaml.v3", "gopkg.in/yaml"))
+	require.True(t, within("go.temporal.io/sdk/workflow", "go.temporal.io/"))
+	require.False(t, within("nets", "net"))
+}
