@@ -205,6 +205,6 @@ func isContextError(err error) bool {
 func applicationError(object *interpreter.ErrorObject, final bool) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind, temporal.ApplicationErrorOptions{
 		NonRetryable: final,
-		Details:      []any{object},
+		Details:      []any{*object},
 	})
 }

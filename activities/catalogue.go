@@ -43,7 +43,7 @@ func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
 	c := &Catalogue{res: res, tools: map[string]Tool{}}
 
-	for _, tool := range []Tool{newHTTP(res), newFile(res), newPython(res)} {
+	for _, tool := range []Tool{newFile(res), newHTTP(res), newPostgres(res), newPython(res), newSQLite(res)} {
 		c.tools[tool.Spec().Name] = tool
 	}
 

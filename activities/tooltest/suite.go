@@ -26,6 +26,8 @@ type Suite struct {
 	Good func(t *testing.T) interpreter.ToolInput
 	// Slow is an attempt that takes at least 30 s unless it is stopped.
 	Slow func(t *testing.T) interpreter.ToolInput
+	// SlowAsSink is set where only a write can take long.
+	SlowAsSink bool
 	// TakesAuth is set where the tool uses connections; a missing one is tested.
 	TakesAuth bool
 	Failures  []Failure
@@ -119,6 +121,17 @@ func activity(t *testing.T, c *activities.Catalogue, name string) activities.Act
 	return nil
 }
 
+// slow is the activity that the slow attempt is for.
+func (s *runner) slow(t *testing.T) activities.ActivityFunc {
+	t.Helper()
+
+	if s.SlowAsSink {
+		return activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
+	}
+
+	return s.run
+}
+
 func (s *runner) good(t *testing.T) interpreter.ToolInput { return Complete(s.Good(t), s.Tool) }
 
 // Complete fills in what the interpreter always gives.
@@ -184,7 +197,7 @@ func (s *runner) testCancelled(t *testing.T) {
 	defer stop.Stop()
 
 	began := time.Now()
-	_, err := s.run(ctx, Complete(s.Slow(t), s.Tool))
+	_, err := s.slow(t)(ctx, Complete(s.Slow(t), s.Tool))
 
 	require.ErrorIs(t, err, context.Canceled)
 	require.Less(t, time.Since(began), prompt)
@@ -206,7 +219,7 @@ func (s *runner) testTimeout(t *testing.T) {
 	in := Complete(s.Slow(t), s.Tool)
 	in.TimeoutSeconds = 0.3
 	began := time.Now()
-	_, err := s.run(t.Context(), in)
+	_, err := s.slow(t)(t.Context(), in)
 	object := ErrorObject(t, err)
 
 	require.Equal(t, interpreter.KindTimeout, object.Kind)

@@ -1,0 +1,294 @@
+package activities_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/activities/tooltest"
+	"reprise/interpreter"
+)
+
+func pythonInput(code string, args any) func(*testing.T) interpreter.ToolInput {
+	return func(*testing.T) interpreter.ToolInput {
+		in := interpreter.ToolInput{Fields: tooltest.Fields(map[string]any{"code": code})}
+		if args != nil {
+			in.Args = value(args)
+		}
+
+		return in
+	}
+}
+
+func pythonCatalogue(t *testing.T) *activities.Catalogue {
+	t.Helper()
+
+	return activities.NewCatalogue(activities.Resources{AllowPython: true, Directory: t.TempDir(), MaxResponseBytes: 1 << 20})
+}
+
+func callPython(t *testing.T, code string, args any) (interpreter.ToolResult, error) {
+	t.Helper()
+
+	return runTool(t, pythonCatalogue(t), "python", "python", pythonInput(code, args)(t))
+}
+
+func TestPythonConforms(t *testing.T) {
+	t.Parallel()
+
+	c := pythonCatalogue(t)
+	fails := func(name, class, typ, says, code string, args any) tooltest.Failure {
+		return tooltest.Failure{Name: name, Input: pythonInput(code, args), Kind: "tool", Class: class, Type: typ, Says: says}
+	}
+
+	tooltest.Run(t, tooltest.Suite{
+		Catalogue: c, Tool: "python",
+		Good: pythonInput("def main(a, b=2):\n  return {'sum': a + b, 'big': 2**70, 'half': 0.5, 'none': None}", map[string]any{"a": 1}),
+		Slow: pythonInput("import time\ndef main():\n  time.sleep(60)", nil),
+		Failures: []tooltest.Failure{
+			fails("exception", "retryable", "ValueError", "ValueError: no such dose", "def main():\n  raise ValueError('no such dose')", nil),
+			fails("exception that is final", "final", "Refused", "Refused: no",
+				"class Refused(Exception):\n  retryable = False\ndef main():\n  raise Refused('no')", nil),
+			fails("exception that asks to wait", "rate_limited", "Busy", "Busy: later",
+				"class Busy(Exception):\n  retry_after = 3\ndef main():\n  raise Busy('later')", nil),
+			fails("exception at the top", "retryable", "KeyError", "KeyError: 'x'", "{}['x']\ndef main(): pass", nil),
+			fails("does not compile", "final", "SyntaxError", "(line 2)", "def main():\n  return (", nil),
+			fails("no main", "final", "NameError", "the code defines no function main", "x = 1", nil),
+			fails("main lacks a parameter", "final", "TypeError", "main has no parameter 'dose', 'unit'; it takes a",
+				"def main(a=1): pass", map[string]any{"unit": "mg", "dose": 2}),
+			fails("main needs more", "final", "TypeError", "main needs 'b'; args gives a", "def main(a, *, b): pass", map[string]any{"a": 1}),
+			fails("by position only", "final", "TypeError", "remove the /", "def main(a, /): pass", map[string]any{"a": 1}),
+			fails("not JSON", "final", "TypeError", "what JSON cannot hold", "def main(): return object()", nil),
+			fails("not a number", "final", "ValueError", "what JSON cannot hold", "def main(): return float('nan')", nil),
+			fails("sys.exit", "retryable", "SystemExit", "SystemExit: 3", "import sys\ndef main(): sys.exit(3)", nil),
+			fails("dies", "retryable", "exit", "python ended without a result: exit status 7", "import os\ndef main(): os._exit(7)", nil),
+			fails("killed", "retryable", "exit", "python ended without a result: signal: killed",
+				"import os, signal\ndef main(): os.kill(os.getpid(), signal.SIGKILL)", nil),
+			fails("args of another type", "final", "", "args of python must be a map", "def main(): pass", []any{1}),
+			{
+				Name: "too large", Input: pythonInput("def main(): return 'x' * (2 << 20)", nil),
+				Kind: "payload_too_large", Class: "final", Says: "over the limit of 1048576 bytes",
+			},
+		},
+		Write: &tooltest.Write{
+			AuthorsDuty: "the code decides what it writes and where",
+			Input: func(t *testing.T) interpreter.ToolInput {
+				t.Helper()
+
+				return pythonInput("def main(path, rows):\n  open(path, 'a').write('%d rows' % len(rows))",
+					map[string]any{"path": filepath.Join(t.TempDir(), "out"), "rows": []any{1, 2}})(t)
+			},
+			Effect: func(_ *testing.T, in interpreter.ToolInput) any {
+				args, _ := in.Args.Data.(map[string]any)
+				path, _ := args["path"].(string)
+				content, _ := os.ReadFile(path)
+
+				return string(content)
+			},
+		},
+	})
+}
+
+func TestPythonIsOffByDefault(t *testing.T) {
+	t.Parallel()
+
+	_, err := runTool(t, activities.Default(), "python", "python", pythonInput("def main(): return 1", nil)(t))
+	object := tooltest.ErrorObject(t, err)
+
+	require.Equal(t, "tool", object.Kind)
+	require.Equal(t, "final", object.Class)
+	require.True(t, object.Final)
+	require.Contains(t, object.Message, "python is off on this worker")
+}
+
+func TestPythonIsNotInstalled(t *testing.T) {
+	t.Parallel()
+
+	c := activities.NewCatalogue(activities.Resources{AllowPython: true, PythonCommand: "/nowhere/python9"})
+	_, err := runTool(t, c, "python", "python", pythonInput("def main(): return 1", nil)(t))
+	object := tooltest.ErrorObject(t, err)
+
+	require.True(t, object.Final)
+	require.Contains(t, object.Message, "python cannot be started on this worker: python9: no such file or directory")
+}
+
+func TestPythonNumbersStayExact(t *testing.T) {
+	t.Parallel()
+
+	result, err := callPython(t, "def main(n): return [n + 1, 9007199254740993 * 1000, 10**30]",
+		map[string]any{"n": 9007199254740993})
+	require.NoError(t, err)
+
+	encoded, err := json.Marshal(result.Data)
+	require.NoError(t, err)
+	require.JSONEq(t, `[9007199254740994, 9007199254740993000, 1000000000000000000000000000000]`, string(encoded))
+	require.Contains(t, string(encoded), "1000000000000000000000000000000")
+}
+
+func TestPythonSinkGetsTheResult(t *testing.T) {
+	t.Parallel()
+
+	in := pythonInput("def main(result): return len(result)", nil)(t)
+	in.Result = value([]any{1, 2, 3})
+	result, err := runTool(t, pythonCatalogue(t), "python.write", "python", in)
+
+	require.NoError(t, err)
+	require.Equal(t, 3, result.Data.Data)
+}
+
+func TestPythonReadsNoStdin(t *testing.T) {
+	t.Parallel()
+
+	result, err := callPython(t, "import sys\ndef main(): return sys.stdin.read()", nil)
+	require.NoError(t, err)
+	require.Equal(t, "", result.Data.Data)
+}
+
+func TestPythonEnvironmentIsClean(t *testing.T) {
+	t.Setenv("REPRISE_AUTH_PG_MAIN", "postgres://u:s3cret@h/db")
+	t.Setenv("PYTHONPATH", "/nowhere")
+	t.Setenv("SOMETHING_OF_THE_WORKER", "s3cret")
+
+	// What stands in front of python3, such as a version manager, may add names.
+	result, err := callPython(t, "import os\ndef main(): return dict(os.environ)", nil)
+	require.NoError(t, err)
+
+	environment, _ := result.Data.Data.(map[string]any)
+
+	require.Contains(t, environment, "PATH")
+	require.NotContains(t, environment, "REPRISE_AUTH_PG_MAIN")
+	require.NotContains(t, environment, "PYTHONPATH")
+	require.NotContains(t, environment, "SOMETHING_OF_THE_WORKER")
+}
+
+func TestPythonTracebackShowsTheAuthorsCode(t *testing.T) {
+	t.Parallel()
+
+	_, err := callPython(t, "def helper(x):\n  return 1 / x\ndef main():\n  return helper(0)", nil)
+	object := tooltest.ErrorObject(t, err)
+	body, _ := object.Body.Data.(map[string]any)
+	trace, _ := body["traceback"].(string)
+
+	require.Equal(t, "ZeroDivisionError", object.Type)
+	require.Contains(t, trace, `File "<fetch>", line 4, in main`)
+	require.Contains(t, trace, "return helper(0)")
+	require.Contains(t, trace, `line 2, in helper`)
+	require.NotContains(t, trace, "compiled")
+}
+
+func TestPythonToldWait(t *testing.T) {
+	t.Parallel()
+
+	_, err := callPython(t, "class Busy(Exception):\n  retry_after = 2.5\ndef main():\n  raise Busy()", nil)
+	object := tooltest.ErrorObject(t, err)
+
+	require.NotNil(t, object.RetryAfter)
+	require.InDelta(t, 2.5, *object.RetryAfter, 0)
+}
+
+// lockedBuffer is a log that several goroutines may write to.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.text.String()
+}
+
+func TestPythonPrintsAreOnlyLogsAndBounded(t *testing.T) {
+	t.Parallel()
+
+	log := &lockedBuffer{}
+	c := activities.NewCatalogue(activities.Resources{AllowPython: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	in := pythonInput("def main():\n  for i in range(200000): print('line', i)\n  return 'ok'", nil)(t)
+	result, err := runTool(t, c, "python", "python", in)
+
+	require.NoError(t, err)
+	require.Equal(t, "ok", result.Data.Data)
+	require.Contains(t, log.String(), "line 199999")
+	require.NotContains(t, log.String(), "line 1000\\n")
+	require.Less(t, len(log.String()), 128<<10)
+}
+
+// A program that main starts is in the process group of the attempt: it ends
+// with the attempt's time, and with main if main leaves it running.
+func TestPythonGrandchildrenEnd(t *testing.T) {
+	t.Parallel()
+
+	const spawn = `
+import subprocess, time
+def main(path, stay):
+    child = subprocess.Popen(["sleep", "120"])
+    with open(path + ".new", "w") as f:
+        f.write(str(child.pid))
+    import os
+    os.rename(path + ".new", path)
+    if stay:
+        time.sleep(60)
+    return child.pid
+`
+
+	for name, stay := range map[string]bool{"time is over": true, "main returned": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			path := filepath.Join(t.TempDir(), "pid")
+			in := pythonInput(spawn, map[string]any{"path": path, "stay": stay})(t)
+
+			if stay {
+				in.TimeoutSeconds = 5
+			}
+
+			_, err := runTool(t, pythonCatalogue(t), "python", "python", in)
+			if stay {
+				require.Equal(t, interpreter.KindTimeout, tooltest.ErrorObject(t, err).Kind)
+			} else {
+				require.NoError(t, err)
+			}
+
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+
+			pid, err := strconv.Atoi(string(content))
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return !running(pid) }, 10*time.Second, 10*time.Millisecond)
+		})
+	}
+}
+
+// running tells whether a process is there and no zombie.
+func running(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+
+	_, after, _ := strings.Cut(string(stat), ") ")
+
+	return !strings.HasPrefix(after, "Z")
+}
