@@ -25,6 +25,7 @@ const nodesPerTick = 8
 type lowering struct {
 	temps    int
 	closures int
+	bound    []string // names that let has bound around the node
 }
 
 func (l *lowering) call(at ast.Node, helper string, args ...ast.Node) ast.Node {
@@ -69,7 +70,7 @@ func (l *lowering) value(node ast.Node) ast.Node {
 	case *ast.ConditionalNode:
 		return place(&ast.ConditionalNode{Cond: l.cond(n.Cond), Exp1: l.value(n.Exp1), Exp2: l.value(n.Exp2)}, n)
 	case *ast.VariableDeclaratorNode:
-		return place(&ast.VariableDeclaratorNode{Name: n.Name, Value: l.value(n.Value), Expr: l.value(n.Expr)}, n)
+		return l.let(n, l.value)
 	case *ast.ArrayNode:
 		return l.list(n)
 	case *ast.MapNode:
@@ -90,7 +91,7 @@ func (l *lowering) cond(node ast.Node) ast.Node {
 	case *ast.ConditionalNode:
 		return place(&ast.ConditionalNode{Cond: l.cond(n.Cond), Exp1: l.cond(n.Exp1), Exp2: l.cond(n.Exp2)}, n)
 	case *ast.VariableDeclaratorNode:
-		return place(&ast.VariableDeclaratorNode{Name: n.Name, Value: l.value(n.Value), Expr: l.cond(n.Expr)}, n)
+		return l.let(n, l.cond)
 	}
 
 	if isBool(node) {
@@ -98,6 +99,16 @@ func (l *lowering) cond(node ast.Node) ast.Node {
 	}
 
 	return l.truthy(l.value(node))
+}
+
+func (l *lowering) let(n *ast.VariableDeclaratorNode, body func(ast.Node) ast.Node) ast.Node {
+	value := l.value(n.Value)
+
+	l.bound = append(l.bound, n.Name)
+	expr := body(n.Expr)
+	l.bound = l.bound[:len(l.bound)-1]
+
+	return place(&ast.VariableDeclaratorNode{Name: n.Name, Value: value, Expr: expr}, n)
 }
 
 func (l *lowering) truthy(value ast.Node) ast.Node {

@@ -1,6 +1,10 @@
 package expression
 
-import "github.com/expr-lang/expr/ast"
+import (
+	"slices"
+
+	"github.com/expr-lang/expr/ast"
+)
 
 // binaryHelpers maps operators to the helpers that compute them.
 var binaryHelpers = map[string]string{
@@ -97,7 +101,7 @@ func (l *lowering) equal(n *ast.BinaryNode) ast.Node {
 		left, right = right, left
 	}
 
-	if isScalarLiteral(right) && isOpaque(left) {
+	if isScalarLiteral(right) && l.isOpaque(left) {
 		literal := right
 		if _, ok := right.(*ast.NilNode); ok {
 			literal = place(&ast.NilNode{}, right)
@@ -124,9 +128,11 @@ func isScalarLiteral(node ast.Node) bool {
 }
 
 // isOpaque reports whether a node is lowered to something without a static
-// type. Names are not: let may have bound them to a literal.
-func isOpaque(node ast.Node) bool {
+// type. A name that let has bound may have the type of a literal.
+func (l *lowering) isOpaque(node ast.Node) bool {
 	switch n := node.(type) {
+	case *ast.IdentifierNode:
+		return !slices.Contains(l.bound, n.Value)
 	case *ast.MemberNode, *ast.ChainNode, *ast.CallNode, *ast.SliceNode:
 		return true
 	case *ast.PointerNode:
