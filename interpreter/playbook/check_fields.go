@@ -67,26 +67,26 @@ func (c *checker) missingField(call actionAt, spec ToolSpec, what string) {
 	c.errorf(call.action.start(), CodeMissingField, "%s %q needs %s, as its tool is %s", who, call.step.Name, what, spec.Name)
 }
 
-// stepWords and sinkWords may stand beside the fields of a tool; a misspelt one
-// looks like a field.
-var (
-	stepWords = []string{"step", "desc", "tool", "args", "loop", "retry", "sink", "vars", "next", "timeout", "join", "auth", "idempotency"}
-	sinkWords = []string{"tool", "args", "retry", "timeout", "auth", "idempotency"}
-)
-
+// unknownField reports a key that is neither a word of the language nor a
+// field of the tool. A misspelt word looks like a field, so both are suggested.
 func (c *checker) unknownField(call actionAt, spec ToolSpec, entry *Entry) {
-	candidates := spec.FieldNames()
+	section := stepSection
 	switch {
 	case call.sink != nil:
-		candidates = append(candidates, sinkWords...)
-	case call.step != nil:
-		candidates = append(candidates, stepWords...)
-	default:
-		candidates = append(candidates, "name", "tool", "args", "auth", "timeout")
+		section = sinkSection
+	case call.step == nil:
+		section = workbookSection
 	}
+	candidates := append(spec.FieldNames(), section.names()...)
 	if near := expression.Suggest(entry.Key, candidates); near != "" {
 		c.errorf(entry.KeyPos, CodeUnknownField, "the tool %s has no field %q; did you mean %q?", spec.Name, entry.Key, near)
 		return
+	}
+	if newer, ok := olderFields[entry.Key]; ok {
+		if _, known := spec.Field(newer); known {
+			c.errorf(entry.KeyPos, CodeUnknownField, "the tool %s has no field %q; %s writes %q", spec.Name, entry.Key, Version, newer)
+			return
+		}
 	}
 	c.errorf(entry.KeyPos, CodeUnknownField, "the tool %s has no field %q; its fields are %s", spec.Name, entry.Key, listed(spec.FieldNames()))
 }

@@ -72,8 +72,8 @@ func (c *checker) insteadOf(name string) string {
 
 func (c *checker) elementInStepSink(at site, pos source.Position, name string) {
 	c.errorf(pos, CodeElementInStepSink,
-		"%q is known inside the loop of step %q only, but the sink on the step runs once, after the loop; move the sink to loop.sink, which runs once per iteration",
-		name, at.step.Name)
+		"%q is known inside the loop of step %q only, but the sink on the step runs once, after the loop; to write once per iteration, move it: loop: {…, sink: {tool: %s, …}}",
+		name, at.step.Name, c.toolOf(at.action))
 }
 
 // insideLoop reports whether the site is evaluated once per iteration.

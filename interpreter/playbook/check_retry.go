@@ -17,15 +17,15 @@ const (
 func checkRetry(c *checker) {
 	for _, call := range c.pb.actions() {
 		if call.sink != nil {
-			c.checkPolicies(call.action.Retry)
+			c.checkPolicies(call.action.Retry, true)
 		}
 	}
 	for _, step := range c.pb.Steps {
-		c.checkPolicies(step.Retry)
+		c.checkPolicies(step.Retry, false)
 	}
 }
 
-func (c *checker) checkPolicies(policies []*Policy) {
+func (c *checker) checkPolicies(policies []*Policy, ofSink bool) {
 	var always *Policy
 	for _, policy := range policies {
 		if always != nil {
@@ -36,7 +36,9 @@ func (c *checker) checkPolicies(policies []*Policy) {
 		c.checkBounds(policy)
 		c.checkDelays(&policy.Then)
 		c.checkEffects(policy)
-		c.checkPages(policy)
+		if !ofSink { // check_sink_retry.go refuses pages there
+			c.checkPages(policy)
+		}
 	}
 }
 
@@ -60,10 +62,10 @@ func (n *Node) printed() string {
 func (c *checker) checkBounds(policy *Policy) {
 	then := &policy.Then
 	if n := then.MaxAttempts; n != nil && *n < 1 {
-		c.errorf(then.word("max_attempts"), CodeBounds, "max_attempts must be at least 1, not %d: it counts the first attempt, so 1 means no retry", *n)
+		c.errorf(then.value("max_attempts"), CodeBounds, "max_attempts must be at least 1, not %d: it counts the first attempt, so 1 means no retry", *n)
 	}
 	if m := then.Multiplier; m != nil && !(*m >= 1) {
-		c.errorf(then.word("backoff_multiplier"), CodeBounds, "backoff_multiplier must be at least 1, not %v: with 1 every delay is the same", *m)
+		c.errorf(then.value("backoff_multiplier"), CodeBounds, "backoff_multiplier must be at least 1, not %v: with 1 every delay is the same", *m)
 	}
 	for _, d := range []struct {
 		word  string
@@ -76,12 +78,14 @@ func (c *checker) checkBounds(policy *Policy) {
 		{"max_wait", then.MaxWait},
 	} {
 		if d.value != nil && *d.value < 0 {
-			c.errorf(then.word(d.word), CodeBounds, "%s must not be negative, not %s", d.word, *d.value)
+			c.errorf(then.value(d.word), CodeBounds, "%s must not be negative, not %s", d.word, *d.value)
 		}
 	}
 }
 
-func (t *Then) word(name string) source.Position { return t.Words.At(name, t.Pos) }
+// word is the place of a key, value that of what stands behind it.
+func (t *Then) word(name string) source.Position  { return t.Words.At(name, t.Pos) }
+func (t *Then) value(name string) source.Position { return t.Values.At(name, t.Pos) }
 
 func (c *checker) checkDelays(then *Then) {
 	if then.Delay != nil {
@@ -97,12 +101,13 @@ func (c *checker) checkDelays(then *Then) {
 	if then.Backoff == Linear || then.Backoff == Fixed {
 		c.noEffect(then, "only backoff: exponential multiplies", "backoff_multiplier")
 	}
-	initial, said := DefaultInitialDelay, ", which is 1s where it is absent"
-	if then.InitialDelay != nil {
-		initial, said = *then.InitialDelay, ""
-	}
-	if then.MaxDelay != nil && *then.MaxDelay >= 0 && *then.MaxDelay < initial {
-		c.errorf(then.word("max_delay"), CodeBounds, "max_delay %s is shorter than initial_delay %s%s", *then.MaxDelay, initial, said)
+	switch longest := then.MaxDelay; {
+	case longest == nil || *longest < 0:
+	case then.InitialDelay != nil && *longest < *then.InitialDelay:
+		c.errorf(then.value("max_delay"), CodeBounds, "max_delay (%s) must be at least initial_delay (%s)", *longest, *then.InitialDelay)
+	case then.InitialDelay == nil && *longest < DefaultInitialDelay:
+		c.errorf(then.value("max_delay"), CodeBounds, "max_delay (%s) must be at least initial_delay, which is %s where it is absent; write initial_delay too",
+			*longest, DefaultInitialDelay)
 	}
 }
 

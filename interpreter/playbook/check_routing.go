@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
-	"reprise/interpreter/source"
 )
 
 // checkRouting checks what next leads to: docs/language.md, section next.
@@ -85,8 +84,8 @@ func (c *checker) checkElse(step *Step) {
 			first = route
 		}
 	}
-	if first == nil {
-		return
+	if first == nil || c.partial {
+		return // without an else, or with conditions that could not be decoded
 	}
 	if conditions == 0 {
 		c.errorf(first.Pos, CodeElse, "step %q has an else but no entry with when in next; write the step's name alone", step.Name)
@@ -109,6 +108,9 @@ func (c *checker) checkReachable() {
 		for _, route := range step.Next {
 			for _, target := range route.Targets {
 				next := c.pb.Step(target.Step)
+				if next == nil { // reported; what was meant is reached
+					next = c.pb.Step(expression.Suggest(target.Step, c.stepNames()))
+				}
 				if next != nil && !reached[next.Name] {
 					reached[next.Name] = true
 					queue = append(queue, next)
@@ -139,14 +141,4 @@ func oneOf(names []string) string {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
-}
-
-// at is the first place that is known.
-func at(positions ...source.Position) source.Position {
-	for _, pos := range positions {
-		if pos.Line > 0 {
-			return pos
-		}
-	}
-	return source.Position{}
 }

@@ -37,10 +37,13 @@ func (c *checker) eachStatement(visit func(site, *Node, statement.Dialect)) {
 	}
 }
 
-// statementRefs are the names that the statements of the playbook use.
+// statementRefs calls visit for every name that a statement uses.
 func (c *checker) statementRefs(visit func(site, *Node, expression.Ref)) {
 	c.eachStatement(func(at site, node *Node, dialect statement.Dialect) {
-		parsed, _ := statement.Parse(node.Raw, dialect)
+		parsed, problems := statement.Parse(node.Raw, dialect)
+		if hasErrors(problems) {
+			return // it is not usable
+		}
 		for _, ref := range parsed.Refs() {
 			visit(at, node, ref)
 		}

@@ -118,7 +118,9 @@ func (c *checker) checkWorkbookCall(call actionAt) {
 	}
 	var names []string
 	for _, entry := range c.pb.Workbook {
-		names = append(names, entry.Name)
+		if !slices.Contains(names, entry.Name) {
+			names = append(names, entry.Name)
+		}
 	}
 	switch near := expression.Suggest(name, names); {
 	case near != "":

@@ -1,5 +1,7 @@
 package playbook
 
+import "slices"
+
 // checkWorkbook refuses entries that steps could not tell apart and warns of
 // those that no step uses.
 func checkWorkbook(c *checker) {
@@ -13,10 +15,22 @@ func checkWorkbook(c *checker) {
 			continue
 		}
 		first[entry.Name] = entry
-		if !c.partial && len(c.callers(entry)) == 0 {
+		if !c.partial && !c.strayCalls() && len(c.callers(entry)) == 0 {
 			c.warnf(entry.Pos, CodeUnusedEntry, "no step uses the workbook entry %q; a step does with tool: workbook and name: %s", entry.Name, entry.Name)
 		}
 	}
+}
+
+// strayCalls reports whether a step calls an entry that does not exist, which
+// may be meant for one that does.
+func (c *checker) strayCalls() bool {
+	return slices.ContainsFunc(c.pb.Steps, func(step *Step) bool {
+		if step.Action == nil || c.toolOf(step.Action) != WorkbookTool {
+			return false
+		}
+		name, ok := step.Action.entryName()
+		return ok && c.pb.Action(name) == nil
+	})
 }
 
 // callers are the steps that call an entry of the workbook.

@@ -19,7 +19,7 @@ func (d *decoder) loop(n *yaml.Node, step string) *Loop {
 	}
 
 	loop := &Loop{
-		Pos: f.pos, Words: f.words, Element: DefaultElement, Mode: Sequential,
+		Pos: f.pos, Words: f.words, Values: f.places(Words{}, ""), Element: DefaultElement, Mode: Sequential,
 		MaxConcurrency: DefaultMaxConcurrency, Batch: DefaultBatch,
 		Thresholds: Thresholds{Completed: DefaultCompleted, PartialSuccess: DefaultPartialSuccess},
 	}
@@ -84,19 +84,21 @@ func (d *decoder) loopNumbers(f *fields, loop *Loop) {
 	}
 
 	if n := f.get("failure_budget"); n != nil {
-		loop.FailureBudget = d.failureBudget(n)
+		loop.FailureBudget = d.failureBudget(n, loop.Values)
 	}
 
 	if n := f.get("thresholds"); n != nil {
-		d.thresholds(n, &loop.Thresholds)
+		d.thresholds(n, &loop.Thresholds, loop.Values)
 	}
 }
 
-func (d *decoder) failureBudget(n *yaml.Node) *FailureBudget {
+func (d *decoder) failureBudget(n *yaml.Node, places Words) *FailureBudget {
 	f, ok := d.fields(n, budgetSection, "failure_budget")
 	if !ok || !d.require(f, "failure_budget", "rate", "rate: 0.10") {
 		return nil
 	}
+
+	f.places(places, "failure_budget.")
 
 	budget := &FailureBudget{MinSamples: DefaultMinSamples}
 
@@ -118,11 +120,13 @@ func (d *decoder) failureBudget(n *yaml.Node) *FailureBudget {
 
 // thresholds reads the shares. Where only completed is given and stands below
 // the other's default, the other follows it.
-func (d *decoder) thresholds(n *yaml.Node, t *Thresholds) {
+func (d *decoder) thresholds(n *yaml.Node, t *Thresholds, places Words) {
 	f, ok := d.fields(n, thresholdsSection, "thresholds")
 	if !ok {
 		return
 	}
+
+	f.places(places, "thresholds.")
 
 	if n := f.get("completed"); n != nil {
 		if v, ok := d.number(n, "thresholds.completed"); ok {

@@ -109,7 +109,7 @@ var repeating = []string{
 }
 
 func (d *decoder) then(f *fields, place string) Then {
-	then := Then{Pos: f.pos, Words: f.words}
+	then := Then{Pos: f.pos, Words: f.words, Values: f.places(Words{}, "")}
 
 	for _, word := range repeating {
 		then.Repeats = then.Repeats || f.words.Has(word)

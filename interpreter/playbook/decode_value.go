@@ -89,7 +89,12 @@ func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
 // templateProblems reports problems of a template at their place in the file.
 func (d *decoder) templateProblems(node *Node, problems []expression.Problem) {
 	for _, problem := range problems {
-		d.errorf(node.Position(problem.Offset), problem.Code, "%s%s", problem.Message, d.cutByComment(node))
+		hint := ""
+		if problem.Code == "syntax" {
+			hint = d.cutByComment(node)
+		}
+
+		d.errorf(node.Position(problem.Offset), problem.Code, "%s%s", problem.Message, hint)
 	}
 }
 

@@ -27,6 +27,15 @@ type restField struct {
 	inTool bool   // grouped under tool
 }
 
+// places are the places of the values, each under prefix and its key.
+func (f *fields) places(into Words, prefix string) Words {
+	for name, value := range f.values { // any order: each fills its own entry
+		into[prefix+name] = position(value)
+	}
+
+	return into
+}
+
 // get returns a value, nil if the key was not written.
 func (f *fields) get(name string) *yaml.Node { return f.values[name] }
 
@@ -79,6 +88,10 @@ func (d *decoder) nearKey(name string, s *section) string {
 		return "; " + Version + ` writes "` + known.name + `"`
 	}
 
+	if _, ok := thenSection.find(name, false); ok && s == policySection {
+		return "; it stands under then"
+	}
+
 	return nearOr(name, s.names())
 }
 
@@ -106,6 +119,10 @@ func (d *decoder) require(f *fields, path, name, hint string) bool {
 
 	// A misspelt key is reported as unknown; that it is missing follows.
 	for i := 0; i+1 < len(f.node.Content); i += 2 {
+		if f.words.Has(f.node.Content[i].Value) {
+			continue // a key of its own
+		}
+
 		if expression.Suggest(f.node.Content[i].Value, []string{name}) != "" {
 			return false
 		}

@@ -102,6 +102,7 @@ type Sink struct {
 type Loop struct {
 	Pos            source.Position
 	Words          Words // keys the author wrote
+	Values         Words // places of their values; those of failure_budget and thresholds with dots
 	Collection     *Node
 	Element        string
 	Mode           LoopMode
@@ -181,6 +182,7 @@ const (
 type Then struct {
 	Pos          source.Position
 	Words        Words // keys the author wrote
+	Values       Words // places of their values
 	MaxAttempts  *int
 	Delay        *time.Duration
 	InitialDelay *time.Duration

@@ -173,7 +173,8 @@ func (d *decoder) syntaxError(err error) {
 	case unquoted.MatchString(text):
 		d.unquotedLine(line, text)
 	default:
-		d.errorf(source.Position{Line: line, Column: column}, CodeYAMLSyntax, "this is not YAML: %s", message)
+		at, hint := syntaxHint(message, text)
+		d.errorf(source.Position{Line: line, Column: max(at, column)}, CodeYAMLSyntax, "this is not YAML: %s%s", message, hint)
 	}
 }
 

@@ -96,6 +96,10 @@ func nearOr(name string, accepted []string) string {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 
+	if len(accepted) == 1 {
+		return fmt.Sprintf("; only %q is accepted", accepted[0])
+	}
+
 	return "; accepted are " + listed(accepted)
 }
 

@@ -45,9 +45,9 @@ type ToolSpec struct {
 	// such as {{"statement", "table"}}.
 	RequireOneOf [][]string
 	// RequireIf lists fields that the value of another field asks for.
-	RequireIf    []Requirement
-	Writes       bool // usable as a sink
-	SinkOnly     bool // usable as a sink and in no other place
+	RequireIf []Requirement
+	Writes    bool // usable as a sink
+	SinkOnly  bool // usable as a sink and in no other place
 	// Dialect is the SQL of statement fields: postgres, sqlite or "".
 	Dialect string
 	// DefaultTimeout bounds one attempt where the step says nothing; 0 is 5 minutes.
