@@ -1,0 +1,68 @@
+// Package host binds Reprise's workflows and tools to a Temporal worker. The
+// worker binary and the starter, which can bring its own worker, share it.
+package host
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"reprise/activities"
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// Options are what the owner of a worker chooses. The zero value works.
+type Options struct {
+	TaskQueue string // "" is workflows.DefaultTaskQueue
+	// MaxAttempts bounds how many attempts of tools run at once; 0 is 200.
+	MaxAttempts int
+	StopTimeout time.Duration // how long attempts under way may go on at the end; 0 is 10 s
+}
+
+const (
+	defaultMaxAttempts = 200
+	defaultStopTimeout = 10 * time.Second
+	// heartbeatThrottle bounds how long a cancellation takes to reach an
+	// attempt: it travels in the answer to a heartbeat.
+	heartbeatThrottle = time.Second
+)
+
+// NewWorker makes a worker that runs playbooks with the tools of a catalogue.
+// The caller starts and stops it, and closes the catalogue afterwards.
+func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options) worker.Worker {
+	if options.TaskQueue == "" {
+		options.TaskQueue = workflows.DefaultTaskQueue
+	}
+	if options.MaxAttempts == 0 {
+		options.MaxAttempts = defaultMaxAttempts
+	}
+	if options.StopTimeout == 0 {
+		options.StopTimeout = defaultStopTimeout
+	}
+	w := worker.New(c, options.TaskQueue, worker.Options{
+		MaxConcurrentActivityExecutionSize: options.MaxAttempts,
+		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
+		WorkerStopTimeout:                  options.StopTimeout,
+	})
+	Register(w, catalogue)
+	return w
+}
+
+// Registry takes workflows and activities: a worker or the test environment.
+type Registry interface {
+	workflows.Registry
+	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
+}
+
+// Register binds the workflows, the tools of a catalogue and its check at the
+// door to their names.
+func Register(registry Registry, catalogue *activities.Catalogue) {
+	workflows.Register(registry)
+	registry.RegisterActivityWithOptions(catalogue.Check, activity.RegisterOptions{Name: interpreter.CheckActivity})
+	for _, tool := range catalogue.Activities() {
+		registry.RegisterActivityWithOptions(tool.Run, activity.RegisterOptions{Name: tool.Name})
+	}
+}

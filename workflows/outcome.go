@@ -1,0 +1,38 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/interpreter"
+)
+
+// ErrNoResult says that a run ended without telling its result: it was
+// terminated, timed out, or refused at the door.
+var ErrNoResult = errors.New("the run ended without a result")
+
+// Outcome waits for a run and gives its result, whatever its status: that of a
+// failed or cancelled run travels in the details of its failure. An error
+// means that there is no result; it wraps ErrNoResult where the run has ended.
+func Outcome(ctx context.Context, run client.WorkflowRun) (Result, error) {
+	var result Result
+	err := run.Get(ctx, &result)
+	if err == nil || detailsOf(err, &result) {
+		return result, nil
+	}
+	if ctx.Err() != nil {
+		return Result{}, fmt.Errorf("wait for run %s: %w", run.GetID(), err)
+	}
+	var application *temporal.ApplicationError
+	if errors.As(err, &application) {
+		return Result{}, fmt.Errorf("%w: %s", ErrNoResult, application.Message())
+	}
+	if isCancelled(err) {
+		return Result{Status: interpreter.Cancelled}, nil
+	}
+	return Result{}, fmt.Errorf("%w: %w", ErrNoResult, err)
+}
