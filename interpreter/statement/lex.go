@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 
@@ -39,6 +40,8 @@ type lexer struct {
 	tokens   []token
 	drops    []extent
 	problems []Problem
+	// templates counts the templates met so far.
+	templates int
 }
 
 func (l *lexer) problem(at extent, code, message string) {
@@ -90,14 +93,8 @@ func (l *lexer) next() {
 		l.blockComment()
 	case l.starts(start, "{{"):
 		l.bare()
-	case l.starts(start, "{%"):
-		// Template statements get package expression's own message.
-		_, problems := expression.ParseTemplate(string(l.source[start:]))
-		l.templateProblems(problems, func(offset int) int { return start + offset })
-		l.at = len(l.source)
 	case r == '{' || r == '}':
-		l.at++
-		l.problem(extent{start, l.at}, CodeSyntax, "unexpected "+quote(string(r))+`: a template is written "{{ e }}", SQL has no braces outside literals`)
+		l.brace(start)
 	case r == '\'':
 		l.literal(start, "")
 	case r == '"', r == '`' && l.dialect == SQLite, r == '[' && l.dialect == SQLite:
@@ -114,6 +111,26 @@ func (l *lexer) next() {
 	default:
 		l.operator()
 	}
+}
+
+// brace reports a brace that starts no template. A template statement gets
+// package expression's own message, with what to write instead.
+func (l *lexer) brace(start int) {
+	if l.starts(start, "{%") {
+		before := len(l.problems)
+		_, problems := expression.ParseTemplate(string(l.source[start:min(len(l.source), start+spanWindow)]))
+		l.templateProblems(problems, func(offset int) int { return start + offset })
+
+		if len(l.problems) > before {
+			l.at = len(l.source)
+
+			return
+		}
+	}
+
+	l.at++
+	l.problem(extent{start, l.at}, CodeSyntax, "unexpected "+quote(string(l.source[start]))+
+		`: a template is written "{{ e }}", and SQL has no braces outside literals`)
 }
 
 func (l *lexer) lineComment() {
@@ -153,8 +170,18 @@ func (l *lexer) dropped(start int) {
 	}
 }
 
-// span is the end of the template that starts at i.
+// span is the end of the template that starts at i. Behind maxParams templates
+// the rest of the statement is not read.
 func (l *lexer) span(i int) int {
+	l.templates++
+	if l.templates > maxParams {
+		if l.templates == maxParams+1 {
+			l.problem(extent{i, i + 2}, CodeTooLarge, fmt.Sprintf("a statement has at most %d templates", maxParams))
+		}
+
+		return len(l.source)
+	}
+
 	window := l.source[i:min(len(l.source), i+spanWindow)]
 	spans := expression.FindSpans(string(window))
 	if len(spans) == 0 {

@@ -126,7 +126,7 @@ func (l *lexer) dollar() {
 // template that swallowed its end, if one did.
 func (l *lexer) unterminated(start int, inside piece, mark string) bool {
 	before := len(l.problems)
-	if len(inside.spans) > 0 {
+	if len(inside.spans) > 0 && l.templates <= maxParams {
 		last := inside.spans[len(inside.spans)-1]
 		at := inside.offsets[last.start]
 		_, problems := expression.ParseTemplate(string(inside.text[last.start:last.end]))
@@ -169,6 +169,10 @@ func (l *lexer) quotedName(start int) {
 
 // addParam compiles the template of a parameter and adds its token.
 func (l *lexer) addParam(start int, inside piece, bare bool) {
+	if l.templates > maxParams {
+		return
+	}
+
 	whole := extent{start, l.at}
 	inside.offsets = append(inside.offsets, inside.offsets[len(inside.offsets)-1]+1)
 	l.dropReplace(&inside)

@@ -7,7 +7,6 @@ package statement
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"reprise/interpreter/expression"
@@ -90,10 +89,6 @@ func Parse(source string, d Dialect) (*Statement, []Problem) {
 		if t.param != nil {
 			s.params = append(s.params, t.param)
 		}
-	}
-	if len(s.params) > maxParams {
-		p.problem(s.params[maxParams].extent, CodeTooLarge,
-			fmt.Sprintf("a statement has at most %d templates, this one has %d", maxParams, len(s.params)))
 	}
 	sortProblems(p.problems)
 	return s, p.problems
