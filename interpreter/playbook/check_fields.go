@@ -56,15 +56,18 @@ func (a *Action) has(name string) bool {
 }
 
 func (c *checker) missingField(call actionAt, spec ToolSpec, what string) {
-	who := "the sink of step"
+	c.errorf(call.action.start(), CodeMissingField, "%s needs %s, as its tool is %s", call.who(), what, spec.Name)
+}
+
+// who names the call in a message.
+func (a actionAt) who() string {
 	switch {
-	case call.spot == atWorkbook:
-		c.errorf(call.action.start(), CodeMissingField, "the workbook entry %q needs %s, as its tool is %s", call.action.Name, what, spec.Name)
-		return
-	case call.sink == nil:
-		who = "step"
+	case a.sink != nil:
+		return fmt.Sprintf("a sink of step %q", a.step.Name)
+	case a.step != nil:
+		return fmt.Sprintf("step %q", a.step.Name)
 	}
-	c.errorf(call.action.start(), CodeMissingField, "%s %q needs %s, as its tool is %s", who, call.step.Name, what, spec.Name)
+	return fmt.Sprintf("the workbook entry %q", a.action.Name)
 }
 
 // unknownField reports a key that is neither a word of the language nor a

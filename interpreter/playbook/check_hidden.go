@@ -20,7 +20,7 @@ func checkHidden(c *checker) {
 	}
 	for _, step := range c.pb.Steps {
 		for _, loop := range c.pb.loops() {
-			if step.Name == loop.Element {
+			if step.Name != "" && step.Name == loop.Element {
 				c.warnf(elementPos(loop), CodeHiddenName,
 					"the element %q hides the step of that name inside the loop; write steps.%s.data for its result", loop.Element, step.Name)
 			}

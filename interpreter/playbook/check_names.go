@@ -126,15 +126,16 @@ func (c *checker) unknownName(at site, pos source.Position, name string) {
 		c.errorf(pos, CodeUnavailableName, "%q is what step %q collects into, known in the when and then of its retry; after the step write %s for its result", name, step.Name, step.Name)
 		return
 	}
-	message := fmt.Sprintf("unknown name %q", name)
-	if near := expression.Suggest(name, c.namesAt(at)); near != "" {
-		message += fmt.Sprintf("; did you mean %q?", near)
-	} else if slices.Contains(expression.FunctionNames(), name) {
-		message += fmt.Sprintf("; the function is called with brackets: %s(…)", name)
-	} else {
-		message += fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
+	hint := fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
+	switch near := expression.Suggest(name, c.namesAt(at)); {
+	case near != "":
+		hint = fmt.Sprintf("; did you mean %q?", near)
+	case slices.Contains(expression.FunctionNames(), name):
+		hint = fmt.Sprintf("; the function is called with brackets: %s(…)", name)
+	case c.unnamed(), c.partial && len(c.workload) == 0:
+		return // it may be what could not be decoded
 	}
-	c.errorf(pos, CodeUnknownName, "%s", message)
+	c.errorf(pos, CodeUnknownName, "unknown name %q%s", name, hint)
 }
 
 func (c *checker) loopWith(element string) *Step {

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"slices"
 	"strings"
 
 	"reprise/interpreter/expression"
@@ -35,7 +36,8 @@ func (c *checker) checkTargets(step *Step) {
 		seen := map[string]bool{}
 		for _, target := range route.Targets {
 			switch {
-			case target.Step == "":
+			case target.Step == "", c.unnamed() && c.pb.Step(target.Step) == nil:
+				// reported, or the name of a step that could not be decoded
 			case c.pb.Step(target.Step) == nil:
 				c.errorf(target.Pos, CodeMissingTarget, "step %q leads to %q, which is no step%s",
 					step.Name, target.Step, c.otherStep(target.Step))
@@ -45,6 +47,11 @@ func (c *checker) checkTargets(step *Step) {
 			seen[target.Step] = true
 		}
 	}
+}
+
+// unnamed reports whether a step's name could not be decoded.
+func (c *checker) unnamed() bool {
+	return c.partial && slices.ContainsFunc(c.pb.Steps, func(step *Step) bool { return step.Name == "" })
 }
 
 // otherStep completes a message about a step that does not exist.

@@ -83,7 +83,7 @@ func TestCodesAreDocumented(t *testing.T) {
 	require.True(t, slices.IsSorted(codes))
 	require.Equal(t, slices.Compact(slices.Clone(codes)), codes)
 
-	code := regexp.MustCompile(`(?m)\[([a-z-]+)\]$`)
+	code := regexp.MustCompile(`(?m)^[a-z_]+\.yaml:\d+:\d+: .* \[([a-z-]+)\]$`)
 	outs, err := filepath.Glob("testdata/*/*.out")
 	require.NoError(t, err)
 	require.NotEmpty(t, outs)

@@ -15,7 +15,8 @@ var laterTools = []string{"webhook", "playbook"}
 func checkTools(c *checker) {
 	for _, call := range c.pb.actions() {
 		if call.action.Tool == nil {
-			continue // decoding has said so
+			c.misspeltTool(call)
+			continue
 		}
 		name := c.toolOf(call.action)
 		switch {
@@ -27,6 +28,16 @@ func checkTools(c *checker) {
 			c.checkWorkbookCall(call)
 		default:
 			c.checkCall(call, name)
+		}
+	}
+}
+
+// misspeltTool reports a key that was meant to be tool. Decoding reports a tool
+// that is missing only where no key looks like it.
+func (c *checker) misspeltTool(call actionAt) {
+	for _, entry := range call.action.Fields {
+		if near := expression.Suggest(entry.Key, []string{"tool", "kind"}); near != "" {
+			c.errorf(entry.KeyPos, CodeUnknownKey, "unknown key %q in %s; did you mean %q?", entry.Key, call.who(), near)
 		}
 	}
 }
