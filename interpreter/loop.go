@@ -38,15 +38,6 @@ func Elements(collection any) ([]any, error) {
 	return nil, fmt.Errorf("loop.collection must be a list or a map, not %s", expression.TypeName(collection))
 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m { // sorted below
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	return keys
-}
-
 // IterationResult is how one iteration ended; kept in workflow history.
 type IterationResult struct {
 	Index     int        `json:"index"`

@@ -88,8 +88,8 @@ func timeText(at time.Time) any {
 
 func textMap(texts map[string]string) map[string]any {
 	values := make(map[string]any, len(texts))
-	for key, text := range texts { // the result is a map again: order cannot show
-		values[key] = text
+	for _, key := range sortedKeys(texts) {
+		values[key] = texts[key]
 	}
 	return values
 }

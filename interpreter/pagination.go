@@ -34,12 +34,8 @@ func (r renderer) next(previous Request, call *playbook.NextCall, scope *Scope) 
 }
 
 func (r *Request) clone() Request {
-	fields := make(map[string]expression.Value, len(r.Fields))
-	for name, value := range r.Fields { // into a map: order cannot show
-		fields[name] = value
-	}
 	request := *r
-	request.Fields = fields
+	request.Fields = clone(r.Fields, 0)
 	return request
 }
 
@@ -74,10 +70,7 @@ func changes(
 	if node == nil {
 		return earlier, nil
 	}
-	merged := make(map[string]expression.Value, len(earlier)+len(node.Entries))
-	for key, value := range earlier { // into a map: order cannot show
-		merged[key] = value
-	}
+	merged := clone(earlier, len(node.Entries))
 	for _, entry := range node.Entries {
 		value, err := entry.Value.Render(scope, budget)
 		if err != nil {
@@ -130,17 +123,6 @@ func (r *Request) follow(node *playbook.Node, scope *Scope, budget *expression.B
 		}
 	}
 	r.Overlay.URL = base.String()
-	r.dropOverlaidParams(base.Query())
+	r.Overlay.Params = without(r.Overlay.Params, base.Query())
 	return nil
-}
-
-// dropOverlaidParams forgets params of earlier pages that the query names.
-func (r *Request) dropOverlaidParams(query url.Values) {
-	kept := make(map[string]expression.Value, len(r.Overlay.Params))
-	for key, value := range r.Overlay.Params { // into a map: order cannot show
-		if !query.Has(key) {
-			kept[key] = value
-		}
-	}
-	r.Overlay.Params = kept
 }

@@ -150,16 +150,13 @@ func (r *Request) mergeKeys(field string, changes map[string]expression.Value) {
 	if len(changes) == 0 {
 		return
 	}
-	merged := map[string]any{}
-	for key, value := range asMap(r.Fields[field].Data) { // into a map: order cannot show
-		merged[key] = value
-	}
-	for key, value := range changes { // keys are distinct: order cannot show
-		if value.Data == nil {
+	merged := clone(asMap(r.Fields[field].Data), len(changes))
+	for _, key := range sortedKeys(changes) {
+		if value := changes[key].Data; value != nil {
+			merged[key] = value
+		} else {
 			delete(merged, key)
-			continue
 		}
-		merged[key] = value.Data
 	}
 	r.Fields[field] = expression.Of(merged)
 }
@@ -175,22 +172,27 @@ func (r *Request) dropShadowedParams(address string) error {
 	if len(params) == 0 || parsed.RawQuery == "" {
 		return nil
 	}
-	query, kept := parsed.Query(), map[string]any{}
-	for key, value := range params { // into a map: order cannot show
+	r.Fields[fieldParams] = expression.Of(without(params, parsed.Query()))
+	return nil
+}
+
+// without copies the members whose names the query does not have.
+func without[V any](params map[string]V, query url.Values) map[string]V {
+	kept := make(map[string]V, len(params))
+	for _, key := range sortedKeys(params) {
 		if !query.Has(key) {
-			kept[key] = value
+			kept[key] = params[key]
 		}
 	}
-	r.Fields[fieldParams] = expression.Of(kept)
-	return nil
+	return kept
 }
 
 // fingerprint tells requests of one call apart for the guard against
 // repetition.
 func (r *Request) fingerprint() string {
 	fields := make(map[string]any, len(r.Fields)+1)
-	for name, value := range r.Fields { // Encode sorts keys
-		fields[name] = value.Data
+	for _, name := range sortedKeys(r.Fields) {
+		fields[name] = r.Fields[name].Data
 	}
 	params := make([]any, len(r.Params))
 	for i, param := range r.Params {

@@ -1,0 +1,184 @@
+package interpreter_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// TestDecisions runs the decision tables: each file of testdata/decisions is a
+// list of cases, separated by a line of dashes.
+//
+//	# name of the case
+//	random 0.5              optional: what every draw of randomness gives
+//	retry:                  the policies, as YAML
+//	  - when: …
+//	503                  => repeat policy 1 after 1s (failure 1/3)
+//	ok {"more": true}    => …
+//
+// An outcome is a status with an optional `after N` (seconds of Retry-After),
+// a kind of error such as timeout, or ok with the page. `+5s` before an
+// outcome lets time pass; a repeat moves the clock by its own delay.
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/decisions/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	rows := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, section := range strings.Split(string(text), "\n---\n") {
+			table := parseTable(t, file, section)
+			rows += len(table.rows)
+			t.Run(filepath.Base(file)+"/"+table.name, func(t *testing.T) {
+				t.Parallel()
+				table.run(t)
+			})
+		}
+	}
+	require.GreaterOrEqual(t, rows, 60, "rows of all decision tables")
+}
+
+type table struct {
+	name   string
+	random float64
+	retry  string
+	rows   []row
+}
+
+type row struct{ outcome, decision string }
+
+func parseTable(t *testing.T, file, section string) table {
+	t.Helper()
+	table := table{random: 0.5}
+	for _, line := range strings.Split(strings.TrimSpace(section), "\n") {
+		outcome, decision, isRow := strings.Cut(line, "=>")
+		switch {
+		case strings.HasPrefix(line, "# "):
+			table.name = strings.TrimPrefix(line, "# ")
+		case strings.HasPrefix(line, "random "):
+			value, err := strconv.ParseFloat(strings.TrimPrefix(line, "random "), 64)
+			require.NoError(t, err)
+			table.random = value
+		case isRow && !strings.HasPrefix(line, " "):
+			table.rows = append(table.rows, row{strings.TrimSpace(outcome), strings.TrimSpace(decision)})
+		default:
+			table.retry += line + "\n"
+		}
+	}
+	require.NotEmpty(t, table.name, "%s: a case without a name: %q", file, section)
+	require.NotEmpty(t, table.rows, "%s: case %q has no rows", file, table.name)
+	return table
+}
+
+// policies decodes the retry section as that of a step.
+func (tb table) policies(t *testing.T) []*playbook.Policy {
+	t.Helper()
+	text := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: table}\nworkflow:\n  - step: fetch\n    tool: http\n    url: http://x\n"
+	for _, line := range strings.Split(strings.TrimRight(tb.retry, "\n"), "\n") {
+		text += "    " + line + "\n"
+	}
+	book, diagnostics := playbook.Decode(source.NewFile("table.yaml", []byte(text)))
+	require.False(t, diagnostics.HasErrors(), "%v", diagnostics)
+	return book.Steps[0].Retry
+}
+
+func (tb table) run(t *testing.T) {
+	policies := tb.policies(t)
+	counters := interpreter.NewCounters(len(policies))
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i, row := range tb.rows {
+		outcome, passed := parseOutcome(t, row.outcome)
+		now = now.Add(passed)
+		decision, err := interpreter.Decide(policies, outcome, &counters, conditions{outcome}, now,
+			func() float64 { return tb.random })
+		require.Equal(t, row.decision, describe(decision, err), "row %d: %s", i+1, row.outcome)
+		if decision.Repeat {
+			now = now.Add(decision.Delay)
+		}
+	}
+}
+
+func parseOutcome(t *testing.T, text string) (outcome interpreter.Outcome, passed time.Duration) {
+	t.Helper()
+	if strings.HasPrefix(text, "+") {
+		wait, rest, _ := strings.Cut(text[1:], " ")
+		var err error
+		passed, err = time.ParseDuration(wait)
+		require.NoError(t, err)
+		text = rest
+	}
+	if page, isPage := strings.CutPrefix(text, "ok"); isPage {
+		var data any
+		if page = strings.TrimSpace(page); page != "" {
+			var err error
+			data, err = expression.Decode([]byte(page))
+			require.NoError(t, err)
+		}
+		return interpreter.Outcome{Data: data}, passed
+	}
+	text, after, told := strings.Cut(text, " after ")
+	failure := &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Message: text}
+	if status, err := strconv.Atoi(text); err == nil {
+		failure.Status, failure.Class = status, interpreter.ClassifyHTTP(status, told)
+	} else {
+		failure.Kind, failure.Class = text, interpreter.ClassRetryable
+	}
+	if told {
+		seconds, err := strconv.ParseFloat(after, 64)
+		require.NoError(t, err)
+		failure.RetryAfter = &seconds
+	}
+	return interpreter.Outcome{Err: failure}, passed
+}
+
+// describe says a decision in one line.
+func describe(d interpreter.Decision, err error) string {
+	switch {
+	case err != nil:
+		return "error " + err.Error()
+	case d.Repeat:
+		return fmt.Sprintf("repeat policy %d after %s (%s %d/%d)", d.Policy, d.Delay, d.Reason, d.Count, d.Limit)
+	case d.Stopped:
+		return "stop"
+	case d.Policy == 0:
+		return "no match"
+	}
+	text := fmt.Sprintf("end policy %d", d.Policy)
+	if d.Exhausted {
+		text = fmt.Sprintf("exhausted policy %d: %s", d.Policy, d.Why)
+	}
+	for _, flag := range []struct {
+		set  bool
+		name string
+	}{{d.Fails, "fails"}, {d.Succeeds, "succeeds"}, {d.Truncated, "truncated"}} {
+		if flag.set {
+			text += ", " + flag.name
+		}
+	}
+	return text
+}
+
+// conditions evaluates policies against one outcome.
+type conditions struct{ outcome interpreter.Outcome }
+
+func (c conditions) truth(node *playbook.Node) (bool, error) {
+	return node.Truth(expression.MapScope{
+		"response": c.outcome.Data, "error": c.outcome.Err.Value(),
+	}, expression.NewBudget(expression.DecisionLimits, time.Time{}))
+}
+
+func (c conditions) When(p *playbook.Policy) (bool, error)     { return c.truth(p.When) }
+func (c conditions) StopWhen(p *playbook.Policy) (bool, error) { return c.truth(p.StopWhen) }
