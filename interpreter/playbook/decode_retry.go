@@ -152,16 +152,19 @@ func (d *decoder) thenNumbers(f *fields, then *Then) {
 		}
 	}
 
-	for word, length := range map[string]**time.Duration{
-		"delay":         &then.Delay,
-		"initial_delay": &then.InitialDelay,
-		"max_delay":     &then.MaxDelay,
-		"max_elapsed":   &then.MaxElapsed,
-		"max_wait":      &then.MaxWait,
-	} { // the order shows nowhere: problems are sorted
-		if n := f.get(word); n != nil {
-			if v, ok := d.duration(n, word); ok {
-				*length = &v
+	for _, length := range []struct {
+		word string
+		into **time.Duration
+	}{
+		{"delay", &then.Delay},
+		{"initial_delay", &then.InitialDelay},
+		{"max_delay", &then.MaxDelay},
+		{"max_elapsed", &then.MaxElapsed},
+		{"max_wait", &then.MaxWait},
+	} {
+		if n := f.get(length.word); n != nil {
+			if v, ok := d.duration(n, length.word); ok {
+				*length.into = &v
 			}
 		}
 	}
@@ -193,25 +196,41 @@ func (d *decoder) nextCall(n *yaml.Node) *NextCall {
 
 	call := &NextCall{Pos: f.pos}
 
-	for word, node := range map[string]**Node{"args": &call.Args, "params": &call.Params, "headers": &call.Headers} {
-		if n := f.get(word); n != nil {
-			*node = d.mapOrTemplate(n, "next_call."+word)
-		}
+	if n := f.get("args"); n != nil {
+		call.Args = d.mapOrTemplate(n, "next_call.args")
 	}
 
-	for word, node := range map[string]**Node{"url": &call.URL, "method": &call.Method, "body": &call.Body} {
-		if n := f.get(word); n != nil {
-			*node = d.value(n)
-		}
+	if n := f.get("params"); n != nil {
+		call.Params = d.mapOrTemplate(n, "next_call.params")
 	}
 
-	for word, node := range map[string]*Node{"url": call.URL, "method": call.Method} {
-		if n := f.get(word); n != nil && !d.broken[n] && (n.Kind != yaml.ScalarNode || isNull(n)) {
-			d.errorf(node.Pos, CodeWrongType, "next_call.%s must be text, not %s", word, describeYAML(n))
-		}
+	if n := f.get("headers"); n != nil {
+		call.Headers = d.mapOrTemplate(n, "next_call.headers")
+	}
+
+	if n := f.get("url"); n != nil {
+		call.URL = d.textValue(n, "next_call.url")
+	}
+
+	if n := f.get("method"); n != nil {
+		call.Method = d.textValue(n, "next_call.method")
+	}
+
+	if n := f.get("body"); n != nil {
+		call.Body = d.value(n)
 	}
 
 	return call
+}
+
+// textValue reads text that may be a template.
+func (d *decoder) textValue(n *yaml.Node, what string) *Node {
+	if !d.broken[n] && (n.Kind != yaml.ScalarNode || isNull(n)) {
+		d.errorf(position(n), CodeWrongType, "%s must be text, not %s", what, describeYAML(n))
+		return nil
+	}
+
+	return d.value(n)
 }
 
 func (d *decoder) collect(n *yaml.Node) *Collect {

@@ -118,10 +118,12 @@ func (d *decoder) stepAction(f *fields, step *Step) *Action {
 	for _, field := range f.rest {
 		hint := "; the fields of a call need a tool beside them, such as tool: http"
 
-		if near := expression.Suggest(field.spelt, accepted); near != "" {
-			hint = "; did you mean " + quote(near) + "?"
-		} else if known, ok := stepSection.find(field.spelt, true); ok {
+		if known, ok := stepSection.find(field.spelt, true); ok {
 			hint = "; " + Version + " writes " + quote(known.name)
+		} else if newer, ok := olderFields[field.spelt]; ok {
+			hint = "; " + Version + " writes " + quote(newer)
+		} else if near := expression.Suggest(field.spelt, accepted); near != "" {
+			hint = "; did you mean " + quote(near) + "?"
 		}
 
 		d.errorf(field.pos, CodeUnknownKey, "unknown key %q in step %q, which has no tool%s", shorten(field.spelt), step.Name, hint)

@@ -14,23 +14,23 @@ type fields struct {
 	node   *yaml.Node
 	pos    source.Position
 	words  Words
+	names  []string // keys of values, in the order of the file
 	values map[string]*yaml.Node
 	rest   []restField // keys of an open section that are not its own
 }
 
 // restField is a field of a tool.
 type restField struct {
-	name   string
-	pos    source.Position
-	value  *yaml.Node
-	spelt  string // as written, which an older name differs from
-	inTool bool   // grouped under tool
+	name  string
+	pos   source.Position
+	value *yaml.Node
+	spelt string // as written, which an older name differs from
 }
 
 // places are the places of the values, each under prefix and its key.
 func (f *fields) places(into Words, prefix string) Words {
-	for name, value := range f.values { // any order: each fills its own entry
-		into[prefix+name] = position(value)
+	for _, name := range f.names {
+		into[prefix+name] = position(f.values[name])
 	}
 
 	return into
@@ -72,6 +72,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 	case ok:
 		f.words[known.name] = pos
 		f.values[known.name] = value
+		f.names = append(f.names, known.name)
 	case s.open:
 		d.toolField(f, s, name, pos, value)
 	case d.older && s == metadataSection:
