@@ -97,16 +97,19 @@ func (c *checker) unknownField(call actionAt, spec ToolSpec, entry *Entry) {
 // problem says what is wrong with a field's value, "" if nothing is. What a
 // template gives is not known here.
 func (f Field) problem(node *Node) string {
-	if f.Kind == KindLiteral {
-		return literalProblem(node)
-	}
-	if node.Template != nil || f.Kind == KindValue || f.Kind == KindCode {
-		if f.Kind == KindMap || f.Kind == KindList {
-			return mixedProblem(f.Kind, node)
-		}
+	switch {
+	case f.Kind == KindValue:
 		return ""
-	}
-	if node.Constant() && node.Value == nil && len(node.Items)+len(node.Entries) == 0 {
+	case f.Kind == KindLiteral:
+		return literalProblem(node)
+	case f.Kind == KindCode:
+		_, ok := node.Value.(string)
+		return wrongType(node, "text below code: |", ok)
+	case node.Template != nil && (f.Kind == KindMap || f.Kind == KindList):
+		return mixedProblem(f.Kind, node)
+	case node.Template != nil:
+		return ""
+	case node.kind == constantNode && node.Value == nil:
 		return "is empty; give it a value or leave it out"
 	}
 	switch f.Kind {
