@@ -83,7 +83,7 @@ type outcome struct {
 // meanwhile.
 func supervise(ctx, bounded context.Context, run attempt, in interpreter.ToolInput, logger *slog.Logger) (interpreter.ToolResult, error) {
 	done := make(chan outcome, 1)
-	go func() { done <- protect(bounded, run, in, logger) }()
+	go protect(bounded, run, in, logger, done)
 
 	heartbeat, stop := heartbeats(ctx)
 	defer stop()
@@ -108,9 +108,14 @@ func supervise(ctx, bounded context.Context, run attempt, in interpreter.ToolInp
 	}
 }
 
-// protect turns a panic into an error. The stack goes to the worker's log and
-// not to the history.
-func protect(ctx context.Context, run attempt, in interpreter.ToolInput, logger *slog.Logger) (o outcome) {
+// protect makes the attempt and tells its outcome, whatever happens. A panic
+// becomes an error; its stack goes to the worker's log and not to the history.
+func protect(ctx context.Context, run attempt, in interpreter.ToolInput, logger *slog.Logger, done chan<- outcome) {
+	var o outcome
+
+	// Stays where the goroutine ends without a return and without a panic.
+	o.err = toolErrorf("tool %q ended without an answer", in.Tool)
+
 	defer func() {
 		if r := recover(); r != nil {
 			logger.Error("a tool panicked", "tool", in.Tool, "step", in.Step,
@@ -118,11 +123,11 @@ func protect(ctx context.Context, run attempt, in interpreter.ToolInput, logger 
 
 			o.err = toolErrorf("tool %q panicked: %v", in.Tool, r)
 		}
+
+		done <- o
 	}()
 
 	o.result, o.err = run(ctx, in)
-
-	return o
 }
 
 // heartbeats ticks three times per heartbeat timeout and at least every 2 s;

@@ -1,9 +1,20 @@
 package activities_test
 
-import "reprise/interpreter/expression"
+import (
+	"context"
+
+	"go.temporal.io/sdk/worker"
+
+	"reprise/interpreter/expression"
+)
 
 func value(v any) *expression.Value {
 	wrapped := expression.Of(v)
 
 	return &wrapped
+}
+
+// workerOptions makes ctx the parent of every activity's context.
+func workerOptions(ctx context.Context) worker.Options {
+	return worker.Options{BackgroundActivityContext: ctx}
 }

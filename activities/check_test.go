@@ -1,0 +1,54 @@
+package activities_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+const head = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: p}\n"
+
+func checkAtTheDoor(t *testing.T, source string, workload any) interpreter.CheckResult {
+	t.Helper()
+
+	result, err := activities.Default().Check(t.Context(), interpreter.CheckInput{
+		Name: "p.yaml", Source: source, Workload: expression.Of(workload),
+	})
+	require.NoError(t, err)
+
+	return result
+}
+
+func TestCheckAcceptsAGoodPlaybook(t *testing.T) {
+	t.Parallel()
+
+	result := checkAtTheDoor(t, head+"workflow:\n  - step: start\n    tool: http\n    url: \"{{ api }}/x\"\n",
+		map[string]any{"api": "http://localhost"})
+
+	require.Equal(t, interpreter.CheckResult{}, result)
+}
+
+func TestCheckGivesAllProblemsWithTheirPlace(t *testing.T) {
+	t.Parallel()
+
+	result := checkAtTheDoor(t, head+"workflow:\n  - step: start\n    tool: htpp\n    url: x\n    next: nowhere\n", nil)
+
+	require.Equal(t, 2, result.Count)
+	require.Contains(t, result.Problems, "p.yaml:6:11: ")
+	require.Contains(t, result.Problems, "p.yaml:8:11: ")
+	require.Contains(t, result.Problems, "    tool: htpp\n")
+	require.Contains(t, result.Problems, "^")
+}
+
+func TestCheckRefusesAWorkloadThatIsNoMap(t *testing.T) {
+	t.Parallel()
+
+	result := checkAtTheDoor(t, head+"workflow:\n  - step: start\n    tool: http\n    url: x\n", []any{1})
+
+	require.Equal(t, 1, result.Count)
+	require.Equal(t, "p.yaml: the workload is a list; it must be a map", result.Problems)
+}

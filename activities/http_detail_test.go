@@ -1,0 +1,341 @@
+package activities_test
+
+import (
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/activities/tooltest"
+	"reprise/interpreter"
+)
+
+// mirror answers with what it was sent.
+func mirror(t *testing.T) *httptest.Server {
+	t.Helper()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "text/plain")
+		fmt.Fprintf(w, "%s %s %s\n", r.Method, r.Host, r.URL.RequestURI())
+
+		for _, name := range []string{"Content-Type", "Accept", "Authorization", "Idempotency-Key", "User-Agent", "X-Many", "X-Api-Key", "Cookie"} {
+			for _, v := range r.Header.Values(name) {
+				fmt.Fprintf(w, "%s: %s\n", name, v)
+			}
+		}
+
+		fmt.Fprintf(w, "[%s]", body)
+	}))
+	t.Cleanup(server.Close)
+
+	return server
+}
+
+func TestHTTPRequests(t *testing.T) {
+	t.Parallel()
+
+	server := mirror(t)
+	host := strings.TrimPrefix(server.URL, "http://")
+
+	const usual = "Accept: application/json, */*;q=0.5\n"
+
+	for name, c := range map[string]struct {
+		fields map[string]any
+		key    string
+		want   string
+	}{
+		"plain": {
+			map[string]any{"url": server.URL + "/x?a=%2F&sig=b+c"},
+			"",
+			"GET " + host + " /x?a=%2F&sig=b+c\n" + usual + "User-Agent: reprise\n[]",
+		},
+		"params replace and repeat": {
+			map[string]any{
+				"url":    server.URL + "/x?page=1&sig=b+c%2f",
+				"params": map[string]any{"page": 2, "q": "ä &", "ids": []any{1, 2}, "none": nil, "on": true},
+			},
+			"", "GET " + host + " /x?sig=b+c%2f&ids=1&ids=2&on=true&page=2&q=%C3%A4+%26\n" + usual + "User-Agent: reprise\n[]",
+		},
+		"JSON body with exact numbers": {
+			map[string]any{"url": server.URL, "method": "post", "body": map[string]any{"b": 9007199254740993, "a": "<&>"}},
+			"op-1",
+			"POST " + host + " /\nContent-Type: application/json\n" + usual +
+				"Idempotency-Key: op-1\nUser-Agent: reprise\n[{\"a\":\"<&>\",\"b\":9007199254740993}]",
+		},
+		"text body": {
+			map[string]any{"url": server.URL, "method": "PUT", "body": "héllo"},
+			"",
+			"PUT " + host + " /\nContent-Type: text/plain; charset=utf-8\n" + usual + "User-Agent: reprise\n[héllo]",
+		},
+		"form": {
+			map[string]any{"url": server.URL, "method": "POST", "form": map[string]any{"b": "x y", "a": 1}},
+			"",
+			"POST " + host + " /\nContent-Type: application/x-www-form-urlencoded\n" + usual + "User-Agent: reprise\n[a=1&b=x+y]",
+		},
+		"headers of the author win": {
+			map[string]any{"url": server.URL, "method": "POST", "body": "<a/>", "headers": map[string]any{
+				"content-type": "text/xml", "accept": "text/xml", "idempotency-key": "mine", "x-many": []any{1, "b"}, "X-None": nil, "Host": "other.test",
+			}},
+			"op-1", "POST other.test /\nContent-Type: text/xml\nAccept: text/xml\nIdempotency-Key: mine\nUser-Agent: reprise\nX-Many: 1\nX-Many: b\n[<a/>]",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			in := httpInput(c.fields)(t)
+			in.IdempotencyKey = c.key
+			result, err := callHTTP(t, activities.Default(), in)
+			require.NoError(t, err)
+
+			text, _ := result.Data.Data.(string)
+			require.Equal(t, sortedHeaders(c.want), sortedHeaders(text))
+		})
+	}
+}
+
+// sortedHeaders leaves the order of headers out of a comparison.
+func sortedHeaders(text string) map[string]int {
+	lines := map[string]int{}
+	for line := range strings.Lines(text) {
+		lines[line]++
+	}
+
+	return lines
+}
+
+func TestHTTPResponses(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		contentType string
+		body        string
+		want        any
+	}{
+		"exact numbers": {"application/json", `{"n": 9007199254740993, "x": 1.5}`, map[string]any{"n": 9007199254740993, "x": 1.5}},
+		"vendor JSON":   {"application/vnd.api+json; charset=utf-8", `[1]`, []any{1}},
+		"no body":       {"application/json", "", nil},
+		"text":          {"text/plain", "12", "12"},
+		"latin1":        {"text/plain; charset=iso-8859-1", "caf\xe9", "café"},
+		"no valid text": {"application/octet-stream", "a\xff", "a\uFFFD"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.contentType)
+				_, _ = io.WriteString(w, c.body)
+			}))
+			t.Cleanup(server.Close)
+
+			result, err := callHTTP(t, activities.Default(), httpInput(map[string]any{"url": server.URL})(t))
+			require.NoError(t, err)
+			require.Equal(t, c.want, result.Data.Data)
+			require.Equal(t, 200, result.Meta.Status)
+		})
+	}
+}
+
+func TestHTTPMeta(t *testing.T) {
+	t.Parallel()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/old" {
+			http.Redirect(w, r, "/v1/new?page=2", http.StatusFound)
+
+			return
+		}
+
+		w.Header().Add("Link", `<?page=3>; title="a, b; c"; rel="next", </v1/new?page=1>; rel=prev`)
+		w.Header().Add("Link", `<https://else.test/x>; rel="last alternate", <ignored; rel="broken"`)
+		w.Header().Add("X-Two", "1")
+		w.Header().Add("X-Two", "2")
+	}))
+	t.Cleanup(server.Close)
+
+	result, err := callHTTP(t, activities.Default(), httpInput(map[string]any{"url": server.URL + "/old"})(t))
+	require.NoError(t, err)
+	require.Equal(t, server.URL+"/v1/new?page=2", result.Meta.URL)
+	require.Equal(t, "1, 2", result.Meta.Headers["x-two"])
+	require.Equal(t, map[string]string{
+		"next": server.URL + "/v1/new?page=3", "prev": server.URL + "/v1/new?page=1",
+		"last": "https://else.test/x", "alternate": "https://else.test/x",
+	}, result.Meta.Links)
+
+	result, err = callHTTP(t, activities.Default(), httpInput(map[string]any{"url": server.URL + "/old", "follow_redirects": false})(t))
+	require.NoError(t, err)
+	require.Equal(t, 302, result.Meta.Status)
+	require.Equal(t, "/v1/new?page=2", result.Meta.Headers["location"])
+}
+
+func TestHTTPStopsRedirectsThatTurnInCircles(t *testing.T) {
+	t.Parallel()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/", http.StatusFound)
+	}))
+	t.Cleanup(server.Close)
+
+	_, err := callHTTP(t, activities.Default(), httpInput(map[string]any{"url": server.URL})(t))
+	object := tooltest.ErrorObject(t, err)
+
+	require.Equal(t, "final", object.Class)
+	require.Contains(t, object.Message, "stopped after 10 redirects from GET "+server.URL)
+}
+
+func TestHTTPConnections(t *testing.T) {
+	t.Parallel()
+
+	server := mirror(t)
+	c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{
+		"basic":  strings.Replace(server.URL, "http://", "http://ana:p%40ss@", 1) + "/v1/",
+		"bearer": "bearer:tok-123456",
+		"header": "header:X-Api-Key: key-123456",
+		"broken": "header:no value-123456",
+		"ftp":    "ftp://ana:s3cret@host",
+	}})
+
+	says := func(auth, url string) string {
+		in := httpInput(map[string]any{"url": url})(t)
+		in.Auth = auth
+		result, err := callHTTP(t, c, in)
+		require.NoError(t, err)
+
+		text, _ := result.Data.Data.(string)
+
+		return text
+	}
+
+	basic := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("ana:p@ss")) + "\n"
+
+	require.Contains(t, says("basic", server.URL+"/x"), basic)
+	require.Contains(t, says("basic", "patients?page=2"), " /v1/patients?page=2\n")
+	require.Contains(t, says("bearer", server.URL), "Authorization: Bearer tok-123456\n")
+	require.Contains(t, says("header", server.URL), "X-Api-Key: key-123456\n")
+
+	for _, name := range []string{"broken", "ftp"} {
+		in := httpInput(map[string]any{"url": server.URL})(t)
+		in.Auth = name
+		_, err := callHTTP(t, c, in)
+		object := tooltest.ErrorObject(t, err)
+
+		require.Contains(t, object.Message, fmt.Sprintf("connection %q is not one that http can use: it must be https://user:password@host", name))
+		require.NotContains(t, object.Message, "123456")
+		require.NotContains(t, object.Message, "s3cret")
+		require.True(t, object.Final)
+	}
+}
+
+// Credentials stay at the host they are for, whatever header they stand in.
+func TestHTTPCredentialsDoNotFollowToAnotherHost(t *testing.T) {
+	t.Parallel()
+
+	target := mirror(t)
+	source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, target.URL+"/taken", http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(source.Close)
+
+	c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"api": "header:X-Api-Key: key-123456"}})
+	in := httpInput(map[string]any{
+		"url": source.URL, "headers": map[string]any{"Authorization": "Bearer mine", "Cookie": "a=b", "X-Many": "kept"},
+	})(t)
+	in.Auth = "api"
+	result, err := callHTTP(t, c, in)
+	require.NoError(t, err)
+	require.Contains(t, result.Data.Data, "/taken")
+	require.Contains(t, result.Data.Data, "X-Many: kept")
+	require.NotContains(t, result.Data.Data, "key-123456")
+	require.NotContains(t, result.Data.Data, "Bearer")
+	require.NotContains(t, result.Data.Data, "Cookie")
+}
+
+// A server that repeats what it was sent must not bring a token into the
+// history.
+func TestHTTPSecretsThatTheServerRepeatsAreMasked(t *testing.T) {
+	t.Parallel()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintf(w, `{"error": "bad token", "sent": [%q]}`, r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(server.Close)
+
+	c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"api": "bearer:tok-123456"}})
+	in := httpInput(map[string]any{"url": server.URL})(t)
+	in.Auth = "api"
+	_, err := callHTTP(t, c, in)
+
+	require.Equal(t, map[string]any{"error": "bad token", "sent": []any{"***"}}, tooltest.ErrorObject(t, err).Body.Data)
+}
+
+// The author asked for gzip by hand, so the transport leaves the body alone.
+func TestHTTPUnpacksWhatTheAuthorAskedFor(t *testing.T) {
+	t.Parallel()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+
+		packed := gzip.NewWriter(w)
+		_, _ = io.WriteString(packed, `{"ok": true}`)
+		_ = packed.Close()
+	}))
+	t.Cleanup(server.Close)
+
+	result, err := callHTTP(t, activities.Default(), httpInput(map[string]any{
+		"url": server.URL, "headers": map[string]any{"Accept-Encoding": "gzip"},
+	})(t))
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"ok": true}, result.Data.Data)
+}
+
+func TestHTTPSinkBodies(t *testing.T) {
+	t.Parallel()
+
+	server := mirror(t)
+
+	for name, c := range map[string]struct {
+		fields map[string]any
+		args   any
+		want   string
+	}{
+		"result":         {nil, nil, `[[{"id":1}]]`},
+		"args":           {nil, map[string]any{"a": 1}, `[{"a":1}]`},
+		"its own body":   {map[string]any{"body": "text"}, nil, "[text]"},
+		"another method": {map[string]any{"method": "PUT"}, nil, `[[{"id":1}]]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			fields := map[string]any{"url": server.URL}
+			for key, v := range c.fields {
+				fields[key] = v
+			}
+
+			in := interpreter.ToolInput{Fields: tooltest.Fields(fields), Result: value([]any{map[string]any{"id": 1}})}
+			if c.args != nil {
+				in.Args = value(c.args)
+			}
+
+			result, err := runTool(t, activities.Default(), "http.write", "http", in)
+			require.NoError(t, err)
+
+			method := "POST"
+			if fields["method"] != nil {
+				method = "PUT"
+			}
+
+			require.True(t, strings.HasPrefix(result.Data.Data.(string), method+" "))
+			require.Contains(t, result.Data.Data, c.want)
+		})
+	}
+}
