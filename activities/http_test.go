@@ -1,6 +1,8 @@
 package activities_test
 
 import (
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -59,6 +61,11 @@ func TestHTTPConforms(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 
+	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	untrusted.StartTLS()
+	t.Cleanup(untrusted.Close)
+
 	c := activities.NewCatalogue(activities.Resources{
 		MaxResponseBytes: 1 << 20,
 		Connections:      activities.Connections{"elsewhere": "https://ana:s3cretpw@elsewhere.test"},
@@ -96,7 +103,11 @@ func TestHTTPConforms(t *testing.T) {
 				Kind: "connection", Class: "retryable", Type: "dns", Says: "does-not-exist.invalid",
 			},
 			{
-				Name: "tls", Input: httpInput(map[string]any{"url": "https" + url[len("http"):] + "/"}),
+				Name: "untrusted certificate", Input: httpInput(map[string]any{"url": untrusted.URL + "/?s3cretquery"}),
+				Kind: "connection", Class: "retryable", Type: "tls", Says: "failed to verify certificate",
+			},
+			{
+				Name: "no tls there", Input: httpInput(map[string]any{"url": "https" + url[len("http"):] + "/"}),
 				Kind: "connection", Class: "retryable", Type: "", Says: "server gave HTTP response to HTTPS client",
 			},
 			{

@@ -154,8 +154,14 @@ func (p *pythonProcess) report() (*pythonReport, error) {
 	}
 
 	report := &pythonReport{}
-	if err := json.Unmarshal(p.output, report); err == nil {
+
+	err := json.Unmarshal(p.output, report)
+	if err == nil {
 		return report, nil
+	}
+
+	if p.state.Success() && len(p.output) > 0 {
+		return nil, toolErrorf("what main returned cannot be read: %w", err)
 	}
 
 	tail := p.log
