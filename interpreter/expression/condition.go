@@ -35,7 +35,7 @@ func ParseCondition(source string) (*Template, []Problem) {
 	t, problems := ParseTemplate(source)
 
 	if beside, found := textBeside(text, spans); found {
-		beside.Message = fmt.Sprintf("a condition is one expression: write {{ %s }}", joined(text, spans))
+		beside.Message = fmt.Sprintf("a condition is one expression: write {{ %s }}", withoutBraces(text, spans))
 
 		return nil, sortProblems(append(problems, beside))
 	}
@@ -104,9 +104,9 @@ func textBeside(text []rune, spans []span) (Problem, bool) {
 	return Problem{}, false
 }
 
-// joined writes the condition as the one expression that is probably meant:
+// withoutBraces writes the condition as the one expression that is probably meant:
 // without the inner braces.
-func joined(text []rune, spans []span) string {
+func withoutBraces(text []rune, spans []span) string {
 	var out strings.Builder
 
 	at := 0
