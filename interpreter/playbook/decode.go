@@ -17,6 +17,9 @@ const (
 	OlderVersion = "noetl.io/v1"
 )
 
+// MaxProblems is how many problems of one file are reported.
+const MaxProblems = 500
+
 // Decode reads a playbook and reports every problem it can see in one go,
 // sorted by place. The playbook is nil if nothing usable could be decoded; it
 // may be run only if no diagnostic is an error. Decoding says nothing about
@@ -29,6 +32,7 @@ func Decode(file *source.File) (*Playbook, source.Diagnostics) {
 	}
 
 	d.found.Sort()
+	d.found.Limit(MaxProblems, CodeTooLarge)
 
 	return pb, d.found
 }

@@ -88,24 +88,29 @@ func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
 
 // templateProblems reports problems of a template at their place in the file.
 func (d *decoder) templateProblems(node *Node, problems []expression.Problem) {
+	if len(problems) == 0 {
+		return
+	}
+
+	places := d.file.ScalarPositions(node.Pos, node.style, node.Raw)
+
 	for _, problem := range problems {
 		hint := ""
 		if problem.Code == "syntax" {
-			hint = d.cutByComment(node)
+			hint = d.cutByComment(node, places[len(places)-1])
 		}
 
-		d.errorf(node.Position(problem.Offset), problem.Code, "%s%s", problem.Message, hint)
+		pos := places[min(max(problem.Offset, 0), len(places)-1)]
+		d.errorf(pos, problem.Code, "%s%s", problem.Message, hint)
 	}
 }
 
 // cutByComment explains a plain scalar that ends early: " #" begins a comment,
 // and # is the element in predicates.
-func (d *decoder) cutByComment(node *Node) string {
+func (d *decoder) cutByComment(node *Node, end source.Position) string {
 	if node.style != source.Plain || node.Raw == "" {
 		return ""
 	}
-
-	end := node.Position(len([]rune(node.Raw)))
 
 	rest := []rune(d.file.Line(end.Line))
 	if end == node.Pos || end.Column > len(rest) {

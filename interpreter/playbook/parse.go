@@ -60,11 +60,12 @@ func isEmpty(root *yaml.Node) bool {
 // YAML parser does not give.
 func (d *decoder) readable(data []byte) bool {
 	pos := source.Position{Line: 1, Column: 1}
+	valid := utf8.Valid(data)
 
 	for n := 1; n <= d.file.Lines(); n++ {
 		pos.Line, pos.Column = n, 1
 		for _, r := range d.file.Line(n) {
-			if r == utf8.RuneError && !utf8.Valid(data) {
+			if r == utf8.RuneError && !valid {
 				d.errorf(pos, CodeEncoding, "the file is not UTF-8 text here; save it as UTF-8")
 				return false
 			}

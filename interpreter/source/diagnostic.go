@@ -2,6 +2,7 @@ package source
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -68,6 +69,20 @@ func (ds *Diagnostics) Sort() {
 		)
 	})
 	*ds = slices.Compact(*ds)
+}
+
+// Limit keeps the first n diagnostics and, where there were more, adds an error
+// with the code given that says how many. Half a million problems fit into a
+// file of 1 MiB, but into no message.
+func (ds *Diagnostics) Limit(n int, code string) {
+	if len(*ds) <= n {
+		return
+	}
+
+	last := (*ds)[n-1]
+	last.Severity, last.Code = Error, code
+	last.Message = fmt.Sprintf("%d more problems are not shown", len(*ds)-n)
+	*ds = append((*ds)[:n:n], last)
 }
 
 // HasErrors reports whether any diagnostic is more than a warning.

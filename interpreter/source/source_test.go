@@ -89,6 +89,18 @@ func TestDiagnosticsSort(t *testing.T) {
 	require.Equal(t, ":1:1: warning: x [b]\n:2:1: x [c]", ds[:2].Error())
 }
 
+func TestDiagnosticsLimit(t *testing.T) {
+	t.Parallel()
+
+	ds := source.Diagnostics{{Message: "a", Severity: source.Warning}, {Message: "b"}, {Message: "c"}}
+	ds.Limit(3, "too-large")
+	require.Len(t, ds, 3)
+
+	ds.Limit(1, "too-large")
+	require.Equal(t, "warning: a\n2 more problems are not shown [too-large]", ds.Error())
+	require.True(t, ds.HasErrors())
+}
+
 func TestFormat(t *testing.T) {
 	t.Parallel()
 
