@@ -12,7 +12,7 @@ import (
 const (
 	maxSource   = 4096 // bytes
 	maxNodes    = 500
-	maxDepth    = 64
+	maxNesting    = 64
 	maxClosures = 2 // predicates inside each other
 )
 
@@ -172,10 +172,10 @@ func (p *parser) count(n int, at token) {
 // enter guards the depth of nesting; leave ends what enter began.
 func (p *parser) enter() {
 	p.depth++
-	if p.depth > maxDepth {
+	if p.depth > maxNesting {
 		t := p.peek()
 		fail(t.from, t.to, codeTooLarge, fmt.Sprintf(
-			"the expression is nested more than %d deep; compute a part of it in vars first", maxDepth))
+			"the expression is nested more than %d deep; compute a part of it in vars first", maxNesting))
 	}
 }
 
