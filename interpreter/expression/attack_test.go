@@ -42,7 +42,7 @@ var attacks = []string{
 	`map(arr, map(arr, [#, #, #, #, #, #, #, #]))`,
 	`map(arr, map(arr, {"a": #, "b": {"c": [#]}}))`,
 	`all(arr, all(arr, ` + strings.Repeat(`# >= 0 and `, 120) + `true))`,
-	`all(big, ` + strings.Repeat(`.v >= 0 and `, 90) + `true)`,
+	`all(big, ` + strings.Repeat(`.v >= 0 and `, 75) + `true)`,
 	`all(arr, [` + strings.Repeat(`arr,`, 300) + `] != null)`,
 	`let x = "0123456789"; let a1 = x ~ x ~ x ~ x ~ x ~ x ~ x ~ x; let a2 = a1 ~ a1 ~ a1 ~ a1 ~ a1 ~ a1 ~ a1 ~ a1; ` +
 		`let a3 = a2 ~ a2 ~ a2 ~ a2 ~ a2 ~ a2 ~ a2 ~ a2; let a4 = a3 ~ a3 ~ a3 ~ a3 ~ a3 ~ a3 ~ a3 ~ a3; ` +

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/expr-lang/expr/builtin"
 )
@@ -62,6 +63,7 @@ func addOperators(add func(string, func(...any) (any, error))) {
 	add("$matches", func(args ...any) (any, error) {
 		return opMatches(budgetOf(args), args[1], args[2].(*pattern)) //nolint:forcetypeassert // a constant of lowering
 	})
+	add(textFunction, func(args ...any) (any, error) { return opText(budgetOf(args), args[1:]) })
 	add("$slice", func(args ...any) (any, error) { return opSlice(budgetOf(args), args[1], args[2], args[3]) })
 }
 
@@ -69,6 +71,16 @@ func addOperators(add func(string, func(...any) (any, error))) {
 func addBookkeeping(add func(string, func(...any) (any, error))) {
 	add("$list", func(args ...any) (any, error) {
 		return opList(budgetOf(args), args[1], args[2].(string)) //nolint:forcetypeassert // a constant of lowering
+	})
+
+	add("$reversed", func(args ...any) (any, error) { return reversedList(budgetOf(args), args[1]) })
+	add("$fromEnd", func(args ...any) (any, error) {
+		list, _ := args[1].([]any)
+		if i, ok := args[2].(int); ok {
+			return len(list) - 1 - i, nil
+		}
+
+		return nil, nil //nolint:nilnil // nothing was found
 	})
 
 	charge := func(name string, of func(b *Budget, n int) error) {
@@ -90,4 +102,16 @@ func opKey(b *Budget, key any) (any, error) {
 	default:
 		return nil, fmt.Errorf("the key of a map must be text, a number or a boolean, not %s", TypeName(key))
 	}
+}
+
+func reversedList(b *Budget, list any) (any, error) {
+	from, _ := list.([]any)
+	if err := b.list(len(from)); err != nil {
+		return nil, err
+	}
+
+	to := slices.Clone(from)
+	slices.Reverse(to)
+
+	return to, nil
 }

@@ -72,7 +72,7 @@ func (l *lowering) value(node ast.Node) ast.Node {
 	case *ast.VariableDeclaratorNode:
 		return l.let(n, l.value)
 	case *ast.ArrayNode:
-		return l.list(n)
+		return l.array(n)
 	case *ast.MapNode:
 		return l.mapping(n)
 	default:
@@ -215,12 +215,16 @@ func (l *lowering) function(n *ast.CallNode) ast.Node {
 		args[i] = l.value(arg)
 	}
 
-	return l.call(n, functionPrefix+name, args...)
+	if name != textFunction {
+		name = functionPrefix + name
+	}
+
+	return l.call(n, name, args...)
 }
 
-// list lowers a list. Inside a predicate its size is charged, as it is made
+// array lowers a list as written. Inside a predicate its size is charged, as it is made
 // anew in every round.
-func (l *lowering) list(n *ast.ArrayNode) ast.Node {
+func (l *lowering) array(n *ast.ArrayNode) ast.Node {
 	nodes := make([]ast.Node, len(n.Nodes))
 	for i, element := range n.Nodes {
 		nodes[i] = l.value(element)

@@ -26,14 +26,43 @@ func (l *lowering) predicate(n *ast.BuiltinNode) ast.Node {
 		}
 
 		return loop
+	case "findLast", "findLastIndex":
+		return l.findLast(n)
 	default:
 		return l.loop(n, n.Name, l.cond)
 	}
 }
 
+// findLast searches the reversed list. expr's own loop from the end leaves
+// values on the stack of its machine, which breaks the call around it.
+func (l *lowering) findLast(n *ast.BuiltinNode) ast.Node {
+	name := l.temp()
+	list := func() ast.Node { return place(&ast.IdentifierNode{Value: name}, n) }
+	reversed := l.call(n, "$reversed", list())
+
+	var search ast.Node
+	if n.Name == "findLast" {
+		search = l.loopOver(n, reversed, "find", l.cond)
+	} else {
+		search = l.call(n, "$fromEnd", list(), l.loopOver(n, reversed, "findIndex", l.cond))
+	}
+
+	return place(&ast.VariableDeclaratorNode{Name: name, Value: l.list(n), Expr: search}, n)
+}
+
+// list lowers the list of n, which must be one; nil is an empty one.
+func (l *lowering) list(n *ast.BuiltinNode) ast.Node {
+	return l.call(n, "$list", l.value(n.Arguments[0]), place(&ast.StringNode{Value: n.Name}, n))
+}
+
 // loop builds expr's loop over the list of n, with the body lowered by body.
 func (l *lowering) loop(n *ast.BuiltinNode, name string, body func(ast.Node) ast.Node) *ast.BuiltinNode {
-	list := l.call(n, "$list", l.value(n.Arguments[0]), place(&ast.StringNode{Value: n.Name}, n))
+	return l.loopOver(n, l.list(n), name, body)
+}
+
+func (l *lowering) loopOver(
+	n *ast.BuiltinNode, list ast.Node, name string, body func(ast.Node) ast.Node,
+) *ast.BuiltinNode {
 	predicate := n.Arguments[1].(*ast.PredicateNode) //nolint:forcetypeassert // the parser builds a predicate here
 
 	weight := 1 + countNodes(predicate.Node)/nodesPerTick

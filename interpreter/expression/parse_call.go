@@ -11,8 +11,8 @@ import (
 
 // The functions that forms of the grammar become.
 const (
-	textFunction = "text" // a ~ b
-	typeFunction = "type" // x is string
+	textFunction = "$text" // a ~ b; no author can write it
+	typeFunction = "type"  // x is string
 )
 
 // call parses the arguments of a function and checks the call. open is the

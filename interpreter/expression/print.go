@@ -9,7 +9,7 @@ import (
 )
 
 // printNode writes a tree as an expression that this package and expr read the
-// same way. expr's own printer leaves out parentheses that not, let and
+// same way; only ~ has no operator in expr. expr's own printer leaves out parentheses that not, let and
 // conditionals need here.
 func printNode(node ast.Node) string {
 	switch n := node.(type) {
@@ -26,6 +26,10 @@ func printNode(node ast.Node) string {
 	case *ast.SliceNode:
 		return fmt.Sprintf("%s[%s:%s]", printOperand(n.Node), printOptional(n.From), printOptional(n.To))
 	case *ast.CallNode:
+		if isConcat(n) {
+			return printConcat(n)
+		}
+
 		return printNode(n.Callee) + "(" + printList(n.Arguments) + ")"
 	case *ast.BuiltinNode:
 		return n.Name + "(" + printList(n.Arguments) + ")"
@@ -58,6 +62,10 @@ func printLoose(node ast.Node) string {
 // printOperand prints a node where only what binds tightest stands without
 // parentheses.
 func printOperand(node ast.Node) string {
+	if isConcat(node) {
+		return "(" + printNode(node) + ")"
+	}
+
 	switch node.(type) {
 	case *ast.ConditionalNode, *ast.VariableDeclaratorNode, *ast.BinaryNode, *ast.UnaryNode,
 		*ast.IntegerNode, *ast.FloatNode, *ast.ConstantNode:
@@ -65,6 +73,27 @@ func printOperand(node ast.Node) string {
 	default:
 		return printNode(node)
 	}
+}
+
+// isConcat reports whether a node is a ~ b, which the tree holds as a call.
+func isConcat(node ast.Node) bool {
+	call, ok := node.(*ast.CallNode)
+	if !ok {
+		return false
+	}
+
+	callee, ok := call.Callee.(*ast.IdentifierNode)
+
+	return ok && callee.Value == textFunction
+}
+
+func printConcat(n *ast.CallNode) string {
+	parts := make([]string, len(n.Arguments))
+	for i, part := range n.Arguments {
+		parts[i] = printSide(part, levelConcat, false)
+	}
+
+	return strings.Join(parts, " ~ ")
 }
 
 func printOptional(node ast.Node) string {
@@ -128,6 +157,10 @@ func printSide(node ast.Node, level int, sameLevel bool) string {
 		}
 	case *ast.IntegerNode, *ast.FloatNode, *ast.ConstantNode:
 		return printNode(n)
+	case *ast.CallNode:
+		if isConcat(n) && level < levelConcat {
+			return printNode(n)
+		}
 	}
 
 	return printOperand(node)
