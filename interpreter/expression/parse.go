@@ -12,7 +12,7 @@ import (
 const (
 	maxSource   = 4096 // bytes
 	maxNodes    = 500
-	maxNesting    = 64
+	maxNesting  = 64
 	maxClosures = 2 // predicates inside each other
 )
 
