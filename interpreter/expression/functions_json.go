@@ -1,0 +1,99 @@
+package expression
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+var jsonFunctions = []function{
+	{
+		name: "toJSON", min: 1, max: 1, signature: "toJSON(x)",
+		doc: "x as compact JSON with sorted keys.", call: callToJSON,
+	},
+	{
+		name: "fromJSON", min: 1, max: 1, signature: "fromJSON(text)",
+		doc: "The value of JSON text; numbers stay exact.", call: callFromJSON,
+	},
+	{
+		name: "toBase64", min: 1, max: 1, signature: "toBase64(text)",
+		doc: "The text in base64.", call: onText(callToBase64),
+	},
+	{
+		name: "fromBase64", min: 1, max: 1, signature: "fromBase64(text)",
+		doc: "The text of base64, in the standard or the URL alphabet, with or without padding.", call: onText(callFromBase64),
+	},
+}
+
+func callToJSON(b *Budget, args []any) (any, error) {
+	if _, err := weigh(b, args[0]); err != nil {
+		return nil, err
+	}
+
+	data, err := Encode(args[0])
+	if err != nil {
+		return nil, err
+	}
+
+	return string(data), nil
+}
+
+func callFromJSON(b *Budget, args []any) (any, error) {
+	s, ok := args[0].(string)
+	if !ok {
+		return nil, argumentError("fromJSON", "a string", args[0])
+	}
+
+	if err := b.text(len(s)); err != nil {
+		return nil, err
+	}
+
+	// At most one value stands behind each of these.
+	n := 1
+	for _, mark := range []string{",", "[", "{", ":"} {
+		n += strings.Count(s, mark)
+	}
+
+	if err := b.charge(n, n*bytesPerItem); err != nil {
+		return nil, err
+	}
+
+	v, err := Decode([]byte(s))
+	if err != nil {
+		return nil, fmt.Errorf("fromJSON cannot read %s: %w", describe(s), err)
+	}
+
+	return v, nil
+}
+
+func callToBase64(b *Budget, s []string, _ []any) (any, error) {
+	if err := b.text(base64.StdEncoding.EncodedLen(len(s[0]))); err != nil {
+		return nil, err
+	}
+
+	return base64.StdEncoding.EncodeToString([]byte(s[0])), nil
+}
+
+func callFromBase64(b *Budget, s []string, _ []any) (any, error) {
+	if err := b.text(len(s[0])); err != nil {
+		return nil, err
+	}
+
+	encoding := base64.RawStdEncoding
+	if strings.ContainsAny(s[0], "-_") {
+		encoding = base64.RawURLEncoding
+	}
+
+	data, err := encoding.DecodeString(strings.TrimRight(strings.TrimSpace(s[0]), "="))
+	if err != nil {
+		return nil, fmt.Errorf("fromBase64 cannot read %s: %w", describe(s[0]), err)
+	}
+
+	if !utf8.Valid(data) {
+		return nil, errors.New("fromBase64 gives bytes that are no UTF-8 text; bytes are handled in a tool")
+	}
+
+	return string(data), nil
+}

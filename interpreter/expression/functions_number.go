@@ -1,0 +1,368 @@
+package expression
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var numberFunctions = []function{
+	{
+		name: "int", min: 1, max: 1, signature: "int(x)",
+		doc:  "The whole number of a number, text or boolean, towards zero; nil and other text are errors.",
+		call: func(b *Budget, args []any) (any, error) { return toInt(b, args[0]) },
+	},
+	{
+		name: "float", min: 1, max: 1, signature: "float(x)",
+		doc:  "The number of a number, text or boolean; nil and other text are errors.",
+		call: func(b *Budget, args []any) (any, error) { return toNumber(b, "float", args[0]) },
+	},
+	{
+		name: "abs", min: 1, max: 1, signature: "abs(x)",
+		doc: "The number without its sign.", call: onNumber("abs", callAbs),
+	},
+	{
+		name: "ceil", min: 1, max: 1, signature: "ceil(x)",
+		doc: "The next whole number that is not less.", call: onNumber("ceil", wholeBy(math.Ceil)),
+	},
+	{
+		name: "floor", min: 1, max: 1, signature: "floor(x)",
+		doc: "The next whole number that is not more.", call: onNumber("floor", wholeBy(math.Floor)),
+	},
+	{
+		name: "round", min: 1, max: 2, signature: "round(x[, digits])",
+		doc:  "The number rounded to so many digits behind the point, 0 if not given; halves away from zero.",
+		call: onNumber("round", callRound),
+	},
+	{
+		name: "min", min: 1, max: -1, signature: "min(x, …)",
+		doc: "The least of numbers or of strings, given one by one or in lists; nil if there are none.", call: extreme("min", -1),
+	},
+	{
+		name: "max", min: 1, max: -1, signature: "max(x, …)",
+		doc: "The greatest of numbers or of strings, given one by one or in lists; nil if there are none.", call: extreme("max", 1),
+	},
+	{
+		name: "mean", min: 1, max: -1, signature: "mean(x, …)",
+		doc: "The average of numbers, given one by one or in lists; nil if there are none.", call: callMean,
+	},
+	{
+		name: "median", min: 1, max: -1, signature: "median(x, …)",
+		doc: "The middle of numbers, given one by one or in lists; nil if there are none.", call: callMedian,
+	},
+	{
+		name: "bitand", min: 2, max: 2, signature: "bitand(a, b)",
+		doc: "The bits that are set in both.", call: onBits("bitand", func(a, c int) int { return a & c }),
+	},
+	{
+		name: "bitor", min: 2, max: 2, signature: "bitor(a, b)",
+		doc: "The bits that are set in either.", call: onBits("bitor", func(a, c int) int { return a | c }),
+	},
+	{
+		name: "bitxor", min: 2, max: 2, signature: "bitxor(a, b)",
+		doc: "The bits that are set in one of both.", call: onBits("bitxor", func(a, c int) int { return a ^ c }),
+	},
+}
+
+// toNumber converts to a number: text of a decimal number, white space aside,
+// and booleans as 1 and 0.
+func toNumber(b *Budget, name string, v any) (any, error) {
+	switch v := v.(type) {
+	case int, float64, json.Number:
+		return v, nil
+	case bool:
+		return truth(v), nil
+	case string:
+		if err := b.read(len(v)); err != nil {
+			return nil, err
+		}
+
+		if n, ok := parseNumber(strings.TrimSpace(v)); ok {
+			return n, nil
+		}
+
+		return nil, fmt.Errorf("%s cannot make a number of %s; if it may be empty, write x | default(0, true) | %s",
+			name, describe(v), name)
+	case nil:
+		return nil, fmt.Errorf("%s cannot make a number of nil; if it may be missing, write x | default(0) | %s", name, name)
+	default:
+		return nil, fmt.Errorf("%s cannot make a number of a %s; if that stands for nothing, write x | default(0, true) | %s",
+			name, TypeName(v), name)
+	}
+}
+
+// parseNumber reads decimal text more freely than JSON: +1, 007, .5 and 5. too.
+func parseNumber(s string) (any, bool) {
+	if isNumber(s) {
+		return numberFromText(s), true
+	}
+
+	if s == "" || strings.Trim(s, "0123456789+-.eE") != "" || strings.ContainsAny(s, "_") {
+		return nil, false
+	}
+
+	digits, negative := strings.CutPrefix(s, "-")
+	if !negative {
+		digits = strings.TrimPrefix(s, "+")
+	}
+
+	if strings.Trim(digits, "0123456789") == "" && digits != "" {
+		digits = strings.TrimLeft(digits, "0")
+		if digits == "" {
+			return 0, true
+		}
+
+		return numberFromText(sign(negative) + digits), true
+	}
+
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return nil, false
+	}
+
+	v, err := fromFloat(f)
+
+	return v, err == nil
+}
+
+func toInt(b *Budget, v any) (any, error) {
+	n, err := toNumber(b, "int", v)
+	if err != nil {
+		return nil, err
+	}
+
+	switch n := n.(type) {
+	case float64:
+		if math.Abs(n) >= digitsEnd {
+			return nil, fmt.Errorf("int cannot hold %s", Text(n))
+		}
+
+		return fromFloat(math.Trunc(n))
+	case json.Number:
+		if strings.ContainsAny(string(n), ".eE") {
+			return nil, fmt.Errorf("int cannot hold %s", shortText(string(n)))
+		}
+	}
+
+	return n, nil
+}
+
+// onNumber checks that the first argument is a number.
+func onNumber(name string, call func(args []any) (any, error)) func(*Budget, []any) (any, error) {
+	return func(b *Budget, args []any) (any, error) {
+		switch TypeName(args[0]) {
+		case "number":
+		case "nil":
+			return nil, fmt.Errorf("%s needs a number, not nil; if it may be missing, write x | default(0) | %s", name, name)
+		default:
+			return nil, fmt.Errorf("%s needs a number, not %s; int(x) or float(x) makes one", name, describe(args[0]))
+		}
+
+		if n, ok := args[0].(json.Number); ok {
+			if err := b.read(len(n)); err != nil {
+				return nil, err
+			}
+		}
+
+		return call(args)
+	}
+}
+
+func callAbs(args []any) (any, error) {
+	if compareNumbers(args[0], 0) < 0 {
+		return opNeg(nil, args[0])
+	}
+
+	return args[0], nil
+}
+
+// wholeBy rounds floats; all other numbers are whole.
+func wholeBy(round func(float64) float64) func([]any) (any, error) {
+	return func(args []any) (any, error) {
+		if f, ok := args[0].(float64); ok {
+			return fromFloat(round(f))
+		}
+
+		return args[0], nil
+	}
+}
+
+// mostDigits is more than a float has on either side of the point.
+const mostDigits = 400
+
+func callRound(args []any) (any, error) {
+	digits := 0
+
+	if len(args) > 1 {
+		var err error
+		if digits, err = whole("round", "the number of digits", args, 1); err != nil {
+			return nil, err
+		}
+	}
+
+	digits = min(max(digits, -mostDigits), mostDigits)
+
+	switch v := args[0].(type) {
+	case float64:
+		return canonical(json.Number(roundedText(strconv.FormatFloat(v, 'f', -1, 64), digits)), 0)
+	case json.Number:
+		if digits >= 0 || strings.ContainsAny(string(v), ".eE") {
+			return v, nil // whole, and beyond what 400 digits reach
+		}
+	case int:
+		if digits >= 0 {
+			return v, nil
+		}
+	}
+
+	return canonical(json.Number(roundedText(Text(args[0]), digits)), 0)
+}
+
+// roundedText is roundDecimal in the grammar of JSON.
+func roundedText(s string, digits int) string {
+	s, negative := strings.CutPrefix(roundDecimal(s, digits), "-")
+
+	s = strings.TrimLeft(s, "0")
+	if s == "" || s[0] == '.' {
+		s = "0" + s
+	}
+
+	if len(strings.Trim(s, "0.")) == 0 {
+		return "0"
+	}
+
+	return sign(negative) + s
+}
+
+// gathered puts values and the elements of lists among them into one list;
+// nil arguments are empty lists.
+func gathered(b *Budget, name string, args []any) ([]any, error) {
+	var out []any
+
+	for _, arg := range args {
+		list, ok := arg.([]any)
+		if !ok && arg != nil {
+			list = []any{arg}
+		}
+
+		if err := b.list(len(list)); err != nil {
+			return nil, err
+		}
+
+		out = append(out, list...)
+	}
+
+	for i, v := range out {
+		if v == nil {
+			return nil, fmt.Errorf("%s cannot use nil, which is the value at index %d; filter(xs, # != nil) leaves it out", name, i)
+		}
+	}
+
+	return out, nil
+}
+
+func extreme(name string, direction int) func(*Budget, []any) (any, error) {
+	return func(b *Budget, args []any) (any, error) {
+		list, err := gathered(b, name, args)
+		if err != nil || len(list) == 0 {
+			return nil, err
+		}
+
+		items := make([]item, len(list))
+		for i, v := range list {
+			if TypeName(v) != "number" && TypeName(v) != "string" {
+				return nil, argumentError(name, "numbers or strings", v)
+			}
+
+			items[i].key = v
+		}
+
+		text, err := sortable(name, items)
+		if err != nil {
+			return nil, err
+		}
+
+		if err := b.charge(len(list)/numsPerStep, 0); err != nil {
+			return nil, err
+		}
+
+		if err := b.read(text); err != nil {
+			return nil, err
+		}
+
+		best := list[0]
+		for _, v := range list[1:] {
+			if direction*compareKeys(v, best) > 0 {
+				best = v
+			}
+		}
+
+		return best, nil
+	}
+}
+
+func callMean(b *Budget, args []any) (any, error) {
+	list, err := gathered(b, "mean", args)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+
+	if err := numbersOnly(b, "mean", list); err != nil {
+		return nil, err
+	}
+
+	total, err := opSum(b, list)
+	if err != nil {
+		return nil, err
+	}
+
+	return opDiv(b, total, len(list))
+}
+
+func callMedian(b *Budget, args []any) (any, error) {
+	list, err := gathered(b, "median", args)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+
+	if err := numbersOnly(b, "median", list); err != nil {
+		return nil, err
+	}
+
+	if err := chargeSort(b, len(list), 0); err != nil {
+		return nil, err
+	}
+
+	slices.SortStableFunc(list, compareNumbers)
+
+	middle := list[len(list)/2]
+	if len(list)%2 == 1 {
+		return middle, nil
+	}
+
+	total, err := opAdd(b, list[len(list)/2-1], middle)
+	if err != nil {
+		return nil, err
+	}
+
+	return opDiv(b, total, 2)
+}
+
+func onBits(name string, combine func(a, c int) int) func(*Budget, []any) (any, error) {
+	return func(_ *Budget, args []any) (any, error) {
+		a, err := whole(name, "its first argument", args, 0)
+		if err != nil {
+			return nil, err
+		}
+
+		c, err := whole(name, "its second argument", args, 1)
+		if err != nil {
+			return nil, err
+		}
+
+		return combine(a, c), nil
+	}
+}

@@ -1,0 +1,206 @@
+package expression
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
+
+// textFunctions work on rendered text: nil is empty, a number its digits, a
+// list or map its JSON.
+var textFunctions = []function{
+	{
+		name: "text", min: 1, max: -1, signature: "text(x, …)",
+		doc: "The values as text, joined; the same as a ~ b.", call: opText,
+	},
+	{
+		name: "string", min: 1, max: 1, signature: "string(x)",
+		doc:  "x as text: nil is empty, lists and maps are JSON.",
+		call: func(b *Budget, args []any) (any, error) { return textOf(b, args[0]) },
+	},
+	{
+		name: "lower", min: 1, max: 1, signature: "lower(text)",
+		doc: "The text in lower case.", call: onText(recased(strings.ToLower)),
+	},
+	{
+		name: "upper", min: 1, max: 1, signature: "upper(text)",
+		doc: "The text in upper case.", call: onText(recased(strings.ToUpper)),
+	},
+	{
+		name: "trim", min: 1, max: 2, signature: "trim(text[, characters])",
+		doc: "The text without white space, or the characters, at both ends.", call: onText(callTrim),
+	},
+	{
+		name: "trimPrefix", min: 2, max: 2, signature: "trimPrefix(text, prefix)",
+		doc:  "The text without the prefix.",
+		call: onText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.TrimPrefix(s[0], s[1]), nil }),
+	},
+	{
+		name: "trimSuffix", min: 2, max: 2, signature: "trimSuffix(text, suffix)",
+		doc:  "The text without the suffix.",
+		call: onText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.TrimSuffix(s[0], s[1]), nil }),
+	},
+	{
+		name: "hasPrefix", min: 2, max: 2, signature: "hasPrefix(text, prefix)",
+		doc:  "Whether the text starts with the prefix.",
+		call: onText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.HasPrefix(s[0], s[1]), nil }),
+	},
+	{
+		name: "hasSuffix", min: 2, max: 2, signature: "hasSuffix(text, suffix)",
+		doc:  "Whether the text ends with the suffix.",
+		call: onText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.HasSuffix(s[0], s[1]), nil }),
+	},
+	{
+		name: "indexOf", min: 2, max: 2, signature: "indexOf(text, part)",
+		doc: "The index of the first character of the first part in the text, -1 if there is none.",
+		call: onText(func(_ *Budget, s []string, _ []any) (any, error) {
+			return characterIndex(s[0], strings.Index(s[0], s[1])), nil
+		}),
+	},
+	{
+		name: "lastIndexOf", min: 2, max: 2, signature: "lastIndexOf(text, part)",
+		doc: "The index of the first character of the last part in the text, -1 if there is none.",
+		call: onText(func(_ *Budget, s []string, _ []any) (any, error) {
+			return characterIndex(s[0], strings.LastIndex(s[0], s[1])), nil
+		}),
+	},
+	{
+		name: "split", min: 2, max: 3, signature: "split(text, separator[, most])",
+		doc: "The parts of the text between separators, at most so many.", call: callSplit,
+	},
+	{
+		name: "replace", min: 3, max: 4, signature: "replace(text, old, new[, most])",
+		doc: "The text with old replaced by new, at most so many times.", call: callReplace,
+	},
+	{
+		name: "join", min: 1, max: 2, signature: "join(xs[, separator])",
+		doc: "The elements as text with the separator between them.", call: callJoin,
+	},
+}
+
+// onText renders the arguments as text and charges for walking them.
+func onText(call func(b *Budget, texts []string, args []any) (any, error)) func(*Budget, []any) (any, error) {
+	return func(b *Budget, args []any) (any, error) {
+		texts := make([]string, len(args))
+
+		for i, arg := range args {
+			s, err := textOf(b, arg)
+			if err != nil {
+				return nil, err
+			}
+
+			if err := b.read(len(s)); err != nil {
+				return nil, err
+			}
+
+			texts[i] = s
+		}
+
+		return call(b, texts, args)
+	}
+}
+
+// recased charges for the text that is made. Some letters take more bytes in
+// the other case, never more than half as many again.
+func recased(convert func(string) string) func(*Budget, []string, []any) (any, error) {
+	return func(b *Budget, s []string, _ []any) (any, error) {
+		if err := b.text(len(s[0]) * 3 / 2); err != nil {
+			return nil, err
+		}
+
+		return convert(s[0]), nil
+	}
+}
+
+func callTrim(b *Budget, s []string, args []any) (any, error) {
+	if len(args) == 1 {
+		return strings.TrimSpace(s[0]), nil
+	}
+
+	if err := b.charge(len(s[0])/indexPerStep*(len(s[1])/indexPerStep+1), 0); err != nil {
+		return nil, err
+	}
+
+	return strings.Trim(s[0], s[1]), nil
+}
+
+func characterIndex(s string, offset int) int {
+	if offset < 0 {
+		return -1
+	}
+
+	return utf8.RuneCountInString(s[:offset])
+}
+
+func callSplit(b *Budget, args []any) (any, error) {
+	most := -1
+
+	if len(args) > 2 {
+		var err error
+		if most, err = whole("split", "the number of parts", args, 2); err != nil {
+			return nil, err
+		}
+	}
+
+	return onText(func(b *Budget, s []string, _ []any) (any, error) {
+		n := strings.Count(s[0], s[1]) + 1
+		if most >= 0 {
+			n = min(n, most)
+		}
+
+		if err := b.list(n); err != nil {
+			return nil, err
+		}
+
+		parts := strings.SplitN(s[0], s[1], most)
+		out := make([]any, len(parts))
+
+		for i, part := range parts {
+			out[i] = part
+		}
+
+		return out, nil
+	})(b, args[:2])
+}
+
+func callReplace(b *Budget, args []any) (any, error) {
+	most := -1
+
+	if len(args) > 3 {
+		var err error
+		if most, err = whole("replace", "the number of times", args, 3); err != nil {
+			return nil, err
+		}
+	}
+
+	return onText(func(b *Budget, s []string, _ []any) (any, error) {
+		n := strings.Count(s[0], s[1])
+		if most >= 0 {
+			n = min(n, most)
+		}
+
+		if err := b.text(len(s[0]) + n*(len(s[2])-len(s[1]))); err != nil {
+			return nil, err
+		}
+
+		return strings.Replace(s[0], s[1], s[2], n), nil
+	})(b, args[:3])
+}
+
+func callJoin(b *Budget, args []any) (any, error) {
+	if s, ok := args[0].(string); ok {
+		return nil, errors.New("join needs a list, not " + describe(s) + "; split makes a list of a string")
+	}
+
+	list, err := opList(b, args[0], "join")
+	if err != nil {
+		return nil, err
+	}
+
+	separator, err := textOf(b, argument(args, 1))
+	if err != nil {
+		return nil, err
+	}
+
+	return joined(b, list, separator)
+}

@@ -1,0 +1,163 @@
+package expression
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// timeFunctions work on text: a time is RFC 3339 in UTC, a duration a number
+// of seconds. Nothing depends on the machine's zone or its zone files.
+var timeFunctions = []function{
+	{
+		name: "now", min: 0, max: 0, signature: "now()",
+		doc: "The recorded time of the attempt or decision, as RFC 3339 text in UTC.", call: callNow,
+	},
+	{
+		name: "date", min: 1, max: 2, signature: "date(time[, layout])",
+		doc: "The time as RFC 3339 text in UTC. It is read from RFC 3339, RFC 1123 and similar text, a date, " +
+			"or seconds since 1970; or from text in the layout of Go's package time.",
+		call: callDate,
+	},
+	{
+		name: "unix", min: 1, max: 1, signature: "unix(time)",
+		doc: "The seconds since 1970 of a time that date can read.", call: callUnix,
+	},
+	{
+		name: "duration", min: 1, max: 1, signature: "duration(text)",
+		doc: "The seconds of a duration such as 90s or 1h30m; a number is seconds already.", call: callDuration,
+	},
+}
+
+// timeLayouts are tried in this order. None has a zone by name: what a name
+// means depends on the machine. GMT is literal.
+var timeLayouts = []string{
+	time.RFC3339,
+	"2006-01-02 15:04:05Z07:00",
+	"2006-01-02T15:04:05-0700",
+	"2006-01-02 15:04:05 -0700",
+	"2006-01-02T15:04:05",
+	"2006-01-02 15:04:05",
+	"2006-01-02T15:04",
+	"2006-01-02 15:04",
+	"2006-01-02",
+	"Mon, 02 Jan 2006 15:04:05 GMT",
+	time.RFC1123Z,
+	"Monday, 02-Jan-06 15:04:05 GMT",
+	"02 Jan 06 15:04 GMT",
+	time.RFC822Z,
+	time.ANSIC,
+}
+
+const mostTimeText = 100
+
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+func callNow(b *Budget, _ []any) (any, error) {
+	if b.now.IsZero() {
+		return nil, errors.New("now() is not known here: no attempt or decision has started")
+	}
+
+	return timeText(b.now), nil
+}
+
+func callDate(_ *Budget, args []any) (any, error) {
+	t, err := readTime("date", args)
+	if err != nil {
+		return nil, err
+	}
+
+	return timeText(t), nil
+}
+
+func callUnix(_ *Budget, args []any) (any, error) {
+	t, err := readTime("unix", args)
+	if err != nil {
+		return nil, err
+	}
+
+	if t.Nanosecond() == 0 {
+		return int(t.Unix()), nil
+	}
+
+	fraction := float64(t.Nanosecond()) / 1e9
+
+	return fromFloat(float64(t.Unix()) + fraction)
+}
+
+// readTime takes a time of text, with a layout if there is a second argument,
+// or of whole seconds.
+func readTime(name string, args []any) (time.Time, error) {
+	if seconds, ok := args[0].(int); ok && len(args) == 1 {
+		t := time.Unix(int64(seconds), 0).UTC()
+		if year := t.Year(); year < 0 || year > 9999 {
+			return t, fmt.Errorf("%s: %d seconds since 1970 are beyond the year 9999; milliseconds are divided by 1000", name, seconds)
+		}
+
+		return t, nil
+	}
+
+	s, ok := args[0].(string)
+	if !ok {
+		return time.Time{}, argumentError(name, "text such as 2006-01-02T15:04:05Z, or whole seconds", args[0])
+	}
+
+	if s = strings.TrimSpace(s); len(s) > mostTimeText {
+		return time.Time{}, fmt.Errorf("%s cannot read a time from %s", name, describe(s))
+	}
+
+	if len(args) > 1 {
+		return readLayout(name, s, args[1])
+	}
+
+	for _, layout := range timeLayouts {
+		if t, err := time.ParseInLocation(layout, s, time.UTC); err == nil {
+			return t, nil
+		}
+	}
+
+	return time.Time{}, fmt.Errorf("%s cannot read a time from %s; it reads 2006-01-02T15:04:05Z, 2006-01-02, "+
+		"Mon, 02 Jan 2006 15:04:05 GMT and the like; other forms need a layout, and zones an offset", name, describe(s))
+}
+
+func readLayout(name, s string, layout any) (time.Time, error) {
+	form, ok := layout.(string)
+	if !ok || len(form) > mostTimeText {
+		return time.Time{}, argumentError(name, `a layout such as "02.01.2006"`, layout)
+	}
+
+	if strings.Contains(form, "MST") {
+		return time.Time{}, fmt.Errorf("%s: the layout %q has a zone by name, whose meaning depends on the machine; "+
+			"use an offset (-0700)", name, form)
+	}
+
+	t, err := time.ParseInLocation(form, s, time.UTC)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s cannot read %s with the layout %q", name, describe(s), form)
+	}
+
+	if year := t.UTC().Year(); year < 0 || year > 9999 {
+		return time.Time{}, fmt.Errorf("%s: the year %d is not between 0 and 9999", name, year)
+	}
+
+	return t, nil
+}
+
+func callDuration(_ *Budget, args []any) (any, error) {
+	if TypeName(args[0]) == "number" {
+		return args[0], nil
+	}
+
+	s, ok := args[0].(string)
+	if !ok || len(s) > mostTimeText {
+		return nil, argumentError("duration", "text such as 90s or 1h30m, or a number of seconds", args[0])
+	}
+
+	d, err := time.ParseDuration(strings.TrimSpace(s))
+	if err != nil {
+		return nil, fmt.Errorf("duration cannot read %s; it reads 500ms, 90s, 1h30m and the like", describe(s))
+	}
+
+	return fromFloat(d.Seconds())
+}

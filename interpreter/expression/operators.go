@@ -1,0 +1,241 @@
+package expression
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"unicode/utf8"
+)
+
+// Operators get canonical values and return them. Their errors say what is
+// wrong but not where; the evaluation adds the place and, for nilOperand, the
+// operand as it was written.
+
+func opTruthy(v any) bool { return Truthy(v) }
+
+// opPath follows a chain of members. What is missing, at any depth, is nil.
+func opPath(b *Budget, base any, keys []any) (any, error) {
+	v := base
+
+	for _, key := range keys {
+		if v == nil {
+			return nil, nil
+		}
+
+		var err error
+		if v, err = opIndex(b, v, key); err != nil {
+			return nil, err
+		}
+	}
+
+	return v, nil
+}
+
+// opIndex is base[key]: an entry of a map, an element of a list, a character
+// of a text; negative indexes count from the end. Anything else is nil.
+func opIndex(b *Budget, base, key any) (any, error) {
+	switch v := base.(type) {
+	case map[string]any:
+		if name, ok := key.(string); ok {
+			return v[name], nil
+		}
+	case []any:
+		i, ok := key.(int)
+		if i < 0 {
+			i += len(v)
+		}
+
+		if ok && i >= 0 && i < len(v) {
+			return v[i], nil
+		}
+	case string:
+		if i, ok := key.(int); ok {
+			return character(b, v, i)
+		}
+	}
+
+	return nil, nil
+}
+
+func character(b *Budget, s string, i int) (any, error) {
+	if err := b.charge(len(s)/indexPerStep, 0); err != nil {
+		return nil, err
+	}
+
+	if i < 0 {
+		i += utf8.RuneCountInString(s)
+	}
+
+	from, to := runeOffset(s, i), runeOffset(s, i+1)
+	if i < 0 || from == to {
+		return nil, nil
+	}
+
+	return s[from:to], nil
+}
+
+// runeOffset is where the n-th character of s starts; the end if there are
+// fewer.
+func runeOffset(s string, n int) int {
+	for i := range s {
+		if n <= 0 {
+			return i
+		}
+
+		n--
+	}
+
+	return len(s)
+}
+
+// opSlice is base[from:to] of a list or, by characters, of a text. A bound
+// that is nil is open; bounds beyond the ends are the ends.
+func opSlice(b *Budget, base, from, to any) (any, error) {
+	for _, bound := range []any{from, to} {
+		if _, ok := bound.(int); !ok && bound != nil {
+			return nil, fmt.Errorf("the bounds of a slice must be whole numbers, not %s", describe(bound))
+		}
+	}
+
+	switch v := base.(type) {
+	case nil:
+		return nil, nil
+	case []any:
+		low, high := bounds(from, to, len(v))
+
+		return v[low:high:high], nil
+	case string:
+		if err := b.charge(len(v)/indexPerStep, 0); err != nil {
+			return nil, err
+		}
+
+		low, high := bounds(from, to, utf8.RuneCountInString(v))
+		start := runeOffset(v, low)
+
+		return v[start : start+runeOffset(v[start:], high-low)], nil
+	default:
+		return nil, fmt.Errorf("only a list or a string has slices, not %s", describe(base))
+	}
+}
+
+func bounds(from, to any, n int) (low, high int) {
+	clamp := func(bound any, open int) int {
+		i, ok := bound.(int)
+		if !ok {
+			return open
+		}
+
+		if i < 0 {
+			i += n
+		}
+
+		return min(max(i, 0), n)
+	}
+
+	low, high = clamp(from, 0), clamp(to, n)
+
+	return low, max(low, high)
+}
+
+// opGet is get(base, key, fallback): the member, or fallback if it is nil.
+func opGet(b *Budget, base, key, fallback any) (any, error) {
+	v, err := opIndex(b, base, key)
+	if err != nil || v != nil {
+		return v, err
+	}
+
+	return fallback, nil
+}
+
+// opText joins the rendered values: the ~ operator and mixed templates.
+func opText(b *Budget, args []any) (any, error) {
+	return joined(b, args, "")
+}
+
+// textOf renders a value as text, charged if text has to be made.
+func textOf(b *Budget, v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case []any, map[string]any:
+		if _, err := weigh(b, v); err != nil {
+			return "", err
+		}
+	}
+
+	return Text(v), nil
+}
+
+func joined(b *Budget, values []any, separator string) (string, error) {
+	parts := make([]string, len(values))
+	size := len(separator) * max(0, len(values)-1)
+
+	if err := b.charge(len(values)/numsPerStep, 0); err != nil {
+		return "", err
+	}
+
+	for i, v := range values {
+		part, err := textOf(b, v)
+		if err != nil {
+			return "", err
+		}
+
+		parts[i] = part
+		size += len(part)
+	}
+
+	if err := b.text(size); err != nil {
+		return "", err
+	}
+
+	return strings.Join(parts, separator), nil
+}
+
+// pattern is the compiled right side of matches.
+type pattern struct {
+	re     *regexp.Regexp
+	weight int // instructions; a match takes at most this many per byte
+}
+
+// maxPattern bounds the instructions of a pattern.
+const maxPattern = 500
+
+func compilePattern(text string) (*pattern, error) {
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a pattern of RE2: %w", shortText(text), err)
+	}
+
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a pattern of RE2: %w", shortText(text), err)
+	}
+
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a pattern of RE2: %w", shortText(text), err)
+	}
+
+	if n := len(program.Inst); n > maxPattern {
+		return nil, fmt.Errorf("the pattern %q is too large: it has %d instructions, %d are allowed", shortText(text), n, maxPattern)
+	}
+
+	return &pattern{re: re, weight: len(program.Inst)}, nil
+}
+
+// opMatches reports whether a text holds a match of the pattern. nil does not.
+func opMatches(b *Budget, text any, p *pattern) (any, error) {
+	switch s := text.(type) {
+	case nil:
+		return false, nil
+	case string:
+		if err := b.charge(len(s)*p.weight/regexPerStep+1, 0); err != nil {
+			return nil, err
+		}
+
+		return p.re.MatchString(s), nil
+	default:
+		return nil, fmt.Errorf("matches needs a string on its left, not %s; string(x) makes one", describe(text))
+	}
+}

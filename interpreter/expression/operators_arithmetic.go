@@ -1,0 +1,337 @@
+package expression
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+)
+
+// opAdd adds numbers, and joins two texts or two lists.
+func opAdd(b *Budget, x, y any) (any, error) {
+	switch v := x.(type) {
+	case string:
+		if w, ok := y.(string); ok {
+			if err := b.text(len(v) + len(w)); err != nil {
+				return nil, err
+			}
+
+			return v + w, nil
+		}
+	case []any:
+		if w, ok := y.([]any); ok {
+			return concatenated(b, v, w)
+		}
+	}
+
+	return arithmetic("+", "add", x, y, addInts, func(f, g float64) (float64, error) { return f + g, nil })
+}
+
+func concatenated(b *Budget, lists ...[]any) (any, error) {
+	n := 0
+	for _, list := range lists {
+		n += len(list)
+	}
+
+	if err := b.list(n); err != nil {
+		return nil, err
+	}
+
+	out := make([]any, 0, n)
+	for _, list := range lists {
+		out = append(out, list...)
+	}
+
+	return out, nil
+}
+
+func opSub(_ *Budget, x, y any) (any, error) {
+	return arithmetic("-", "subtract", x, y, subInts, func(f, g float64) (float64, error) { return f - g, nil })
+}
+
+func opMul(_ *Budget, x, y any) (any, error) {
+	return arithmetic("*", "multiply", x, y, mulInts, func(f, g float64) (float64, error) { return f * g, nil })
+}
+
+// opDiv divides. Whole results are whole numbers, exact at any size.
+func opDiv(_ *Budget, x, y any) (any, error) {
+	return arithmetic("/", "divide", x, y, divInts, func(f, g float64) (float64, error) {
+		if g == 0 {
+			return 0, errZero
+		}
+
+		return f / g, nil
+	})
+}
+
+// opMod is the remainder of whole numbers; it has the sign of x.
+func opMod(_ *Budget, x, y any) (any, error) {
+	return arithmetic("%", "divide", x, y, modInts, func(float64, float64) (float64, error) {
+		return 0, errors.New("% needs whole numbers of 64 bits")
+	})
+}
+
+// arithmetic applies an operator to two numbers: on ints if both are, else on
+// floats. ints gives ok false to leave it to the floats.
+func arithmetic(op, verb string, x, y any, ints func(a, c int) (any, error),
+	floats func(f, g float64) (float64, error),
+) (any, error) {
+	if err := operands(op, verb, x, y); err != nil {
+		return nil, err
+	}
+
+	a, isInt := x.(int)
+	c, bothInts := y.(int)
+
+	if isInt && bothInts {
+		return ints(a, c)
+	}
+
+	f, err := asFloat(x)
+	if err != nil {
+		return nil, err
+	}
+
+	g, err := asFloat(y)
+	if err != nil {
+		return nil, err
+	}
+
+	result, err := floats(f, g)
+	if err != nil {
+		return nil, err
+	}
+
+	return fromFloat(result)
+}
+
+func operands(op, verb string, x, y any) error {
+	switch {
+	case x == nil:
+		return &nilOperand{op: op, left: true}
+	case y == nil:
+		return &nilOperand{op: op}
+	}
+
+	left, right := TypeName(x), TypeName(y)
+	if left == "number" && right == "number" {
+		return nil
+	}
+
+	hint := "both sides must be numbers"
+	if left == "string" || right == "string" {
+		hint = "int(x) or float(x) makes a number of a string"
+		if op == "+" {
+			hint = "~ joins text, as in a ~ b; " + hint
+		}
+	}
+
+	return fmt.Errorf("cannot %s %s and %s (%s): %s", verb, left, right, op, hint)
+}
+
+func addInts(a, c int) (any, error) {
+	sum := a + c
+	if (sum > a) != (c > 0) {
+		return nil, errOverflow
+	}
+
+	return sum, nil
+}
+
+func subInts(a, c int) (any, error) {
+	difference := a - c
+	if (difference < a) != (c > 0) {
+		return nil, errOverflow
+	}
+
+	return difference, nil
+}
+
+func mulInts(a, c int) (any, error) {
+	product, ok := mulExact(a, c)
+	if !ok {
+		return nil, errOverflow
+	}
+
+	return product, nil
+}
+
+func mulExact(a, c int) (int, bool) {
+	if a == 0 || c == 0 {
+		return 0, true
+	}
+
+	product := a * c
+	if product/c != a || a == -1 && c == math.MinInt || c == -1 && a == math.MinInt {
+		return 0, false
+	}
+
+	return product, true
+}
+
+func divInts(a, c int) (any, error) {
+	switch {
+	case c == 0:
+		return nil, errZero
+	case a == math.MinInt && c == -1:
+		return nil, errOverflow
+	case a%c == 0:
+		return a / c, nil
+	}
+
+	quotient, _ := new(big.Rat).SetFrac64(int64(a), int64(c)).Float64() // a and c may be beyond 2^53
+
+	return fromFloat(quotient)
+}
+
+func modInts(a, c int) (any, error) {
+	if c == 0 {
+		return nil, errZero
+	}
+
+	if c == -1 {
+		return 0, nil
+	}
+
+	return a % c, nil
+}
+
+// opPow raises to a whole power. Powers of whole numbers are exact while they
+// fit in 64 bits and floats beyond. Other exponents are refused, because their
+// last digits depend on the processor.
+func opPow(b *Budget, x, y any) (any, error) {
+	if err := b.charge(powerSteps, 0); err != nil {
+		return nil, err
+	}
+
+	if err := operands("**", "raise", x, y); err != nil {
+		return nil, err
+	}
+
+	n, ok := y.(int)
+	if !ok {
+		return nil, errors.New("the exponent of ** must be a whole number of 64 bits")
+	}
+
+	if base, ok := x.(int); ok && n >= 0 {
+		if power, ok := powInts(base, n); ok {
+			return power, nil
+		}
+	}
+
+	base, err := asFloat(x)
+	if err != nil {
+		return nil, err
+	}
+
+	if base == 0 && n < 0 {
+		return nil, errZero
+	}
+
+	return fromFloat(powFloat(base, n))
+}
+
+func powInts(base, n int) (int, bool) {
+	result, ok := 1, true
+
+	for n > 0 {
+		if n&1 == 1 {
+			if result, ok = mulExact(result, base); !ok {
+				return 0, false
+			}
+		}
+
+		if n >>= 1; n == 0 {
+			break
+		}
+
+		if base, ok = mulExact(base, base); !ok {
+			return 0, false
+		}
+	}
+
+	return result, true
+}
+
+func powFloat(base float64, n int) float64 {
+	result := 1.0
+
+	for m := uint64(max(n, -n)); m > 0; m >>= 1 { // -MinInt is itself, and right as uint64
+		if m&1 == 1 {
+			result *= base
+		}
+
+		base *= base
+	}
+
+	if n < 0 {
+		return 1 / result
+	}
+
+	return result
+}
+
+func opNeg(_ *Budget, x any) (any, error) {
+	switch v := x.(type) {
+	case nil:
+		return nil, &nilOperand{op: "-"}
+	case int:
+		if v == math.MinInt {
+			return numberFromText("9223372036854775808"), nil
+		}
+
+		return -v, nil
+	case float64:
+		return -v, nil
+	case json.Number:
+		return negated(v), nil
+	default:
+		return nil, fmt.Errorf("- needs a number, not %s", describe(x))
+	}
+}
+
+func opPos(_ *Budget, x any) (any, error) {
+	switch {
+	case x == nil:
+		return nil, &nilOperand{op: "+"}
+	case TypeName(x) != "number":
+		return nil, fmt.Errorf("+ needs a number, not %s; int(x) or float(x) makes one", describe(x))
+	default:
+		return x, nil
+	}
+}
+
+// opRange is from..to, both ends included; empty if to is less.
+func opRange(b *Budget, from, to any) (any, error) {
+	if err := operands("..", "count between", from, to); err != nil {
+		return nil, err
+	}
+
+	low, ok := from.(int)
+	high, both := to.(int)
+
+	if !ok || !both {
+		return nil, errors.New("the ends of .. must be whole numbers of 64 bits")
+	}
+
+	if high < low {
+		return []any{}, nil
+	}
+
+	n := high - low + 1
+	if n <= 0 { // wrapped
+		n = math.MaxInt
+	}
+
+	if err := b.list(n); err != nil {
+		return nil, err
+	}
+
+	out := make([]any, n)
+	for i := range out {
+		out[i] = low + i
+	}
+
+	return out, nil
+}

@@ -1,0 +1,210 @@
+package expression
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+func opEqual(b *Budget, x, y any) (any, error) { return equalValues(b, x, y) }
+
+func opNotEqual(b *Budget, x, y any) (any, error) {
+	equal, err := equalValues(b, x, y)
+
+	return !equal, err
+}
+
+// equalValues compares by value. Lists and maps are walked, one step per
+// element and two per entry of a map, in the order of the keys, so that a
+// budget ends at the same element everywhere.
+func equalValues(b *Budget, x, y any) (bool, error) {
+	switch x := x.(type) {
+	case nil:
+		return y == nil, nil
+	case bool:
+		v, ok := y.(bool)
+
+		return ok && x == v, nil
+	case string:
+		v, ok := y.(string)
+		if !ok || len(x) != len(v) {
+			return false, nil
+		}
+
+		return x == v, b.read(len(x))
+	case int, float64, json.Number:
+		return TypeName(y) == "number" && compareNumbers(x, y) == 0, nil
+	case []any:
+		v, ok := y.([]any)
+		if !ok || len(x) != len(v) {
+			return false, nil
+		}
+
+		return equalLists(b, x, v)
+	case map[string]any:
+		v, ok := y.(map[string]any)
+		if !ok || len(x) != len(v) {
+			return false, nil
+		}
+
+		return equalMaps(b, x, v)
+	default:
+		return false, nil
+	}
+}
+
+func equalLists(b *Budget, x, y []any) (bool, error) {
+	for i := range x {
+		if err := b.charge(1, 0); err != nil {
+			return false, err
+		}
+
+		if equal, err := equalValues(b, x[i], y[i]); err != nil || !equal {
+			return false, err
+		}
+	}
+
+	return true, nil
+}
+
+func equalMaps(b *Budget, x, y map[string]any) (bool, error) {
+	if err := b.charge(2*len(x), 0); err != nil {
+		return false, err
+	}
+
+	for _, key := range slices.Sorted(maps.Keys(x)) {
+		v, ok := y[key]
+		if !ok {
+			return false, nil
+		}
+
+		if equal, err := equalValues(b, x[key], v); err != nil || !equal {
+			return false, err
+		}
+	}
+
+	return true, nil
+}
+
+func opLess(b *Budget, x, y any) (any, error) {
+	return ordered(b, x, y, func(order int) bool { return order < 0 })
+}
+
+func opLessEq(b *Budget, x, y any) (any, error) {
+	return ordered(b, x, y, func(order int) bool { return order <= 0 })
+}
+
+func opGreater(b *Budget, x, y any) (any, error) {
+	return ordered(b, x, y, func(order int) bool { return order > 0 })
+}
+
+func opGreaterEq(b *Budget, x, y any) (any, error) {
+	return ordered(b, x, y, func(order int) bool { return order >= 0 })
+}
+
+// ordered compares two numbers or two texts. With nil it is false.
+func ordered(b *Budget, x, y any, holds func(order int) bool) (any, error) {
+	if x == nil || y == nil {
+		return false, nil
+	}
+
+	s, isText := x.(string)
+	t, bothText := y.(string)
+
+	switch {
+	case isText && bothText:
+		return holds(strings.Compare(s, t)), b.read(min(len(s), len(t)))
+	case TypeName(x) == "number" && TypeName(y) == "number":
+		return holds(compareNumbers(x, y)), nil
+	default:
+		return nil, cannotCompare(x, y)
+	}
+}
+
+func cannotCompare(x, y any) error {
+	a, b := TypeName(x), TypeName(y)
+
+	hint := "only two numbers or two strings have an order"
+	if a == "string" && b == "number" || a == "number" && b == "string" {
+		hint = "int(x) or float(x) makes a number of a string, string(x) a string of a number"
+	}
+
+	return fmt.Errorf("cannot compare %s with %s; %s", a, b, hint)
+}
+
+// opIn reports whether a list holds x, a map has the key x, or a text holds
+// the text x. Nothing is in nil, and nil is only in a list that holds it.
+func opIn(b *Budget, x, container any) (any, error) {
+	switch v := container.(type) {
+	case nil:
+		return false, nil
+	case []any:
+		return inList(b, x, v)
+	case map[string]any:
+		key, ok := x.(string)
+		if !ok {
+			return false, nil
+		}
+
+		_, ok = v[key]
+
+		return ok, nil
+	case string:
+		part, ok := x.(string)
+		if !ok {
+			if x == nil {
+				return false, nil
+			}
+
+			return nil, fmt.Errorf("cannot look for a %s in a string; string(x) makes a string", TypeName(x))
+		}
+
+		return strings.Contains(v, part), b.read(len(v) + len(part))
+	default:
+		return nil, fmt.Errorf("cannot look for a value in a %s; a list, a map or a string can hold one", TypeName(container))
+	}
+}
+
+func inList(b *Budget, x any, list []any) (bool, error) {
+	for _, element := range list {
+		if err := b.charge(1, 0); err != nil {
+			return false, err
+		}
+
+		if equal, err := equalValues(b, x, element); err != nil || equal {
+			return equal, err
+		}
+	}
+
+	return false, nil
+}
+
+func opContains(b *Budget, container, x any) (any, error) { return opIn(b, x, container) }
+
+func opStartsWith(b *Budget, x, prefix any) (any, error) {
+	return affix(b, "startsWith", x, prefix, strings.HasPrefix)
+}
+
+func opEndsWith(b *Budget, x, suffix any) (any, error) {
+	return affix(b, "endsWith", x, suffix, strings.HasSuffix)
+}
+
+func affix(b *Budget, name string, x, part any, has func(s, part string) bool) (any, error) {
+	if x == nil || part == nil {
+		return false, nil
+	}
+
+	s, ok := x.(string)
+	if !ok {
+		return nil, fmt.Errorf("%s needs strings on both sides, not %s; string(x) makes one", name, describe(x))
+	}
+
+	p, ok := part.(string)
+	if !ok {
+		return nil, fmt.Errorf("%s needs strings on both sides, not %s; string(x) makes one", name, describe(part))
+	}
+
+	return has(s, p), b.read(min(len(s), len(p)))
+}

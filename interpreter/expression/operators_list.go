@@ -1,0 +1,222 @@
+package expression
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// opList is the list that a predicate of fname walks: nil is empty.
+func opList(_ *Budget, v any, fname string) ([]any, error) {
+	switch v := v.(type) {
+	case nil:
+		return []any{}, nil
+	case []any:
+		return v, nil
+	case map[string]any:
+		return nil, fmt.Errorf("%s needs a list, not a map; keys(x), values(x) and toPairs(x) make one of a map", fname)
+	default:
+		return nil, argumentError(fname, "a list", v)
+	}
+}
+
+// pair takes [key, element] apart.
+func pair(v any) (key, element any) {
+	list, _ := v.([]any)
+	if len(list) != 2 {
+		return nil, nil // cannot be: the lowering builds pairs
+	}
+
+	return list[0], list[1]
+}
+
+// opGroup makes groupBy of a list of [key, element]: a map of lists by the
+// rendered key, elements in their order.
+func opGroup(b *Budget, pairs any) (any, error) {
+	list, err := opList(b, pairs, "groupBy")
+	if err != nil {
+		return nil, err
+	}
+
+	if err := b.list(len(list)); err != nil {
+		return nil, err
+	}
+
+	out := map[string]any{}
+
+	for _, p := range list {
+		key, element := pair(p)
+
+		name, err := textOf(b, key)
+		if err != nil {
+			return nil, err
+		}
+
+		group, _ := out[name].([]any)
+		if group == nil {
+			if err := b.pairs(1); err != nil {
+				return nil, err
+			}
+		}
+
+		out[name] = append(group, element)
+	}
+
+	return out, nil
+}
+
+// opSortBy makes sortBy of a list of [key, element]: elements by their key,
+// equal keys in their order, nil first. order is nil, "asc" or "desc".
+func opSortBy(b *Budget, pairs, order any) (any, error) {
+	list, err := opList(b, pairs, "sortBy")
+	if err != nil {
+		return nil, err
+	}
+
+	items := make([]item, len(list))
+	for i, p := range list {
+		items[i].key, items[i].element = pair(p)
+	}
+
+	return sorted(b, "sortBy", items, order)
+}
+
+// item is an element with the key that it is sorted by.
+type item struct{ key, element any }
+
+func sorted(b *Budget, name string, items []item, order any) (any, error) {
+	direction := 1
+
+	switch order {
+	case nil, "asc":
+	case "desc":
+		direction = -1
+	default:
+		return nil, argumentError(name, `"asc" or "desc" as the order`, order)
+	}
+
+	text, err := sortable(name, items)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := chargeSort(b, len(items), text); err != nil {
+		return nil, err
+	}
+
+	slices.SortStableFunc(items, func(x, y item) int { return direction * compareKeys(x.key, y.key) })
+
+	out := make([]any, len(items))
+	for i := range items {
+		out[i] = items[i].element
+	}
+
+	return out, nil
+}
+
+// chargeSort charges for a stable sort of n keys with text bytes in them.
+func chargeSort(b *Budget, n, text int) error {
+	log := bits.Len(uint(n)) //nolint:gosec // a length is not negative
+	if err := b.charge(n*log/sortPerStep+text/textPerStep*log, 0); err != nil {
+		return err
+	}
+
+	return b.list(n)
+}
+
+// sortable checks that the keys have an order and adds up their text.
+func sortable(name string, items []item) (text int, err error) {
+	var first any
+
+	for _, it := range items {
+		switch key := it.key.(type) {
+		case nil:
+			continue
+		case []any, map[string]any:
+			return 0, argumentError(name, "numbers, strings or booleans to sort by", key)
+		case string:
+			text += len(key)
+		}
+
+		if first == nil {
+			first = it.key
+		} else if TypeName(first) != TypeName(it.key) {
+			return 0, fmt.Errorf("%s cannot compare %s with %s; the keys must be of one type",
+				name, TypeName(first), TypeName(it.key))
+		}
+	}
+
+	return text, nil
+}
+
+// compareKeys orders nil before everything and false before true.
+func compareKeys(x, y any) int {
+	if x == nil || y == nil {
+		return cmp.Compare(present(x), present(y))
+	}
+
+	switch a := x.(type) {
+	case string:
+		b, _ := y.(string)
+
+		return strings.Compare(a, b)
+	case bool:
+		return cmp.Compare(truth(a), truth(y))
+	default:
+		return compareNumbers(x, y)
+	}
+}
+
+func present(v any) int { return truth(v != nil) }
+
+func truth(v any) int {
+	if Truthy(v) {
+		return 1
+	}
+
+	return 0
+}
+
+// opSum adds the numbers of a list; nothing adds up to 0.
+func opSum(b *Budget, list any) (any, error) {
+	elements, err := opList(b, list, "sum")
+	if err != nil {
+		return nil, err
+	}
+
+	if err := numbersOnly(b, "sum", elements); err != nil {
+		return nil, err
+	}
+
+	var total any = 0
+
+	for _, v := range elements {
+		if total, err = opAdd(b, total, v); err != nil {
+			return nil, err
+		}
+	}
+
+	return total, nil
+}
+
+// numbersOnly charges for a walk over numbers and refuses anything else.
+func numbersOnly(b *Budget, name string, list []any) error {
+	if err := b.charge(len(list)/numsPerStep+1, 0); err != nil {
+		return err
+	}
+
+	for i, v := range list {
+		if v == nil {
+			return fmt.Errorf("%s needs numbers, but the element at index %d is nil; "+
+				"give it a value: map(xs, # | default(0))", name, i)
+		}
+
+		if TypeName(v) != "number" {
+			return fmt.Errorf("%s needs numbers, but the element at index %d is %s", name, i, describe(v))
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,272 @@
+package expression
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// Whole numbers are kept in int, which must hold 64 bits: this line does not
+// compile where it holds fewer.
+const _ = uint(math.MaxUint64)
+
+// maxDepth is how deep lists and maps may be nested.
+const maxDepth = 1000
+
+var errDepth = fmt.Errorf("lists and maps are nested more than %d deep", maxDepth)
+
+// Value carries a canonical value through JSON without changing it. Structs
+// that Temporal stores use it in place of any, which would turn 1 into a
+// float64 and lose digits of large numbers.
+type Value struct{ Data any }
+
+// Of wraps a canonical value.
+func Of(v any) Value { return Value{Data: v} }
+
+// MarshalJSON writes the value as Encode does.
+func (v Value) MarshalJSON() ([]byte, error) { return Encode(v.Data) }
+
+// UnmarshalJSON reads the value as Decode does.
+func (v *Value) UnmarshalJSON(data []byte) error {
+	decoded, err := Decode(data)
+	if err != nil {
+		return err
+	}
+
+	v.Data = decoded
+
+	return nil
+}
+
+// IsZero reports whether the value is nil, for the omitzero option of JSON.
+func (v Value) IsZero() bool { return v.Data == nil }
+
+// Canonical converts a Go value to the form that all values of the language
+// have: nil, bool, int, float64, string of valid UTF-8, []any, map[string]any,
+// and json.Number for numbers that int and float64 cannot hold. A canonical
+// value is unchanged by Encode and Decode.
+//
+// Whole numbers are int, also 1.0 and 1e2. Whole numbers beyond 64 bits stay
+// as they were written. Times become RFC 3339 text in UTC; invalid UTF-8
+// becomes U+FFFD, as in encoding/json. NaN, infinity and other types are
+// errors, and so is nesting of more than 1000 levels. Lists and maps are copied.
+func Canonical(v any) (any, error) { return canonical(v, 0) }
+
+func canonical(v any, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, errDepth
+	}
+
+	switch v := v.(type) {
+	case nil, bool:
+		return v, nil
+	case string:
+		return validText(v), nil
+	case []any:
+		return canonicalList(v, depth)
+	case map[string]any:
+		return canonicalMap(v, depth)
+	case []string:
+		return canonicalList(v, depth)
+	case map[string]string:
+		return canonicalMap(v, depth)
+	case []map[string]any:
+		return canonicalList(v, depth)
+	case Value:
+		return canonical(v.Data, depth)
+	case json.RawMessage:
+		return Decode(v)
+	case time.Time:
+		return timeText(v), nil
+	default:
+		return canonicalNumber(v)
+	}
+}
+
+func canonicalList[T any](list []T, depth int) (any, error) {
+	out := make([]any, len(list))
+
+	for i, element := range list {
+		v, err := canonical(element, depth+1)
+		if err != nil {
+			return nil, err
+		}
+
+		out[i] = v
+	}
+
+	return out, nil
+}
+
+func canonicalMap[T any](m map[string]T, depth int) (any, error) {
+	out := make(map[string]any, len(m))
+
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		v, err := canonical(m[key], depth+1)
+		if err != nil {
+			return nil, err
+		}
+
+		out[validText(key)] = v
+	}
+
+	return out, nil
+}
+
+// validText replaces each byte that is not UTF-8 by U+FFFD.
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+
+	return string([]rune(s))
+}
+
+// Decode reads one JSON text into a canonical value. Text behind it, nesting
+// of more than 1000 levels, and what is not JSON are errors.
+func Decode(data []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("not JSON: the text is empty")
+		}
+
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("not JSON: there is more text behind the value")
+	}
+
+	return decoded(v, 0)
+}
+
+// decoded makes canonical, in place, what the decoder has just built.
+func decoded(v any, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, errDepth
+	}
+
+	var err error
+
+	switch v := v.(type) {
+	case json.Number:
+		return numberFromText(string(v)), nil
+	case []any:
+		for i := range v {
+			if v[i], err = decoded(v[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for key := range v { // any order: each entry is replaced by itself
+			if v[key], err = decoded(v[key], depth+1); err != nil {
+				return nil, err
+			}
+		}
+	}
+
+	return v, nil
+}
+
+// Encode writes a canonical value as compact JSON with sorted keys and without
+// HTML escapes. A number that is not finite is an error.
+func Encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+
+	if err := encoder.Encode(v); err != nil {
+		return nil, fmt.Errorf("cannot be written as JSON: %w", err)
+	}
+
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// Truthy is the one truth of the language: false, nil, 0, "", the empty list
+// and the empty map are false, everything else is true.
+func Truthy(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case int:
+		return v != 0
+	case float64:
+		return v != 0
+	case string:
+		return v != ""
+	case []any:
+		return len(v) > 0
+	case map[string]any:
+		return len(v) > 0
+	default:
+		return true // json.Number: zero fits into int
+	}
+}
+
+// Text renders a value as mixed text does: nil is empty, numbers are digits,
+// text is itself, lists and maps are JSON.
+func Text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case bool:
+		return strconv.FormatBool(v)
+	case int:
+		return strconv.Itoa(v)
+	case json.Number:
+		return string(v)
+	default:
+		data, err := Encode(v)
+		if err != nil {
+			return fmt.Sprint(v) // not canonical
+		}
+
+		return string(data)
+	}
+}
+
+// Equal is == of the language without a budget: numbers by value, lists and
+// maps by their elements, different types unequal.
+func Equal(a, b any) bool {
+	equal, err := equalValues(unbounded(), a, b)
+
+	return equal && err == nil
+}
+
+// TypeName names the type of a canonical value as messages and type() do:
+// nil, boolean, number, string, list, map.
+func TypeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "nil"
+	case bool:
+		return "boolean"
+	case int, float64, json.Number:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "list"
+	case map[string]any:
+		return "map"
+	default:
+		return fmt.Sprintf("%T", v) // not canonical
+	}
+}
