@@ -132,17 +132,8 @@ func (s *secretSet) maskAll(v any) any {
 	return v
 }
 
-// redactURL is a URL as errors may show it: scheme, host and path, without
+// redacted is a URL as errors may show it: scheme, host and path, without
 // user, password, query and fragment.
-func redactURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "(a URL that cannot be parsed)"
-	}
-
-	return redacted(u)
-}
-
 func redacted(u *url.URL) string {
 	short := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	if u.Opaque != "" {

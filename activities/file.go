@@ -83,7 +83,7 @@ func (t *fileTool) Run(ctx context.Context, in interpreter.ToolInput) (interpret
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 
 	content, err := t.content(root, path)
 	if err != nil {

@@ -38,7 +38,7 @@ func (t *fileTool) Write(ctx context.Context, in interpreter.ToolInput) (interpr
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 
 	w := &fileWrite{root: root, path: path, format: format, overwrite: mode == "overwrite", columns: columns, rows: in.Rows()}
 
