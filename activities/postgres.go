@@ -67,10 +67,11 @@ econnrefused, econnreset, dns, tls or eof.`,
 		Example: `step: find_overdue
 tool: postgres
 auth: pg_main
+args: {day: "2024-05-01", regions: [north, west]}
 statement: |
   SELECT id, name, due
   FROM invoices
-  WHERE due < DATE '{{ day }}' AND region = ANY({{ regions }})
+  WHERE due < DATE '{{ args.day }}' AND region = ANY({{ args.regions }})
 `,
 	}
 }

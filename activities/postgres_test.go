@@ -27,6 +27,7 @@ func pgTool(t *testing.T) (sqlTool, *testenv.Database) {
 			"refused": "postgres://eve:sesame-open@127.0.0.1:1/x",
 			"garbage": "postgres://eve:sesame-open@127.0.0.1:port/x",
 			"mysql":   "mysql://eve:sesame-open@127.0.0.1/x",
+			"nodb":    strings.Replace(db.URL, db.Name, "no_such_database", 1),
 			"nohost":  "postgres://eve:sesame-open@nowhere.invalid/x",
 		},
 		MaxResponseBytes: 1 << 20,
@@ -64,6 +65,7 @@ func TestPostgresConforms(t *testing.T) {
 		Failures: []tooltest.Failure{
 			{Name: "refused", Input: through("refused"), Kind: connection, Class: retryable, Type: "econnrefused", Says: "could not connect to PostgreSQL at 127.0.0.1:1"},
 			{Name: "dns", Input: through("nohost"), Kind: connection, Class: retryable, Type: "dns", Says: "nowhere.invalid"},
+			{Name: "no database", Input: through("nodb"), Kind: connection, Class: final, Type: "3D000", Says: "PostgreSQL refused the connection"},
 			{Name: "no URL", Input: through("mysql"), Kind: tool, Class: final, Says: `connection "mysql" is no PostgreSQL URL`},
 			{Name: "garbage", Input: through("garbage"), Kind: tool, Class: final, Says: `connection "garbage" is no PostgreSQL URL`},
 			{Name: "no auth", Input: through(""), Kind: tool, Class: final, Says: "postgres needs auth"},
@@ -126,6 +128,7 @@ func TestPostgresReadsParametersAsLiterals(t *testing.T) {
 		{"DATE '{{ x }}' + {{ n }}", "DATE '2024-02-28' + 2", map[string]any{"x": "2024-02-28", "n": 2}},
 		{"INTERVAL '{{ n }} days'", "INTERVAL '3 days'", map[string]any{"n": 3}},
 		{"interval '{{ n }}' day", "interval '3' day", map[string]any{"n": 3}},
+		{"interval '{{ n }}' hour", "interval '-1.5' hour", map[string]any{"n": -1.5}},
 		{"TIMESTAMP WITH TIME ZONE '{{ x }} 10:00+02'", "TIMESTAMP WITH TIME ZONE '2024-02-28 10:00+02'", map[string]any{"x": "2024-02-28"}},
 		{"'{\"a\": {{ x }}}'::jsonb -> 'a'", "'{\"a\": 7}'::jsonb -> 'a'", map[string]any{"x": 7}},
 		{"{{ m }}::jsonb", `'{"a":[1,null]}'::jsonb`, map[string]any{"m": map[string]any{"a": []any{1, nil}}}},
@@ -351,7 +354,7 @@ func TestPostgresPlacesErrors(t *testing.T) {
 	t.Parallel()
 
 	pg, _ := pgTool(t)
-	object := pg.fail(t, pg.input(t, "SELECT 1\nWHERE 'a' = {{ n + 0 }}::int AND {{ n }} @@@ 1", map[string]any{"n": 7}))
+	object := pg.fail(t, pg.input(t, "SELECT 1\nWHERE 1 = {{ n + 0 }}::int AND {{ n }} @@@ 1", map[string]any{"n": 7}))
 	require.Contains(t, object.Message, "at line 2")
 	require.Equal(t, "42883", object.Type)
 }

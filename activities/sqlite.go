@@ -76,10 +76,11 @@ and class retryable.`,
 		Example: `step: find_patient
 tool: sqlite
 path: demo.db
+args: {id: p1, prefix: Mar}
 statement: |
   SELECT id, name
   FROM patients
-  WHERE id = {{ patient_id }} OR name LIKE '{{ prefix }}%'
+  WHERE id = {{ args.id }} OR name LIKE '{{ args.prefix }}%'
 `,
 	}
 }
@@ -152,6 +153,8 @@ func (t *sqliteTool) path(ctx context.Context, in interpreter.ToolInput) (string
 	}
 
 	switch {
+	case field != "" && in.Auth != "":
+		return "", configErrorf("step %q: sqlite takes path or auth, not both", in.Step)
 	case field != "":
 		return localPath(base, field, in.Step)
 	case in.Auth == "":

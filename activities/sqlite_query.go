@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"encoding/base64"
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -199,6 +200,10 @@ func sqliteValue(value any, declared string) any {
 
 		return v.UTC().Format(time.RFC3339Nano)
 	case float64:
+		if math.IsInf(v, 0) { // JSON has no such number; PostgreSQL writes it so
+			return strings.Replace(strconv.FormatFloat(v, 'g', -1, 64)+"inity", "+Inf", "Inf", 1)
+		}
+
 		return floatValue(strconv.FormatFloat(v, 'g', -1, 64))
 	}
 

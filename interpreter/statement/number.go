@@ -124,7 +124,11 @@ func (w *writer) param(p *param, number int, suffix string) {
 		sign = "?"
 	}
 	text := sign + strconv.Itoa(number)
-	if p.cast != "" {
+	switch {
+	case p.unit != "":
+		// Behind a parameter the field would only cut: 3 would be 3 seconds.
+		text = "CAST(CAST(" + text + " AS text) || ' " + p.unit + "' AS " + p.cast + ")"
+	case p.cast != "":
 		text = "CAST(" + text + " AS " + p.cast + ")"
 	}
 	text += suffix

@@ -63,6 +63,7 @@ type param struct {
 	extent
 	bare     bool
 	cast     string // the type of a typed literal such as INTERVAL '…'
+	unit     string // the field behind an interval: INTERVAL '…' DAY
 	template *expression.Template
 	offsets  []int // rune offset in the template -> rune offset in the source
 	// lead and trail are the white space around the only expression of a

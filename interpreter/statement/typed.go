@@ -17,16 +17,20 @@ func (p *parser) mergeTyped() {
 		if from == i {
 			continue
 		}
-		to := i + 1
+		to, unit := i+1, ""
 		cast := string(p.source[p.tokens[from].start:p.tokens[i-1].end])
 		if p.is(from, "interval") {
 			to = p.fieldsBehind(to)
 			if to > i+1 {
+				unit = p.tokens[i+1].text
 				cast += " " + string(p.source[p.tokens[i+1].start:p.tokens[to-1].end])
+			}
+			if p.is(i+2, "to") {
+				p.problem(t.extent, CodeNotAValue, notAValue("part of an interval with two fields", "write the units into the literal, such as INTERVAL '{{ d }} days {{ h }} hours'"))
 			}
 		}
 		merged := *t.param
-		merged.cast = cast
+		merged.cast, merged.unit = cast, unit
 		merged.extent = extent{p.tokens[from].start, p.tokens[to-1].end}
 		merged.key += " as " + cast
 		p.tokens = slices.Replace(p.tokens, from, to, token{
