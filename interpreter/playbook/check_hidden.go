@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkHidden warns of workload keys that a name found earlier hides: words,
-// elements, into, steps, workload keys, in this order.
+// checkHidden warns of workload keys and steps that a name found earlier hides:
+// words, elements, into, steps, workload keys, in this order.
 func checkHidden(c *checker) {
 	for _, key := range slices.Sorted(maps.Keys(c.workload)) {
 		by := c.hides(key)
@@ -19,10 +19,14 @@ func checkHidden(c *checker) {
 		c.warnf(pos, CodeHiddenName, "the workload key %q is hidden by %s; write workload.%s for it", key, by, key)
 	}
 	for _, step := range c.pb.Steps {
-		for _, loop := range c.pb.loops() {
-			if step.Name != "" && step.Name == loop.Element {
-				c.warnf(elementPos(loop), CodeHiddenName,
-					"the element %q hides the step of that name inside the loop; write steps.%s.data for its result", loop.Element, step.Name)
+		if loop := step.Loop; loop != nil && c.pb.Step(loop.Element) != nil {
+			c.warnf(elementPos(loop), CodeHiddenName,
+				"the element %q hides the step of that name inside the loop; write steps.%s.data for its result", loop.Element, loop.Element)
+		}
+		for _, policy := range step.Retry {
+			if collect := policy.Then.Collect; collect != nil && c.pb.Step(collect.Into) != nil {
+				c.warnf(collect.Words.At("into", collect.Pos), CodeHiddenName,
+					"the into %q hides the step of that name in this retry; write steps.%s.data for its result", collect.Into, collect.Into)
 			}
 		}
 	}
