@@ -31,7 +31,7 @@ func TestAgreesWithExpr(t *testing.T) {
 		`count(xs, # > 1)`, `find(xs, # > 1)`, `findIndex(xs, # > 1)`, `findLast(xs, # < 3)`, `findLastIndex(xs, # < 3)`,
 		`find(xs, # > 9)`, `reduce(xs, #acc + #)`, `reduce(xs, #acc + #, 10)`, `reduce(xs, #acc + #index, 0)`, `map(xs, #index)`,
 		`sum(xs)`, `sum(m.list, .x)`, `filter(m.list, .x > 1)`, `map(m.list, .x + n)`, `sortBy(m.list, .x)`, `sortBy(m.list, .x, "desc")`,
-		`map(filter(users, .age > 26), .name)`, `filter(users, {let a = .age; a > 26})`, `map(xs, {{"v": #}})`,
+		`map(filter(users, .name != "Bob"), .age)`, `filter(users, {let a = .name; a > "B"})`, `map(xs, {{"v": #}})`,
 		`map(xs, {let y = #; map(xs, # * y)})`, `any(m.list, any(xs, # == 3))`,
 		`xs | len()`, `xs | map(# + 1) | filter(# > 2)`, `s | lower()`, `s | upper() | lower()`,
 		`min(3, 1, 2)`, `max(xs)`, `abs(neg)`, `ceil(f)`, `floor(f)`, `round(f)`, `int("5")`, `float("1.5")`, `string(n)`,
