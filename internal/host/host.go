@@ -20,6 +20,9 @@ type Options struct {
 	// MaxAttempts bounds how many attempts of tools run at once; 0 is 200.
 	MaxAttempts int
 	StopTimeout time.Duration // how long attempts under way may go on at the end; 0 is 10 s
+	// OnFatalError is told when the worker cannot go on, such as when its
+	// namespace is gone; nil is nobody.
+	OnFatalError func(error)
 }
 
 const (
@@ -46,6 +49,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		MaxConcurrentActivityExecutionSize: options.MaxAttempts,
 		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
 		WorkerStopTimeout:                  options.StopTimeout,
+		OnFatalError:                       options.OnFatalError,
 	})
 	Register(w, catalogue)
 	return w

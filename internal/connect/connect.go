@@ -1,0 +1,99 @@
+// Package connect finds the Temporal server that the user means and connects
+// to it. Flags come before environment variables, and those before profiles,
+// as in Temporal's own tools.
+package connect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/log"
+)
+
+// DefaultNamespace is used where nothing names another one.
+const DefaultNamespace = "default"
+
+// dialTimeout bounds how long we wait for a server to answer.
+const dialTimeout = 5 * time.Second
+
+// Flags are what the command line says about the server; "" is not given.
+type Flags struct {
+	Address   string
+	Namespace string
+	Profile   string
+}
+
+// Resolve gives the client options that flags, TEMPORAL_* variables and the
+// profile of the configuration file make together. HostPort is "" where none
+// of them names a server.
+func Resolve(flags Flags) (client.Options, error) {
+	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
+		ConfigFileProfile: flags.Profile,
+	})
+	if err != nil {
+		return client.Options{}, fmt.Errorf("read Temporal's configuration: %w", err)
+	}
+	profile.Address = cmp.Or(flags.Address, profile.Address)
+	profile.Namespace = cmp.Or(flags.Namespace, profile.Namespace, DefaultNamespace)
+	options, err := profile.ToClientOptions(envconfig.ToClientOptionsRequest{})
+	if err != nil {
+		return client.Options{}, fmt.Errorf("read Temporal's configuration: %w", err)
+	}
+	if flags.Profile != "" && profile.Address == "" {
+		return client.Options{}, fmt.Errorf("the profile %q has no address; give one with --address", flags.Profile)
+	}
+	return options, nil
+}
+
+// NoServerError says that nothing that can be used answers at an address.
+type NoServerError struct {
+	Address string
+	Err     error
+}
+
+func (e *NoServerError) Error() string {
+	return fmt.Sprintf("no Temporal server answers at %s: %v", e.Address, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *NoServerError) Unwrap() error { return e.Err }
+
+// Dial connects and makes sure that the namespace is there. The error is a
+// *NoServerError unless ctx has ended.
+func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (client.Client, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	options.Logger = log.NewStructuredLogger(logger)
+	limited, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	c, err := client.DialContext(limited, options)
+	if err != nil {
+		return nil, dialError(ctx, options, err)
+	}
+	_, err = c.WorkflowService().DescribeNamespace(limited, &workflowservice.DescribeNamespaceRequest{Namespace: options.Namespace})
+	if err != nil {
+		c.Close()
+		return nil, dialError(ctx, options, err)
+	}
+	return c, nil
+}
+
+func dialError(ctx context.Context, options client.Options, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("connect to %s: %w", options.HostPort, ctx.Err())
+	}
+	var missing *serviceerror.NamespaceNotFound
+	if errors.As(err, &missing) {
+		err = fmt.Errorf("the server has no namespace %q: %w", options.Namespace, err)
+	}
+	return &NoServerError{Address: options.HostPort, Err: err}
+}

@@ -1,0 +1,43 @@
+package host
+
+import (
+	"fmt"
+	"os"
+
+	"reprise/activities"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// Connections are those of a YAML file, a map of names to URLs, and then those
+// of the environment; path "" is the environment alone. No URL of the file is
+// ever part of an error.
+func Connections(path string) (activities.ConnectionResolver, error) {
+	environment := activities.EnvConnections(os.LookupEnv)
+	if path == "" {
+		return environment, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the connections: %w", err)
+	}
+	value, found := playbook.Data(source.NewFile(path, data))
+	if problems := found.Errors(); len(problems) > 0 {
+		// A message may quote the line, and the line may hold a password.
+		first := problems[0]
+		return nil, fmt.Errorf("read the connections: %s:%s: not a YAML map of names to URLs [%s]", path, first.Pos, first.Code)
+	}
+	entries, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("read the connections: %s: expected a map of names to URLs, such as clinic: postgres://…", path)
+	}
+	connections := activities.Connections{}
+	for name, entry := range entries {
+		url, ok := entry.(string)
+		if !ok || url == "" {
+			return nil, fmt.Errorf("read the connections: %s: connection %q must be a URL", path, name)
+		}
+		connections[name] = url
+	}
+	return activities.FirstOf{connections, environment}, nil
+}

@@ -1,0 +1,9 @@
+//go:build unix && !linux
+
+package localserver
+
+import "syscall"
+
+// childAttr puts the server into a process group of its own, as on Linux. Only
+// Linux can also tie the child's life to ours.
+func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,0 +1,212 @@
+package localserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/connect"
+)
+
+// Options choose how a server runs. The zero value is a server in memory on
+// free ports.
+type Options struct {
+	Binary    string // "" is what Find finds
+	Port      int    // 0: a free one
+	UIPort    int    // 0: a free one
+	DBFile    string // SQLite file that keeps the state; "" is memory
+	Namespace string // "" is connect.DefaultNamespace
+	Keywords  []string
+}
+
+// Server is a running Temporal server.
+type Server struct {
+	Address   string // host:port
+	UIURL     string // without a trailing slash
+	Namespace string
+
+	process *process
+	durable bool
+}
+
+const (
+	readyTimeout = 60 * time.Second
+	stopGrace    = 8 * time.Second
+	attempts     = 3 // a free port can be taken before the server listens on it
+)
+
+// Start runs a server and returns once it serves and its web UI answers. The
+// caller stops it; it dies with this process in any case (on Linux).
+func Start(ctx context.Context, options Options) (*Server, error) {
+	if options.Binary == "" {
+		binary, err := Find()
+		if err != nil {
+			return nil, err
+		}
+		options.Binary = binary
+	}
+	if options.Namespace == "" {
+		options.Namespace = connect.DefaultNamespace
+	}
+	if options.DBFile != "" {
+		if err := os.MkdirAll(filepath.Dir(options.DBFile), 0o750); err != nil {
+			return nil, fmt.Errorf("make the folder of %s: %w", options.DBFile, err)
+		}
+	}
+	for attempt := 1; ; attempt++ {
+		server, err := start(ctx, options)
+		if err == nil {
+			return server, nil
+		}
+		fixed := options.Port != 0 && options.UIPort != 0
+		if attempt == attempts || fixed || ctx.Err() != nil {
+			return nil, fmt.Errorf("start a local Temporal server with %s: %w", options.Binary, err)
+		}
+	}
+}
+
+func start(ctx context.Context, options Options) (*Server, error) {
+	port, err := portOr(ctx, options.Port)
+	if err != nil {
+		return nil, err
+	}
+	uiPort, err := portOr(ctx, options.UIPort)
+	if err != nil {
+		return nil, err
+	}
+	server := &Server{
+		Address:   "127.0.0.1:" + strconv.Itoa(port),
+		UIURL:     "http://127.0.0.1:" + strconv.Itoa(uiPort),
+		Namespace: options.Namespace,
+		durable:   options.DBFile != "",
+	}
+	server.process, err = startProcess(command(options, port, uiPort))
+	if err != nil {
+		return nil, err
+	}
+	if err := server.awaitReady(ctx, uiPort); err != nil {
+		server.Stop()
+		if output := strings.TrimSpace(server.process.output.String()); output != "" && ctx.Err() == nil {
+			err = fmt.Errorf("%w; it said:\n%s", err, output)
+		}
+		return nil, err
+	}
+	return server, nil
+}
+
+func command(options Options, port, uiPort int) *exec.Cmd {
+	args := []string{
+		"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(port), "--ui-port", strconv.Itoa(uiPort),
+		"--namespace", options.Namespace, "--log-level", "error",
+	}
+	if options.DBFile != "" {
+		args = append(args, "--db-filename", options.DBFile)
+	}
+	for _, name := range options.Keywords {
+		args = append(args, "--search-attribute", name+"=Keyword")
+	}
+	//nolint:noctx // it ends with Stop, which is gentler than a context
+	cmd := exec.Command(options.Binary, args...)
+	// What the user has set is about the server of their choice, not this one.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "TEMPORAL_")
+	})
+	return cmd
+}
+
+// awaitReady waits until the namespace answers and the web UI, which starts
+// last, accepts connections.
+func (s *Server) awaitReady(ctx context.Context, uiPort int) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	err := s.poll(ctx, func() error {
+		c, err := connect.Dial(ctx, client.Options{HostPort: s.Address, Namespace: s.Namespace}, nil)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.poll(ctx, func() error {
+		var dialer net.Dialer
+		connection, err := dialer.DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(uiPort))
+		if err == nil {
+			_ = connection.Close()
+		}
+		return err
+	})
+}
+
+var errExited = errors.New("the server has ended")
+
+func (s *Server) poll(ctx context.Context, check func() error) error {
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if s.process.hasExited() {
+			return fmt.Errorf("%w: %s", errExited, s.process.cmd.ProcessState)
+		}
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for it to serve: %w", err)
+		case <-s.process.exited:
+		case <-tick.C:
+		}
+	}
+}
+
+// Exited is closed once the server's process has ended, however that came.
+func (s *Server) Exited() <-chan struct{} { return s.process.exited }
+
+// Output is the end of what the server has printed.
+func (s *Server) Output() string { return s.process.output.String() }
+
+// PID is the process ID of the server.
+func (s *Server) PID() int { return s.process.cmd.Process.Pid }
+
+// Stop ends the server. One that keeps its state in a file may first put it
+// in order; one in memory has nothing to lose.
+func (s *Server) Stop() {
+	if s.durable {
+		_ = s.process.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-s.process.exited:
+			return
+		case <-time.After(stopGrace):
+		}
+	}
+	s.process.kill()
+}
+
+// Kill ends the server at once. What is in its file stays usable.
+func (s *Server) Kill() { s.process.kill() }
+
+func portOr(ctx context.Context, port int) (int, error) {
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		if port != 0 {
+			return 0, fmt.Errorf("port %d cannot be used, give another one or 0 for a free one: %w", port, err)
+		}
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}

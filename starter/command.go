@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Exit statuses (docs/language.md, section command line).
+const (
+	exitOK       = 0
+	exitFailed   = 1
+	exitUsage    = 2
+	exitNoServer = 3
+	exitPartial  = 4
+	// exitInterrupted is what shells use for a command ended by Ctrl-C.
+	exitInterrupted = 130
+)
+
+// Streams are the standard streams of the command. Out takes what programs
+// read, Err what people read meanwhile.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// errTerminal reports whether a person sees Err as it is written.
+func (s Streams) errTerminal() bool {
+	file, ok := s.Err.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+func (s Streams) notef(format string, args ...any) { _, _ = fmt.Fprintf(s.Err, format+"\n", args...) }
+
+// statusError carries an exit status to Main. An empty message means that
+// everything has been said.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+
+func (e *statusError) Unwrap() error { return e.err }
+
+// errSaid ends a command whose output says it all.
+var errSaid = errors.New("")
+
+func withStatus(status int, err error) error { return &statusError{status: status, err: err} }
+
+func usageError(format string, args ...any) error {
+	return withStatus(exitUsage, fmt.Errorf(format, args...))
+}
+
+// Main is the whole program with the world passed in: it runs one command and
+// returns the exit status. It handles SIGINT, SIGTERM and SIGHUP itself.
+func Main(ctx context.Context, args []string, streams Streams) int {
+	interrupts := watchInterrupts(ctx)
+	defer interrupts.stop()
+	ran := false
+	root := newRoot(&app{Streams: streams, interrupts: interrupts})
+	root.PersistentPreRun = func(*cobra.Command, []string) { ran = true }
+	root.SetArgs(args)
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	status := exitFailed
+	var stated *statusError
+	switch {
+	case errors.As(err, &stated):
+		status = stated.status
+	case !ran: // cobra refused flags or arguments
+		status = exitUsage
+	}
+	if !errors.Is(err, errSaid) {
+		streams.notef("starter: %v", err)
+		if status == exitUsage {
+			streams.notef("See %s --help.", command.CommandPath())
+		}
+	}
+	return status
+}
+
+// app is what the commands share.
+type app struct {
+	Streams
+	interrupts *interrupts
+}
+
+const rootLong = `starter runs Reprise playbooks on Temporal and helps to write them.
+
+Without a Temporal server of your own, starter run brings up a local one with its
+web UI and a worker, for as long as the run takes. starter dev keeps one up.
+
+The server comes from --address, else from TEMPORAL_ADDRESS and the other variables
+of Temporal's own tools, else from a profile of their configuration file, else it
+is the one of starter dev, else a local one.`
+
+const rootExample = `  starter run playbooks/hello.yaml --set name=Ada
+  starter validate playbooks/*.yaml
+  starter tools http`
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use: "starter", Short: "Runs durable YAML playbooks on Temporal", Long: rootLong, Example: rootExample,
+		SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 3, Version: readVersion().Reprise,
+	}
+	root.SetVersionTemplate("starter {{.Version}}\n")
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(
+		newRunCommand(a), newValidateCommand(a), newDevCommand(a), newToolsCommand(a),
+		newDemoAPICommand(a), newVersionCommand(a),
+	)
+	return root
+}
+
+// outputFlag adds --output.
+func outputFlag(command *cobra.Command, into *string) {
+	command.Flags().StringVarP(into, "output", "o", "table", "table or json")
+}
+
+func checkOutput(output string) error {
+	if output != "table" && output != "json" {
+		return usageError("--output %q is unknown, expected table or json", output)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/demoapi"
+)
+
+func newDemoAPICommand(a *app) *cobra.Command {
+	var port int
+	var ip string
+	command := &cobra.Command{
+		Use: "demo-api", Short: "Serve the API that the examples call", Args: cobra.NoArgs,
+		Long: `Serve the demo API until Ctrl-C: paginated lists that fail, limit rates and go
+missing on purpose. GET / lists its routes. It has no access control.`,
+		Example: `  starter demo-api --port 8088
+  curl http://127.0.0.1:8088/api/v1/patients`,
+		RunE: func(*cobra.Command, []string) error {
+			api := demoapi.New(demoapi.Options{})
+			url, err := api.Start(a.interrupts.asked, net.JoinHostPort(ip, strconv.Itoa(port)))
+			if err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(a.Out, "demo API: %s\n", url)
+			<-a.interrupts.asked.Done()
+			return api.Close()
+		},
+	}
+	command.Flags().IntVar(&port, "port", 8088, "port to listen on, 0 for a free one")
+	command.Flags().StringVar(&ip, "ip", "127.0.0.1", "address to listen on")
+	return command
+}

@@ -1,0 +1,11 @@
+// Command starter starts playbooks, follows them and helps to write them.
+package main
+
+import (
+	"context"
+	"os"
+)
+
+func main() {
+	os.Exit(Main(context.Background(), os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+const (
+	// lookTimeout bounds one query; without a worker nobody answers it.
+	lookTimeout = 3 * time.Second
+	// mostDescribed bounds how many open iterations are looked at in one go.
+	mostDescribed = 50
+	// describing is how many of them at once.
+	describing = 8
+)
+
+// line is the state of one step visit, in words.
+type line struct {
+	key  string // stays the same while the text changes
+	text string
+}
+
+// observer finds out how far a run is.
+type observer struct {
+	session *session
+	run     client.WorkflowRun
+}
+
+// look gives a line per step visit so far. While no worker listens, that is
+// what it says.
+func (o *observer) look(ctx context.Context) ([]line, error) {
+	progress, err := o.query(ctx, o.run.GetID())
+	if err != nil {
+		if o.nobodyListens(ctx) {
+			return []line{{key: "worker", text: fmt.Sprintf("waiting for a worker on task queue %q", o.session.taskQueue)}}, nil
+		}
+		return nil, err
+	}
+	lines := make([]line, 0, len(progress.Steps))
+	for _, record := range progress.Steps {
+		lines = append(lines, line{key: fmt.Sprintf("%s#%d", record.Step, record.Visit), text: o.describe(ctx, record)})
+	}
+	return lines, nil
+}
+
+func (o *observer) query(ctx context.Context, workflowID string) (workflows.Progress, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	var progress workflows.Progress
+	value, err := o.session.client.QueryWorkflow(ctx, workflowID, "", workflows.ProgressQuery)
+	if err != nil {
+		return progress, fmt.Errorf("ask run %s how far it is: %w", workflowID, err)
+	}
+	return progress, value.Get(&progress)
+}
+
+func (o *observer) nobodyListens(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	queue, err := o.session.client.DescribeTaskQueue(ctx, o.session.taskQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	return err == nil && len(queue.GetPollers()) == 0
+}
+
+func (o *observer) describe(ctx context.Context, record workflows.StepRecord) string {
+	text := stepName(record) + " "
+	switch {
+	case record.Loop != nil:
+		text += o.loop(ctx, record)
+	case record.Waiting != "":
+		text += record.Waiting
+	default:
+		text += record.Status
+	}
+	if record.Error != nil && record.Status == interpreter.Failed {
+		text += ": " + oneLine(record.Error.Message, 100)
+	}
+	return text
+}
+
+func stepName(record workflows.StepRecord) string {
+	if record.Visit > 1 {
+		return fmt.Sprintf("%s#%d", record.Step, record.Visit)
+	}
+	return record.Step
+}
+
+// loop counts iterations: ended, failed, waiting for a retry, running.
+func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string {
+	stats, open, waiting := record.Loop.Stats, 0, 0
+	if record.EndedAt.IsZero() {
+		if progress, err := o.query(ctx, record.Loop.WorkflowID); err == nil && progress.Stats.Total > 0 {
+			stats, open = progress.Stats, len(progress.Open)
+			waiting = o.waiting(ctx, progress.Open)
+		}
+	}
+	parts := []string{fmt.Sprintf("%d/%d done", stats.Success+stats.Failed, stats.Total)}
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{stats.Failed, "failed"}, {waiting, "waiting for a retry"}, {open - waiting, "running"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	if !record.EndedAt.IsZero() {
+		parts = append(parts, record.Status)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// waiting counts the iterations that have neither an attempt nor a decision
+// under way: a timer is what they wait for.
+func (o *observer) waiting(ctx context.Context, open []string) int {
+	open = open[:min(len(open), mostDescribed)]
+	waits := make([]bool, len(open))
+	var group errgroup.Group
+	group.SetLimit(describing)
+	for i, id := range open {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+			defer cancel()
+			description, err := o.session.client.DescribeWorkflowExecution(ctx, id, "")
+			waits[i] = err == nil && description.GetPendingWorkflowTask() == nil && len(description.GetPendingActivities()) == 0 &&
+				description.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+			return nil
+		})
+	}
+	_ = group.Wait() // an iteration that cannot be looked at does not count
+	n := 0
+	for _, is := range waits {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// oneLine cuts a text to what fits into a line.
+func oneLine(text string, most int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+)
+
+// progress shows how a run goes on.
+type progress interface {
+	show(lines []line)
+	// close takes away what was only of the moment.
+	close()
+}
+
+func newProgress(streams Streams) progress {
+	if streams.errTerminal() {
+		return &liveProgress{w: streams.Err, width: terminalWidth(streams.Err)}
+	}
+	return newPlainProgress(streams.Err, time.Now)
+}
+
+func terminalWidth(w io.Writer) int {
+	if file, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 20 {
+			return width
+		}
+	}
+	return 80
+}
+
+// liveProgress redraws a block of lines on a terminal.
+type liveProgress struct {
+	w     io.Writer
+	width int
+	drawn int // lines of the block on the screen
+}
+
+// mostLive bounds the block; a terminal cannot redraw what has scrolled away.
+const mostLive = 20
+
+func (p *liveProgress) show(lines []line) {
+	lines = lines[max(0, len(lines)-mostLive):]
+	var b strings.Builder
+	p.erase(&b)
+	for _, line := range lines {
+		b.WriteString(text.Snip(line.text, p.width-1, "…") + "\n")
+	}
+	p.drawn = len(lines)
+	_, _ = io.WriteString(p.w, b.String())
+}
+
+func (p *liveProgress) close() {
+	var b strings.Builder
+	p.erase(&b)
+	p.drawn = 0
+	_, _ = io.WriteString(p.w, b.String())
+}
+
+func (p *liveProgress) erase(b *strings.Builder) {
+	if p.drawn > 0 {
+		fmt.Fprintf(b, "\x1b[%dA\x1b[J", p.drawn)
+	}
+}
+
+// plainInterval is how often at most one step gets a line in a log.
+const plainInterval = time.Second
+
+// plainProgress writes a line whenever something has changed.
+type plainProgress struct {
+	w     io.Writer
+	now   func() time.Time
+	shown map[string]shown
+}
+
+type shown struct {
+	text string
+	at   time.Time
+}
+
+func newPlainProgress(w io.Writer, now func() time.Time) *plainProgress {
+	return &plainProgress{w: w, now: now, shown: map[string]shown{}}
+}
+
+func (p *plainProgress) show(lines []line) {
+	now := p.now()
+	for _, line := range lines {
+		last, found := p.shown[line.key]
+		if found && (last.text == line.text || now.Sub(last.at) < plainInterval) {
+			continue
+		}
+		p.shown[line.key] = shown{text: line.text, at: now}
+		_, _ = fmt.Fprintf(p.w, "  %s\n", line.text)
+	}
+}
+
+func (p *plainProgress) close() {}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"go.temporal.io/sdk/client"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// document is what `run --output json` prints.
+type document struct {
+	WorkflowID string                   `json:"workflow_id"`
+	RunID      string                   `json:"run_id"`
+	Status     string                   `json:"status"`
+	Result     expression.Value         `json:"result"`
+	Steps      []workflows.StepRecord   `json:"steps"`
+	Warnings   []string                 `json:"warnings"`
+	Error      *interpreter.ErrorObject `json:"error,omitempty"`
+	Problems   []problem                `json:"problems,omitempty"` // of a playbook that was refused
+	Link       string                   `json:"link,omitempty"`     // to the run in the web UI
+}
+
+// Kinds of errors that only this program has, beside those of runs.
+const (
+	kindInvalid  = "invalid_playbook"
+	kindNoServer = "no_server"
+	kindUsage    = "usage"
+	kindNoResult = "no_result"
+	kindStart    = "start"
+)
+
+// refusal is the document of a run that did not start, or of which nothing is
+// known.
+func refusal(err error) document {
+	failure := &interpreter.ErrorObject{Kind: kindStart, Class: interpreter.ClassFinal, Message: err.Error()}
+	doc := document{Status: interpreter.Failed, Error: failure, Steps: []workflows.StepRecord{}, Warnings: []string{}}
+	var stated *statusError
+	if errors.As(err, &stated) {
+		switch stated.status {
+		case exitNoServer:
+			failure.Kind = kindNoServer
+		case exitUsage:
+			failure.Kind = kindUsage
+		}
+	}
+	var invalid *invalidError
+	if errors.As(err, &invalid) {
+		failure.Kind, doc.Problems = kindInvalid, invalid.problems
+	}
+	return doc
+}
+
+// reportStart tells the IDs of a run that nobody follows.
+func (a *app) reportStart(s *session, run client.WorkflowRun, output string) error {
+	link := s.link(run.GetID(), run.GetRunID())
+	if output == "json" {
+		return printJSON(a.Out, document{
+			WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: interpreter.Running,
+			Steps: []workflows.StepRecord{}, Warnings: []string{}, Link: link,
+		})
+	}
+	_, _ = fmt.Fprintf(a.Out, "workflow ID: %s\nrun ID:      %s\n", run.GetID(), run.GetRunID())
+	if link != "" {
+		_, _ = fmt.Fprintf(a.Out, "web UI:      %s\n", link)
+	}
+	return nil
+}
+
+// report prints how a run ended and gives the exit status.
+func (a *app) report(s *session, run client.WorkflowRun, end outcome, output string) error {
+	result := end.result
+	if end.err != nil {
+		result = workflows.Result{Status: interpreter.Failed, Error: &interpreter.ErrorObject{
+			Kind: kindNoResult, Class: interpreter.ClassFinal, Message: end.err.Error(),
+		}}
+	}
+	link := s.link(run.GetID(), run.GetRunID())
+	if output == "json" {
+		doc := document{
+			WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: result.Status, Result: result.Result,
+			Steps: orEmpty(result.Steps), Warnings: orEmpty(result.Warnings), Error: result.Error, Link: link,
+		}
+		if err := printJSON(a.Out, doc); err != nil {
+			return err
+		}
+	} else {
+		writeReport(a.Out, run.GetID(), result, link)
+	}
+	switch result.Status {
+	case interpreter.Completed:
+		return nil
+	case interpreter.Partial:
+		return withStatus(exitPartial, errSaid)
+	}
+	return withStatus(exitFailed, errSaid)
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func writeReport(w io.Writer, workflowID string, result workflows.Result, link string) {
+	var b strings.Builder
+	if len(result.Steps) > 0 {
+		b.WriteString(stepTable(result.Steps) + "\n")
+	}
+	writeFailedIterations(&b, result.Steps)
+	for _, warning := range result.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", warning)
+	}
+	if result.Error != nil {
+		fmt.Fprintf(&b, "error: %s\n", result.Error.Message)
+	}
+	writeResult(&b, result.Result.Data)
+	fmt.Fprintf(&b, "%s: %s\n", workflowID, result.Status)
+	if link != "" {
+		fmt.Fprintf(&b, "web UI: %s\n", link)
+	}
+	_, _ = io.WriteString(w, b.String())
+}
+
+func stepTable(records []workflows.StepRecord) string {
+	rows := newTable("step", "status", "iterations", "attempts", "pages", "time", "error")
+	for _, record := range records {
+		rows.AppendRow(table.Row{
+			stepName(record), record.Status, iterations(record), number(record.Attempts), number(record.Pages),
+			duration(record), failureText(record.Error),
+		})
+	}
+	return rows.Render()
+}
+
+// iterations sums up a loop; what is zero and no news is left out.
+func iterations(record workflows.StepRecord) string {
+	if record.Loop == nil {
+		return ""
+	}
+	stats := record.Loop.Stats
+	parts := []string{fmt.Sprintf("%d total", stats.Total), fmt.Sprintf("%d success", stats.Success), fmt.Sprintf("%d failed", stats.Failed)}
+	if stats.Truncated > 0 {
+		parts = append(parts, fmt.Sprintf("%d truncated", stats.Truncated))
+	}
+	if stats.Cancelled > 0 {
+		parts = append(parts, fmt.Sprintf("%d cancelled", stats.Cancelled))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func duration(record workflows.StepRecord) string {
+	if record.StartedAt.IsZero() || record.EndedAt.IsZero() {
+		return ""
+	}
+	return record.EndedAt.Sub(record.StartedAt).Round(10 * time.Millisecond).String()
+}
+
+// failureText is an error in a table's cell; the message in full stands below.
+func failureText(failure *interpreter.ErrorObject) string {
+	if failure == nil {
+		return ""
+	}
+	return oneLine(failure.Message, 60)
+}
+
+// mostFailures bounds the failed iterations that are listed.
+const mostFailures = 20
+
+func writeFailedIterations(b *strings.Builder, records []workflows.StepRecord) {
+	for _, record := range records {
+		if record.Loop == nil || len(record.Loop.Errors) == 0 {
+			continue
+		}
+		failures := slices.Clone(record.Loop.Errors)
+		slices.SortFunc(failures, func(x, y interpreter.LoopError) int { return cmp.Compare(x.Index, y.Index) })
+		fmt.Fprintf(b, "failed iterations of %s:\n", stepName(record))
+		for i, failure := range failures {
+			if i == mostFailures {
+				fmt.Fprintf(b, "  and %d more\n", len(failures)-mostFailures)
+				break
+			}
+			fmt.Fprintf(b, "  [%d] %s: %s\n", failure.Index, element(failure.Element.Data), iterationFailure(failure))
+		}
+	}
+}
+
+func element(value any) string { return oneLine(expression.Text(value), 60) }
+
+// iterationFailure begins with the HTTP status, by which people know failures,
+// unless the message does.
+func iterationFailure(failure interpreter.LoopError) string {
+	if failure.Error == nil {
+		return "failed"
+	}
+	message := oneLine(failure.Error.Message, 200)
+	if status := fmt.Sprintf("HTTP %d", failure.Error.Status); failure.Error.Status != 0 && !strings.Contains(message, status) {
+		message = status + ": " + message
+	}
+	return fmt.Sprintf("%s (%s)", message, counted(failure.Attempts, "attempt"))
+}
+
+// mostResult bounds what is printed of a result, in bytes.
+const mostResult = 4 << 10
+
+func writeResult(b *strings.Builder, result any) {
+	if result == nil {
+		return
+	}
+	if text, ok := result.(string); ok {
+		fmt.Fprintf(b, "result: %s\n", cutResult(text))
+		return
+	}
+	var encoded strings.Builder
+	if err := printJSON(&encoded, result); err != nil {
+		fmt.Fprintf(b, "result: %v\n", err)
+		return
+	}
+	fmt.Fprintf(b, "result: %s\n", cutResult(strings.TrimSpace(encoded.String())))
+}
+
+func cutResult(text string) string {
+	if len(text) <= mostResult {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostResult], "") +
+		fmt.Sprintf("\n… (cut at %d of %d bytes; --output json gives all of it)", mostResult, len(text))
+}

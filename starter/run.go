@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/connect"
+	"reprise/internal/localserver"
+)
+
+// runOptions is the command line of run.
+type runOptions struct {
+	server     serverFlags
+	local      localFlags
+	workload   workloadFlags
+	workflowID string
+	output     string
+	detach     bool
+}
+
+const runLong = `Run a playbook and follow it to its end.
+
+The playbook is checked first; nothing of a bad one starts. Without --address,
+TEMPORAL_ADDRESS or a profile with an address, the run uses the server of starter
+dev, else it brings up a local Temporal server with its web UI and a worker in this
+process, and takes both down at the end. On another server a worker must be running.
+
+FILE may be - for standard input, or example:NAME for a playbook that comes with
+starter.
+
+Ctrl-C cancels a run on a local server of our own. On another server it only stops
+following; the run goes on. A second Ctrl-C leaves at once.
+
+Exit status: 0 completed, 1 failed or cancelled, 2 wrong usage or an invalid
+playbook, 3 no server, 4 partial success, 130 stopped following.`
+
+const runExample = `  starter run playbooks/hello.yaml --set name=Ada
+  starter run fetch.yaml --set patient_ids='[p1,p2]' --workload more.yaml
+  starter run fetch.yaml --address temporal.example.com:7233 --detach
+  starter run fetch.yaml --output json | jq .result`
+
+func newRunCommand(a *app) *cobra.Command {
+	options := &runOptions{}
+	command := &cobra.Command{
+		Use: "run FILE", Short: "Run a playbook and follow it", Args: cobra.ExactArgs(1), Long: runLong, Example: runExample,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkOutput(options.output); err != nil {
+				return err
+			}
+			err := a.run(args[0], options)
+			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
+				return errors.Join(printJSON(a.Out, refusal(err)), err)
+			}
+			return err
+		},
+	}
+	options.workload.add(command)
+	options.server.add(command)
+	command.Flags().StringVarP(&options.workflowID, "workflow-id", "w", "", "ID of the run, default the playbook's name and a random part")
+	command.Flags().BoolVar(&options.detach, "detach", false, "start the run and do not follow it; needs a server that stays")
+	options.local.add(command)
+	outputFlag(command, &options.output)
+	return command
+}
+
+func (a *app) run(name string, options *runOptions) error {
+	plan, err := a.plan(name, options)
+	if err != nil {
+		return err
+	}
+	ctx := a.interrupts.asked
+	s, err := a.open(ctx, options)
+	if err != nil {
+		if ctx.Err() != nil {
+			return withStatus(exitInterrupted, errors.New("interrupted before the run began"))
+		}
+		return err
+	}
+	defer func() { s.end(a.interrupts.now.Err() != nil) }()
+	run, err := s.start(ctx, plan, a)
+	if err != nil {
+		return err
+	}
+	if options.detach {
+		return a.reportStart(s, run, options.output)
+	}
+	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
+		a.notef("%s runs: %s", run.GetID(), link)
+	} else {
+		a.notef("%s runs on %s", run.GetID(), s.address)
+	}
+	return a.follow(s, run, options.output)
+}
+
+// plan reads and checks everything that can be known before a server is there.
+func (a *app) plan(name string, options *runOptions) (plan, error) {
+	workload, err := options.workload.read()
+	if err != nil {
+		return plan{}, err
+	}
+	checked, err := a.check(name, workload)
+	if err != nil {
+		return plan{}, err
+	}
+	if errs := checked.found.Errors(); len(errs) > 0 {
+		_, _ = fmt.Fprint(a.Err, checked.file.FormatAll(errs))
+		return plan{}, withStatus(exitUsage, &invalidError{name: name, problems: problems(errs)})
+	}
+	for _, note := range misspelt(checked.book, workload) {
+		a.notef("note: %s", note)
+	}
+	return newPlan(checked, workload, options.workflowID)
+}
+
+// invalidError is a playbook that must not run.
+type invalidError struct {
+	name     string
+	problems []problem
+}
+
+func (e *invalidError) Error() string {
+	return fmt.Sprintf("%s has %s; nothing was started", e.name, counted(len(e.problems), "problem"))
+}
+
+// open finds the server to use, or brings one up.
+func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
+	s, err := options.server.existing(ctx)
+	if err != nil || s != nil {
+		return s, err
+	}
+	if options.detach {
+		return nil, usageError("--detach needs a server that stays: name one with --address, or start one with starter dev")
+	}
+	a.notef("starting a local Temporal server and a worker")
+	namespace := options.server.Namespace
+	if namespace == "" {
+		namespace = connect.DefaultNamespace
+	}
+	s, err = options.local.bringUp(ctx, localserver.Options{}, namespace, options.server.taskQueue)
+	if err == nil {
+		a.notef("web UI: %s", s.ui)
+	}
+	return s, err
+}

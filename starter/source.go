@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"reprise/activities"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+	"reprise/playbooks"
+)
+
+// exampleScheme names a playbook that comes with the starter: example:hello.yaml.
+const exampleScheme = "example:"
+
+// checked is a playbook that was read and checked.
+type checked struct {
+	file  *source.File
+	book  *playbook.Playbook // nil where nothing usable could be decoded
+	found source.Diagnostics
+}
+
+// check reads a playbook and finds everything that is wrong with it. "-" is
+// standard input.
+func (a *app) check(name string, workload map[string]any) (checked, error) {
+	data, err := a.readPlaybook(name)
+	if err != nil {
+		return checked{}, err
+	}
+	file := source.NewFile(name, data)
+	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: workload})
+	return checked{file: file, book: book, found: found}, nil
+}
+
+// readPlaybook reads one byte more than a playbook may have, so that the check
+// sees that it is too large.
+func (a *app) readPlaybook(name string) ([]byte, error) {
+	reader, err := a.openPlaybook(name)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	data, err := io.ReadAll(io.LimitReader(reader, playbook.MaxFileBytes+1))
+	if err != nil {
+		return nil, usageError("read the playbook %q: %w", name, err)
+	}
+	return data, nil
+}
+
+func (a *app) openPlaybook(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(a.In), nil
+	}
+	if example, ok := strings.CutPrefix(name, exampleScheme); ok {
+		file, err := playbooks.FS.Open(example)
+		if err != nil {
+			return nil, usageError("there is no example %q, expected one of %s", example, strings.Join(exampleNames(), ", "))
+		}
+		return file, nil
+	}
+	file, err := os.Open(name)
+	switch {
+	case err == nil:
+		return file, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usageError("there is no file %q%s", name, exampleHint(name))
+	}
+	return nil, usageError("read the playbook: %w", err)
+}
+
+func exampleNames() []string {
+	names, err := fs.Glob(playbooks.FS, "*.yaml")
+	if err != nil {
+		return nil // only a bad pattern is an error
+	}
+	return names
+}
+
+func exampleHint(name string) string {
+	wanted := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)) + ".yaml"
+	names := exampleNames()
+	if !slices.Contains(names, wanted) {
+		wanted = expression.Suggest(wanted, names)
+	}
+	if wanted == "" {
+		return ""
+	}
+	return "; did you mean " + exampleScheme + wanted + ", which comes with starter?"
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

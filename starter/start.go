@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/connect"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// plan is a run that may start.
+type plan struct {
+	workflowID  string
+	playbook    string // its name
+	description string
+	input       workflows.Input
+}
+
+func newPlan(checked checked, workload map[string]any, workflowID string) (plan, error) {
+	values, err := expression.Canonical(workload)
+	if err != nil {
+		return plan{}, usageError("the workload: %w", err)
+	}
+	book := checked.book
+	if workflowID == "" {
+		workflowID = book.Name + "-" + strings.ToLower(rand.Text()[:6])
+	}
+	return plan{
+		workflowID: workflowID, playbook: book.Name, description: book.Description,
+		input: workflows.Input{
+			Name: checked.file.Name, Source: string(checked.file.Bytes()), Workload: expression.Of(values),
+		},
+	}, nil
+}
+
+// attributeDelay is how long a server may take until runs can use search
+// attributes that were just added.
+const attributeDelay = 5 * time.Second
+
+// start starts the run. Search attributes are a convenience: a namespace that
+// does not take them runs playbooks without.
+func (s *session) start(ctx context.Context, plan plan, a *app) (client.WorkflowRun, error) {
+	err := connect.EnsureKeywords(ctx, s.client, s.namespace, workflows.StatusAttribute, workflows.PlaybookAttribute)
+	if ctx.Err() != nil {
+		return nil, withStatus(exitInterrupted, errors.New("interrupted before the run began"))
+	}
+	plan.input.SearchAttributes = err == nil
+	if err != nil {
+		a.notef("note: the run gets no search attributes: %v", err)
+	}
+	deadline := time.Now().Add(attributeDelay)
+	for {
+		run, err := s.execute(ctx, plan)
+		var refused *serviceerror.InvalidArgument
+		switch {
+		case err == nil:
+			return run, nil
+		case !errors.As(err, &refused) || !plan.input.SearchAttributes || !aboutAttributes(refused):
+			return nil, startError(plan, err)
+		case time.Now().After(deadline):
+			plan.input.SearchAttributes = false
+		case !pause(ctx, 200*time.Millisecond):
+			return nil, startError(plan, ctx.Err())
+		}
+	}
+}
+
+func aboutAttributes(err error) bool {
+	return slices.ContainsFunc([]string{workflows.StatusAttribute, workflows.PlaybookAttribute, "search attribute"},
+		func(name string) bool { return strings.Contains(err.Error(), name) })
+}
+
+func (s *session) execute(ctx context.Context, plan plan) (client.WorkflowRun, error) {
+	options := client.StartWorkflowOptions{
+		ID: plan.workflowID, TaskQueue: s.taskQueue,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		StaticSummary:                            plan.playbook,
+		StaticDetails:                            plan.description,
+	}
+	if plan.input.SearchAttributes {
+		key := temporal.NewSearchAttributeKeyKeyword(workflows.PlaybookAttribute)
+		options.TypedSearchAttributes = temporal.NewSearchAttributes(key.ValueSet(plan.playbook))
+	}
+	return s.client.ExecuteWorkflow(ctx, options, workflows.PlaybookWorkflowName, plan.input)
+}
+
+func startError(plan plan, err error) error {
+	var started *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &started) {
+		return fmt.Errorf("a run with the ID %q is under way; choose another --workflow-id, or leave it out", plan.workflowID)
+	}
+	var unavailable *serviceerror.Unavailable
+	if errors.As(err, &unavailable) {
+		return withStatus(exitNoServer, fmt.Errorf("start the run: %w", err))
+	}
+	return fmt.Errorf("start the run: %w", err)
+}
+
+// pause waits and reports false when ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

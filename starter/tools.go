@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"reprise/activities"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// toolDoc is one tool in `tools --output json`.
+type toolDoc struct {
+	Name           string     `json:"name"`
+	Summary        string     `json:"summary"`
+	Doc            string     `json:"doc"`
+	Sink           bool       `json:"sink"` // usable as a sink
+	DefaultTimeout float64    `json:"default_timeout_seconds"`
+	Fields         []fieldDoc `json:"fields"`
+	RequireOneOf   [][]string `json:"require_one_of,omitempty"`
+	Example        string     `json:"example"`
+}
+
+type fieldDoc struct {
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Required bool     `json:"required,omitempty"`
+	Enum     []string `json:"enum,omitempty"`
+	Default  string   `json:"default,omitempty"`
+	Doc      string   `json:"doc"`
+}
+
+func newToolsCommand(a *app) *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use: "tools [NAME]", Short: "List the tools, or explain one", Args: cobra.MaximumNArgs(1),
+		Long: "List the tools that a step or a sink can name, or explain one: its fields, and an example.",
+		Example: `  starter tools
+  starter tools postgres`,
+		ValidArgs: activities.Default().Names(),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			catalogue := activities.Default()
+			if len(args) == 0 {
+				return listTools(a, catalogue, output)
+			}
+			spec, ok := catalogue.Spec(args[0])
+			if !ok {
+				return usageError("there is no tool %q%s", args[0], nearestTool(args[0], catalogue.Names()))
+			}
+			if output == "json" {
+				return printJSON(a.Out, toolDocument(spec))
+			}
+			explain(a.Out, spec)
+			return nil
+		},
+	}
+	outputFlag(command, &output)
+	return command
+}
+
+func nearestTool(name string, known []string) string {
+	if near := expression.Suggest(name, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ", expected one of " + strings.Join(known, ", ")
+}
+
+func listTools(a *app, catalogue *activities.Catalogue, output string) error {
+	docs := make([]toolDoc, 0, len(catalogue.Names()))
+	rows := newTable("tool", "sink", "what it does")
+	for _, name := range catalogue.Names() {
+		spec, _ := catalogue.Spec(name)
+		docs = append(docs, toolDocument(spec))
+		rows.AppendRow(table.Row{spec.Name, yes(spec.Writes), spec.Summary})
+	}
+	if output == "json" {
+		return printJSON(a.Out, docs)
+	}
+	_, _ = fmt.Fprintln(a.Out, rows.Render())
+	return nil
+}
+
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return ""
+}
+
+func toolDocument(spec playbook.ToolSpec) toolDoc {
+	doc := toolDoc{
+		Name: spec.Name, Summary: spec.Summary, Doc: spec.Doc, Sink: spec.Writes,
+		DefaultTimeout: defaultTimeout(spec).Seconds(), Fields: []fieldDoc{},
+		RequireOneOf: spec.RequireOneOf, Example: spec.Example,
+	}
+	for _, field := range spec.Fields {
+		doc.Fields = append(doc.Fields, fieldDoc{
+			Name: field.Name, Kind: string(field.Kind), Required: field.Required,
+			Enum: field.Enum, Default: field.Default, Doc: field.Doc,
+		})
+	}
+	return doc
+}
+
+// defaultTimeout is that of one attempt (docs/language.md, section steps).
+func defaultTimeout(spec playbook.ToolSpec) time.Duration {
+	if spec.DefaultTimeout == 0 {
+		return 5 * time.Minute
+	}
+	return spec.DefaultTimeout
+}
+
+func explain(w io.Writer, spec playbook.ToolSpec) {
+	_, _ = fmt.Fprintf(w, "%s: %s\n", spec.Name, spec.Summary)
+	if spec.Doc != "" {
+		_, _ = fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(spec.Doc))
+	}
+	if len(spec.Fields) > 0 {
+		rows := newTable("field", "kind", "default", "meaning")
+		for _, field := range spec.Fields {
+			rows.AppendRow(table.Row{field.Name, field.Kind, fallback(field), text.WrapSoft(meaning(field), 60)})
+		}
+		_, _ = fmt.Fprintf(w, "\n%s\n", rows.Render())
+	}
+	for _, group := range spec.RequireOneOf {
+		_, _ = fmt.Fprintf(w, "\nOne of these is needed: %s.\n", strings.Join(group, ", "))
+	}
+	_, _ = fmt.Fprintf(w, "\nOne attempt may take %s unless the step sets timeout.", defaultTimeout(spec))
+	if spec.Writes {
+		_, _ = fmt.Fprint(w, " Usable as a sink.")
+	}
+	if spec.Example != "" {
+		_, _ = fmt.Fprintf(w, "\n\nExample:\n\n  %s", strings.ReplaceAll(strings.TrimSpace(spec.Example), "\n", "\n  "))
+	}
+	_, _ = fmt.Fprintln(w)
+}
+
+func fallback(field playbook.Field) string {
+	if field.Required {
+		return "(required)"
+	}
+	return field.Default
+}
+
+func meaning(field playbook.Field) string {
+	if len(field.Enum) == 0 {
+		return field.Doc
+	}
+	return strings.TrimSpace(field.Doc + " One of " + strings.Join(field.Enum, ", ") + ".")
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"reprise/interpreter/source"
+)
+
+// problem is one entry of `validate --output json` and of a run that was
+// refused.
+type problem struct {
+	File     string `json:"file"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Severity string `json:"severity"` // error or warning
+	Code     string `json:"code"`
+	Message  string `json:"message"`
+}
+
+// validation is the output of `validate --output json`.
+type validation struct {
+	Valid    bool      `json:"valid"`
+	Problems []problem `json:"problems"`
+}
+
+func newValidateCommand(a *app) *cobra.Command {
+	var workload workloadFlags
+	var output string
+	var strict bool
+	command := &cobra.Command{
+		Use: "validate FILE…", Short: "Check playbooks without running them", Args: cobra.MinimumNArgs(1),
+		Long: `Check playbooks without running them: YAML, words of the language, names in
+expressions, routes, tools and their fields, SQL. Every problem is printed with its
+place, the line and a caret. FILE may be - for standard input.
+
+The exit status is 1 when there are problems. Warnings alone do not count, unless
+--strict is given.`,
+		Example: `  starter validate playbooks/*.yaml
+  starter validate fetch.yaml --set patient_ids='[p1]' --output json`,
+		RunE: func(_ *cobra.Command, files []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			values, err := workload.read()
+			if err != nil {
+				return err
+			}
+			return a.validate(files, values, output, strict)
+		},
+	}
+	workload.add(command)
+	outputFlag(command, &output)
+	command.Flags().BoolVar(&strict, "strict", false, "count warnings as problems")
+	return command
+}
+
+func (a *app) validate(files []string, workload map[string]any, output string, strict bool) error {
+	result := validation{Valid: true, Problems: []problem{}}
+	for _, name := range files {
+		checked, err := a.check(name, workload)
+		if err != nil {
+			return err
+		}
+		bad := checked.found.HasErrors() || strict && len(checked.found) > 0
+		result.Valid = result.Valid && !bad
+		result.Problems = append(result.Problems, problems(checked.found)...)
+		if output == "json" {
+			continue
+		}
+		_, _ = fmt.Fprint(a.Err, checked.file.FormatAll(checked.found))
+		if !bad {
+			_, _ = fmt.Fprintf(a.Out, "%s: valid\n", name)
+		}
+	}
+	if output == "json" {
+		if err := printJSON(a.Out, result); err != nil {
+			return err
+		}
+	} else if n := len(result.Problems); n > 0 {
+		a.notef("%s", counted(n, "problem"))
+	}
+	if !result.Valid {
+		return withStatus(exitFailed, errSaid)
+	}
+	return nil
+}
+
+func problems(found source.Diagnostics) []problem {
+	list := make([]problem, len(found))
+	for i, d := range found {
+		severity := "error"
+		if d.Severity == source.Warning {
+			severity = "warning"
+		}
+		list[i] = problem{
+			File: d.File, Line: d.Pos.Line, Column: d.Pos.Column, Severity: severity, Code: d.Code, Message: d.Message,
+		}
+	}
+	return list
+}
+
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

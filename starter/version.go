@@ -1,0 +1,74 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/temporal"
+)
+
+// versionInfo is the output of `starter version --output json`.
+type versionInfo struct {
+	Reprise  string `json:"reprise"`
+	Commit   string `json:"commit,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // built from a changed checkout
+	Go       string `json:"go"`
+	SDK      string `json:"temporal_sdk"`
+}
+
+func readVersion() versionInfo {
+	version := versionInfo{Reprise: "unknown", Go: "unknown", SDK: temporal.SDKVersion}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version
+	}
+	version.Reprise, version.Go = cmp.Or(info.Main.Version, version.Reprise), info.GoVersion
+	for _, setting := range info.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			version.Commit = setting.Value
+		case "vcs.modified":
+			version.Modified = setting.Value == "true"
+		}
+	}
+	return version
+}
+
+func newVersionCommand(a *app) *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use: "version", Short: "Print what this program was built from", Args: cobra.NoArgs,
+		Long:    "Print the versions of Reprise, Go and the Temporal SDK, and the commit.",
+		Example: "  starter version --output json",
+		RunE: func(*cobra.Command, []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			version := readVersion()
+			if output == "json" {
+				return printJSON(a.Out, version)
+			}
+			printVersion(a, version)
+			return nil
+		},
+	}
+	outputFlag(command, &output)
+	return command
+}
+
+func printVersion(a *app, version versionInfo) {
+	commit := cmp.Or(version.Commit, "unknown")
+	if version.Modified {
+		commit += " (with changes)"
+	}
+	for _, line := range [][2]string{
+		{"starter", version.Reprise},
+		{"commit", commit},
+		{"go", version.Go},
+		{"temporal sdk", version.SDK},
+	} {
+		_, _ = fmt.Fprintf(a.Out, "%-13s %s\n", line[0], line[1])
+	}
+}

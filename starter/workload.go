@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// workloadFlags lay values over the workload of a playbook.
+type workloadFlags struct {
+	files []string
+	sets  []string
+}
+
+func (f *workloadFlags) add(command *cobra.Command) {
+	command.Flags().StringArrayVar(&f.sets, "set", nil,
+		"workload value key=value, typed as in YAML: n=3, ids='[p1,p2]', a.b=true; repeatable")
+	command.Flags().StringArrayVar(&f.files, "workload", nil,
+		"YAML or JSON file with workload values; repeatable, the values of --set win")
+}
+
+// read merges the files in their order and then the values of --set. What is
+// wrong with them is a usage error.
+func (f *workloadFlags) read() (map[string]any, error) {
+	workload := map[string]any{}
+	for _, path := range f.files {
+		values, err := readWorkloadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		workload = merged(workload, values)
+	}
+	for _, set := range f.sets {
+		values, err := parseSet(set)
+		if err != nil {
+			return nil, err
+		}
+		workload = merged(workload, values)
+	}
+	return workload, nil
+}
+
+func merged(base, overlay map[string]any) map[string]any {
+	return expression.Merge(base, overlay).(map[string]any) //nolint:forcetypeassert // Merge of maps gives a map
+}
+
+func readWorkloadFile(path string) (map[string]any, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usageError("read the workload: %w", err)
+	}
+	file := source.NewFile(path, data)
+	value, found := playbook.Data(file)
+	if problems := found.Errors(); len(problems) > 0 {
+		return nil, usageError("read the workload:\n%s", strings.TrimSpace(file.FormatAll(problems)))
+	}
+	switch value := value.(type) {
+	case nil:
+		return map[string]any{}, nil
+	case map[string]any:
+		return value, nil
+	}
+	return nil, usageError("read the workload: %s must hold a map, not a %s", path, expression.TypeName(value))
+}
+
+// parseSet reads key=value; dots in the key lead into maps.
+func parseSet(text string) (map[string]any, error) {
+	key, raw, found := strings.Cut(text, "=")
+	if !found || key == "" {
+		return nil, usageError("--set %q: expected key=value, such as --set n=3", text)
+	}
+	value, err := parseSetValue(raw)
+	if err != nil {
+		return nil, usageError("--set %s: %w", key, err)
+	}
+	parts := strings.Split(key, ".")
+	for i := len(parts) - 1; i >= 0; i-- {
+		if parts[i] == "" {
+			return nil, usageError("--set %q: the key has an empty part, expected names with single dots between them, such as a.b", text)
+		}
+		value = map[string]any{parts[i]: value}
+	}
+	return value.(map[string]any), nil //nolint:forcetypeassert // the loop ran at least once
+}
+
+// parseSetValue reads a value as YAML does, where that gives a scalar, or a
+// list or map in brackets. All else is text: a sentence with a colon in it is
+// not meant as a map.
+func parseSetValue(raw string) (any, error) {
+	if raw == "" {
+		return "", nil
+	}
+	file := source.NewFile("value", []byte(raw))
+	value, found := playbook.Data(file)
+	bracketed := strings.ContainsAny(raw[:1], "[{\"'")
+	if problems := found.Errors(); len(problems) > 0 {
+		if bracketed {
+			return nil, fmt.Errorf("the value is neither YAML nor JSON\n%s", strings.TrimSpace(file.FormatAll(problems)))
+		}
+		return raw, nil
+	}
+	switch value.(type) {
+	case map[string]any, []any:
+		if !bracketed {
+			return raw, nil
+		}
+	}
+	return value, nil
+}
+
+// misspelt notes keys that the playbook's workload does not have but almost.
+func misspelt(book *playbook.Playbook, workload map[string]any) []string {
+	var known []string
+	for key := range book.Workload {
+		known = append(known, key)
+	}
+	var notes []string
+	for _, key := range sortedKeys(workload) {
+		if _, found := book.Workload[key]; found {
+			continue
+		}
+		if near := expression.Suggest(key, known); near != "" {
+			notes = append(notes, fmt.Sprintf("the playbook's workload has no key %q; did you mean %q?", key, near))
+		}
+	}
+	return notes
+}

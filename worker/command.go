@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"reprise/activities"
+	"reprise/internal/connect"
+	"reprise/internal/host"
+	"reprise/workflows"
+)
+
+// Exit statuses, those of the starter.
+const (
+	exitOK       = 0
+	exitFailed   = 1
+	exitUsage    = 2
+	exitNoServer = 3
+)
+
+const defaultAddress = "127.0.0.1:7233"
+
+const long = `worker runs playbooks. It connects to a Temporal server, waits on a task queue
+and calls the tools that playbooks name. Start as many as you like: a run goes on
+when one of them dies.
+
+The server comes from the flags, else from TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE
+and the other variables of Temporal's own tools, else from a profile, else it is
+` + defaultAddress + `.
+
+A playbook names a connection, such as auth: clinic. The worker finds its URL in
+the file of --connections, a YAML map of names to URLs, else in its environment
+as REPRISE_AUTH_CLINIC.
+
+SIGINT and SIGTERM stop the worker: it takes no more work and lets attempts under
+way end.`
+
+const examples = `  worker
+  worker --address temporal.example.com:7233 --namespace clinic
+  REPRISE_AUTH_CLINIC=postgres://… worker --task-queue clinic --allow-python`
+
+// options is the command line.
+type options struct {
+	server      connect.Flags
+	taskQueue   string
+	connections string
+	directory   string
+	allowPython bool
+	maxAttempts int
+	logLevel    string
+	logFormat   string
+}
+
+// run is main with the world passed in. It returns the exit status once ctx
+// ends or the worker cannot go on.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	status := exitUsage // until the command runs, only usage can be wrong
+	command, opts := newCommand()
+	command.SetArgs(args)
+	command.SetOut(stdout)
+	command.SetErr(stderr)
+	command.RunE = func(*cobra.Command, []string) error {
+		var err error
+		status, err = serve(ctx, opts, stdout, stderr)
+		return err
+	}
+	err := command.Execute()
+	if err == nil {
+		return exitOK
+	}
+	_, _ = fmt.Fprintf(stderr, "worker: %v\n", err)
+	if status == exitUsage {
+		_, _ = fmt.Fprintln(stderr, "See worker --help.")
+	}
+	return status
+}
+
+func newCommand() (*cobra.Command, *options) {
+	opts := &options{}
+	command := &cobra.Command{
+		Use: "worker", Short: "Runs playbooks from a Temporal task queue", Long: long, Example: examples,
+		Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true, Version: version(),
+	}
+	command.SetVersionTemplate("worker {{.Version}}\n")
+	flags := command.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&opts.server.Address, "address", "", "host:port of the Temporal server")
+	flags.StringVar(&opts.server.Namespace, "namespace", "", "Temporal namespace")
+	flags.StringVar(&opts.server.Profile, "profile", "", "profile of Temporal's configuration file")
+	flags.StringVar(&opts.taskQueue, "task-queue", envOr("REPRISE_TASK_QUEUE", workflows.DefaultTaskQueue),
+		"task queue to listen on [REPRISE_TASK_QUEUE]")
+	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
+		"YAML file of connections, a map of names to URLs [REPRISE_CONNECTIONS]")
+	flags.StringVar(&opts.directory, "directory", os.Getenv("REPRISE_DIRECTORY"),
+		"where relative paths of the file and sqlite tools begin, default the working directory [REPRISE_DIRECTORY]")
+	flags.BoolVar(&opts.allowPython, "allow-python", envBool("REPRISE_ALLOW_PYTHON"),
+		"let playbooks run Python code with the rights of this process [REPRISE_ALLOW_PYTHON]")
+	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "attempts of tools at once, 0 is 200")
+	flags.StringVar(&opts.logLevel, "log-level", envOr("REPRISE_LOG_LEVEL", "warn"),
+		"debug, info, warn or error [REPRISE_LOG_LEVEL]")
+	flags.StringVar(&opts.logFormat, "log-format", envOr("REPRISE_LOG_FORMAT", "text"), "text or json [REPRISE_LOG_FORMAT]")
+	return command, opts
+}
+
+func envOr(name, fallback string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return fallback
+}
+
+// envBool is false for what is not a boolean: a typo must not allow anything.
+func envBool(name string) bool {
+	value, err := strconv.ParseBool(os.Getenv(name))
+	return err == nil && value
+}
+
+// serve runs the worker until ctx ends.
+func serve(ctx context.Context, opts *options, stdout, stderr io.Writer) (int, error) {
+	logger, err := newLogger(opts, stderr)
+	if err != nil {
+		return exitUsage, err
+	}
+	connections, err := host.Connections(opts.connections)
+	if err != nil {
+		return exitUsage, err
+	}
+	server, err := connect.Resolve(opts.server)
+	if err != nil {
+		return exitUsage, err
+	}
+	if server.HostPort == "" {
+		server.HostPort = defaultAddress
+	}
+	c, err := connect.Dial(ctx, server, logger)
+	if err != nil {
+		if ctx.Err() != nil {
+			return exitOK, nil
+		}
+		return exitNoServer, err
+	}
+	defer c.Close()
+	catalogue := activities.NewCatalogue(activities.Resources{
+		Connections: connections, AllowPython: opts.allowPython, Directory: opts.directory, Logger: logger,
+	})
+	defer func() { _ = catalogue.Close() }()
+	return work(ctx, opts, c, catalogue, func() {
+		_, _ = fmt.Fprintf(stdout, "worker: listening on task queue %q, namespace %q at %s, python %s\n",
+			opts.taskQueue, server.Namespace, server.HostPort, onOff(opts.allowPython))
+	})
+}
+
+func work(ctx context.Context, opts *options, c client.Client, catalogue *activities.Catalogue, ready func()) (int, error) {
+	fatal := make(chan error, 1)
+	w := host.NewWorker(c, catalogue, host.Options{
+		TaskQueue: opts.taskQueue, MaxAttempts: opts.maxAttempts,
+		OnFatalError: func(err error) {
+			select {
+			case fatal <- err:
+			default: // the first one is reason enough
+			}
+		},
+	})
+	if err := w.Start(); err != nil {
+		return exitFailed, fmt.Errorf("start: %w", err)
+	}
+	defer w.Stop()
+	ready()
+	select {
+	case <-ctx.Done():
+		return exitOK, nil
+	case err := <-fatal:
+		return exitFailed, fmt.Errorf("cannot go on: %w", err)
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "allowed"
+	}
+	return "not allowed"
+}
+
+func newLogger(opts *options, w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(opts.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level %q is unknown, expected debug, info, warn or error", opts.logLevel)
+	}
+	handler := &slog.HandlerOptions{Level: level}
+	switch strings.ToLower(opts.logFormat) {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, handler)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, handler)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q is unknown, expected text or json", opts.logFormat)
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return fmt.Sprintf("%s (%s)", info.Main.Version, info.GoVersion)
+}
