@@ -53,8 +53,9 @@ func (t *sqliteTool) Spec() playbook.ToolSpec {
 		Doc: `The result of a statement that returns rows is a list of maps, one per row, also
 for INSERT … RETURNING; of any other {rows_affected: n}. The file is named by
 path, which is relative to the worker's directory and stays in it, or by auth, a
-connection such as sqlite:/var/lib/reprise/data.db. File and directories are
-made when they are not there.
+connection such as sqlite:/var/lib/reprise/data.db. An auth that is itself
+sqlite:PATH means the same as path, so that one playbook can write to SQLite or
+to PostgreSQL. File and directories are made when they are not there.
 
 Templates in statement become bind parameters: their text is never part of the
 SQL. A template stands where a value can stand, bare or inside a literal such as
@@ -159,6 +160,10 @@ func (t *sqliteTool) path(ctx context.Context, in interpreter.ToolInput) (string
 		return localPath(base, field, in.Step)
 	case in.Auth == "":
 		return "", configErrorf("step %q: sqlite needs path, a file in the worker's directory, or auth, the name of a connection", in.Step)
+	}
+
+	if path, literal := strings.CutPrefix(in.Auth, "sqlite:"); literal {
+		return localPath(base, path, in.Step) // a file's path is no secret, so it needs no configuration
 	}
 
 	connection, err := t.res.connection(ctx, in.Auth)

@@ -30,6 +30,7 @@ func merged(base, overlay any) any {
 		out = map[string]any{}
 	}
 
+	//workflowcheck:ignore the result is a map again, so the order never shows
 	for key, v := range above { // any order: each entry is merged by itself
 		if old, ok := out[key]; ok {
 			v = merged(old, v)
