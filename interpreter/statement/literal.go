@@ -64,9 +64,7 @@ func (l *lexer) literal(start int, prefix string) {
 			l.at++
 		}
 	}
-	if !l.unterminated(start, inside, "'") {
-		l.finish(start, inside, prefix)
-	}
+	l.unterminated(start, inside, "'")
 }
 
 // finish adds a literal that has been read: as it is, or as a parameter.
@@ -124,7 +122,7 @@ func (l *lexer) dollar() {
 
 // unterminated reports what is wrong with a literal that reached the end: the
 // template that swallowed its end, if one did.
-func (l *lexer) unterminated(start int, inside piece, mark string) bool {
+func (l *lexer) unterminated(start int, inside piece, mark string) {
 	before := len(l.problems)
 	if len(inside.spans) > 0 && l.templates <= maxParams {
 		last := inside.spans[len(inside.spans)-1]
@@ -135,7 +133,6 @@ func (l *lexer) unterminated(start int, inside piece, mark string) bool {
 	if len(l.problems) == before {
 		l.problem(extent{start, min(start+1, len(l.source))}, CodeSyntax, fmt.Sprintf("a literal that starts with %s has no %s at its end", mark, mark))
 	}
-	return true
 }
 
 // quotedName reads "…" and, for SQLite, `…` and […].

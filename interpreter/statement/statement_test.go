@@ -39,8 +39,10 @@ func TestRender(t *testing.T) {
 		source string
 		want   []any
 	}{
-		{"SELECT {{ n }}, {{ text }}, {{ yes }}, {{ list }}, {{ map }}, {{ big }}, {{ none }}",
-			[]any{7, "it's", true, []any{1, "b", nil}, map[string]any{"a": 1}, json.Number("12345678901234567890"), nil}},
+		{
+			"SELECT {{ n }}, {{ text }}, {{ yes }}, {{ list }}, {{ map }}, {{ big }}, {{ none }}",
+			[]any{7, "it's", true, []any{1, "b", nil}, map[string]any{"a": 1}, json.Number("12345678901234567890"), nil},
+		},
 		{"SELECT '{{ n }}', '{{ yes }}', '{{ f }}', '{{ big }}'", []any{"7", "true", "2.5", "12345678901234567890"}},
 		{"SELECT '{{ list }}', '{{ map }}'", []any{`[1,"b",null]`, `{"a":1}`}},
 		{"SELECT '{{ none }}'", []any{nil}},
