@@ -100,7 +100,7 @@ func parseNumber(s string) (any, bool) {
 		return numberFromText(s), true
 	}
 
-	if s == "" || strings.Trim(s, "0123456789+-.eE") != "" || strings.ContainsAny(s, "_") {
+	if s == "" || strings.Trim(s, "0123456789+-.eE") != "" {
 		return nil, false
 	}
 
@@ -207,7 +207,12 @@ func callRound(args []any) (any, error) {
 
 	switch v := args[0].(type) {
 	case float64:
-		return canonical(json.Number(roundedText(strconv.FormatFloat(v, 'f', -1, 64), digits)), 0)
+		rounded, err := strconv.ParseFloat(roundDecimal(strconv.FormatFloat(v, 'f', -1, 64), digits), 64)
+		if err != nil {
+			return nil, errNotFinite
+		}
+
+		return fromFloat(rounded)
 	case json.Number:
 		if digits >= 0 || strings.ContainsAny(string(v), ".eE") {
 			return v, nil // whole, and beyond what 400 digits reach
@@ -218,19 +223,15 @@ func callRound(args []any) (any, error) {
 		}
 	}
 
-	return canonical(json.Number(roundedText(Text(args[0]), digits)), 0)
+	return numberFromText(roundedText(Text(args[0]), digits)), nil
 }
 
-// roundedText is roundDecimal in the grammar of JSON.
+// roundedText is roundDecimal for whole numbers, in the grammar of JSON.
 func roundedText(s string, digits int) string {
 	s, negative := strings.CutPrefix(roundDecimal(s, digits), "-")
 
 	s = strings.TrimLeft(s, "0")
-	if s == "" || s[0] == '.' {
-		s = "0" + s
-	}
-
-	if len(strings.Trim(s, "0.")) == 0 {
+	if s == "" {
 		return "0"
 	}
 

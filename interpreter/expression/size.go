@@ -19,7 +19,7 @@ func (w *weigher) walk(v any, depth int) bool {
 	switch v := v.(type) {
 	case []any:
 		w.steps += len(v)
-		w.size += len(v) + 1 // brackets and commas
+		w.size += max(2, len(v)+1) // brackets and commas
 
 		if depth >= maxDepth || !w.within() {
 			return false
@@ -32,7 +32,7 @@ func (w *weigher) walk(v any, depth int) bool {
 		}
 	case map[string]any:
 		w.steps += 2 * len(v)
-		w.size += 2*len(v) + 1
+		w.size += max(2, 2*len(v)+1)
 
 		if depth >= maxDepth || !w.within() {
 			return false

@@ -1,0 +1,379 @@
+package expression_test
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter/expression"
+)
+
+func TestCanonical(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct {
+		name string
+		in   any
+		out  any
+	}{
+		{"nil", nil, nil},
+		{"int32", int32(7), 7},
+		{"uint8", uint8(7), 7},
+		{"largest uint64", uint64(math.MaxUint64), json.Number("18446744073709551615")},
+		{"uint64 within int", uint64(9), 9},
+		{"whole float", 3.0, 3},
+		{"fraction", 1.5, 1.5},
+		{"float32", float32(0.5), 0.5},
+		{"minus zero", math.Copysign(0, -1), 0},
+		{"least int as float", -9223372036854775808.0, math.MinInt64},
+		{"just beyond int", 9223372036854775808.0, json.Number("9223372036854776000")},
+		{"digits below 1e21", 1e20, json.Number("100000000000000000000")},
+		{"exponent from 1e21", 1e21, 1e21},
+		{"number int", json.Number("-5"), -5},
+		{"number minus zero", json.Number("-0"), 0},
+		{"number with exponent", json.Number("1e2"), 100},
+		{"number beyond int", json.Number("123456789012345678901234567890"), json.Number("123456789012345678901234567890")},
+		{"number beyond float", json.Number("1e400"), json.Number("1e400")},
+		{"text", "é", "é"},
+		{"not UTF-8", "a\xff\xfeb", "a\ufffd\ufffdb"},
+		{"texts", []string{"a", "b"}, []any{"a", "b"}},
+		{"map of texts", map[string]string{"k\xff": "v"}, map[string]any{"k\ufffd": "v"}},
+		{"nil list", []any(nil), []any{}},
+		{"nil map", map[string]any(nil), map[string]any{}},
+		{"time", time.Date(2026, 1, 2, 3, 4, 5, 600, time.FixedZone("", 3600)), "2026-01-02T02:04:05.0000006Z"},
+		{"raw", json.RawMessage(`{"a":[1.0]}`), map[string]any{"a": []any{1}}},
+		{"value", expression.Of([]any{1}), []any{1}},
+		{"nested", []any{map[string]any{"a": int64(1)}}, []any{map[string]any{"a": 1}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+
+			got, err := expression.Canonical(c.in)
+			require.NoError(t, err)
+			require.Equal(t, c.out, got)
+		})
+	}
+}
+
+func TestCanonicalRefuses(t *testing.T) {
+	t.Parallel()
+
+	circle := map[string]any{}
+	circle["me"] = circle
+
+	for message, v := range map[string]any{
+		"NaN is not a number":   math.NaN(),
+		"+Inf is not a number":  []any{math.Inf(1)},
+		`"1 " is not a number`:  json.Number("1 "),
+		`"0x1" is not a number`: json.Number("0x1"),
+		`"" is not a number`:    json.Number(""),
+		"values of type struct": struct{}{},
+		"values of type map[in": map[any]any{},
+		"more than 1000 deep":   circle,
+		"not JSON":              json.RawMessage("{"),
+	} {
+		_, err := expression.Canonical(v)
+		require.ErrorContains(t, err, message)
+	}
+}
+
+func TestCanonicalCopies(t *testing.T) {
+	t.Parallel()
+
+	list := []any{1, map[string]any{"a": 1}}
+
+	copied, err := expression.Canonical(list)
+	require.NoError(t, err)
+
+	list[0] = 2
+	list[1].(map[string]any)["a"] = 2
+
+	require.Equal(t, []any{1, map[string]any{"a": 1}}, copied)
+}
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+
+	for source, message := range map[string]string{
+		``:    "the text is empty",
+		`  `:  "the text is empty",
+		`1 2`: "more text behind",
+		`1}`:  "more text behind",
+		`{a}`: "not JSON",
+		`NaN`: "not JSON",
+		strings.Repeat("[", 1002) + strings.Repeat("]", 1002): "more than 1000 deep",
+	} {
+		_, err := expression.Decode([]byte(source))
+		require.ErrorContains(t, err, message, source)
+	}
+
+	deep := strings.Repeat("[", 1001) + strings.Repeat("]", 1001)
+	v, err := expression.Decode([]byte(deep))
+	require.NoError(t, err)
+	require.Equal(t, deep, expression.Text(v))
+}
+
+func TestEncode(t *testing.T) {
+	t.Parallel()
+
+	data, err := expression.Encode(map[string]any{"b": "<&>", "a": []any{1, 1.5, nil, true, json.Number("1e400")}})
+	require.NoError(t, err)
+	require.Equal(t, `{"a":[1,1.5,null,true,1e400],"b":"<&>"}`, string(data))
+
+	_, err = expression.Encode(math.NaN())
+	require.Error(t, err)
+}
+
+// Whatever a value holds, a trip through encoding/json, which is what Temporal
+// makes, gives the same value back.
+func TestCanonicalIsAFixedPoint(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(1, 2))
+
+	for range 20_000 {
+		v, err := expression.Canonical(randomValue(random, 4))
+		require.NoError(t, err)
+
+		again, err := expression.Canonical(v)
+		require.NoError(t, err)
+		require.Equal(t, v, again)
+
+		data, err := json.Marshal(expression.Of(v))
+		require.NoError(t, err)
+
+		var back expression.Value
+
+		require.NoError(t, json.Unmarshal(data, &back))
+		require.Equal(t, v, back.Data, "%s", data)
+		require.True(t, expression.Equal(v, back.Data), "%s", data)
+	}
+}
+
+func randomValue(random *rand.Rand, depth int) any {
+	kinds := 12
+	if depth == 0 {
+		kinds = 10
+	}
+
+	switch random.IntN(kinds) {
+	case 0:
+		return nil
+	case 1:
+		return random.IntN(2) == 0
+	case 2:
+		return int(random.Uint64())
+	case 3:
+		return random.Uint64()
+	case 4:
+		return finite(math.Float64frombits(random.Uint64()))
+	case 5: // around the borders: 2^53, 2^63, 1e21
+		return math.Ldexp(random.Float64()-0.5, 50+random.IntN(25))
+	case 6:
+		return float64(random.IntN(2000)-1000) / 8
+	case 7:
+		return json.Number(strings.Repeat("9", 1+random.IntN(40)))
+	case 8:
+		return json.Number("-1" + strings.Repeat("0", random.IntN(40)) + ".5e" + []string{"-400", "-3", "0", "5", "400"}[random.IntN(5)])
+	case 9:
+		return randomText(random)
+	case 10:
+		list := make([]any, random.IntN(4))
+		for i := range list {
+			list[i] = randomValue(random, depth-1)
+		}
+
+		return list
+	default:
+		m := map[string]any{}
+		for range random.IntN(4) {
+			m[randomText(random)] = randomValue(random, depth-1)
+		}
+
+		return m
+	}
+}
+
+func finite(f float64) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0.25
+	}
+
+	return f
+}
+
+func randomText(random *rand.Rand) string {
+	letters := []string{"a", "é", "\xff", "\xe2\x80\xa8", "<", `"`, `\`, "\n", "\x00", "\x7f", "𝄞", "\xed\xa0\x80"}
+
+	var out strings.Builder
+	for range random.IntN(6) {
+		out.WriteString(letters[random.IntN(len(letters))])
+	}
+
+	return out.String()
+}
+
+func TestTruthy(t *testing.T) {
+	t.Parallel()
+
+	for _, v := range []any{nil, false, 0, "", []any{}, map[string]any{}} {
+		require.False(t, expression.Truthy(v), "%#v", v)
+	}
+
+	for _, v := range []any{true, 1, -1, 0.5, json.Number("1e400"), "0", "false", " ", []any{nil}, map[string]any{"": nil}} {
+		require.True(t, expression.Truthy(v), "%#v", v)
+	}
+}
+
+func TestTextAndTypeName(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct {
+		v          any
+		text, name string
+	}{
+		{nil, "", "nil"},
+		{true, "true", "boolean"},
+		{-7, "-7", "number"},
+		{1.5, "1.5", "number"},
+		{1e21, "1e+21", "number"},
+		{json.Number("18446744073709551615"), "18446744073709551615", "number"},
+		{"007", "007", "string"},
+		{[]any{1, "a", nil}, `[1,"a",null]`, "list"},
+		{map[string]any{"b": 1, "a": "<"}, `{"a":"<","b":1}`, "map"},
+	} {
+		require.Equal(t, c.text, expression.Text(c.v))
+		require.Equal(t, c.name, expression.TypeName(c.v))
+	}
+}
+
+func TestEqual(t *testing.T) {
+	t.Parallel()
+
+	list := []any{1, map[string]any{"a": []any{nil}}}
+
+	for _, c := range []struct {
+		a, b  any
+		equal bool
+	}{
+		{nil, nil, true},
+		{nil, false, false},
+		{nil, 0, false},
+		{"1", 1, false},
+		{1, true, false},
+		{json.Number("9223372036854775808"), math.MaxInt64, false},
+		{json.Number("18446744073709551615"), json.Number("18446744073709551615"), true},
+		{json.Number("1000000000000000000000"), 1e21, true},
+		{json.Number("1e400"), json.Number("10e399"), true},
+		{list, []any{1, map[string]any{"a": []any{nil}}}, true},
+		{list, []any{1, map[string]any{"a": []any{0}}}, false},
+		{map[string]any{"a": nil}, map[string]any{"b": nil}, false},
+		{[]any{}, map[string]any{}, false},
+	} {
+		require.Equal(t, c.equal, expression.Equal(c.a, c.b), "%v == %v", c.a, c.b)
+		require.Equal(t, c.equal, expression.Equal(c.b, c.a), "%v == %v", c.b, c.a)
+	}
+}
+
+func TestValueIsOmittedWhenNil(t *testing.T) {
+	t.Parallel()
+
+	data, err := json.Marshal(struct {
+		A expression.Value `json:"a,omitzero"`
+		B expression.Value `json:"b,omitzero"`
+	}{B: expression.Of(0)})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"b":0}`, string(data))
+}
+
+func TestMerge(t *testing.T) {
+	t.Parallel()
+
+	base := decode(t, `{"a": {"b": 1, "c": [1, 2]}, "d": 1, "e": {"f": 1}}`)
+	overlay := decode(t, `{"a": {"b": 2, "c": [3]}, "d": null, "e": 5, "g": {"h": 1}}`)
+
+	merged := expression.Merge(base, overlay)
+	require.Equal(t, decode(t, `{"a": {"b": 2, "c": [3]}, "d": null, "e": 5, "g": {"h": 1}}`), merged)
+	require.Equal(t, decode(t, `{"a": {"b": 1, "c": [1, 2]}, "d": 1, "e": {"f": 1}}`), base)
+
+	require.Equal(t, base, expression.Merge(base, nil))
+	require.Equal(t, overlay, expression.Merge(nil, overlay))
+	require.Equal(t, 1, expression.Merge(base, 1))
+	require.Equal(t, base, expression.Merge([]any{1}, base))
+}
+
+func decode(t testing.TB, source string) any {
+	t.Helper()
+
+	v, err := expression.Decode([]byte(source))
+	require.NoError(t, err, source)
+
+	return v
+}
+
+func TestPath(t *testing.T) {
+	t.Parallel()
+
+	data := decode(t, `{"data": {"items": [{"id": 1}, {"id": 2}], "x y": 3, "nothing": null, "5": "five"}}`)
+
+	for _, c := range []struct {
+		path  string
+		value any
+		found bool
+	}{
+		{"data.items[1].id", 2, true},
+		{"data.items[-1].id", 2, true},
+		{"data.items.0.id", 1, true},
+		{`data["x y"]`, 3, true},
+		{`data['x y']`, 3, true},
+		{"data.nothing", nil, true},
+		{"data.5", "five", true},
+		{"data.items[2]", nil, false},
+		{"data.items[-3]", nil, false},
+		{"data.items.id", nil, false},
+		{"data.zz.id", nil, false},
+		{"data.nothing.id", nil, false},
+	} {
+		value, found, err := expression.Path(data, c.path)
+		require.NoError(t, err, c.path)
+		require.Equal(t, c.found, found, c.path)
+		require.Equal(t, c.value, value, c.path)
+	}
+
+	for _, path := range []string{"", ".", "a.", ".a", "a..b", "a[", "a[x]", "a[1", `a["b`, "a b", "a[0]b", `a"b"`, "{{ a }}"} {
+		_, err := expression.ParsePath(path)
+		require.ErrorContains(t, err, "is not a path such as data.items", path)
+	}
+
+	keys, err := expression.ParsePath(`a.b[0]["c.d"].2`)
+	require.NoError(t, err)
+	require.Equal(t, []any{"a", "b", 0, "c.d", 2}, keys)
+}
+
+func TestSuggest(t *testing.T) {
+	t.Parallel()
+
+	known := []string{"response", "result", "retry", "workload", "error", "page", "pages"}
+
+	for name, want := range map[string]string{
+		"respnse":  "response",
+		"reponse":  "response",
+		"resposne": "response",
+		"Response": "response",
+		"workloda": "workload",
+		"paeg":     "page",
+		"errors":   "error",
+		"xyz":      "",
+		"a":        "",
+		"":         "",
+	} {
+		require.Equal(t, want, expression.Suggest(name, known), name)
+	}
+
+	require.Equal(t, "aac", expression.Suggest("aab", []string{"aad", "aac"}), "by the alphabet")
+}
