@@ -15,9 +15,7 @@ func Capture(book *playbook.Playbook, data Data, nodes []*playbook.Node) Data {
 	var paths [][]string
 	for _, node := range nodes {
 		for _, ref := range node.Refs() {
-			if path := capturePath(book, ref); path != nil {
-				paths = append(paths, path)
-			}
+			paths = append(paths, book.DataPath(ref))
 		}
 	}
 	whole := map[string]any{
@@ -32,33 +30,6 @@ func Capture(book *playbook.Playbook, data Data, nodes []*playbook.Node) Data {
 		Vars:     expression.Of(pruned["vars"]),
 		Steps:    expression.Of(pruned["steps"]),
 	}
-}
-
-// capturePath says where in Data a name points; nil for names that are not in
-// it, such as the element.
-func capturePath(book *playbook.Playbook, ref expression.Ref) []string {
-	members := constantMembers(ref.Path)
-	switch ref.Root {
-	case "workload", "vars", "steps":
-		return append([]string{ref.Root}, members...)
-	}
-	if book.Step(ref.Root) != nil {
-		return append([]string{"steps", ref.Root, "data"}, members...)
-	}
-	return append([]string{"workload", ref.Root}, members...)
-}
-
-// constantMembers keeps the path up to the first index.
-func constantMembers(path []any) []string {
-	var members []string
-	for _, key := range path {
-		name, ok := key.(string)
-		if !ok {
-			break
-		}
-		members = append(members, name)
-	}
-	return members
 }
 
 // withoutCovered sorts the paths and drops those that a shorter one includes.

@@ -54,6 +54,7 @@ var rules = []func(*checker){
 	checkRetry,
 	checkSinkRetry,
 	checkLoop,
+	checkCollection,
 	checkWorkbook,
 	checkTools,
 	checkStatements,

@@ -8,34 +8,35 @@ import (
 // Codes of the problems that checks report; decoding has its own beside them.
 // Each is an anchor of docs/language.md.
 const (
-	CodeBounds               = "bounds"
-	CodeDuplicateEntry       = "duplicate-entry"
-	CodeDuplicateStep        = "duplicate-step"
-	CodeDuplicateTarget      = "duplicate-target"
-	CodeElementInStepSink    = "element-in-step-sink"
-	CodeElse                 = "else"
-	CodeFieldType            = "field-type"
-	CodeHiddenName           = "hidden-name"
-	CodeMissingField         = "missing-field"
-	CodeMissingTarget        = "missing-target"
-	CodeNextCallAfterFailure = "next-call-after-failure"
-	CodeNoEffect             = "no-effect"
-	CodeNotYet               = "not-yet"
-	CodePagesNotCollected    = "pages-not-collected"
-	CodeReservedName         = "reserved-name"
-	CodeRouter               = "router"
-	CodeSinkNotWritable      = "sink-not-writable"
-	CodeSinkOnly             = "sink-only"
-	CodeSinkRetry            = "sink-retry"
-	CodeUnavailableName      = "unavailable-name"
-	CodeUnknownEntry         = "unknown-entry"
-	CodeUnknownField         = "unknown-field"
-	CodeUnknownMember        = "unknown-member"
-	CodeUnknownName          = "unknown-name"
-	CodeUnknownTool          = "unknown-tool"
-	CodeUnreachable          = "unreachable-step"
-	CodeUnreachablePolicy    = "unreachable-policy"
-	CodeUnusedEntry          = "unused-entry"
+	CodeBounds                = "bounds"
+	CodeCollectionInIteration = "collection-in-iteration"
+	CodeDuplicateEntry        = "duplicate-entry"
+	CodeDuplicateStep         = "duplicate-step"
+	CodeDuplicateTarget       = "duplicate-target"
+	CodeElementInStepSink     = "element-in-step-sink"
+	CodeElse                  = "else"
+	CodeFieldType             = "field-type"
+	CodeHiddenName            = "hidden-name"
+	CodeMissingField          = "missing-field"
+	CodeMissingTarget         = "missing-target"
+	CodeNextCallAfterFailure  = "next-call-after-failure"
+	CodeNoEffect              = "no-effect"
+	CodeNotYet                = "not-yet"
+	CodePagesNotCollected     = "pages-not-collected"
+	CodeReservedName          = "reserved-name"
+	CodeRouter                = "router"
+	CodeSinkNotWritable       = "sink-not-writable"
+	CodeSinkOnly              = "sink-only"
+	CodeSinkRetry             = "sink-retry"
+	CodeUnavailableName       = "unavailable-name"
+	CodeUnknownEntry          = "unknown-entry"
+	CodeUnknownField          = "unknown-field"
+	CodeUnknownMember         = "unknown-member"
+	CodeUnknownName           = "unknown-name"
+	CodeUnknownTool           = "unknown-tool"
+	CodeUnreachable           = "unreachable-step"
+	CodeUnreachablePolicy     = "unreachable-policy"
+	CodeUnusedEntry           = "unused-entry"
 )
 
 // CodeDoc is the meaning of one code.
@@ -53,6 +54,7 @@ func Codes() []CodeDoc {
 
 var checkCodes = []CodeDoc{
 	{CodeBounds, "a number or duration is outside of what the word allows"},
+	{CodeCollectionInIteration, "an expression of an iteration needs all of the loop's collection"},
 	{CodeDuplicateEntry, "two entries of the workbook have one name"},
 	{CodeDuplicateStep, "two steps have one name"},
 	{CodeDuplicateTarget, "one route names a step twice"},

@@ -1,0 +1,94 @@
+package playbook
+
+import (
+	"slices"
+	"strings"
+
+	"reprise/interpreter/expression"
+)
+
+// checkCollection refuses iterations that need all of their loop's collection:
+// every child would carry it, and a loop of n elements n times n (language.md,
+// section loop).
+func checkCollection(c *checker) {
+	for _, step := range c.pb.Steps {
+		if step.Loop == nil || step.Loop.Collection == nil || step.Action == nil {
+			continue
+		}
+		collections := c.pb.dataPaths(step.Loop, step.Loop.Collection)
+		for _, node := range c.pb.CallNodes(step) {
+			if node.Statement() != nil {
+				c.collectionIn(step, node, collections)
+			}
+			node.eachTemplate(func(scalar *Node) { c.collectionIn(step, scalar, collections) })
+		}
+	}
+}
+
+func (c *checker) collectionIn(step *Step, scalar *Node, collections [][]string) {
+	for _, ref := range scalar.Refs() {
+		path := c.pb.dataPath(step.Loop, ref)
+		if path == nil {
+			continue
+		}
+		for _, collection := range collections {
+			if len(path) <= len(collection) && slices.Equal(path, collection[:len(path)]) {
+				c.errorf(scalar.Position(ref.Offset), CodeCollectionInIteration,
+					"%q holds the whole collection of the loop, which an iteration cannot have; use the element %q, _loop.size, "+
+						"or a part of it that does not hold the collection", strings.Join(named(ref), "."), step.Loop.Element)
+				return
+			}
+		}
+	}
+}
+
+func named(ref expression.Ref) []string {
+	return append([]string{ref.Root}, constantMembers(ref.Path)...)
+}
+
+func (pb *Playbook) dataPaths(loop *Loop, node *Node) [][]string {
+	var paths [][]string
+	for _, ref := range node.Refs() {
+		if path := pb.dataPath(loop, ref); path != nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// dataPath is DataPath for names inside a loop; nil for names that are no data
+// of the run, such as the element.
+func (pb *Playbook) dataPath(loop *Loop, ref expression.Ref) []string {
+	if _, isWord := findWord(ref.Root); ref.Root == loop.Element || (isWord && !dataRoot(ref.Root)) {
+		return nil
+	}
+	return pb.DataPath(ref)
+}
+
+func dataRoot(name string) bool { return name == "workload" || name == "vars" || name == "steps" }
+
+// DataPath says where in the data of a run a name points: below workload, vars
+// or steps, as far as its members are constant names.
+func (pb *Playbook) DataPath(ref expression.Ref) []string {
+	members := constantMembers(ref.Path)
+	switch {
+	case dataRoot(ref.Root):
+		return append([]string{ref.Root}, members...)
+	case pb.Step(ref.Root) != nil:
+		return append([]string{"steps", ref.Root, "data"}, members...)
+	}
+	return append([]string{"workload", ref.Root}, members...)
+}
+
+// constantMembers keeps the path up to the first index.
+func constantMembers(path []any) []string {
+	var members []string
+	for _, key := range path {
+		name, ok := key.(string)
+		if !ok {
+			break
+		}
+		members = append(members, name)
+	}
+	return members
+}
