@@ -27,10 +27,13 @@ import (
 
 // Main runs the tests of a package, then stops the servers they started, and
 // exits with the tests' status. Call it from TestMain.
-func Main(m *testing.M) {
-	status := m.Run()
-	runCleanups()
-	os.Exit(status)
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run is Main for those who have more to do before the process ends: it
+// returns the tests' status.
+func Run(m interface{ Run() int }) int {
+	defer runCleanups()
+	return m.Run()
 }
 
 var cleanups struct {
