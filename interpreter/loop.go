@@ -91,6 +91,7 @@ func (l *LoopResult) Add(element any, iteration IterationResult) {
 	result := iteration.Result
 	l.Attempts += result.Meta.Attempts
 	l.Pages += result.Meta.Pages
+	l.warn(iteration)
 	if iteration.Cancelled {
 		return
 	}
@@ -107,6 +108,21 @@ func (l *LoopResult) Add(element any, iteration IterationResult) {
 		l.Stats.Truncated++
 	}
 	l.Results[iteration.Index] = result.Data
+}
+
+// maxLoopWarnings bounds what a loop repeats of its iterations' warnings; the
+// stats count them all.
+const maxLoopWarnings = 20
+
+func (l *LoopResult) warn(iteration IterationResult) {
+	for _, warning := range iteration.Result.Warnings {
+		switch n := len(l.Warnings); {
+		case n < maxLoopWarnings:
+			l.Warnings = append(l.Warnings, fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
+		case n == maxLoopWarnings:
+			l.Warnings = append(l.Warnings, "further warnings of iterations are left out; see stats and the child workflows")
+		}
+	}
 }
 
 // Ended counts the iterations that succeeded or failed.

@@ -179,8 +179,12 @@ func recordStatus(result interpreter.CallResult) string {
 // describe writes where the run stands into the details that Temporal's UI
 // shows. It costs no event.
 func (r *run) describe(ctx workflow.Context) {
-	text := ""
-	for _, record := range r.records {
+	const most = 40
+	text, records := "", r.records
+	if len(records) > most {
+		text, records = fmt.Sprintf("- … %d earlier visits\n", len(records)-most), records[len(records)-most:]
+	}
+	for _, record := range records {
 		text += fmt.Sprintf("- **%s** %s", record.Step, record.Status)
 		if record.Waiting != "" {
 			text += ": " + record.Waiting
@@ -192,4 +196,3 @@ func (r *run) describe(ctx workflow.Context) {
 	}
 	workflow.SetCurrentDetails(ctx, text)
 }
-
