@@ -1,0 +1,218 @@
+package docs_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/internal/docs"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+var update = flag.Bool("update", false, "write the generated parts of the documentation")
+
+// root is the top of the repository, seen from this package.
+const root = "../.."
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(root, "docs")
+	if *update {
+		require.NoError(t, docs.Write(dir, activities.Default()))
+	}
+	pages, err := docs.Pages(dir, activities.Default())
+	require.NoError(t, err)
+	for name, want := range pages {
+		require.Equal(t, want, read(t, filepath.Join("docs", name)), "docs/%s is out of date: run make golden", name)
+	}
+}
+
+// written are the pages with examples, and how many blocks each has at least,
+// so that a page whose blocks are no longer found fails.
+var written = map[string]int{"README.md": 3, "docs/language.md": 17, "docs/tools.md": 5, "docs/operations.md": 3}
+
+func examples(t *testing.T) []*docs.Example {
+	t.Helper()
+	var all []*docs.Example
+	for name, least := range written {
+		found := docs.Examples(name, read(t, name))
+		require.GreaterOrEqual(t, len(found), least, name)
+		all = append(all, found...)
+	}
+	return all
+}
+
+func TestExamplesAreValid(t *testing.T) {
+	t.Parallel()
+	for _, example := range examples(t) {
+		if !example.Is("yaml") || example.File == "docs/tools.md" { // those are checked with their specs
+			continue
+		}
+		file := source.NewFile(example.File+":"+strconv.Itoa(example.Line), []byte(example.Playbook()))
+		options := playbook.CheckOptions{}
+		if !example.Whole() {
+			options.Workload = docs.Workload()
+		}
+		_, found := playbook.Validate(file, activities.Default(), options)
+		require.Empty(t, found, "%s", file.FormatAll(found))
+	}
+}
+
+// TestInvalidExamples: an invalid example stands before the message that it
+// causes.
+func TestInvalidExamples(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, example := range examples(t) {
+		if !example.Is("yaml", "invalid") {
+			continue
+		}
+		seen++
+		require.True(t, example.Next.Is("text"), "%s:%d: no message follows", example.File, example.Line)
+		name, _, _ := strings.Cut(example.Next.Text, ":")
+		file := source.NewFile(name, []byte(example.Text))
+		_, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{})
+		require.Equal(t, file.FormatAll(found), example.Next.Text, "%s:%d", example.File, example.Next.Line)
+	}
+	require.Positive(t, seen)
+}
+
+func TestExpressionExamples(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, example := range examples(t) {
+		if !example.Is("text", "expressions") {
+			continue
+		}
+		for _, line := range strings.Split(strings.TrimSpace(example.Text), "\n") {
+			seen++
+			text, want, found := strings.Cut(line, "=>")
+			require.True(t, found, line)
+			program, problems := expression.Compile(strings.TrimSpace(text))
+			require.Empty(t, problems, line)
+			value, err := program.Eval(expression.MapScope{}, expression.NewBudget(expression.DecisionLimits, time.Time{}))
+			require.NoError(t, err, line)
+			wanted, err := expression.Decode([]byte(want))
+			require.NoError(t, err, line)
+			require.Equal(t, wanted, value, line)
+		}
+	}
+	require.Positive(t, seen)
+}
+
+// anchor is what GitHub makes of a heading.
+func anchor(heading string) string {
+	kept := regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(strings.TrimSpace(kept), " ", "-")
+}
+
+var (
+	headingLine = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
+	anchorTag   = regexp.MustCompile(`<a id="([^"]+)">`)
+	link        = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	fencedBlock = regexp.MustCompile("(?ms)^```.*?^```$")
+)
+
+func anchors(markdown string) []string {
+	var all []string
+	for _, match := range headingLine.FindAllStringSubmatch(fencedBlock.ReplaceAllString(markdown, ""), -1) {
+		all = append(all, anchor(match[1]))
+	}
+	for _, match := range anchorTag.FindAllStringSubmatch(markdown, -1) {
+		all = append(all, match[1])
+	}
+	return all
+}
+
+// TestLinks: every link between the pages leads somewhere.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	decisions, err := filepath.Glob(filepath.Join(root, "docs", "decisions", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, decisions)
+	pages = append(append(pages, decisions...), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"))
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, match := range link.FindAllStringSubmatch(fencedBlock.ReplaceAllString(string(text), ""), -1) {
+			checkLink(t, page, string(text), match[1])
+		}
+	}
+}
+
+func checkLink(t *testing.T, page, text, target string) {
+	t.Helper()
+	if strings.Contains(target, "://") {
+		return
+	}
+	path, fragment, _ := strings.Cut(target, "#")
+	if path != "" {
+		linked := filepath.Join(filepath.Dir(page), path)
+		_, err := os.Stat(linked)
+		require.NoError(t, err, "%s links to %s", page, target)
+		if fragment == "" {
+			return
+		}
+		other, err := os.ReadFile(linked)
+		require.NoError(t, err)
+		text = string(other)
+	}
+	require.Contains(t, anchors(text), fragment, "%s links to %s", page, target)
+}
+
+var (
+	continued    = regexp.MustCompile(`\n\s*// ?`)
+	sectionNamed = regexp.MustCompile(`(?m)language\.md, section ([a-z_ ]+?)\s*(?:[.,;:)]|$)|[Ss]ection ([a-z_ ]+?) of docs/language\.md`)
+)
+
+// TestSectionsNamedInCode: comments send their reader to sections that exist.
+func TestSectionsNamedInCode(t *testing.T) {
+	t.Parallel()
+	known := anchors(read(t, "docs/language.md"))
+	named := 0
+	for _, dir := range []string{"activities", "interpreter", "workflows", "starter", "worker", "internal"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ os.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			for _, match := range sectionNamed.FindAllStringSubmatch(continued.ReplaceAllString(string(text), " "), -1) {
+				named++
+				section := anchor(match[1] + match[2])
+				require.Contains(t, known, section, "%s names a section", path)
+			}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	require.Greater(t, named, 20)
+}
+
+// TestCodesAreExplained: every code that a message ends with has its anchor.
+func TestCodesAreExplained(t *testing.T) {
+	t.Parallel()
+	known := anchors(read(t, "docs/language.md"))
+	for _, code := range playbook.Codes() {
+		require.Contains(t, known, code.Code)
+	}
+}

@@ -1,0 +1,66 @@
+package docs
+
+import (
+	"slices"
+	"strings"
+)
+
+// Example is one fenced block of a Markdown file.
+type Example struct {
+	File  string
+	Line  int      // of its first line of text, from 1
+	Words []string // of the opening fence: the language first
+	Text  string
+	// Next is the block after it, nil at the end of the file. A result or a
+	// message stands behind what gives it.
+	Next *Example
+}
+
+// Is reports whether the block opens with the words given.
+func (e *Example) Is(words ...string) bool {
+	return e != nil && slices.Equal(e.Words, words)
+}
+
+const fence = "```"
+
+// Examples finds the fenced blocks of a Markdown file, in order.
+func Examples(file, markdown string) []*Example {
+	var all []*Example
+	var open *Example
+	for i, line := range strings.Split(markdown, "\n") {
+		info, isFence := strings.CutPrefix(line, fence)
+		switch {
+		case isFence && open != nil:
+			all = append(all, open)
+			open = nil
+		case isFence:
+			open = &Example{File: file, Line: i + 2, Words: strings.Fields(info)}
+		case open != nil:
+			open.Text += line + "\n"
+		}
+	}
+	for i := 1; i < len(all); i++ {
+		all[i-1].Next = all[i]
+	}
+	return all
+}
+
+// Whole reports whether the block is a playbook and not a part of one.
+func (e *Example) Whole() bool {
+	return strings.HasPrefix(e.Text, "apiVersion:") || strings.Contains(e.Text, "\napiVersion:")
+}
+
+// Workload is what the examples that are only steps may name.
+func Workload() map[string]any {
+	return map[string]any{
+		"api": "http://127.0.0.1:8088", "ids": []any{"p01", "p02"}, "day": "2026-01-31", "region": "north",
+	}
+}
+
+// Playbook is the block as a playbook: a list of steps gets one around it.
+func (e *Example) Playbook() string {
+	if e.Whole() {
+		return e.Text
+	}
+	return "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: example}\nworkflow:\n" + e.Text
+}
