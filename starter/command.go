@@ -84,7 +84,8 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	}
 	if !errors.Is(err, errSaid) {
 		streams.notef("starter: %v", err)
-		if status == exitUsage {
+		var invalid *invalidError // the command was fine
+		if status == exitUsage && !errors.As(err, &invalid) {
 			streams.notef("See %s --help.", command.CommandPath())
 		}
 	}

@@ -70,15 +70,15 @@ func (a *app) follow(s *session, run client.WorkflowRun, output string) error {
 
 // cancelled cancels a run and waits for its end, for a while.
 func cancelled(ctx context.Context, s *session, run client.WorkflowRun, ended <-chan outcome) outcome {
+	ctx, cancel := context.WithTimeout(ctx, cancelPatience)
+	defer cancel()
 	if err := s.client.CancelWorkflow(ctx, run.GetID(), run.GetRunID()); err != nil {
 		return outcome{err: fmt.Errorf("cancel the run: %w", err)}
 	}
 	select {
 	case end := <-ended:
 		return end
-	case <-ctx.Done():
-		return outcome{err: ctx.Err()}
-	case <-time.After(cancelPatience):
+	case <-ctx.Done(): // of no interest if the user left
 		return outcome{result: workflows.Result{
 			Status:   interpreter.Cancelled,
 			Warnings: []string{fmt.Sprintf("the run did not end within %s after it was cancelled; its server was stopped", cancelPatience)},

@@ -9,6 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -36,7 +39,7 @@ type Flags struct {
 // of them names a server.
 func Resolve(flags Flags) (client.Options, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
-		ConfigFileProfile: flags.Profile,
+		ConfigFileProfile: flags.Profile, EnvLookup: filled{},
 	})
 	if err != nil {
 		return client.Options{}, fmt.Errorf("read Temporal's configuration: %w", err)
@@ -51,6 +54,19 @@ func Resolve(flags Flags) (client.Options, error) {
 		return client.Options{}, fmt.Errorf("the profile %q has no address; give one with --address", flags.Profile)
 	}
 	return options, nil
+}
+
+// filled is the environment without empty variables: set to nothing means the
+// same as not set.
+type filled struct{}
+
+func (filled) Environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasSuffix(entry, "=") })
+}
+
+func (filled) LookupEnv(name string) (string, bool) {
+	value := os.Getenv(name)
+	return value, value != ""
 }
 
 // NoServerError says that nothing that can be used answers at an address.

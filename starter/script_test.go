@@ -1,0 +1,250 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/internal/host"
+	"reprise/internal/localserver"
+	"reprise/internal/testenv"
+)
+
+// withServers runs the tests between starting and stopping the servers that
+// they share.
+type withServers struct{ m *testing.M }
+
+func (w withServers) Run() int { return testenv.Run(w.m) }
+
+func TestMain(m *testing.M) {
+	testscript.Main(withServers{m}, map[string]func(){"starter": main})
+}
+
+// runVariable marks every process of one script, however it was started.
+const runVariable = "REPRISE_TEST_SCRIPT"
+
+// scripts runs the scripts of a folder. Beside the commands of testscript they
+// have:
+//
+//	status N command…      runs the command, which must end with the exit status N
+//	start NAME command…    starts the command, its output goes to NAME.out and NAME.err
+//	await FILE PATTERN     waits until the file has a match
+//	signal NAME SIG        sends INT, TERM or KILL to what start has started
+//	ended NAME N           waits for its end, which must have the exit status N
+//	suspend                stops the local Temporal server, as if it were stuck
+//	alone                  waits until no process of the script is left
+func scripts(t *testing.T, folder string, environment ...string) {
+	t.Helper()
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script", folder),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Vars = append(env.Vars, environment...)
+			env.Vars = append(env.Vars, runVariable+"="+filepath.Base(env.WorkDir)+"-"+strconv.Itoa(os.Getpid()))
+			env.Values[startedKey{}] = map[string]*started{}
+			env.Values[testKey{}] = t
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status": cmdStatus, "start": cmdStart, "await": cmdAwait, "signal": cmdSignal,
+			"ended": cmdEnded, "suspend": cmdSuspend, "alone": cmdAlone,
+		},
+	})
+}
+
+const patience = 30 * time.Second
+
+type (
+	startedKey struct{} // of what start has started, by name
+	testKey    struct{} // of the test that runs the scripts
+)
+
+// started is a process that a script has started.
+type started struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+func processes(ts *testscript.TestScript) map[string]*started {
+	return ts.Value(startedKey{}).(map[string]*started)
+}
+
+func use(ts *testscript.TestScript, neg bool, ok bool, usage string) {
+	if neg || !ok {
+		ts.Fatalf("usage: %s", usage)
+	}
+}
+
+func cmdStatus(ts *testscript.TestScript, neg bool, args []string) {
+	use(ts, neg, len(args) >= 2, "status N command…")
+	wanted, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != wanted {
+		ts.Fatalf("the exit status is %d, expected %d", got, wanted)
+	}
+}
+
+func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
+	use(ts, neg, len(args) >= 2, "start NAME command…")
+	path, err := exec.LookPath(args[1])
+	ts.Check(err)
+	cmd := exec.Command(path, args[2:]...)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), scriptEnvironment(ts)
+	out, err := os.Create(ts.MkAbs(args[0] + ".out"))
+	ts.Check(err)
+	defer out.Close()
+	errs, err := os.Create(ts.MkAbs(args[0] + ".err"))
+	ts.Check(err)
+	defer errs.Close()
+	cmd.Stdout, cmd.Stderr = out, errs
+	ts.Check(cmd.Start())
+	process := &started{cmd: cmd, exited: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // the state is in cmd.ProcessState
+		close(process.exited)
+	}()
+	ts.Defer(func() {
+		_ = cmd.Process.Kill()
+		<-process.exited
+	})
+	processes(ts)[args[0]] = process
+}
+
+// scriptEnvironment is what Setup and the script have set and starter reads.
+func scriptEnvironment(ts *testscript.TestScript) []string {
+	var environment []string
+	for _, name := range []string{
+		"PATH", "HOME", "TMPDIR", runVariable, localserver.BinaryVariable,
+		"TEMPORAL_ADDRESS", "REPRISE_TASK_QUEUE", "REPRISE_UI_URL", "TESTSCRIPT_COVER_DIR",
+	} {
+		if value := ts.Getenv(name); value != "" {
+			environment = append(environment, name+"="+value)
+		}
+	}
+	return environment
+}
+
+func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
+	use(ts, neg, len(args) == 2, "await FILE PATTERN")
+	pattern, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	text := ""
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if data, err := os.ReadFile(ts.MkAbs(args[0])); err == nil {
+			if text = string(data); pattern.MatchString(text) {
+				return
+			}
+		}
+	}
+	ts.Fatalf("%s has no match of %q after %s:\n%s", args[0], args[1], patience, text)
+}
+
+func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
+	use(ts, neg, len(args) == 2, "signal NAME INT|TERM|KILL")
+	signal, ok := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[args[1]]
+	use(ts, false, ok, "signal NAME INT|TERM|KILL")
+	ts.Check(processes(ts)[args[0]].cmd.Process.Signal(signal))
+}
+
+func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
+	use(ts, neg, len(args) == 2, "ended NAME N")
+	process := processes(ts)[args[0]]
+	select {
+	case <-process.exited:
+	case <-time.After(patience):
+		ts.Fatalf("%s has not ended after %s", args[0], patience)
+	}
+	if got := strconv.Itoa(process.cmd.ProcessState.ExitCode()); got != args[1] {
+		errs, _ := os.ReadFile(ts.MkAbs(args[0] + ".err"))
+		ts.Fatalf("the exit status of %s is %s, expected %s; it said:\n%s", args[0], got, args[1], errs)
+	}
+}
+
+// mine lists the processes of a script.
+func mine(ts *testscript.TestScript) []int {
+	t := ts.Value(testKey{}).(*testing.T)
+	return testenv.Processes(t, runVariable+"="+ts.Getenv(runVariable))
+}
+
+func cmdSuspend(ts *testscript.TestScript, neg bool, args []string) {
+	use(ts, neg, len(args) == 0, "suspend")
+	found := false
+	for _, pid := range mine(ts) {
+		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+		if err == nil && regexp.MustCompile("start-dev").Match(line) {
+			ts.Check(syscall.Kill(pid, syscall.SIGSTOP))
+			found = true
+		}
+	}
+	if !found {
+		ts.Fatalf("the script has no local Temporal server")
+	}
+}
+
+func cmdAlone(ts *testscript.TestScript, neg bool, args []string) {
+	use(ts, neg, len(args) == 0, "alone")
+	left := []int{0}
+	for deadline := time.Now().Add(patience); len(left) > 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		left = mine(ts)
+	}
+	if len(left) > 0 {
+		ts.Fatalf("processes left behind: %v", left)
+	}
+}
+
+// TestPlain has the scripts that need no server.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	scripts(t, "plain")
+}
+
+// TestServer has the scripts that run on a server which is there already, with
+// a worker on the task queue.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	queue := env.NewTaskQueue()
+	catalogue := activities.NewCatalogue(activities.Resources{AllowPython: true, Directory: t.TempDir()})
+	worker := host.NewWorker(env.Client(), catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
+	require.NoError(t, worker.Start())
+	t.Cleanup(func() {
+		worker.Stop()
+		require.NoError(t, catalogue.Close())
+	})
+	scripts(t, "server",
+		"TEMPORAL_ADDRESS="+env.Address, "REPRISE_TASK_QUEUE="+queue, "REPRISE_UI_URL="+env.UIURL,
+		"API="+testenv.DemoAPI(t).URL())
+}
+
+// TestLocal has the scripts that bring up a server of their own.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	binary, err := filepath.Abs(filepath.Join("..", "bin", "devserver"))
+	require.NoError(t, err)
+	require.FileExists(t, binary, "run make bin/devserver")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = taken.Close() }) // the scripts go on after this function
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	require.NoError(t, err)
+	scripts(t, "local", localserver.BinaryVariable+"="+binary, "PORT="+port)
+}
