@@ -13,8 +13,9 @@ const toolsHead = `# The tools
 <!-- Generated from the specs of the tools: go run ./internal/docs/generate -->
 
 What a step can call. Every tool also takes the words of the language that stand
-with a call: args, auth, timeout and idempotency (language.md, section step). A
-tool that can write may be a sink (language.md, section sinks).
+with a call: args, auth, timeout and idempotency, as in [step](language.md#step). A
+tool that can write may be a [sink](language.md#sinks). The worker resolves what auth
+names: [connections](language.md#connections).
 
 `
 
