@@ -242,6 +242,10 @@ func (c *Call) attempt(now time.Time) Command {
 		OperationKey:   operation, AttemptKey: attempt,
 		IdempotencyKey: idempotencyKey(c.action, c.tool, c.method(), operation, attempt),
 	}
+	if err := c.rateLimit(&input, renderer); err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return Command{Kind: DoFinish, Result: *c.State.Result}
+	}
 	if request.Args.Data != nil {
 		input.Args = &expression.Value{Data: request.Args.Data}
 	}

@@ -32,6 +32,9 @@ type ToolInput struct {
 	TimeoutSeconds float64 `json:"timeout_seconds"`
 	OperationKey   string  `json:"operation_key"`
 	AttemptKey     string  `json:"attempt_key"`
+	// RateLimit paces the attempt; it waits for its turn before its timeout
+	// begins to run.
+	RateLimit *RateLimit `json:"rate_limit,omitempty"`
 	// IdempotencyKey is what the tool sends as Idempotency-Key, "" for none.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 }

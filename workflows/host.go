@@ -20,6 +20,9 @@ const (
 	// timeoutSlack is what an activity has beyond the time limit that its tool
 	// enforces itself.
 	timeoutSlack = 15 * time.Second
+	// maxTurnWait is how long a paced attempt may wait for its turn, before the
+	// time limit of the tool begins to run.
+	maxTurnWait = 24 * time.Hour
 	// deliveries is how often an attempt is handed out: once, and three times
 	// more when its worker was lost (language.md, section retry).
 	deliveries = 4
@@ -71,8 +74,12 @@ func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	if failure := tooLarge(input, "the request of step "+input.Step); failure != nil {
 		return interpreter.Outcome{Err: failure}
 	}
+	limit := input.Timeout() + timeoutSlack
+	if input.RateLimit != nil {
+		limit += maxTurnWait
+	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: input.Timeout() + timeoutSlack,
+		StartToCloseTimeout: limit,
 		HeartbeatTimeout:    heartbeatTimeout,
 		WaitForCancellation: true,
 		Summary:             attemptSummary(input),

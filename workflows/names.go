@@ -5,6 +5,8 @@ package workflows
 
 import (
 	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
 )
 
 // Names under which workflows and queries are registered. They are part of
@@ -39,4 +41,5 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(PlaybookWorkflow, workflow.RegisterOptions{Name: PlaybookWorkflowName})
 	registry.RegisterWorkflowWithOptions(LoopWorkflow, workflow.RegisterOptions{Name: LoopWorkflowName})
 	registry.RegisterWorkflowWithOptions(IterationWorkflow, workflow.RegisterOptions{Name: IterationWorkflowName})
+	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: interpreter.RateLimitWorkflow})
 }

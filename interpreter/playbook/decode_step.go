@@ -53,6 +53,10 @@ func (d *decoder) step(n *yaml.Node) *Step {
 
 	step.Action = d.stepAction(f, step)
 
+	if n := f.get("rate_limit"); n != nil {
+		d.stepRateLimit(n, step)
+	}
+
 	if n := f.get("loop"); n != nil {
 		step.Loop = d.loop(n, step.Name)
 	}

@@ -68,7 +68,7 @@ var stepSection = &section{
 		{name: "join", doc: "`all`: wait for every branch that can reach the step"},
 		{name: "on_success", later: true},
 		{name: "on_failure", later: true},
-		{name: "rate_limit", later: true},
+		{name: "rate_limit", doc: "how often the step may send, shared by everyone who sends to the same key"},
 	}, callKeys...),
 }
 
@@ -107,6 +107,12 @@ var loopSection = &section{name: "loop", keys: []key{
 	{name: "sink", doc: "where each iteration that succeeded is written"},
 	{name: "results", later: true},
 	{name: "dead_letter", later: true},
+}}
+
+var rateLimitSection = &section{name: "rate_limit", keys: []key{
+	{name: "requests", doc: "how many requests"},
+	{name: "per", doc: "in which time; default 1s"},
+	{name: "key", doc: "what the limit belongs to; default the host of the URL"},
 }}
 
 var budgetSection = &section{name: "failure_budget", keys: []key{

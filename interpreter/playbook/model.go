@@ -68,6 +68,17 @@ type Action struct {
 	// Idempotency is operation, attempt, none or "" (the tool's default).
 	Idempotency string
 	Retry       []*Policy // sinks only: failure policies
+	// RateLimit paces the attempts of a step; nil for none.
+	RateLimit *RateLimit
+}
+
+// RateLimit says how often attempts may be sent to what Key names, by all
+// iterations and all workers of a task queue together.
+type RateLimit struct {
+	Pos      source.Position
+	Requests int
+	Per      time.Duration
+	Key      *Node // nil: the host of the URL
 }
 
 // ToolName is the tool's name where it is literal.

@@ -128,6 +128,9 @@ func (s *Step) StepSinkNodes() []*Node {
 
 func (a *Action) nodes() []*Node {
 	nodes := append(entryValues(a.Fields), a.Tool, a.Args, a.Auth)
+	if a.RateLimit != nil {
+		nodes = append(nodes, a.RateLimit.Key)
+	}
 	for _, policy := range a.Retry {
 		nodes = append(nodes, policy.When, policy.StopWhen)
 	}
@@ -163,5 +166,6 @@ func (pb *Playbook) Resolve(action *Action) *Action {
 	if action.Timeout != 0 {
 		merged.Timeout = action.Timeout
 	}
+	merged.RateLimit = action.RateLimit
 	return &merged
 }

@@ -88,6 +88,9 @@ func (pb *Playbook) eachValue(visit func(site, *Node)) {
 		some(site{spot: atToolName, step: at.step, action: at.action}, at.action.Tool)
 		some(at, entryValues(at.action.Fields)...)
 		some(at, at.action.Args, at.action.Auth)
+		if limit := at.action.RateLimit; limit != nil {
+			some(at, limit.Key)
+		}
 		for _, policy := range at.action.Retry {
 			some(at, policy.When, policy.StopWhen)
 		}
