@@ -1,0 +1,128 @@
+package localserver_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/connect"
+	"reprise/internal/localserver"
+	"reprise/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// binary is this project's own server; make test builds it.
+func binary(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "bin", "devserver"))
+	require.NoError(t, err)
+	require.FileExists(t, path, "run make bin/devserver")
+	return path
+}
+
+func start(t *testing.T, options localserver.Options) *localserver.Server {
+	t.Helper()
+	server, err := localserver.Start(t.Context(), options)
+	require.NoError(t, err)
+	t.Cleanup(server.Kill)
+	return server
+}
+
+func dial(t *testing.T, server *localserver.Server) client.Client {
+	t.Helper()
+	c, err := connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: server.Namespace}, nil)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestServerServesWhenStartReturns(t *testing.T) {
+	t.Parallel()
+	server := start(t, localserver.Options{Binary: binary(t), Namespace: "clinic", Keywords: []string{"Color"}})
+	c := dial(t, server)
+	attributes, err := c.OperatorService().ListSearchAttributes(t.Context(),
+		&operatorservice.ListSearchAttributesRequest{Namespace: "clinic"})
+	require.NoError(t, err)
+	require.Contains(t, attributes.GetCustomAttributes(), "Color")
+	connection, err := net.Dial("tcp", server.UIURL[len("http://"):])
+	require.NoError(t, err)
+	require.NoError(t, connection.Close())
+
+	server.Stop()
+	select {
+	case <-server.Exited():
+	default:
+		t.Fatal("the server runs on after Stop")
+	}
+	_, err = connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: "clinic"}, nil)
+	var none *connect.NoServerError
+	require.ErrorAs(t, err, &none)
+}
+
+func TestFileKeepsRunsOverARestart(t *testing.T) {
+	t.Parallel()
+	options := localserver.Options{Binary: binary(t), DBFile: filepath.Join(t.TempDir(), "new", "temporal.db")}
+	first := start(t, options)
+	run, err := dial(t, first).ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "kept", TaskQueue: "none"}, "Any")
+	require.NoError(t, err)
+	first.Stop()
+	description, err := dial(t, start(t, options)).WorkflowService().DescribeWorkflowExecution(t.Context(),
+		&workflowservice.DescribeWorkflowExecutionRequest{Namespace: "default", Execution: execution("kept", run.GetRunID())})
+	require.NoError(t, err)
+	require.Equal(t, run.GetRunID(), description.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+}
+
+func TestExitedTellsThatTheServerDied(t *testing.T) {
+	t.Parallel()
+	server := start(t, localserver.Options{Binary: binary(t)})
+	process, err := os.FindProcess(server.PID())
+	require.NoError(t, err)
+	require.NoError(t, process.Kill())
+	select {
+	case <-server.Exited():
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody told")
+	}
+}
+
+func TestStartSaysWhyItFails(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = taken.Close() })
+	port := taken.Addr().(*net.TCPAddr).Port
+
+	_, err = localserver.Start(t.Context(), localserver.Options{Binary: binary(t), Port: port})
+	require.ErrorContains(t, err, "port "+strconv.Itoa(port)+" cannot be used, give another one or 0 for a free one")
+
+	broken := filepath.Join(t.TempDir(), "broken")
+	require.NoError(t, os.WriteFile(broken, []byte("#!/bin/sh\necho out of order >&2\nexit 7\n"), 0o700))
+	_, err = localserver.Start(t.Context(), localserver.Options{Binary: broken})
+	require.ErrorContains(t, err, "exit status 7")
+	require.ErrorContains(t, err, "out of order")
+
+	_, err = localserver.Start(t.Context(), localserver.Options{Binary: "/nowhere/server"})
+	require.ErrorContains(t, err, "/nowhere/server")
+}
+
+func TestStartEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	mute := filepath.Join(t.TempDir(), "mute")
+	require.NoError(t, os.WriteFile(mute, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700))
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := localserver.Start(ctx, localserver.Options{Binary: mute})
+	require.ErrorContains(t, err, "wait for it to serve")
+	require.Less(t, time.Since(began), 30*time.Second)
+}
