@@ -42,10 +42,16 @@ type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResul
 // ApplicationErrors whose type is the kind and whose details hold the
 // ErrorObject. Only an attempt that ended because its worker stops is left to
 // Temporal to deliver again.
-func wrap(spec playbook.ToolSpec, run attempt, logger *slog.Logger) ActivityFunc {
+func wrap(spec playbook.ToolSpec, run attempt, pacer *pacer, logger *slog.Logger) ActivityFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		limit := timeLimit(in, spec)
 		ctx, secrets := withSecrets(ctx)
+		if in.RateLimit != nil {
+			if err := pacer.await(ctx, *in.RateLimit); err != nil {
+				return interpreter.ToolResult{}, activityError(ctx, ctx, err, in, limit, secrets)
+			}
+		}
+
 		bounded, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
 
@@ -58,7 +64,18 @@ func wrap(spec playbook.ToolSpec, run attempt, logger *slog.Logger) ActivityFunc
 			return result, nil
 		}
 
+		tellOthers(ctx, pacer, in, err)
+
 		return interpreter.ToolResult{}, activityError(ctx, bounded, err, in, limit, secrets)
+	}
+}
+
+// tellOthers lets an attempt that was told to wait hold back all those that
+// share its rate limit, instead of each finding out for itself.
+func tellOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err error) {
+	var failure *Error
+	if in.RateLimit != nil && errors.As(err, &failure) && failure.RetryAfter != nil {
+		pacer.told(ctx, *in.RateLimit, *failure.RetryAfter)
 	}
 }
 

@@ -33,6 +33,7 @@ type Activity struct {
 type Catalogue struct {
 	res   Resources
 	tools map[string]Tool
+	pacer *pacer
 }
 
 var _ playbook.Tools = (*Catalogue)(nil)
@@ -41,7 +42,7 @@ var _ playbook.Tools = (*Catalogue)(nil)
 // pools are made at the first attempt that needs them.
 func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
-	c := &Catalogue{res: res, tools: map[string]Tool{}}
+	c := &Catalogue{res: res, tools: map[string]Tool{}, pacer: newPacer(res.Logger)}
 
 	for _, tool := range []Tool{newFile(res), newHTTP(res), newPostgres(res), newPython(res), newSQLite(res)} {
 		c.tools[tool.Spec().Name] = tool
@@ -98,12 +99,12 @@ func (c *Catalogue) Activities() []Activity {
 
 	for _, name := range c.Names() {
 		tool := c.tools[name]
-		all = append(all, Activity{Name: name, Run: wrap(tool.Spec(), tool.Run, c.res.Logger)})
+		all = append(all, Activity{Name: name, Run: wrap(tool.Spec(), tool.Run, c.pacer, c.res.Logger)})
 
 		if writer, ok := tool.(Writer); ok {
 			all = append(all, Activity{
 				Name: interpreter.WriteActivity(name),
-				Run:  wrap(tool.Spec(), writer.Write, c.res.Logger),
+				Run:  wrap(tool.Spec(), writer.Write, c.pacer, c.res.Logger),
 			})
 		}
 	}
