@@ -21,10 +21,15 @@ type RateLimit struct {
 	PerSeconds float64 `json:"per_seconds"`
 }
 
+// paceMargin keeps attempts a little further apart than the limit allows: they
+// arrive with jitter, and one refused request costs everyone the time that the
+// other side then asks for.
+const paceMargin = 1.04
+
 // Interval is the time between two attempts: they are spaced evenly, because a
 // burst at the start of a window is what makes APIs answer 429.
 func (l RateLimit) Interval() time.Duration {
-	return time.Duration(l.PerSeconds / float64(max(l.Requests, 1)) * float64(time.Second))
+	return time.Duration(l.PerSeconds / float64(max(l.Requests, 1)) * paceMargin * float64(time.Second))
 }
 
 // LeaseRequest asks for the next turns under a limit; kept in workflow history.
