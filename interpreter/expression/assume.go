@@ -1,0 +1,260 @@
+package expression
+
+import (
+	"slices"
+
+	"github.com/expr-lang/expr/ast"
+)
+
+// Fact is what is taken for granted about a name; see Program.Assume.
+type Fact struct {
+	kind     factKind
+	from, to int
+}
+
+type factKind uint8
+
+const (
+	anything factKind = iota
+	factNil
+	factTrue
+	factFalse
+	factDefined // a map or a list with something in it
+	factNumber  // a whole number from from to to
+	factText    // a written text that is not empty
+)
+
+// The facts about names.
+var (
+	FactNil     = Fact{kind: factNil}
+	FactTrue    = Fact{kind: factTrue}
+	FactFalse   = Fact{kind: factFalse}
+	FactDefined = Fact{kind: factDefined}
+)
+
+// FactBetween says that a name holds a whole number within bounds.
+func FactBetween(from, to int) Fact { return Fact{kind: factNumber, from: from, to: to} }
+
+// Verdict is what can be said about a condition without its data.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Undecided Verdict = iota
+	AlwaysFalse
+	AlwaysTrue
+)
+
+// Assume decides whether the expression is always true, or always false, when
+// the facts hold about some of its names. It is cautious: Undecided says
+// nothing.
+func (p *Program) Assume(facts map[string]Fact) Verdict {
+	parsed, problems := parse([]rune(p.source), false)
+	if len(problems) > 0 {
+		return Undecided
+	}
+
+	return assume(facts).of(parsed.node).verdict()
+}
+
+func (f Fact) verdict() Verdict {
+	switch f.kind {
+	case factNil, factFalse:
+		return AlwaysFalse
+	case factTrue, factDefined, factText:
+		return AlwaysTrue
+	case factNumber:
+		if f.from == 0 && f.to == 0 {
+			return AlwaysFalse
+		}
+
+		if f.from > 0 || f.to < 0 {
+			return AlwaysTrue
+		}
+	case anything:
+	}
+
+	return Undecided
+}
+
+func fact(v Verdict) Fact {
+	switch v {
+	case AlwaysFalse:
+		return FactFalse
+	case AlwaysTrue:
+		return FactTrue
+	case Undecided:
+	}
+
+	return Fact{}
+}
+
+type assume map[string]Fact
+
+func (a assume) of(node ast.Node) Fact {
+	switch n := node.(type) {
+	case *ast.NilNode:
+		return FactNil
+	case *ast.BoolNode:
+		if n.Value {
+			return FactTrue
+		}
+
+		return FactFalse
+	case *ast.IntegerNode:
+		return FactBetween(n.Value, n.Value)
+	case *ast.StringNode:
+		if n.Value != "" {
+			return Fact{kind: factText}
+		}
+	case *ast.IdentifierNode:
+		return a[n.Value]
+	case *ast.ChainNode:
+		return a.of(n.Node)
+	case *ast.MemberNode:
+		if a.of(n.Node).kind == factNil {
+			return FactNil // a missing member is nil
+		}
+	case *ast.UnaryNode:
+		if n.Operator == "not" || n.Operator == "!" {
+			return fact(opposite(a.of(n.Node).verdict()))
+		}
+	case *ast.ConditionalNode:
+		return a.conditional(n)
+	case *ast.BinaryNode:
+		return a.binary(n)
+	}
+
+	return Fact{}
+}
+
+func opposite(v Verdict) Verdict {
+	switch v {
+	case AlwaysFalse:
+		return AlwaysTrue
+	case AlwaysTrue:
+		return AlwaysFalse
+	case Undecided:
+	}
+
+	return Undecided
+}
+
+func (a assume) conditional(n *ast.ConditionalNode) Fact {
+	first, second := a.of(n.Exp1), a.of(n.Exp2)
+
+	switch a.of(n.Cond).verdict() {
+	case AlwaysTrue:
+		return first
+	case AlwaysFalse:
+		return second
+	case Undecided:
+	}
+
+	if first.verdict() == second.verdict() {
+		return fact(first.verdict())
+	}
+
+	return Fact{}
+}
+
+func (a assume) binary(n *ast.BinaryNode) Fact {
+	left, right := a.of(n.Left), a.of(n.Right)
+
+	switch n.Operator {
+	case "and", "&&":
+		return fact(bothHold(left.verdict(), right.verdict()))
+	case "or", "||":
+		return fact(opposite(bothHold(opposite(left.verdict()), opposite(right.verdict()))))
+	case "??":
+		if left.kind == factNil {
+			return right
+		}
+	case "==":
+		return fact(equalFacts(left, right))
+	case "!=":
+		return fact(opposite(equalFacts(left, right)))
+	case "<", "<=", ">", ">=":
+		return fact(orderedFacts(n.Operator, left, right))
+	case "in":
+		return fact(a.within(left, n.Right))
+	case "contains", "startsWith", "endsWith", "matches":
+		if left.kind == factNil || right.kind == factNil {
+			return FactFalse
+		}
+	}
+
+	return Fact{}
+}
+
+func bothHold(a, b Verdict) Verdict {
+	switch {
+	case a == AlwaysFalse || b == AlwaysFalse:
+		return AlwaysFalse
+	case a == AlwaysTrue && b == AlwaysTrue:
+		return AlwaysTrue
+	}
+
+	return Undecided
+}
+
+// equalFacts compares facts; values of different types are unequal.
+func equalFacts(a, b Fact) Verdict {
+	switch {
+	case a.kind == anything || b.kind == anything:
+		return Undecided
+	case a.kind != b.kind:
+		return AlwaysFalse
+	case a.kind == factNil, a.kind == factTrue, a.kind == factFalse:
+		return AlwaysTrue
+	case a.kind != factNumber:
+		return Undecided
+	case a.to < b.from || b.to < a.from:
+		return AlwaysFalse
+	case a.from == a.to && a == b:
+		return AlwaysTrue
+	}
+
+	return Undecided
+}
+
+// orderedFacts compares by size; with nil every such comparison is false.
+func orderedFacts(operator string, a, b Fact) Verdict {
+	switch operator {
+	case ">":
+		return orderedFacts("<", b, a)
+	case ">=":
+		return orderedFacts("<=", b, a)
+	}
+
+	switch {
+	case a.kind == factNil || b.kind == factNil:
+		return AlwaysFalse
+	case a.kind != factNumber || b.kind != factNumber:
+		return Undecided
+	case a.to < b.from, operator == "<=" && a.to == b.from:
+		return AlwaysTrue
+	case a.from > b.to, operator == "<" && a.from == b.to:
+		return AlwaysFalse
+	}
+
+	return Undecided
+}
+
+// within decides about x in [a, b] with a written list.
+func (a assume) within(left Fact, list ast.Node) Verdict {
+	if left.kind == factNil {
+		return AlwaysFalse
+	}
+
+	array, ok := list.(*ast.ArrayNode)
+	if !ok {
+		return Undecided
+	}
+
+	if slices.ContainsFunc(array.Nodes, func(item ast.Node) bool { return equalFacts(left, a.of(item)) != AlwaysFalse }) {
+		return Undecided
+	}
+
+	return AlwaysFalse
+}
