@@ -23,6 +23,9 @@ type Diagnostic struct {
 	Code     string // kebab-case, an anchor of docs/language.md
 	Message  string // what was found and what would be accepted
 	Severity Severity
+	// Note is more to show below the place, such as YAML to write instead; "" for
+	// nothing.
+	Note string
 }
 
 // String gives "file:line:col: message [code]"; warnings say "warning: " before
@@ -66,6 +69,7 @@ func (ds *Diagnostics) Sort() {
 			cmp.Compare(a.Code, b.Code),
 			cmp.Compare(a.Message, b.Message),
 			cmp.Compare(a.Severity, b.Severity),
+			cmp.Compare(a.Note, b.Note),
 		)
 	})
 	*ds = slices.Compact(*ds)

@@ -98,6 +98,10 @@ func (f *File) Until(n int) []byte {
 	return f.data[:f.starts[max(n, 0)]]
 }
 
+// Offset returns the byte offset of pos, or the end of its line if the line is
+// shorter; -1 for a line that the file does not have.
+func (f *File) Offset(pos Position) int { return f.offset(pos) }
+
 // offset returns the byte offset of pos, or the end of its line if the line is
 // shorter; -1 for a line that the file does not have.
 func (f *File) offset(pos Position) int {

@@ -9,15 +9,29 @@ import (
 const snippetWidth = 120
 
 // Format gives three lines: the diagnostic, the line it points to, and a caret
-// below the column. A diagnostic without a place gives only the first.
+// below the column. A diagnostic without a place gives only the first. The note
+// follows, indented.
 func (f *File) Format(d Diagnostic) string {
 	if d.Pos.IsZero() || d.Pos.Line > len(f.starts) {
-		return d.String() + "\n"
+		return d.String() + "\n" + indented(d.Note)
 	}
 
 	line, caret := snippet([]rune(f.Line(d.Pos.Line)), d.Pos.Column)
 
-	return d.String() + "\n" + line + "\n" + caret + "\n"
+	return d.String() + "\n" + line + "\n" + caret + "\n" + indented(d.Note)
+}
+
+// indented sets a note apart from lines of the file.
+func indented(note string) string {
+	const margin = "        "
+
+	var b strings.Builder
+
+	for line := range strings.Lines(note) {
+		b.WriteString(margin + visible([]rune(strings.TrimRight(line, "\n"))) + "\n")
+	}
+
+	return b.String()
 }
 
 // FormatAll formats every diagnostic in the order given.
