@@ -102,7 +102,7 @@ func (tb table) run(t *testing.T) {
 	for i, row := range tb.rows {
 		outcome, passed := parseOutcome(t, row.outcome)
 		now = now.Add(passed)
-		decision, err := interpreter.Decide(policies, outcome, &counters, conditions{outcome}, now,
+		decision, err := interpreter.Decide(policies, outcome, &counters, conditions{outcome, i + 1}, now,
 			func() float64 { return tb.random })
 		require.Equal(t, row.decision, describe(decision, err), "row %d: %s", i+1, row.outcome)
 		if decision.Repeat {
@@ -171,12 +171,22 @@ func describe(d interpreter.Decision, err error) string {
 	return text
 }
 
-// conditions evaluates policies against one outcome.
-type conditions struct{ outcome interpreter.Outcome }
+// conditions evaluates policies against one outcome, which is that of the
+// attempt with the number given.
+type conditions struct {
+	outcome interpreter.Outcome
+	attempt int
+}
 
 func (c conditions) truth(node *playbook.Node) (bool, error) {
+	meta := map[string]any{}
+	if !c.outcome.Failed() {
+		meta["status"] = 200
+	}
 	return node.Truth(expression.MapScope{
 		"response": c.outcome.Data, "error": c.outcome.Err.Value(),
+		"this":   map[string]any{"meta": meta},
+		"_retry": map[string]any{"attempt": c.attempt, "count": c.attempt},
 	}, expression.NewBudget(expression.DecisionLimits, time.Time{}))
 }
 
