@@ -185,7 +185,7 @@ var targetSection = &section{name: "next target", keys: []key{
 
 var sections = []*section{
 	playbookSection, metadataSection, workbookSection, stepSection, toolSection, loopSection, budgetSection,
-	thresholdsSection, policySection, thenSection, nextCallSection, collectSection, perIterationSection,
+	thresholdsSection, rateLimitSection, policySection, thenSection, nextCallSection, collectSection, perIterationSection,
 	sinkSection, routeSection, targetSection,
 }
 

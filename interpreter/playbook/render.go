@@ -3,6 +3,7 @@ package playbook
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/statement"
@@ -67,7 +68,7 @@ func (n *Node) RenderPresent(scope expression.Scope, b *expression.Budget) (any,
 			if value == nil {
 				return nil, &EvalError{
 					Pos:     n.Position(segment.Start),
-					Message: fmt.Sprintf("{{ %s }} is nil; every part of a URL must be there", segment.Program.Source()),
+					Message: fmt.Sprintf("{{ %s }} is nil; every part of a URL must be there", strings.TrimSpace(segment.Program.Source())),
 				}
 			}
 		}
