@@ -40,7 +40,11 @@ func TestGolden(t *testing.T) {
 	pages, err := docs.Pages(dir, activities.Default())
 	require.NoError(t, err)
 	for name, want := range pages {
-		require.Equal(t, want, read(t, filepath.Join("docs", name)), "docs/%s is out of date: run make golden", name)
+		wanted, lines := strings.Split(want, "\n"), strings.Split(read(t, filepath.Join("docs", name)), "\n")
+		for i := range min(len(wanted), len(lines)) {
+			require.Equal(t, wanted[i], lines[i], "docs/%s:%d is out of date: run make golden", name, i+1)
+		}
+		require.Len(t, lines, len(wanted), "docs/%s is out of date: run make golden", name)
 	}
 }
 
