@@ -49,6 +49,9 @@ func (a *app) follow(s *session, run client.WorkflowRun, output string) error {
 	select {
 	case end := <-ended:
 		stop()
+		if s.server != nil && output == "table" {
+			defer a.notef("The local server ends here; starter dev keeps one up, to look at runs afterwards.")
+		}
 		return a.report(s, run, end, output)
 	case <-s.lost():
 		stop()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"os"
@@ -43,6 +44,7 @@ const runVariable = "REPRISE_TEST_SCRIPT"
 //	signal NAME SIG        sends INT, TERM or KILL to what start has started
 //	ended NAME N           waits for its end, which must have the exit status N
 //	suspend                stops the local Temporal server, as if it were stuck
+//	break                  kills it
 //	alone                  waits until no process of the script is left
 func scripts(t *testing.T, folder string, environment ...string) {
 	t.Helper()
@@ -59,7 +61,8 @@ func scripts(t *testing.T, folder string, environment ...string) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": cmdStatus, "start": cmdStart, "await": cmdAwait, "signal": cmdSignal,
-			"ended": cmdEnded, "suspend": cmdSuspend, "alone": cmdAlone,
+			"ended": cmdEnded, "alone": cmdAlone,
+			"suspend": cmdServer(syscall.SIGSTOP), "break": cmdServer(syscall.SIGKILL),
 		},
 	})
 }
@@ -185,18 +188,21 @@ func mine(ts *testscript.TestScript) []int {
 	return testenv.Processes(t, runVariable+"="+ts.Getenv(runVariable))
 }
 
-func cmdSuspend(ts *testscript.TestScript, neg bool, args []string) {
-	use(ts, neg, len(args) == 0, "suspend")
-	found := false
-	for _, pid := range mine(ts) {
-		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-		if err == nil && regexp.MustCompile("start-dev").Match(line) {
-			ts.Check(syscall.Kill(pid, syscall.SIGSTOP))
-			found = true
+// cmdServer sends a signal to the script's local Temporal server.
+func cmdServer(signal syscall.Signal) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		use(ts, neg, len(args) == 0, "suspend or break, without arguments")
+		found := false
+		for _, pid := range mine(ts) {
+			line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+			if err == nil && bytes.Contains(line, []byte("start-dev")) {
+				ts.Check(syscall.Kill(pid, signal))
+				found = true
+			}
 		}
-	}
-	if !found {
-		ts.Fatalf("the script has no local Temporal server")
+		if !found {
+			ts.Fatalf("the script has no local Temporal server")
+		}
 	}
 }
 

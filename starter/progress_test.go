@@ -1,0 +1,46 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPlainProgress wants a line whenever something has changed, and no more
+// than one per second and step.
+func TestPlainProgress(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	now := time.Unix(0, 0)
+	progress := newPlainProgress(&b, func() time.Time { return now })
+	for _, moment := range []struct {
+		at    time.Duration
+		lines []line
+	}{
+		{0, []line{{"a#1", "a running"}}},
+		{500 * time.Millisecond, []line{{"a#1", "a completed"}, {"b#1", "b 0/9 done"}}}, // a is too soon
+		{time.Second, []line{{"a#1", "a completed"}, {"b#1", "b 1/9 done"}}},            // b is too soon
+		{2 * time.Second, []line{{"a#1", "a completed"}, {"b#1", "b 5/9 done"}}},
+		{9 * time.Second, []line{{"a#1", "a completed"}, {"b#1", "b 5/9 done"}}}, // nothing new
+	} {
+		now = time.Unix(0, 0).Add(moment.at)
+		progress.show(moment.lines)
+	}
+	progress.close()
+	require.Equal(t, "  a running\n  b 0/9 done\n  a completed\n  b 5/9 done\n", b.String())
+}
+
+func TestLiveProgressRedrawsItsBlock(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	progress := &liveProgress{w: &b, width: 10}
+	progress.show([]line{{"a", "one"}, {"b", "two"}})
+	progress.show([]line{{"a", "longer than the width"}})
+	progress.close()
+	progress.close()
+	require.Equal(t, "one\ntwo\n"+
+		"\x1b[2A\x1b[J"+"longer t…\n"+
+		"\x1b[1A\x1b[J", b.String())
+}

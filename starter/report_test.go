@@ -1,0 +1,91 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected files")
+
+var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func record(step, status string, took time.Duration) workflows.StepRecord {
+	return workflows.StepRecord{
+		Step: step, Visit: 1, Status: status, Attempts: 1, Pages: 1, StartedAt: began, EndedAt: began.Add(took),
+	}
+}
+
+func looped(failures int) workflows.StepRecord {
+	loop := record("fetch", interpreter.Partial, 3320*time.Millisecond)
+	loop.Visit, loop.Attempts, loop.Pages = 2, 73, 60
+	loop.Loop = &workflows.LoopRecord{Stats: interpreter.LoopStats{
+		Total: 100, Success: 100 - failures - 1, Failed: failures, Truncated: 2, Cancelled: 1,
+	}}
+	for i := range failures { // the order of their ends, not of the collection
+		failure := &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 404, Message: "HTTP 404 from GET http://x"}
+		if i == 0 {
+			failure = &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 503, Message: "after 5 attempts\nno answer", Exhausted: true}
+		}
+		loop.Loop.Errors = append(loop.Loop.Errors, interpreter.LoopError{
+			Index: 99 - i, Element: expression.Of(map[string]any{"id": fmt.Sprintf("p%d", 99-i)}), Error: failure, Attempts: 5 - min(i, 4),
+		})
+	}
+	return loop
+}
+
+func TestGoldenReports(t *testing.T) {
+	t.Parallel()
+	failed := record("b", interpreter.Failed, 90*time.Second)
+	failed.Error = &interpreter.ErrorObject{Message: "step b: HTTP 500 from GET http://127.0.0.1/a/rather/long/path that goes on and on"}
+	for name, result := range map[string]workflows.Result{
+		"completed": {
+			Status: interpreter.Completed, Result: expression.Of("Hello"),
+			Steps: []workflows.StepRecord{record("greet", interpreter.Completed, 40*time.Millisecond)},
+		},
+		"failed": {
+			Status: interpreter.Failed, Error: failed.Error,
+			Steps: []workflows.StepRecord{
+				record("a", interpreter.Completed, time.Second), failed,
+				{Step: "c", Status: interpreter.Skipped},
+			},
+		},
+		"partial": {
+			Status: interpreter.Partial, Steps: []workflows.StepRecord{looped(2)},
+			Result: expression.Of(map[string]any{"a<b": []any{1, "x"}}), Warnings: []string{"something to know"},
+		},
+		"many_failures": {Status: interpreter.Partial, Steps: []workflows.StepRecord{looped(23)}},
+		"long_result":   {Status: interpreter.Completed, Result: expression.Of(strings.Repeat("é", 3000))},
+		"no_steps":      {Status: interpreter.Cancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b strings.Builder
+			writeReport(&b, "run-1", result, "http://127.0.0.1:8233/namespaces/default/workflows/run-1/id/history")
+			path := filepath.Join("testdata", "report", name+".txt")
+			if *update {
+				require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+			}
+			want, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, string(want), b.String())
+		})
+	}
+}
+
+func TestLinkEscapesWhatIDsMayHold(t *testing.T) {
+	t.Parallel()
+	s := &session{ui: "http://ui", namespace: "a b"}
+	require.Equal(t, "http://ui/namespaces/a%20b/workflows/run%2F1%231/id/history", s.link("run/1#1", "id"))
+	require.Empty(t, (&session{}).link("run", "id"))
+}

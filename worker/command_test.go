@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/testenv"
+	"reprise/workflows"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args    []string
+		status  int
+		message string
+	}{
+		{[]string{"--nonsense"}, exitUsage, "unknown flag: --nonsense\nSee worker --help."},
+		{[]string{"more"}, exitUsage, `unknown command "more"`},
+		{[]string{"--log-level", "loud"}, exitUsage, `--log-level "loud" is unknown, expected debug, info, warn or error`},
+		{[]string{"--log-format", "xml"}, exitUsage, `--log-format "xml" is unknown, expected text or json`},
+		{[]string{"--connections", "/nowhere"}, exitUsage, "read the connections"},
+		{[]string{"--profile", "nobody"}, exitUsage, "nobody"},
+		{[]string{"--address", "127.0.0.1:1"}, exitNoServer, "no Temporal server answers at 127.0.0.1:1"},
+	} {
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			t.Parallel()
+			var out, errs bytes.Buffer
+			require.Equal(t, test.status, run(t.Context(), test.args, &out, &errs))
+			require.Contains(t, errs.String(), test.message)
+			require.Empty(t, out.String())
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{"--help": "Examples:", "--version": "worker "} {
+		var out bytes.Buffer
+		require.Equal(t, exitOK, run(t.Context(), []string{flag}, &out, io.Discard))
+		require.Contains(t, out.String(), want)
+	}
+}
+
+const writesFile = `
+apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: writes}
+workflow:
+  - step: compute
+    tool: python
+    code: |
+      def main():
+          return [{"n": 1}]
+    sink: {tool: file, path: rows.jsonl}
+`
+
+// TestWorksUntilItsContextEnds runs a playbook that needs what the flags give:
+// the queue, Python, and the folder of files.
+func TestWorksUntilItsContextEnds(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	queue, folder := env.NewTaskQueue(), t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	status := make(chan int, 1)
+	go func() {
+		status <- run(ctx, []string{
+			"--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue,
+			"--allow-python", "--directory", folder, "--log-level", "error",
+		}, writer, io.Discard)
+	}()
+	line := make([]byte, 1024)
+	n, err := reader.Read(line)
+	require.NoError(t, err)
+	require.Contains(t, string(line[:n]), "worker: listening on task queue \""+queue+"\"")
+
+	started, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue},
+		workflows.PlaybookWorkflowName, workflows.Input{Name: "writes.yaml", Source: writesFile})
+	require.NoError(t, err)
+	result, err := workflows.Outcome(t.Context(), started)
+	require.NoError(t, err)
+	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	rows, err := os.ReadFile(filepath.Join(folder, "rows.jsonl"))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"n":1}`, string(rows))
+
+	cancel()
+	select {
+	case got := <-status:
+		require.Equal(t, exitOK, got)
+	case <-time.After(30 * time.Second):
+		t.Fatal("the worker does not stop")
+	}
+}
