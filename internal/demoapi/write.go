@@ -41,10 +41,13 @@ func (s *Server) Writes(scenario string) []Write {
 
 // createWrite stores the body once per Idempotency-Key. With fail_after=n it
 // stores, and loses the answer of the first n requests: the case in which a
-// client that repeats without a key would write twice.
+// client that repeats without a key would write twice. With drop_every=n it
+// stores, and closes the connection without an answer, at the first request of
+// every n-th key.
 func (s *Server) createWrite(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	failAfter := p.int("fail_after", 0, 0, 1_000_000)
+	dropEvery := p.int("drop_every", 0, 0, 1_000_000)
 	if p.failed(w) {
 		return
 	}
@@ -62,6 +65,8 @@ func (s *Server) createWrite(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !same:
 		respondError(w, http.StatusUnprocessableEntity, "key %q was used with another body", key)
+	case dropEvery > 0 && isNew && stored.ID%dropEvery == 0:
+		panic(http.ErrAbortHandler) // net/http closes the connection, quietly
 	case stored.Attempts <= failAfter:
 		respondError(w, http.StatusServiceUnavailable, "stored, and the answer was lost as asked")
 	case isNew:

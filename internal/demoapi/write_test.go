@@ -41,6 +41,24 @@ func TestWritesHappenOncePerKey(t *testing.T) {
 	require.Empty(t, api.Writes(""))
 }
 
+func TestWritesAreStoredWhenTheAnswerIsDropped(t *testing.T) {
+	t.Parallel()
+	api := start(t, demoapi.Options{})
+	for _, key := range []string{"k1", "k2", "k3", "k4"} {
+		request, err := http.NewRequest("POST", api.URL()+"/api/v1/writes?drop_every=2", http.NoBody)
+		require.NoError(t, err)
+		request.Header["Idempotency-Key"] = []string{key}
+		response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+		if key == "k2" || key == "k4" {
+			require.Error(t, err, key)
+			continue
+		}
+		require.NoError(t, err, key)
+		require.NoError(t, response.Body.Close())
+	}
+	require.Len(t, api.Writes(""), 4)
+}
+
 func TestWritesHappenOncePerKeyUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	api := start(t, demoapi.Options{})
