@@ -87,6 +87,9 @@ func (b backoff) delay(n int) time.Duration {
 }
 
 func (b backoff) bounded(nanoseconds float64) time.Duration {
+	if b.initial == 0 {
+		return 0 // also where a growth beyond all bounds makes 0 · ∞ of it
+	}
 	if nanoseconds >= float64(b.max) {
 		return b.max
 	}
