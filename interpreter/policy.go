@@ -101,6 +101,7 @@ func Decide(
 		counters.ToldInRow = 0
 	}
 	var decision Decision
+	counted := false // a told wait counts once, however many policies are asked
 	for _, policy := range policies {
 		stop, match, err := ask(conditions, policy)
 		if err != nil {
@@ -118,14 +119,17 @@ func Decide(
 		if !policy.Then.Repeats {
 			return decision, nil
 		}
-		round := round{policy: policy, outcome: outcome, counters: counters, now: now, random: random}
+		round := round{policy: policy, outcome: outcome, counters: counters, now: now, random: random, counted: counted}
+		counted = true
 		if round.repeat(&decision); decision.Repeat {
 			return decision, nil
 		}
 		if policy.Then.OnExhausted != playbook.ExhaustedContinue {
 			return decision, nil
 		}
-		decision.Fails, decision.Succeeds, decision.Truncated = false, false, false
+		// Where no policy after this one repeats, a success still lacks what
+		// this one would have gone on for.
+		decision.Fails, decision.Succeeds, decision.Truncated = false, false, !outcome.Failed()
 	}
 	return decision, nil
 }
@@ -147,6 +151,7 @@ type round struct {
 	counters *Counters
 	now      time.Time
 	random   func() float64
+	counted  bool // a told wait that a policy before this one has counted
 }
 
 // repeat counts the match and decides between another attempt and exhaustion.
@@ -167,7 +172,7 @@ func (r round) repeat(decision *Decision) {
 		r.exhaust(decision, why)
 		return
 	}
-	decision.Exhausted, decision.Why = false, ""
+	decision.Exhausted, decision.Why, decision.Truncated = false, "", false
 	decision.Repeat, decision.Delay, decision.Reason = true, delay, r.reason(told)
 	if !r.outcome.Failed() && then.NextCall != nil {
 		decision.Reason = ReasonPage
@@ -185,11 +190,12 @@ func (r round) count() (count *int, since time.Time) {
 	if start.IsZero() {
 		*start = r.now
 	}
-	if r.told() {
+	switch {
+	case !r.told():
+		*count++
+	case !r.counted:
 		r.counters.ToldInRow++
 		r.counters.Told++
-	} else {
-		*count++
 	}
 	return count, *start
 }
