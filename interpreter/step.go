@@ -35,9 +35,17 @@ func RenderVars(step *playbook.Step, vars any, scope *Scope, budget *expression.
 		if err != nil {
 			return nil, err
 		}
-		merged = expression.Merge(merged, map[string]any{entry.Key: value})
+		merged = withKey(merged, entry.Key, value)
 	}
 	return merged, nil
+}
+
+// withKey copies a map with one member set: a variable takes its new value and
+// is not merged with the one before.
+func withKey(m any, key string, value any) map[string]any {
+	copied := clone(asMap(m), 1)
+	copied[key] = value
+	return copied
 }
 
 // StepArgs renders the args of a step outside its iterations: for a loop only
