@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -67,7 +68,7 @@ type LoopError struct {
 // in workflow history.
 type LoopResult struct {
 	Results []expression.Value `json:"results"`
-	Errors  []LoopError        `json:"errors"`
+	Errors  []LoopError        `json:"errors"` // by index
 	Stats   LoopStats          `json:"stats"`
 	// Attempts and Pages add up those of all iterations.
 	Attempts int `json:"attempts"`
@@ -98,7 +99,7 @@ func (l *LoopResult) Add(element any, iteration IterationResult) {
 	l.Stats.Cancelled--
 	if result.Failed() {
 		l.Stats.Failed++
-		l.Errors = append(l.Errors, LoopError{
+		l.addError(LoopError{
 			Index: iteration.Index, Element: expression.Of(element), Error: result.Error, Attempts: result.Meta.Attempts,
 		})
 		return
@@ -123,6 +124,13 @@ func (l *LoopResult) warn(iteration IterationResult) {
 			l.Warnings = append(l.Warnings, "further warnings of iterations are left out; see stats and the child workflows")
 		}
 	}
+}
+
+// addError keeps the errors in the collection's order, whatever the order in
+// which iterations end.
+func (l *LoopResult) addError(failure LoopError) {
+	at := sort.Search(len(l.Errors), func(i int) bool { return l.Errors[i].Index > failure.Index })
+	l.Errors = slices.Insert(l.Errors, at, failure)
 }
 
 // Ended counts the iterations that succeeded or failed.
@@ -172,7 +180,7 @@ func (l *LoopResult) Value() map[string]any {
 		results[i] = result.Data
 	}
 	failures := make([]any, len(l.Errors))
-	for i, failure := range l.sortedErrors() {
+	for i, failure := range l.Errors {
 		failures[i] = map[string]any{
 			"index": failure.Index, "element": failure.Element.Data,
 			"error": failure.Error.Value(), "attempts": failure.Attempts,
@@ -182,12 +190,6 @@ func (l *LoopResult) Value() map[string]any {
 		"total": l.Stats.Total, "success": l.Stats.Success, "failed": l.Stats.Failed,
 		"truncated": l.Stats.Truncated, "cancelled": l.Stats.Cancelled,
 	}}
-}
-
-func (l *LoopResult) sortedErrors() []LoopError {
-	failures := append([]LoopError(nil), l.Errors...)
-	sort.Slice(failures, func(i, j int) bool { return failures[i].Index < failures[j].Index })
-	return failures
 }
 
 // CallResult is the loop's result as that of its step.
@@ -220,7 +222,7 @@ func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
 			step.Name, l.Stats.Failed, l.Stats.Total, l.Stats.Cancelled),
 	}
 	if len(l.Errors) > 0 {
-		first := l.sortedErrors()[0]
+		first := l.Errors[0]
 		failure.Message += fmt.Sprintf("; the first (index %d): %s", first.Index, first.Error.Message)
 	}
 	return failure
