@@ -166,14 +166,19 @@ func (c *Call) start(now time.Time) {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
 		return
 	}
-	budget := c.budget(now)
-	request, err := c.renderer(budget).request(c.State.Request.Args.Data)
+	request, err := c.renderer(c.budget(now)).request(c.State.Request.Args.Data)
+	if err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return
+	}
+	request.At = now
+	print, err := c.fingerprint(request)
 	if err != nil {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
 		return
 	}
 	c.State.Request = request
-	c.State.Seen = append(c.State.Seen, request.fingerprint())
+	c.State.Seen = append(c.State.Seen, print)
 	c.State.Phase = PhaseAttempt
 }
 
@@ -186,24 +191,76 @@ func (c *Call) prepare(now time.Time) error {
 		return err
 	}
 	if text, ok := name.(string); !ok || text == "" {
-		return &playbook.EvalError{Pos: c.action.Tool.Pos, Message: fmt.Sprintf("tool must be the name of a tool, not %q", name)}
+		return &playbook.EvalError{Pos: c.action.Tool.Pos, Message: fmt.Sprintf("tool must be the name of a tool, not %q", expression.Text(name))}
 	}
-	var own any
-	if c.action.Args != nil {
-		if own, err = c.action.Args.Render(scope, budget); err != nil {
-			return err
+	args, err := c.args(scope, budget)
+	c.State.Request.Args = expression.Of(args)
+	return err
+}
+
+// args renders the call's own args, which see those of the route, and lays
+// those of the route over them.
+func (c *Call) args(scope *Scope, budget *expression.Budget) (any, error) {
+	routed := c.config.Args
+	if c.action.Args == nil {
+		return routed, nil
+	}
+	if routed != nil {
+		scope = scope.With(map[string]any{"args": routed})
+	}
+	own, err := c.action.Args.Render(scope, budget)
+	if err != nil {
+		return nil, err
+	}
+	if _, isMap := own.(map[string]any); !isMap && own != nil && c.config.Sink == nil {
+		return nil, &playbook.EvalError{
+			Pos: c.action.Args.Pos, Message: "args must be a map, not " + expression.TypeName(own),
 		}
 	}
-	args := own
-	if c.config.Args != nil {
-		args = expression.Merge(orEmpty(own), c.config.Args)
+	if routed == nil {
+		return own, nil
 	}
-	c.State.Request.Args = expression.Of(args)
-	return nil
+	return expression.Merge(orEmpty(own), routed), nil
+}
+
+// renew renders again what names the keys of language.md, section keys: all
+// that changes between the attempts of a request and between polls. now() stays
+// what it was when the request was rendered.
+func (c *Call) renew(request *Request, keys map[string]any) error {
+	budget := c.budget(request.At)
+	again := c.renderer(budget)
+	wanted := namesKeys
+	if naming(namesKeys...)(c.action.Args) {
+		args, err := c.args(c.config.Scope.With(c.keys()).With(keys), budget)
+		if err != nil {
+			return err
+		}
+		request.Args = expression.Of(expression.Merge(args, request.Overlay.Args.Data))
+		wanted = append([]string{"args"}, namesKeys...)
+	}
+	if args, isMap := request.Args.Data.(map[string]any); isMap {
+		keys = withKey(keys, "args", args)
+	}
+	again.scope = again.scope.With(keys)
+	request.Fields = clone(request.Fields, 0) // the attempt before may still be read
+	return again.fields(request, naming(wanted...))
+}
+
+// fingerprint tells the requests of a call apart for the guard against
+// repetition. The keys are left out of the comparison.
+func (c *Call) fingerprint(request Request) (string, error) {
+	none := make(map[string]any, len(namesKeys))
+	for _, name := range namesKeys {
+		none[name] = ""
+	}
+	if err := c.renew(&request, none); err != nil {
+		return "", err
+	}
+	return request.fingerprint(), nil
 }
 
 // restore sets what is derived from State; it runs before every rendering.
-func (c *Call) restore(budget *expression.Budget) {
+func (c *Call) restore(now time.Time) {
 	c.scope = c.config.Scope.With(c.keys())
 	if args, isMap := c.State.Request.Args.Data.(map[string]any); isMap {
 		c.scope = c.scope.With(map[string]any{"args": args})
@@ -211,13 +268,14 @@ func (c *Call) restore(budget *expression.Budget) {
 	if c.tool != "" {
 		return
 	}
-	if name, err := c.action.Tool.Render(c.scope, budget); err == nil {
+	// A budget of its own, or a call that is carried elsewhere would pay twice.
+	if name, err := c.action.Tool.Render(c.scope, c.budget(now)); err == nil {
 		c.tool = expression.Text(name)
 	}
 }
 
 func (c *Call) renderer(budget *expression.Budget) renderer {
-	c.restore(budget)
+	c.restore(c.State.StartedAt)
 	return renderer{action: c.action, tool: c.tool, scope: c.scope, budget: budget}
 }
 
@@ -227,8 +285,7 @@ func (c *Call) budget(now time.Time) *expression.Budget {
 
 // attempt is the command for one attempt of the request at hand.
 func (c *Call) attempt(now time.Time) Command {
-	renderer := c.renderer(c.budget(now))
-	if err := renderer.fields(&c.State.Request, naming(namesKeys...)); err != nil {
+	if err := c.renew(&c.State.Request, c.keys()); err != nil {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
 		return Command{Kind: DoFinish, Result: *c.State.Result}
 	}
@@ -242,7 +299,7 @@ func (c *Call) attempt(now time.Time) Command {
 		OperationKey:   operation, AttemptKey: attempt,
 		IdempotencyKey: idempotencyKey(c.action, c.tool, c.method(), operation, attempt),
 	}
-	if err := c.rateLimit(&input, renderer); err != nil {
+	if err := c.rateLimit(&input, c.renderer(c.budget(now))); err != nil {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
 		return Command{Kind: DoFinish, Result: *c.State.Result}
 	}
@@ -307,6 +364,10 @@ func (c *Call) Waited() {
 	c.State.Phase = PhaseAttempt
 }
 
+// operationKeyLength is 128 bits in hexadecimal: a sink takes a key it has
+// seen, in any run, for a write already made, so two must never be the same.
+const operationKeyLength = 32
+
 // operationKey is the same for every attempt and redelivery of one request
 // (language.md, section keys).
 func (c *Call) operationKey() string {
@@ -317,7 +378,7 @@ func (c *Call) operationKey() string {
 	if c.config.Sink != nil {
 		place = c.config.Sink.Place
 	}
-	return hash(c.config.Run.RunID, c.config.Step.Name, c.config.Visit, index, c.page(), place)
+	return digest(c.config.Run.RunID, c.config.Step.Name, c.config.Visit, index, c.page(), place)[:operationKeyLength]
 }
 
 func (c *Call) attemptKey() string {

@@ -35,13 +35,14 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 
 // note records the outcome and completes its error.
 func (c *Call) note(outcome Outcome) {
-	c.State.Last = LastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta}
 	if outcome.Failed() {
 		failure := *outcome.Err
 		failure.Attempt, failure.Page = c.State.Attempts, c.page()
-		c.State.Last.Error = &failure
+		// The last page stays: on_exhausted may make it the result.
+		c.State.Last = LastAttempt{Data: c.State.Last.Data, Meta: outcome.Meta, Error: &failure}
 		return
 	}
+	c.State.Last = LastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta}
 	if c.config.Sink == nil {
 		c.State.Successes++
 	}
@@ -72,8 +73,14 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 		c.repeat(decision) // a poll's pages are not collected
 		return
 	}
-	pages := decision.Repeat || (decision.Exhausted && next != nil)
-	if err := c.collectPage(decision, pages); err != nil {
+	if decision.Fails && next == nil {
+		// What a poll that never became ready said last is no page.
+		failure := c.exhaustedError(decision)
+		c.State.After = &AfterPage{Result: c.failure(*failure, now)}
+		c.resume(now)
+		return
+	}
+	if err := c.collectPage(decision); err != nil {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
 		return
 	}
@@ -82,14 +89,12 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 	case decision.Repeat:
 		after = c.prepareNext(decision, budget, now)
 	case decision.Fails:
-		failure := c.exhaustedError(decision)
-		c.State.Last.Error = failure
-		after.Result = c.failure(*failure, now)
+		after.Result = c.failure(*c.exhaustedError(decision), now)
 	default:
 		after.Result = c.success(decision, now)
 	}
 	c.State.After = after
-	c.queuePageSink(decision, pages)
+	c.queuePageSink(decision)
 	c.resume(now)
 }
 
@@ -152,9 +157,8 @@ func (c *Call) waitSummary(decision Decision) string {
 // round in circles.
 func (c *Call) prepareNext(decision Decision, budget *expression.Budget, now time.Time) *AfterPage {
 	next := c.policy(decision.Policy).nextCall()
-	request, failure := c.nextRequest(next, decision, budget)
+	request, failure := c.nextRequest(next, decision, budget, now)
 	if failure != nil {
-		c.State.Last.Error = failure
 		return &AfterPage{Result: c.failure(*failure, now)}
 	}
 	c.State.Counters.newRequest(c.config.Policies)
@@ -166,7 +170,7 @@ func (c *Call) prepareNext(decision Decision, budget *expression.Budget, now tim
 }
 
 func (c *Call) nextRequest(
-	next *playbook.NextCall, decision Decision, budget *expression.Budget,
+	next *playbook.NextCall, decision Decision, budget *expression.Budget, now time.Time,
 ) (Request, *ErrorObject) {
 	policy := c.policy(decision.Policy).policy
 	digest := hash(c.State.Last.Data.Data)
@@ -176,9 +180,13 @@ func (c *Call) nextRequest(
 	c.State.LastPage = digest
 	request, err := c.renderer(budget).next(c.State.Request, next, c.policyScope())
 	if err != nil {
-		return Request{}, expressionError(c.config.Book, c.whereThen(policy), err)
+		return Request{}, c.complete(expressionError(c.config.Book, c.whereThen(policy), err))
 	}
-	print := request.fingerprint()
+	request.At = now
+	print, err := c.fingerprint(request)
+	if err != nil {
+		return Request{}, c.complete(expressionError(c.config.Book, c.whereThen(policy), err))
+	}
 	for _, seen := range c.State.Seen {
 		if seen == print && !policy.Then.AllowRepeat {
 			return Request{}, c.repeatError("the request for page %d was made before in this call", c.State.Successes+1)
@@ -197,7 +205,7 @@ func (c *Call) repeatError(format string, args ...any) *ErrorObject {
 }
 
 func (c *Call) complete(failure *ErrorObject) *ErrorObject {
-	failure.Attempt, failure.Page, failure.Policy = c.State.Attempts, max(c.State.Successes, 1), c.State.Last.Policy
+	failure.Attempt, failure.Page, failure.Policy = c.State.Attempts, c.page0(), c.State.Last.Policy
 	return failure
 }
 
@@ -219,12 +227,12 @@ func (c *Call) exhaustedError(decision Decision) *ErrorObject {
 
 // collectPage adds the page where it belongs: by the policy it matched, and
 // the page that ends the call by the collect used last, else the first.
-func (c *Call) collectPage(decision Decision, pages bool) error {
+func (c *Call) collectPage(decision Decision) error {
 	c.State.Last.Contribution = c.State.Last.Data
 	number := decision.Policy
 	if policy := c.policy(number).policy; policy == nil || policy.Then.Collect == nil {
 		number = 0
-		if !pages {
+		if !decision.Repeat {
 			number = c.lastCollector()
 		}
 	}

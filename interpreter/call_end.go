@@ -3,6 +3,7 @@ package interpreter
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -11,9 +12,7 @@ import (
 
 // policyScope holds the names of when and then for the last outcome.
 func (c *Call) policyScope() *Scope {
-	if c.scope == nil {
-		c.restore(expression.NewBudget(expression.DecisionLimits, time.Time{}))
-	}
+	c.restore(c.State.StartedAt)
 	last := c.State.Last
 	names := map[string]any{
 		"error": last.Error.Value(),
@@ -37,22 +36,22 @@ func (c *Call) policyScope() *Scope {
 	return c.scope.With(names)
 }
 
-// page0 is the page the last attempt was for, from 1.
+// page0 is the page the last attempt was for, from 1; before the first attempt
+// of a request it is the page that is due.
 func (c *Call) page0() int {
-	if c.State.Last.Error != nil {
-		return c.State.Successes + 1
+	due := c.State.Phase == PhaseAttempt && c.State.RequestAttempts == 0
+	if c.config.Sink != nil || c.State.Last.Error != nil || due {
+		return c.page()
 	}
 	return max(c.State.Successes, 1)
 }
 
 func (c *Call) attemptEnvelope() map[string]any {
-	status := StatusSuccess
+	last := CallResult{Status: StatusSuccess, Data: c.State.Last.Data, Meta: c.meta(time.Time{})}
 	if c.State.Last.Error != nil {
-		status = StatusError
+		last.Status, last.Data, last.Error = StatusError, expression.Value{}, c.State.Last.Error
 	}
-	return CallResult{
-		Status: status, Data: c.State.Last.Data, Error: c.State.Last.Error, Meta: c.meta(time.Time{}),
-	}.Envelope()
+	return last.Envelope()
 }
 
 func (c *Call) meta(ended time.Time) CallMeta {
@@ -95,14 +94,17 @@ func (c *Call) fail(failure *ErrorObject, now time.Time) {
 func (c *Call) finishFailure(failure ErrorObject, policy int, now time.Time) {
 	c.State.Last.Error = &failure
 	c.State.Result = c.failure(failure, now)
-	c.State.Sinks = nil
+	c.State.Sinks, c.State.After = nil, nil
 	if policy != 0 && c.config.Policies[policy-1].Then.Sink != nil {
 		c.State.Sinks = []PendingSink{{Policy: policy}}
 	}
 	c.enterSinks()
 }
 
+// finishSuccess ends a call whose failure on_exhausted turns into a success:
+// with the pages so far, or the last one. The failure stays in the warning.
 func (c *Call) finishSuccess(decision Decision, now time.Time) {
+	decision.Why += "; " + c.State.Last.Error.Message
 	c.State.Last.Error = nil
 	c.State.After = &AfterPage{Result: c.success(decision, now)}
 	c.resume(now)
@@ -111,17 +113,17 @@ func (c *Call) finishSuccess(decision Decision, now time.Time) {
 // queuePageSink has the page written before anything else happens: by the
 // policy it matched, and the page that ends the call by the policy that paged
 // last, else the first that has such a sink.
-func (c *Call) queuePageSink(decision Decision, pages bool) {
+func (c *Call) queuePageSink(decision Decision) {
 	number := 0
 	if policy := c.policy(decision.Policy).policy; policy != nil && policy.Then.PerIteration != nil {
 		number = policy.Number
-	} else if !pages {
+	} else if !decision.Repeat {
 		number = c.lastPager()
 	}
 	if number == 0 {
 		return
 	}
-	if pages {
+	if decision.Repeat {
 		c.State.Pager = number
 	}
 	c.State.Sinks = []PendingSink{{Policy: number, Page: true}}
@@ -159,6 +161,7 @@ func (c *Call) resume(time.Time) {
 	c.State.Result = after.Result
 	c.State.Sinks = nil
 	if after.Result.Failed() {
+		c.State.Last.Error = after.Result.Error
 		if policy := c.policy(c.State.Last.Policy).policy; policy != nil && policy.Then.Sink != nil &&
 			after.Result.Error.Kind == KindExhausted {
 			c.State.Sinks = []PendingSink{{Policy: policy.Number}}
@@ -260,13 +263,14 @@ func (c *Call) SinkDone(result CallResult, now time.Time) {
 
 func (c *Call) sinkFailed(pending PendingSink, result CallResult, now time.Time) {
 	failure := sinkError(c.pendingSink(pending).Place, result.Error)
-	c.State.Sinks, c.State.Wait = nil, nil
+	after := c.State.After
+	c.State.Sinks, c.State.Wait, c.State.After = nil, nil, nil
 	if c.State.Result != nil && c.State.Result.Failed() {
 		c.State.Result.Warnings = append(c.State.Result.Warnings, failure.Message)
 		c.enterSinks()
 		return
 	}
-	if after := c.State.After; after != nil && after.Result != nil && after.Result.Failed() {
+	if after != nil && after.Result != nil && after.Result.Failed() {
 		after.Result.Warnings = append(after.Result.Warnings, failure.Message)
 		c.State.Result = after.Result
 		c.enterSinks()
@@ -281,7 +285,9 @@ func sinkError(place string, cause *ErrorObject) *ErrorObject {
 	if failure.Kind != KindCancelled {
 		failure.Kind = KindSink
 	}
-	failure.Message = "sink " + place + ": " + cause.Message
+	if prefix := "sink " + place + ": "; !strings.HasPrefix(cause.Message, prefix) {
+		failure.Message = prefix + cause.Message
+	}
 	return &failure
 }
 

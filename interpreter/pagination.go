@@ -16,21 +16,41 @@ import (
 func (r renderer) next(previous Request, call *playbook.NextCall, scope *Scope) (Request, error) {
 	request := previous.clone()
 	if call.Args != nil {
-		args, err := call.Args.Render(scope, r.budget)
+		args, err := renderMap(call.Args, "args", scope, r.budget)
 		if err != nil {
 			return Request{}, err
 		}
 		request.Args = expression.Of(expression.Merge(request.Args.Data, args))
+		if naming(namesKeys...)(r.action.Args) {
+			request.Overlay.Args = expression.Of(expression.Merge(request.Overlay.Args.Data, args))
+		}
 	}
 	if err := request.change(call, scope, r.budget); err != nil {
 		return Request{}, err
 	}
 	if call.Args == nil {
-		return request, request.applyOverlay()
+		request.applyOverlay()
+		return request, nil
 	}
 	again := r
 	again.scope = r.scope.With(map[string]any{"args": request.Args.Data})
 	return request, again.fields(&request, naming("args"))
+}
+
+// renderMap renders a section of next_call that is a map, or one template that
+// gives one.
+func renderMap(node *playbook.Node, word string, scope *Scope, budget *expression.Budget) (map[string]any, error) {
+	value, err := node.Render(scope, budget)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := value.(map[string]any)
+	if !ok {
+		return nil, &playbook.EvalError{
+			Pos: node.Pos, Message: fmt.Sprintf("next_call.%s must be a map, not %s", word, expression.TypeName(value)),
+		}
+	}
+	return m, nil
 }
 
 func (r *Request) clone() Request {
@@ -42,16 +62,16 @@ func (r *Request) clone() Request {
 // change adds one next_call to the overlay.
 func (r *Request) change(call *playbook.NextCall, scope *Scope, budget *expression.Budget) error {
 	var err error
-	if r.Overlay.Params, err = changes(r.Overlay.Params, call.Params, "params", scope, budget); err != nil {
+	if r.Overlay.Params, err = changes(r.Overlay.Params, call.Params, fieldParams, scope, budget); err != nil {
 		return err
 	}
-	if r.Overlay.Headers, err = changes(r.Overlay.Headers, call.Headers, "headers", scope, budget); err != nil {
+	if r.Overlay.Headers, err = changes(r.Overlay.Headers, call.Headers, fieldHeaders, scope, budget); err != nil {
 		return err
 	}
-	if r.Overlay.Method, err = replacement(r.Overlay.Method, call.Method, scope, budget); err != nil {
+	if err = r.replace(fieldMethod, call.Method, scope, budget); err != nil {
 		return err
 	}
-	if r.Overlay.Body, err = replacement(r.Overlay.Body, call.Body, scope, budget); err != nil {
+	if err = r.replace(fieldBody, call.Body, scope, budget); err != nil {
 		return err
 	}
 	if call.URL == nil {
@@ -64,54 +84,64 @@ func (r *Request) change(call *playbook.NextCall, scope *Scope, budget *expressi
 // literal null removes the key; an expression that gives nil is an error,
 // because a page whose cursor is missing must not silently start again.
 func changes(
-	earlier map[string]expression.Value, node *playbook.Node, word string,
+	earlier map[string]expression.Value, node *playbook.Node, field string,
 	scope *Scope, budget *expression.Budget,
 ) (map[string]expression.Value, error) {
 	if node == nil {
 		return earlier, nil
 	}
-	merged := clone(earlier, len(node.Entries))
-	for _, entry := range node.Entries {
-		value, err := entry.Value.Render(scope, budget)
-		if err != nil {
-			return nil, err
+	values, err := renderMap(node, field, scope, budget)
+	if err != nil {
+		return nil, err
+	}
+	merged := clone(earlier, len(values))
+	for _, key := range sortedKeys(values) {
+		source := node.Get(key)
+		if source == nil {
+			source = node // one template that gives the whole map
 		}
-		if value == nil && !entry.Value.Constant() {
+		if values[key] == nil && !source.Constant() {
 			return nil, &playbook.EvalError{
-				Pos: entry.Value.Pos,
+				Pos: source.Pos,
 				Message: fmt.Sprintf("next_call.%s.%s: %s is nil; end the pages in `when` before it is missing, "+
-					"or write null to remove the key", word, entry.Key, entry.Value.Raw),
+					"or write null to remove the key", field, key, source.Raw),
 			}
 		}
-		merged[entry.Key] = expression.Of(value)
+		dropKey(merged, field, key)
+		merged[key] = expression.Of(values[key])
 	}
 	return merged, nil
 }
 
-func replacement(
-	earlier *expression.Value, node *playbook.Node, scope *Scope, budget *expression.Budget,
-) (*expression.Value, error) {
+// replace sets a field for this request and those after it, to null too.
+func (r *Request) replace(field string, node *playbook.Node, scope *Scope, budget *expression.Budget) error {
 	if node == nil {
-		return earlier, nil
+		return nil
 	}
 	value, err := node.Render(scope, budget)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	wrapped := expression.Of(value)
-	return &wrapped, nil
+	r.set(field, value)
+	return nil
+}
+
+func (r *Request) set(field string, value any) {
+	r.Overlay.Fields = clone(r.Overlay.Fields, 1)
+	r.Overlay.Fields[field] = expression.Of(value)
 }
 
 // follow resolves next_call.url against the request before it (RFC 3986,
-// section 5). Params whose names the new query does not have stay.
+// section 5). Its query replaces params of the same name, until a later
+// next_call sets them again.
 func (r *Request) follow(node *playbook.Node, scope *Scope, budget *expression.Budget) error {
 	value, err := node.RenderPresent(scope, budget)
 	if err != nil {
 		return err
 	}
-	base, err := url.Parse(expression.Text(r.Fields[fieldURL].Data))
+	target, err := url.Parse(expression.Text(r.Fields[fieldURL].Data))
 	if err == nil {
-		base, err = base.Parse(expression.Text(value))
+		target, err = target.Parse(expression.Text(value))
 	}
 	if err != nil {
 		var parse *url.Error
@@ -122,7 +152,10 @@ func (r *Request) follow(node *playbook.Node, scope *Scope, budget *expression.B
 			Pos: node.Pos, Message: fmt.Sprintf("next_call.url %q is not a URL: %v", expression.Text(value), err),
 		}
 	}
-	r.Overlay.URL = base.String()
-	r.Overlay.Params = without(r.Overlay.Params, base.Query())
+	r.set(fieldURL, target.String())
+	r.Overlay.Params = clone(r.Overlay.Params, 0)
+	for _, key := range sortedKeys(target.Query()) {
+		r.Overlay.Params[key] = expression.Of(nil)
+	}
 	return nil
 }

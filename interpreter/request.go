@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
+	"time"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -25,6 +25,7 @@ const (
 // Request is what goes out in one or more attempts, rendered once; kept in
 // workflow history.
 type Request struct {
+	At     time.Time                   `json:"at,omitzero"` // when it was rendered
 	Args   expression.Value            `json:"args,omitzero"`
 	Fields map[string]expression.Value `json:"fields,omitempty"`
 	Params []expression.Value          `json:"params,omitempty"` // of the statement
@@ -37,16 +38,16 @@ type Request struct {
 // Overlay is the sum of the next_call sections applied so far; kept in
 // workflow history. In Params and Headers nil removes a key.
 type Overlay struct {
+	Args    expression.Value            `json:"args,omitzero"`
 	Params  map[string]expression.Value `json:"params,omitempty"`
 	Headers map[string]expression.Value `json:"headers,omitempty"`
-	URL     string                      `json:"url,omitempty"`
-	Method  *expression.Value           `json:"method,omitempty"`
-	Body    *expression.Value           `json:"body,omitempty"`
+	// Fields are those that are replaced: url, method and body.
+	Fields map[string]expression.Value `json:"fields,omitempty"`
 }
 
 // IsZero tells encoding/json to leave an empty overlay out.
 func (o Overlay) IsZero() bool {
-	return len(o.Params) == 0 && len(o.Headers) == 0 && o.URL == "" && o.Method == nil && o.Body == nil
+	return o.Args.IsZero() && len(o.Params) == 0 && len(o.Headers) == 0 && len(o.Fields) == 0
 }
 
 // namesKeys are the names whose values differ between attempts.
@@ -89,7 +90,8 @@ func (r renderer) fields(request *Request, wanted func(*playbook.Node) bool) err
 		}
 		request.Fields[field.Key] = expression.Of(value)
 	}
-	return request.applyOverlay()
+	request.applyOverlay()
+	return nil
 }
 
 func (r renderer) field(field *playbook.Entry, request *Request) (any, error) {
@@ -130,61 +132,43 @@ func naming(roots ...string) func(*playbook.Node) bool {
 }
 
 // applyOverlay lays what next_call changed over the rendered fields.
-func (r *Request) applyOverlay() error {
+func (r *Request) applyOverlay() {
 	r.mergeKeys(fieldParams, r.Overlay.Params)
 	r.mergeKeys(fieldHeaders, r.Overlay.Headers)
-	if r.Overlay.Method != nil {
-		r.Fields[fieldMethod] = *r.Overlay.Method
+	for _, name := range sortedKeys(r.Overlay.Fields) {
+		r.Fields[name] = r.Overlay.Fields[name]
 	}
-	if r.Overlay.Body != nil {
-		r.Fields[fieldBody] = *r.Overlay.Body
-	}
-	if r.Overlay.URL != "" {
-		r.Fields[fieldURL] = expression.Of(r.Overlay.URL)
-		return r.dropShadowedParams(r.Overlay.URL)
-	}
-	return nil
 }
 
 func (r *Request) mergeKeys(field string, changes map[string]expression.Value) {
 	if len(changes) == 0 {
 		return
 	}
-	merged := clone(asMap(r.Fields[field].Data), len(changes))
+	before, had := r.Fields[field]
+	merged := clone(asMap(before.Data), len(changes))
 	for _, key := range sortedKeys(changes) {
+		dropKey(merged, field, key)
 		if value := changes[key].Data; value != nil {
 			merged[key] = value
-		} else {
-			delete(merged, key)
 		}
 	}
-	r.Fields[field] = expression.Of(merged)
+	if had || len(merged) > 0 {
+		r.Fields[field] = expression.Of(merged)
+	}
 }
 
-// dropShadowedParams lets the query of a URL from next_call replace params of
-// the same name, unless the same next_call set them.
-func (r *Request) dropShadowedParams(address string) error {
-	parsed, err := url.Parse(address)
-	if err != nil {
-		return fmt.Errorf("next_call.url %q is not a URL: %w", address, err)
+// dropKey removes a key of params or headers. Names of headers are the same in
+// upper and lower case (RFC 9110, section 5.1).
+func dropKey[V any](m map[string]V, field, key string) {
+	delete(m, key)
+	if field != fieldHeaders {
+		return
 	}
-	params := asMap(r.Fields[fieldParams].Data)
-	if len(params) == 0 || parsed.RawQuery == "" {
-		return nil
-	}
-	r.Fields[fieldParams] = expression.Of(without(params, parsed.Query()))
-	return nil
-}
-
-// without copies the members whose names the query does not have.
-func without[V any](params map[string]V, query url.Values) map[string]V {
-	kept := make(map[string]V, len(params))
-	for _, key := range sortedKeys(params) {
-		if !query.Has(key) {
-			kept[key] = params[key]
+	for _, other := range sortedKeys(m) {
+		if strings.EqualFold(other, key) {
+			delete(m, other)
 		}
 	}
-	return kept
 }
 
 // fingerprint tells requests of one call apart for the guard against
@@ -201,18 +185,21 @@ func (r *Request) fingerprint() string {
 	return hash(fields, params, r.Args.Data)
 }
 
-// hash is a short, stable digest of values.
-func hash(vs ...any) string {
-	digest := sha256.New()
+// hash is a short digest of values, for comparisons within one call.
+func hash(vs ...any) string { return digest(vs...)[:16] }
+
+// digest is a stable digest of values.
+func digest(vs ...any) string {
+	sum := sha256.New()
 	for _, v := range vs {
 		encoded, err := expression.Encode(v)
 		if err != nil {
 			encoded = []byte(fmt.Sprint(v))
 		}
-		fmt.Fprintf(digest, "%d:", len(encoded))
-		digest.Write(encoded)
+		fmt.Fprintf(sum, "%d:", len(encoded))
+		sum.Write(encoded)
 	}
-	return hex.EncodeToString(digest.Sum(nil))[:16]
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // idempotencyKey is what the tool sends as Idempotency-Key: the operation key
@@ -220,7 +207,7 @@ func hash(vs ...any) string {
 func idempotencyKey(action *playbook.Action, tool, method, operation, attempt string) string {
 	mode := action.Idempotency
 	if mode == "" && tool == "http" {
-		switch strings.ToUpper(method) {
+		switch strings.ToUpper(strings.TrimSpace(method)) {
 		case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
 			mode = "operation"
 		}
