@@ -1,0 +1,344 @@
+package interpreter_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// TestCallGolden plays scripts against calls and compares what the host was
+// asked to do. Each file of testdata/calls is a list of cases:
+//
+//	=== name of the case
+//	random 0.5                   optional lines: see callCase.option
+//	workflow: …                  the playbook; its first step is called
+//	--- script
+//	ok {"more": true}            what the attempts of the step give, in order
+//	503 after 3
+//	sink fetch.sink: 500         what those of a sink give; else ok null
+//	--- transcript
+//	…                            written by -update
+//
+// Every case also runs on a host that carries the call to another process
+// after every command, and must give the same transcript there.
+func TestCallGolden(t *testing.T) {
+	t.Parallel()
+	count := 0
+	for _, file := range files(t, "calls") {
+		cases := parseCalls(t, file)
+		count += len(cases)
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			var rewritten []string
+			for _, c := range cases {
+				transcript := c.play(t, false)
+				rewritten = append(rewritten, c.text+"--- transcript\n"+transcript)
+				require.Equal(t, transcript, c.play(t, true), "%s: carried in its state the call goes another way", c.name)
+				if !*update {
+					require.Equal(t, c.transcript, transcript, c.name)
+				}
+			}
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(strings.Join(rewritten, "\n")), 0o644))
+			}
+		})
+	}
+	require.GreaterOrEqual(t, count, 60, "cases of all files")
+}
+
+// callCase is one case of a file.
+type callCase struct {
+	name, text, body, transcript string
+	random                       float64
+	visit                        int
+	index                        *int
+	size                         int
+	element, steps, args         any
+	script                       []string
+	sinks                        map[string][]string
+}
+
+func parseCalls(t *testing.T, file string) []callCase {
+	t.Helper()
+	var cases []callCase
+	for _, text := range strings.Split("\n"+readText(t, file), "\n=== ")[1:] {
+		head, rest, found := strings.Cut(text+"\n", "\n--- script\n")
+		require.True(t, found, "%s: a case without a script: %s", file, text)
+		script, transcript, _ := strings.Cut(rest+"\n", "--- transcript\n")
+		c := callCase{
+			random: 0.5, visit: 1, sinks: map[string][]string{},
+			text: "=== " + head + "\n--- script\n" + script, transcript: strings.TrimSpace(transcript) + "\n",
+		}
+		c.name, head, _ = strings.Cut(head, "\n")
+		for _, line := range strings.SplitAfter(head, "\n") {
+			if !c.option(t, strings.TrimSpace(line)) {
+				c.body += line
+			}
+		}
+		for _, line := range strings.Split(strings.TrimSpace(script), "\n") {
+			if sink, isSink := strings.CutPrefix(line, "sink "); isSink {
+				place, outcome, _ := strings.Cut(sink, ": ")
+				c.sinks[place] = append(c.sinks[place], outcome)
+			} else if line != "" {
+				c.script = append(c.script, line)
+			}
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// option reads a line such as `visit 2` that stands above the playbook.
+func (c *callCase) option(t *testing.T, line string) bool {
+	word, text, _ := strings.Cut(line, " ")
+	switch word {
+	case "random":
+		random, err := strconv.ParseFloat(text, 64)
+		require.NoError(t, err)
+		c.random = random
+	case "visit":
+		c.visit = value(t, text).(int)
+	case "index": // of the iteration, and the size of the collection
+		numbers := value(t, text).([]any)
+		index := numbers[0].(int)
+		c.index, c.size = &index, numbers[1].(int)
+	case "element":
+		c.element = value(t, text)
+	case "steps":
+		c.steps = value(t, text)
+	case "args": // of the route
+		c.args = value(t, text)
+	default:
+		return false
+	}
+	return true
+}
+
+// config makes the call of the playbook's first step.
+func (c *callCase) config(t *testing.T) interpreter.CallConfig {
+	book := decode(t, c.body)
+	step := book.Steps[0]
+	config := interpreter.CallConfig{
+		Book: book, Run: run, Step: step, Action: step.Action, Policies: step.Retry,
+		Visit: c.visit, Index: c.index, Args: c.args,
+		Random: func() float64 { return c.random },
+		Scope: interpreter.NewScope(book, run, interpreter.Data{
+			Workload: expression.Of(book.Workload), Steps: expression.Of(c.steps),
+		}),
+	}
+	sink := step.Sink
+	if step.Loop != nil {
+		require.NotNil(t, c.index, "%s: a loop needs an index", c.name)
+		config.Scope = config.Scope.WithElement(step.Loop.Element, c.element,
+			interpreter.Position{Index: *c.index, Size: c.size})
+		sink = step.Loop.Sink
+	}
+	if sink != nil {
+		config.After = []*playbook.Sink{sink}
+	}
+	return config
+}
+
+// host is a fake host: it plays a script and writes down what it is asked.
+type host struct {
+	t       *testing.T
+	carried bool // to another process, after every command
+	now     time.Time
+	script  []string
+	sinks   map[string][]string
+	keys    map[string]string // operation key -> short name
+	text    strings.Builder
+	rounds  int
+}
+
+func (c *callCase) play(t *testing.T, carried bool) string {
+	t.Helper()
+	h := &host{
+		t: t, carried: carried, now: started, keys: map[string]string{},
+		script: append([]string(nil), c.script...), sinks: map[string][]string{},
+	}
+	for place, outcomes := range c.sinks {
+		h.sinks[place] = append([]string(nil), outcomes...)
+	}
+	config := c.config(t)
+	result := h.drive(func() *interpreter.Call { return interpreter.NewCall(config) }, "")
+	h.text.WriteString(h.result(result))
+	if len(h.script) > 0 {
+		h.text.WriteString("not asked for: " + strings.Join(h.script, " | ") + "\n")
+	}
+	for place, outcomes := range h.sinks {
+		require.Empty(t, outcomes, "%s: sink %s did not run", c.name, place)
+	}
+	return h.text.String()
+}
+
+// drive takes a call to its end. fresh gives the call as it began.
+func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.CallResult {
+	call := fresh()
+	for {
+		h.rounds++
+		require.Less(h.t, h.rounds, 2000, "the call does not end:\n%s", h.text.String())
+		call = h.carry(call, fresh)
+		command := call.Next(h.now)
+		call = h.carry(call, fresh)
+		switch command.Kind {
+		case interpreter.DoAttempt:
+			require.Equal(h.t, h.json(command.Input), h.json(call.Next(h.now).Input), "asked twice the command differs")
+			call.Attempted(h.attempt(command.Input, indent), h.now)
+		case interpreter.DoWait:
+			fmt.Fprintf(&h.text, "%swait %s (%s): %s\n", indent, command.Wait.Delay, command.Wait.Reason, command.Wait.Summary)
+			h.now = h.now.Add(command.Wait.Delay)
+			call.Waited()
+		case interpreter.DoSink:
+			result := h.drive(func() *interpreter.Call {
+				return h.carry(call, fresh).Next(h.now).Sink
+			}, indent+"  ")
+			call.SinkDone(result, h.now)
+		case interpreter.DoFinish:
+			return command.Result
+		}
+	}
+}
+
+// carry gives the call as another process would find it: only its state.
+func (h *host) carry(call *interpreter.Call, fresh func() *interpreter.Call) *interpreter.Call {
+	if !h.carried {
+		return call
+	}
+	other := fresh()
+	other.State = interpreter.CallState{}
+	require.NoError(h.t, json.Unmarshal([]byte(h.json(call.State)), &other.State))
+	require.JSONEq(h.t, h.json(call.State), h.json(other.State), "the state does not survive JSON")
+	return other
+}
+
+func (h *host) json(v any) string {
+	text, err := json.Marshal(v)
+	require.NoError(h.t, err)
+	return string(text)
+}
+
+// attempt writes down what is sent and gives the next outcome of the script.
+func (h *host) attempt(input interpreter.ToolInput, indent string) interpreter.Outcome {
+	if h.carried {
+		text := h.json(input)
+		input = interpreter.ToolInput{}
+		require.NoError(h.t, json.Unmarshal([]byte(text), &input))
+	}
+	h.text.WriteString(indent + h.sent(input) + "\n")
+	next := "ok"
+	if input.Place == "" {
+		require.NotEmpty(h.t, h.script, "the script is over, but the call goes on:\n%s", h.text.String())
+		next, h.script = h.script[0], h.script[1:]
+	} else if outcomes := h.sinks[input.Place]; len(outcomes) > 0 {
+		next, h.sinks[input.Place] = outcomes[0], outcomes[1:]
+	}
+	outcome, passed := parseAttempt(h.t, next)
+	h.now = h.now.Add(passed)
+	return outcome
+}
+
+// sent is one attempt on a line.
+func (h *host) sent(input interpreter.ToolInput) string {
+	name, found := h.keys[input.OperationKey]
+	if !found {
+		name = "k" + strconv.Itoa(len(h.keys)+1)
+		h.keys[input.OperationKey] = name
+	}
+	require.Equal(h.t, fmt.Sprintf("%s:%d", input.OperationKey, input.Attempt), input.AttemptKey)
+	words := []string{fmt.Sprintf("%s page %d attempt %d %s", input.Tool, input.Page, input.Attempt, name)}
+	if input.Place != "" {
+		words[0] = "sink " + input.Place + ": " + words[0]
+	}
+	if input.Index != nil {
+		words = append(words, fmt.Sprintf("index=%d", *input.Index))
+	}
+	fields := map[string]any{}
+	for key, field := range input.Fields {
+		fields[key] = field.Data
+	}
+	words = append(words, encode(h.t, fields))
+	if input.Params != nil {
+		words = append(words, "$="+h.json(input.Params))
+	}
+	if input.Args != nil {
+		words = append(words, "args="+encode(h.t, input.Args.Data))
+	}
+	if input.Result != nil && input.Result.Data != nil { // JSON makes no difference between them
+		words = append(words, "result="+encode(h.t, input.Result.Data))
+	}
+	if input.Auth != "" {
+		words = append(words, "auth="+input.Auth)
+	}
+	if input.IdempotencyKey != "" {
+		words = append(words, "idempotency="+input.IdempotencyKey)
+	}
+	if input.Timeout() != 30*time.Second {
+		words = append(words, "timeout="+input.Timeout().String())
+	}
+	line := strings.Join(words, " ")
+	for key, short := range h.keys {
+		line = strings.ReplaceAll(line, key, short)
+	}
+	require.NotRegexp(h.t, regexp.MustCompile(`[0-9a-f]{32}`), line, "a key of another call")
+	return line
+}
+
+// result is how the call ended.
+func (h *host) result(result interpreter.CallResult) string {
+	text := fmt.Sprintf("%s attempts=%d pages=%d", result.Status, result.Meta.Attempts, result.Meta.Pages)
+	if result.Meta.Truncated {
+		text += " truncated"
+	}
+	if after := result.Meta.EndedAt.Sub(result.Meta.StartedAt); after != 0 {
+		text += " after " + after.String()
+	}
+	text += "\n"
+	if result.Data.Data != nil {
+		text += "data " + encode(h.t, result.Data.Data) + "\n"
+	}
+	if failure := result.Error; failure != nil {
+		text += fmt.Sprintf("error %s/%s attempt %d page %d policy %d", failure.Kind, failure.Class,
+			failure.Attempt, failure.Page, failure.Policy)
+		if failure.Exhausted {
+			text += " exhausted"
+		}
+		text += ": " + failure.Message + "\n"
+		if failure.Collected.Data != nil {
+			text += "collected " + encode(h.t, failure.Collected.Data) + "\n"
+		}
+	}
+	for _, warning := range result.Warnings {
+		text += "warning " + warning + "\n"
+	}
+	return text
+}
+
+// parseAttempt reads a line of a script: that of parseOutcome, and after it
+// `meta {…}` for what http tells beside a page, or `final` for an error of bad
+// configuration.
+func parseAttempt(t *testing.T, text string) (interpreter.Outcome, time.Duration) {
+	t.Helper()
+	text, meta, hasMeta := strings.Cut(text, " meta ")
+	text, final := strings.CutSuffix(text, " final")
+	outcome, passed := parseOutcome(t, text)
+	if hasMeta {
+		require.NoError(t, json.Unmarshal([]byte(meta), &outcome.Meta))
+	}
+	if final {
+		outcome.Err.Final, outcome.Err.Class = true, interpreter.ClassFinal
+	}
+	return outcome, passed
+}
