@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -71,8 +70,12 @@ func wait(ctx workflow.Context, wait interpreter.Wait, waiting waiter) error {
 // attempt runs a tool once. Temporal's own retry only hands an attempt out
 // again when its worker was lost.
 func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
-	if failure := tooLarge(input, "the request of step "+input.Step); failure != nil {
+	size, failure := measure(input, "the request of step "+input.Step)
+	if failure != nil {
 		return interpreter.Outcome{Err: failure}
+	}
+	if err := admit(ctx, size); err != nil {
+		return interpreter.Outcome{Err: activityError(err)}
 	}
 	limit := input.Timeout() + timeoutSlack
 	if input.RateLimit != nil {
@@ -154,31 +157,6 @@ func stream(ctx workflow.Context, name string) func() float64 {
 		const mantissa = 53 // bits that a float64 holds exactly
 		return float64(workflow.GetRandomStream(ctx, "reprise/"+name).Uint64()>>(64-mantissa)) / (1 << mantissa)
 	}
-}
-
-// maxPayload is the largest value that may cross a boundary. Temporal refuses
-// 2 MB and then leaves the run hanging, so workflow code measures first.
-const maxPayload = 1_900_000
-
-// tooLarge measures a value that is about to cross a boundary.
-func tooLarge(v any, what string) *interpreter.ErrorObject {
-	size := encodedSize(v)
-	if size <= maxPayload {
-		return nil
-	}
-	return &interpreter.ErrorObject{
-		Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
-		Message: fmt.Sprintf("%s is %d bytes, more than the %d that a payload may have; "+
-			"write rows away with a sink instead of returning them", what, size, maxPayload),
-	}
-}
-
-func encodedSize(v any) int {
-	encoded, err := json.Marshal(v)
-	if err != nil {
-		return 0 // the data converter reports it
-	}
-	return len(encoded)
 }
 
 func budget(ctx workflow.Context) *expression.Budget {

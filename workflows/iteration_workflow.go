@@ -14,6 +14,7 @@ import (
 // ends as failed where its only iteration failed, so that the failure shows
 // where people look for it; the iterations travel in the details.
 func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOutput, error) {
+	ctx = withOutbox(ctx)
 	book, step, err := load(input.Task)
 	if err != nil {
 		return nil, err
@@ -68,15 +69,13 @@ func finishIterations(ctx workflow.Context, output *IterationOutput) (*Iteration
 	return output, nil
 }
 
-// maxFailureDetails is what Temporal surely keeps of a failure's details.
-const maxFailureDetails = 100_000
-
 // bound makes sure that the output crosses the boundary: a result that is too
 // large becomes a failure that says so, and bulky error data is left out.
 func bound(output *IterationOutput) {
-	share := maxPayload / len(output.Iterations)
+	share := (maxPayload - maxFailureDetails) / len(output.Iterations)
 	for i := range output.Iterations {
 		result := &output.Iterations[i].Result
+		result.Meta.Tool = interpreter.ToolMeta{} // headers, which no loop's result has
 		if size := encodedSize(result.Data); size > share {
 			*result = interpreter.CallResult{
 				Status: interpreter.StatusError, Meta: result.Meta, Warnings: result.Warnings,
@@ -89,25 +88,11 @@ func bound(output *IterationOutput) {
 		}
 		result.Error = trimmed(result.Error)
 	}
-}
-
-// trimmed leaves bulky data out of an error that has to travel in details.
-func trimmed(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
-	if failure == nil || encodedSize(failure) <= maxFailureDetails {
-		return failure
+	if encodedSize(output) > maxPayload {
+		for i := range output.Iterations {
+			output.Iterations[i].Result.Error = slim(output.Iterations[i].Result.Error)
+		}
 	}
-	small := *failure
-	small.Collected.Data, small.Body.Data = nil, nil
-	small.Message = cut(small.Message) + " (collected data and body are too large to be kept)"
-	return &small
-}
-
-func cut(text string) string {
-	const most = 2000
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
 }
 
 func sinks(sink *playbook.Sink) []*playbook.Sink {

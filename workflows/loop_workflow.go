@@ -15,6 +15,7 @@ import (
 // LoopWorkflow runs a loop: a child workflow per iteration or batch, within
 // the loop's window, and one aggregate of them all.
 func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResult, error) {
+	ctx = withOutbox(ctx)
 	_, step, err := load(input.Task)
 	if err != nil {
 		return nil, err
@@ -27,10 +28,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
 	l.run(ctx)
-	if failure := tooLarge(l.result, "the result of loop "+step.Name); failure != nil {
-		l.result.Results = make([]expression.Value, len(l.result.Results))
-		l.result.Budget = failure
-	}
+	fitLoop(l.result, step.Name)
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(l.result)
 	}
@@ -85,8 +83,12 @@ func (l *loop) iterate(ctx workflow.Context, first, end int) {
 	input := IterationInput{
 		Task: l.input.Task, First: first, Size: len(l.input.Elements), Elements: l.input.Elements[first:end],
 	}
-	if failure := tooLarge(input, fmt.Sprintf("the input of iteration %d of step %s", first, l.step.Name)); failure != nil {
+	size, failure := measure(input, fmt.Sprintf("the input of iteration %d of step %s", first, l.step.Name))
+	if failure != nil {
 		l.failAll(first, end, failure)
+		return
+	}
+	if admit(ctx, size) != nil {
 		return
 	}
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{

@@ -16,6 +16,7 @@ import (
 // PlaybookWorkflow runs a playbook: it walks the graph of its steps, several
 // branches at a time, until no branch is left.
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
+	ctx = withOutbox(ctx)
 	warnings, err := door(ctx, input)
 	if err != nil {
 		return nil, err
@@ -263,12 +264,17 @@ func (r *run) output(ctx workflow.Context, result *Result) {
 	}
 	value, err := r.book.Output.Render(interpreter.NewScope(r.book, r.info, r.data), budget(ctx))
 	if err != nil {
-		result.Status = interpreter.Failed
-		result.Error = interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error
-		result.Result = expression.Value{}
+		result.fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
 		return
 	}
 	result.Result = expression.Of(value)
+	if _, failure := measure(result.Result, "the output of the playbook"); failure != nil {
+		result.fail(failure)
+	}
+}
+
+func (result *Result) fail(failure *interpreter.ErrorObject) {
+	result.Status, result.Error, result.Result = interpreter.Failed, failure, expression.Value{}
 }
 
 // finalRecords lists the visits in the order they began, then the steps that

@@ -110,8 +110,12 @@ func (r *run) runLoop(
 		input.Elements[i] = expression.Of(element)
 	}
 	record.Loop = &LoopRecord{WorkflowID: loopID(task), Stats: interpreter.NewLoopResult(len(elements)).Stats}
-	if failure := tooLarge(input, "the collection of step "+step.Name+" with what its expressions name"); failure != nil {
+	size, failure := measure(input, "the collection of step "+step.Name+" with what its expressions name")
+	if failure != nil {
 		return nil, failure
+	}
+	if admit(ctx, size) != nil {
+		return interpreter.NewLoopResult(len(elements)), nil // cancelled before it began
 	}
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID: loopID(task), WaitForCancellation: true,

@@ -1,0 +1,60 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// maxTaskBytes bounds what one workflow task may start. The commands of a task
+// travel in one message, and Temporal terminates a run whose message is over
+// 4 MB, however small each command is.
+const maxTaskBytes = 1_500_000
+
+// outbox counts the bytes that the workflow task under way starts. A task is
+// known by the length of the history it sees.
+type outbox struct {
+	length  int
+	bytes   int
+	resting bool
+}
+
+type outboxKey struct{}
+
+// withOutbox gives a workflow its outbox; every workflow does so first.
+func withOutbox(ctx workflow.Context) workflow.Context {
+	return workflow.WithValue(ctx, outboxKey{}, &outbox{})
+}
+
+// admit returns once size bytes may be sent: at once, or in a later workflow
+// task when this one carries enough. The error is that of a cancelled ctx.
+func admit(ctx workflow.Context, size int) error {
+	o := ctx.Value(outboxKey{}).(*outbox) //nolint:forcetypeassert // withOutbox put it there
+	for !o.fits(ctx, size) {
+		if err := o.rest(ctx); err != nil {
+			return err
+		}
+	}
+	o.bytes += size
+	return nil
+}
+
+func (o *outbox) fits(ctx workflow.Context, size int) bool {
+	if length := workflow.GetInfo(ctx).GetCurrentHistoryLength(); length != o.length {
+		o.length, o.bytes = length, 0
+	}
+	return o.bytes == 0 || o.bytes+size <= maxTaskBytes
+}
+
+// rest waits for another workflow task. One short timer brings it for all who
+// wait.
+func (o *outbox) rest(ctx workflow.Context) error {
+	if o.resting {
+		return workflow.Await(ctx, func() bool { return !o.resting })
+	}
+	o.resting = true
+	defer func() { o.resting = false }()
+	return workflow.NewTimerWithOptions(ctx, time.Millisecond, workflow.TimerOptions{
+		Summary: "much data at once: the rest follows in another workflow task",
+	}).Get(ctx, nil)
+}

@@ -1,0 +1,104 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// maxPayload is the largest value that may cross a boundary. Temporal refuses
+// 2 MB and then leaves the run hanging, so workflow code measures first.
+const maxPayload = 1_900_000
+
+// measure gives the size of a value that is about to cross a boundary, and the
+// error of one that cannot.
+func measure(v any, what string) (int, *interpreter.ErrorObject) {
+	size := encodedSize(v)
+	if size <= maxPayload {
+		return size, nil
+	}
+	return size, &interpreter.ErrorObject{
+		Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
+		Message: fmt.Sprintf("%s is %d bytes, more than the %d that a payload may have; "+
+			"write rows away with a sink instead of returning them", what, size, maxPayload),
+	}
+}
+
+func encodedSize(v any) int {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		return 0 // the data converter reports it
+	}
+	return len(encoded)
+}
+
+// fitLoop makes sure that a loop's result crosses the boundary. What failed
+// iterations had collected is left out first; a loop whose results are too
+// large fails and says so.
+func fitLoop(result *interpreter.LoopResult, step string) {
+	if encodedSize(result) <= maxPayload {
+		return
+	}
+	for i := range result.Errors {
+		result.Errors[i].Error = slim(result.Errors[i].Error)
+	}
+	_, failure := measure(result, "the result of loop "+step)
+	if failure == nil {
+		return
+	}
+	result.Results = make([]expression.Value, len(result.Results))
+	result.Budget = failure
+	if encodedSize(result) > maxPayload {
+		cutErrors(result, step)
+	}
+}
+
+// cutErrors keeps as many errors of a loop as surely fit; the stats still
+// count all of them.
+func cutErrors(result *interpreter.LoopResult, step string) {
+	size, all := 0, len(result.Errors)
+	for i, failure := range result.Errors {
+		if size += encodedSize(failure); size > maxPayload/2 {
+			result.Errors = result.Errors[:i]
+			break
+		}
+	}
+	result.Warnings = []string{fmt.Sprintf("step %s: of %d errors only the first %d to happen are kept; "+
+		"see the child workflows for the others", step, all, len(result.Errors))}
+}
+
+// maxFailureDetails is what Temporal surely keeps of a failure's details.
+const maxFailureDetails = 100_000
+
+// trimmed leaves bulky data out of an error that has to travel in details.
+func trimmed(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
+	if failure == nil || encodedSize(failure) <= maxFailureDetails {
+		return failure
+	}
+	return slim(failure)
+}
+
+// slim is an error without its bulky data.
+func slim(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
+	const bulky = 2000
+	if failure == nil || encodedSize(failure) <= bulky {
+		return failure
+	}
+	small := *failure
+	small.Message = cut(small.Message)
+	if small.Collected.Data != nil || small.Body.Data != nil {
+		small.Collected.Data, small.Body.Data = nil, nil
+		small.Message += " (collected data and body are too large to be kept)"
+	}
+	return &small
+}
+
+func cut(text string) string {
+	const most = 2000
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
