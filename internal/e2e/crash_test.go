@@ -1,0 +1,125 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/demoapi"
+	"reprise/internal/testenv"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// checkMedications: every patient is accounted for, and the rows in the
+// database are those of the 24 patients that exist, each once.
+func (w *world) checkMedications(run client.WorkflowRun, result workflows.Result, db *testenv.Database) {
+	w.t.Helper()
+	require.Equal(w.t, "partial_success", result.Status, "%+v", result.Error)
+	require.Equal(w.t, map[string]any{
+		"patients": 25, "success": 24,
+		"failed": []any{map[string]any{"patient": demoapi.MissingPatient, "status": 404}},
+	}, result.Result.Data)
+	var want []any
+	for _, m := range demoapi.AllMedications() {
+		want = append(want, map[string]any{"id": m.ID, "patient_id": m.PatientID, "name": m.Name, "dose_mg": m.DoseMG})
+	}
+	require.Len(w.t, want, demoapi.MedicationRows())
+	require.ElementsMatch(w.t, want, w.rows(db, "SELECT * FROM medications"))
+	require.Equal(w.t, []any{map[string]any{"run_id": run.GetID(), "total": 25, "success": 24, "failed": 1}},
+		w.rows(db, "SELECT * FROM batches"))
+}
+
+// rows are those of a query, with numbers as the playbook has them.
+func (w *world) rows(db *testenv.Database, query string) []any {
+	w.t.Helper()
+	var all []any
+	for _, row := range db.Query(w.t, query) {
+		canonical, err := expression.Canonical(row)
+		require.NoError(w.t, err)
+		all = append(all, canonical)
+	}
+	return all
+}
+
+// TestKilledWorker: the only worker is killed in the middle of the loop over
+// the patients, twice, and started again.
+func TestKilledWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	db := w.database()
+	worker := w.spawn()
+	run := w.start(w.playbook("patient_medications.yaml"), map[string]any{"db": "postgres", "connection": "pg"})
+	for _, requests := range []int{20, 45} {
+		w.awaitRequests("/api/v1/patients/", requests)
+		worker.kill()
+		worker = w.spawn()
+	}
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	w.checkMedications(run, result, db)
+	require.GreaterOrEqual(t, w.api.CountRequests(run.GetID(), "/"), demoapi.MedicationRequests())
+}
+
+// suicide kills its worker, unless it finds the file that says enough.
+const suicide = `
+  - step: fetch
+    tool: python
+    args: {key: "{{ attempt_key }}"}
+    code: |
+      import os, signal
+      def main(key):
+          with open("attempts", "a") as file:
+              file.write(key + "\n")
+          if not os.path.exists("enough"):
+              os.kill(os.getppid(), signal.SIGKILL)
+          return key
+`
+
+// TestAttemptIsHandedOutAgain: its worker was lost, so the same attempt goes
+// out once more with the same key.
+func TestAttemptIsHandedOutAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.spawn()
+	run := w.start(book(suicide), nil)
+	<-first.done
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "enough"), nil, 0o600))
+	w.spawn()
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	key := result.Result.Data.(string)
+	require.Equal(t, key+"\n"+key+"\n", w.file("attempts"))
+	require.Equal(t, 1, step(t, result, "fetch").Attempts)
+}
+
+// TestWorkerLost: an attempt that kills every worker ends as worker_lost, and
+// the policies are asked.
+func TestWorkerLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.keep("worker_lost")
+	run := w.start(book(suicide+`
+    next:
+      - when: "{{ error.kind == 'worker_lost' and error.class == 'retryable' }}"
+        then: [{step: told, args: {message: "{{ error.message }}"}}]
+  - step: told
+    tool: http
+    url: "{{ api }}/echo"
+    params: {message: "{{ args.message }}"}
+output: "{{ told.query.message[0] }}"
+`), nil)
+	for range 4 {
+		<-w.spawn().done
+	}
+	w.spawn()
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.Contains(t, result.Result.Data, "handed out 4 times")
+	require.Equal(t, "worker_lost", step(t, result, "fetch").Error.Kind)
+}
