@@ -276,7 +276,12 @@ func (c *Call) sinkFailed(pending PendingSink, result CallResult, now time.Time)
 		c.enterSinks()
 		return
 	}
+	var data expression.Value
+	if c.State.Result != nil {
+		data = c.State.Result.Data
+	}
 	c.fail(failure, now)
+	c.State.Result.Data = data // what the call gave stays, as with the loops
 }
 
 // sinkError wraps the failure of a sink.

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
@@ -76,6 +77,9 @@ func bound(output *IterationOutput) {
 	for i := range output.Iterations {
 		result := &output.Iterations[i].Result
 		result.Meta.Tool = interpreter.ToolMeta{} // headers, which no loop's result has
+		if result.Failed() {
+			result.Data = expression.Value{} // of a call whose sink failed; neither has a loop's result that
+		}
 		if size := encodedSize(result.Data); size > share {
 			*result = interpreter.CallResult{
 				Status: interpreter.StatusError, Meta: result.Meta, Warnings: result.Warnings,
