@@ -7,10 +7,6 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// defaultInto is the name of what was collected, unless collect.into says
-// otherwise.
-const defaultInto = "pages"
-
 // collect adds a page to what was collected so far and gives what the page
 // contributed (language.md, section collect). Neither argument is changed.
 func collect(c *playbook.Collect, collected, page any) (sum, contribution any, err error) {

@@ -28,7 +28,7 @@ var jsonFunctions = []function{
 }
 
 func callToJSON(b *Budget, args []any) (any, error) {
-	if _, err := weigh(b, args[0]); err != nil {
+	if err := weigh(b, args[0]); err != nil {
 		return nil, err
 	}
 

@@ -144,7 +144,7 @@ func callUniq(b *Budget, args []any) (any, error) {
 	out := []any{}
 
 	for _, v := range list {
-		if _, err := weigh(b, v); err != nil {
+		if err := weigh(b, v); err != nil {
 			return nil, err
 		}
 

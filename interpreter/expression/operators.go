@@ -159,7 +159,7 @@ func textOf(b *Budget, v any) (string, error) {
 	case string:
 		return v, nil
 	case []any, map[string]any:
-		if _, err := weigh(b, v); err != nil {
+		if err := weigh(b, v); err != nil {
 			return "", err
 		}
 	}

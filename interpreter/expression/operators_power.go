@@ -38,9 +38,11 @@ func opPow(b *Budget, x, y any) (any, error) {
 }
 
 func powInts(base, n int) (int, bool) {
-	result, ok := 1, true
+	result := 1
 
 	for n > 0 {
+		var ok bool
+
 		if n&1 == 1 {
 			if result, ok = mulExact(result, base); !ok {
 				return 0, false

@@ -114,7 +114,7 @@ func (p *parser) arguments(f *function, name, open token, given []ast.Node) []as
 
 	for !p.accept(")") {
 		if t := p.peek(); t.kind == tokenName && p.peekAt(1).is("=") {
-			p.refuseKeyword(f, name, t)
+			refuseKeyword(f, t)
 		}
 
 		if f != nil && f.predicate != noPredicate && len(arguments) == 1 {
@@ -133,7 +133,7 @@ func (p *parser) arguments(f *function, name, open token, given []ast.Node) []as
 	return arguments
 }
 
-func (p *parser) refuseKeyword(f *function, name, keyword token) {
+func refuseKeyword(f *function, keyword token) {
 	message := fmt.Sprintf("%s= is a keyword argument, which are not accepted; write the arguments in order", keyword.text)
 
 	switch {

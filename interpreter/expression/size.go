@@ -100,19 +100,19 @@ func sizeOf(v any, limit int) (size int, ok bool) {
 }
 
 // weigh charges for writing a value as JSON before it is done.
-func weigh(b *Budget, v any) (size int, err error) {
+func weigh(b *Budget, v any) error {
 	w := weigher{maxSteps: b.limits.Steps - b.steps, maxSize: b.limits.Bytes - b.bytes}
 	if !w.walk(v, 0) {
 		// Which of the bounds ends the walk depends on the order of maps;
 		// the error and the budget do not.
 		b.steps = b.limits.Steps + 1
 
-		return 0, errTooLarge
+		return errTooLarge
 	}
 
 	if err := b.charge(w.steps, 0); err != nil {
-		return 0, err
+		return err
 	}
 
-	return w.size, b.text(w.size)
+	return b.text(w.size)
 }

@@ -182,11 +182,12 @@ func wrongType(node *Node, want string, ok bool) string {
 		return ""
 	}
 	got := describe(node.Value)
-	switch {
-	case node.kind == listNode:
+	switch node.kind {
+	case listNode:
 		got = "a list"
-	case node.kind == mapNode:
+	case mapNode:
 		got = "a map"
+	case constantNode, templateNode:
 	}
 	return "must be " + want + ", not " + got
 }

@@ -209,14 +209,27 @@ func (d *decoder) callArgs(action *Action, path string) {
 	}
 
 	got := "text"
-	if args.kind == listNode {
+	switch args.kind {
+	case listNode:
 		got = "a list"
-	} else if args.kind == constantNode {
+	case constantNode:
 		got = describe(args.Value)
+	case mapNode, templateNode:
 	}
 
 	d.errorf(args.Pos, CodeWrongType, "the args of %s must be a map, or one template that gives a map, not %s", path, got)
 	action.Args = nil
+}
+
+// literalTool is the tool of a call where it is written out, else "".
+func literalTool(action *Action) string {
+	if action == nil {
+		return ""
+	}
+
+	name, _ := action.ToolName()
+
+	return name
 }
 
 func quote(text string) string { return strconv.Quote(text) }

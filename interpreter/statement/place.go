@@ -112,15 +112,15 @@ func (p *parser) refusal(i int, in frame) (what, hint string) {
 		return "directly before a literal", "put both into one literal"
 	}
 	before := p.tokens[i-1]
-	switch {
-	case before.kind == operatorToken:
+	switch before.kind {
+	case operatorToken:
 		if before.text == "::" {
 			return "a type", "write the type"
 		}
 		return "", ""
-	case before.kind == punctToken:
+	case punctToken:
 		return p.behindPunct(i, in)
-	case before.kind == wordToken:
+	case wordToken:
 		return p.behindWord(i, in)
 	}
 	return "directly behind another operand", "an operator or a comma is missing"
