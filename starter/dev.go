@@ -47,7 +47,7 @@ While it runs, ` + statePath() + ` tells where it is.`,
 
 func (a *app) dev(options *devOptions) error {
 	ctx := a.interrupts.asked
-	if c, state := findDev(ctx); c != nil {
+	if c, state, err := findDev(ctx, ""); err == nil && c != nil {
 		c.Close()
 		return fmt.Errorf("starter dev is running in this directory already: process %d, server %s, web UI %s",
 			state.PID, state.Address, state.UI)

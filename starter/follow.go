@@ -57,14 +57,13 @@ func (a *app) follow(s *session, run client.WorkflowRun, output string) error {
 		stop()
 		return s.lostError()
 	case <-a.interrupts.asked.Done():
+		stop()
 	}
 	if s.server == nil {
-		stop()
 		return a.leave(s, run, output)
 	}
 	a.notef("cancelling the run; Ctrl-C again leaves at once")
 	end := cancelled(ctx, s, run, ended)
-	stop()
 	if a.interrupts.now.Err() != nil {
 		return withStatus(exitInterrupted, errors.New("left before the run had ended"))
 	}
@@ -97,7 +96,7 @@ func (a *app) leave(s *session, run client.WorkflowRun, output string) error {
 	}
 	a.notef("  cancel:   temporal workflow cancel --address %s --namespace %s --workflow-id %q", s.address, s.namespace, run.GetID())
 	if output == "json" {
-		if err := printJSON(a.Out, document{WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: interpreter.Running}); err != nil {
+		if err := printJSON(a.Out, s.unfinished(run)); err != nil {
 			return err
 		}
 	}

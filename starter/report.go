@@ -60,14 +60,19 @@ func refusal(err error) document {
 	return doc
 }
 
+// unfinished is the document of a run that goes on without us.
+func (s *session) unfinished(run client.WorkflowRun) document {
+	return document{
+		WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: interpreter.Running,
+		Steps: []workflows.StepRecord{}, Warnings: []string{}, Link: s.link(run.GetID(), run.GetRunID()),
+	}
+}
+
 // reportStart tells the IDs of a run that nobody follows.
 func (a *app) reportStart(s *session, run client.WorkflowRun, output string) error {
 	link := s.link(run.GetID(), run.GetRunID())
 	if output == "json" {
-		return printJSON(a.Out, document{
-			WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: interpreter.Running,
-			Steps: []workflows.StepRecord{}, Warnings: []string{}, Link: link,
-		})
+		return printJSON(a.Out, s.unfinished(run))
 	}
 	_, _ = fmt.Fprintf(a.Out, "workflow ID: %s\nrun ID:      %s\n", run.GetID(), run.GetRunID())
 	if link != "" {

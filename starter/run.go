@@ -26,7 +26,8 @@ const runLong = `Run a playbook and follow it to its end.
 The playbook is checked first; nothing of a bad one starts. Without --address,
 TEMPORAL_ADDRESS or a profile with an address, the run uses the server of starter
 dev, else it brings up a local Temporal server with its web UI and a worker in this
-process, and takes both down at the end. On another server a worker must be running.
+process, and takes both down at the end; the worker's log is .reprise/worker.log.
+On another server a worker must be running.
 
 FILE may be - for standard input, or example:NAME for a playbook that comes with
 starter.

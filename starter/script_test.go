@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -43,6 +44,7 @@ const runVariable = "REPRISE_TEST_SCRIPT"
 //	await FILE PATTERN     waits until the file has a match
 //	signal NAME SIG        sends INT, TERM or KILL to what start has started
 //	ended NAME N           waits for its end, which must have the exit status N
+//	terminate ID           terminates a run on the shared server
 //	suspend                stops the local Temporal server, as if it were stuck
 //	break                  kills it
 //	alone                  waits until no process of the script is left
@@ -62,7 +64,8 @@ func scripts(t *testing.T, folder string, environment ...string) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": cmdStatus, "start": cmdStart, "await": cmdAwait, "signal": cmdSignal,
 			"ended": cmdEnded, "alone": cmdAlone,
-			"suspend": cmdServer(syscall.SIGSTOP), "break": cmdServer(syscall.SIGKILL),
+			"terminate": cmdTerminate,
+			"suspend":   cmdServer(syscall.SIGSTOP), "break": cmdServer(syscall.SIGKILL),
 		},
 	})
 }
@@ -204,6 +207,12 @@ func cmdServer(signal syscall.Signal) func(*testscript.TestScript, bool, []strin
 			ts.Fatalf("the script has no local Temporal server")
 		}
 	}
+}
+
+func cmdTerminate(ts *testscript.TestScript, neg bool, args []string) {
+	use(ts, neg, len(args) == 1, "terminate ID")
+	t := ts.Value(testKey{}).(*testing.T)
+	ts.Check(testenv.Temporal(t).Client().TerminateWorkflow(context.Background(), args[0], "", "a test"))
 }
 
 func cmdAlone(ts *testscript.TestScript, neg bool, args []string) {

@@ -81,13 +81,13 @@ type serverFlags struct {
 func (f *serverFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.Address, "address", "", "host:port of the Temporal server")
-	flags.StringVar(&f.Namespace, "namespace", "", "Temporal namespace")
+	flags.StringVarP(&f.Namespace, "namespace", "n", "", "Temporal namespace")
 	flags.StringVar(&f.Profile, "profile", "", "profile of Temporal's configuration file")
 	f.addTaskQueue(command)
 }
 
 func (f *serverFlags) addTaskQueue(command *cobra.Command) {
-	command.Flags().StringVar(&f.taskQueue, "task-queue", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), workflows.DefaultTaskQueue),
+	command.Flags().StringVarP(&f.taskQueue, "task-queue", "t", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), workflows.DefaultTaskQueue),
 		"task queue of the worker [REPRISE_TASK_QUEUE]")
 }
 
@@ -99,7 +99,10 @@ func (f *serverFlags) existing(ctx context.Context) (*session, error) {
 		return nil, withStatus(exitUsage, err)
 	}
 	if options.HostPort == "" {
-		c, state := findDev(ctx)
+		c, state, err := findDev(ctx, f.Namespace)
+		if err != nil {
+			return nil, withStatus(exitNoServer, err)
+		}
 		if c == nil {
 			return nil, nil
 		}

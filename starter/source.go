@@ -34,6 +34,9 @@ func (a *app) check(name string, workload map[string]any) (checked, error) {
 	if err != nil {
 		return checked{}, err
 	}
+	if name == "-" {
+		name = "stdin"
+	}
 	file := source.NewFile(name, data)
 	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: workload})
 	return checked{file: file, book: book, found: found}, nil

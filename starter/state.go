@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/connect"
@@ -67,22 +69,23 @@ func readState() (devState, error) {
 	return state, nil
 }
 
-// findDev connects to the server of a `starter dev` in this directory. Without
-// one it gives nil; the state of one that no longer answers is removed.
-func findDev(ctx context.Context) (client.Client, devState) {
+// findDev connects to the server of a `starter dev` in this directory, in the
+// given namespace or, for "", in its own. Without a server it gives nil, and the
+// state of one that no longer answers is removed; a server without the
+// namespace is an error.
+func findDev(ctx context.Context, namespace string) (client.Client, devState, error) {
 	state, err := readState()
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, devState{}
+		return nil, devState{}, nil
 	}
 	if err == nil && state.Address != "" {
+		state.Namespace = cmp.Or(namespace, state.Namespace)
 		c, err := connect.Dial(ctx, client.Options{HostPort: state.Address, Namespace: state.Namespace}, nil)
-		if err == nil {
-			return c, state
-		}
-		if ctx.Err() != nil {
-			return nil, devState{}
+		var missing *serviceerror.NamespaceNotFound
+		if err == nil || errors.As(err, &missing) || ctx.Err() != nil {
+			return c, state, err
 		}
 	}
 	_ = os.Remove(statePath())
-	return nil, devState{}
+	return nil, devState{}, nil
 }
