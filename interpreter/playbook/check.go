@@ -12,6 +12,8 @@ type CheckOptions struct {
 	// Workload is the workload as --set and --workload overlay it; its keys are
 	// names that expressions may use in addition to the playbook's own.
 	Workload map[string]any
+	// Limits are those of the workers that are to run the playbook.
+	Limits Limits
 }
 
 // Check reports every problem that decoding cannot see: names, routes, tools

@@ -1,9 +1,9 @@
 package playbook
 
 import (
-	"strings"
 	"time"
 
+	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
 )
 
@@ -11,6 +11,9 @@ import (
 const (
 	DefaultInitialDelay = time.Second
 	DefaultMaxDelay     = time.Minute
+
+	DefaultFailureAttempts = 3
+	DefaultSuccessAttempts = 100
 )
 
 // checkRetry checks the bounds of policies and warns of words without effect.
@@ -26,37 +29,62 @@ func checkRetry(c *checker) {
 }
 
 func (c *checker) checkPolicies(policies []*Policy, ofSink bool) {
-	var always *Policy
+	var taken outcomes
 	for _, policy := range policies {
-		if always != nil {
-			c.warnf(policy.Pos, CodeUnreachablePolicy, "policy %d is never asked: policy %d in line %d matches every outcome", policy.Number, always.Number, always.Pos.Line)
-		} else if policy.matchesAlways() {
-			always = policy
+		if by := taken.by(policy); by != nil {
+			c.warnf(policy.Pos, CodeUnreachablePolicy, "policy %d is never asked: policy %d in line %d matches every outcome that it could match; put the special policies before the general ones",
+				policy.Number, by.Number, by.Pos.Line)
+		} else {
+			taken.add(policy)
 		}
 		c.checkBounds(policy)
 		c.checkDelays(&policy.Then)
 		c.checkEffects(policy)
+		c.checkLimits(policy)
 		if !ofSink { // check_sink_retry.go refuses pages there
 			c.checkPages(policy)
 		}
 	}
 }
 
-// matchesAlways reports whether the policy takes every outcome for itself.
-func (p *Policy) matchesAlways() bool {
-	return p.When.printed() == "true" && p.StopWhen == nil && p.Then.OnExhausted != ExhaustedContinue
+// outcomes remembers which policies take every failure and every success for
+// themselves.
+type outcomes struct{ failures, successes *Policy }
+
+// by is the policy that leaves nothing to another one, nil if there is none.
+func (o outcomes) by(policy *Policy) *Policy {
+	failures, successes := true, true
+	if program, ok := policy.When.program(); ok {
+		failures, successes = !successesOnly(program), !failuresOnly(program)
+	}
+	switch {
+	case failures && o.failures == nil, successes && o.successes == nil:
+		return nil
+	case successes:
+		return o.successes
+	}
+	return o.failures
 }
 
-// printed is a condition's expression in its plain form, "" where there is none.
-func (n *Node) printed() string {
+func (o *outcomes) add(policy *Policy) {
+	program, ok := policy.When.program()
+	if !ok || policy.Then.OnExhausted == ExhaustedContinue {
+		return
+	}
+	if o.failures == nil && program.Assume(failureFacts) == expression.AlwaysTrue && program.Assume(noAnswerFacts) == expression.AlwaysTrue {
+		o.failures = policy
+	}
+	if o.successes == nil && program.Assume(successFacts) == expression.AlwaysTrue {
+		o.successes = policy
+	}
+}
+
+// program is a condition's expression, false where there is none.
+func (n *Node) program() (*expression.Program, bool) {
 	if n == nil || n.Template == nil {
-		return ""
+		return nil, false
 	}
-	program, ok := n.Template.Single()
-	if !ok {
-		return ""
-	}
-	return program.Printed()
+	return n.Template.Single()
 }
 
 func (c *checker) checkBounds(policy *Policy) {
@@ -134,15 +162,16 @@ func (c *checker) checkEffects(policy *Policy) {
 // checkPages warns where pages go nowhere and where next_call is never reached.
 func (c *checker) checkPages(policy *Policy) {
 	then := &policy.Then
-	if then.NextCall == nil {
-		return
-	}
-	if printed := policy.When.printed(); printed == "error != nil" || printed == "error" || strings.HasPrefix(printed, "error.") {
+	program, ok := policy.When.program()
+	switch {
+	case then.NextCall == nil && then.Collect != nil && policy.When.names("response"):
+		c.warnf(then.Collect.Pos, CodeCollectWithoutNextCall,
+			"collect without next_call: this policy asks for the same request again, and such answers are not collected; add next_call with what changes, or remove collect")
+	case then.NextCall == nil:
+	case ok && failuresOnly(program):
 		c.errorf(then.NextCall.Pos, CodeNextCallAfterFailure,
 			"next_call follows a success, but this policy matches failures only; move it to a policy such as when: \"{{ response.next is defined }}\"")
-		return
-	}
-	if then.Collect == nil && then.PerIteration == nil {
+	case then.Collect == nil && then.PerIteration == nil:
 		c.warnf(then.NextCall.Pos, CodePagesNotCollected,
 			"next_call without collect or per_iteration.sink keeps only the last page; add collect: {strategy: append} to keep all")
 	}

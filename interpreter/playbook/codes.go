@@ -8,35 +8,37 @@ import (
 // Codes of the problems that checks report; decoding has its own beside them.
 // Each is an anchor of docs/language.md.
 const (
-	CodeBounds                = "bounds"
-	CodeCollectionInIteration = "collection-in-iteration"
-	CodeDuplicateEntry        = "duplicate-entry"
-	CodeDuplicateStep         = "duplicate-step"
-	CodeDuplicateTarget       = "duplicate-target"
-	CodeElementInStepSink     = "element-in-step-sink"
-	CodeElse                  = "else"
-	CodeFieldType             = "field-type"
-	CodeHiddenName            = "hidden-name"
-	CodeMissingField          = "missing-field"
-	CodeMissingTarget         = "missing-target"
-	CodeNextCallAfterFailure  = "next-call-after-failure"
-	CodeNoEffect              = "no-effect"
-	CodeNotYet                = "not-yet"
-	CodePagesNotCollected     = "pages-not-collected"
-	CodeReservedName          = "reserved-name"
-	CodeRouter                = "router"
-	CodeSinkNotWritable       = "sink-not-writable"
-	CodeSinkOnly              = "sink-only"
-	CodeSinkRetry             = "sink-retry"
-	CodeUnavailableName       = "unavailable-name"
-	CodeUnknownEntry          = "unknown-entry"
-	CodeUnknownField          = "unknown-field"
-	CodeUnknownMember         = "unknown-member"
-	CodeUnknownName           = "unknown-name"
-	CodeUnknownTool           = "unknown-tool"
-	CodeUnreachable           = "unreachable-step"
-	CodeUnreachablePolicy     = "unreachable-policy"
-	CodeUnusedEntry           = "unused-entry"
+	CodeBounds                 = "bounds"
+	CodeCollectWithoutNextCall = "collect-without-next-call"
+	CodeCollectionInIteration  = "collection-in-iteration"
+	CodeDuplicateEntry         = "duplicate-entry"
+	CodeDuplicateStep          = "duplicate-step"
+	CodeDuplicateTarget        = "duplicate-target"
+	CodeElementInStepSink      = "element-in-step-sink"
+	CodeElse                   = "else"
+	CodeFieldType              = "field-type"
+	CodeHiddenName             = "hidden-name"
+	CodeMissingField           = "missing-field"
+	CodeMissingTarget          = "missing-target"
+	CodeNextCallAfterFailure   = "next-call-after-failure"
+	CodeNoEffect               = "no-effect"
+	CodeNotYet                 = "not-yet"
+	CodeOperatorLimit          = "operator-limit"
+	CodePagesNotCollected      = "pages-not-collected"
+	CodeReservedName           = "reserved-name"
+	CodeRouter                 = "router"
+	CodeSinkNotWritable        = "sink-not-writable"
+	CodeSinkOnly               = "sink-only"
+	CodeSinkRetry              = "sink-retry"
+	CodeUnavailableName        = "unavailable-name"
+	CodeUnknownEntry           = "unknown-entry"
+	CodeUnknownField           = "unknown-field"
+	CodeUnknownMember          = "unknown-member"
+	CodeUnknownName            = "unknown-name"
+	CodeUnknownTool            = "unknown-tool"
+	CodeUnreachable            = "unreachable-step"
+	CodeUnreachablePolicy      = "unreachable-policy"
+	CodeUnusedEntry            = "unused-entry"
 )
 
 // CodeDoc is the meaning of one code.
@@ -54,6 +56,7 @@ func Codes() []CodeDoc {
 
 var checkCodes = []CodeDoc{
 	{CodeBounds, "a number or duration is outside of what the word allows"},
+	{CodeCollectWithoutNextCall, "collect in a policy that polls, whose answers are not collected (warning)"},
 	{CodeCollectionInIteration, "an expression of an iteration needs all of the loop's collection"},
 	{CodeDuplicateEntry, "two entries of the workbook have one name"},
 	{CodeDuplicateStep, "two steps have one name"},
@@ -67,6 +70,7 @@ var checkCodes = []CodeDoc{
 	{CodeNextCallAfterFailure, "a policy for failures has next_call, which follows a success"},
 	{CodeNoEffect, "a word does nothing where it stands (warning)"},
 	{CodeNotYet, "a word or tool that the language keeps for later"},
+	{CodeOperatorLimit, "a policy is above a limit that the worker's environment sets"},
 	{CodePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},
 	{CodeReservedName, "a step, element or into has a name that expressions cannot tell from a word or a function"},
 	{CodeRouter, "a step without a tool has retry, loop or sink"},
@@ -80,7 +84,7 @@ var checkCodes = []CodeDoc{
 	{CodeUnknownName, "an expression names something that no step, workload key or word is called"},
 	{CodeUnknownTool, "there is no tool of that name"},
 	{CodeUnreachable, "no route leads to a step"},
-	{CodeUnreachablePolicy, "an earlier policy matches everything (warning)"},
+	{CodeUnreachablePolicy, "earlier policies match everything that a policy could match (warning)"},
 	{CodeUnusedEntry, "no step uses an entry of the workbook (warning)"},
 }
 

@@ -276,28 +276,6 @@ func TestWorkloadTemplateIsText(t *testing.T) {
 	require.Equal(t, "{{ b }}", pb.Workload["a"])
 }
 
-func TestOlderFormsOfRetry(t *testing.T) {
-	t.Parallel()
-
-	const list = `write retry: [{when: "{{ error is defined }}", then: {`
-
-	for text, want := range map[string]string{
-		"true":  "not true; " + list + "max_attempts: 3}}]",
-		"5":     "not 5; " + list + "max_attempts: 5}}]",
-		"{}":    "not a map; " + list + "max_attempts: 3}}]",
-		"false": "not false; leave retry out for no retries",
-		"{max_attempts: 4, initial_delay: 2, jitter: true}": "not a map; " + list + "max_attempts: 4, initial_delay: 2}}]",
-		"{on_error: {max_attempts: 4}}":                     "not a map; " + list,
-		"{when: error, then: {delay: 1}}":                   "put a - before when",
-		"":                                                  "not nothing; " + list,
-	} {
-		_, found := decode(t, head+"workflow: [{step: a, tool: x, retry: "+text+"}]\n")
-		require.Len(t, found, 1, found.Error())
-		require.Equal(t, "legacy-retry", found[0].Code)
-		require.Contains(t, found[0].Message, want)
-	}
-}
-
 // TestSections checks that the documented keys are those that decoding accepts.
 func TestSections(t *testing.T) {
 	t.Parallel()

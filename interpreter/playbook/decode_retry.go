@@ -2,7 +2,6 @@ package playbook
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -10,18 +9,38 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// retry reads a list of policies; place is where it stands, such as
-// "fetch.retry".
-func (d *decoder) retry(n *yaml.Node, place string) []*Policy {
+// retry reads a list of policies, or an older form of it; place is where it
+// stands, such as "fetch.retry", and tool the tool whose failures it handles.
+func (d *decoder) retry(n *yaml.Node, place, tool string) []*Policy {
 	if d.broken[n] {
 		return nil
 	}
 
 	if n.Kind != yaml.SequenceNode {
-		d.olderRetry(n)
+		return d.olderRetry(n, place, tool)
+	}
+
+	return d.policies(n, place)
+}
+
+// olderRetry reads an older form and warns of it, unless there is worse to say.
+func (d *decoder) olderRetry(n *yaml.Node, place, tool string) []*Policy {
+	list := d.legacyRetry(n, tool)
+	if list == nil {
 		return nil
 	}
 
+	before := len(d.found)
+
+	policies := d.policies(list, place)
+	if !d.found[before:].HasErrors() {
+		d.deprecated(n, list)
+	}
+
+	return policies
+}
+
+func (d *decoder) policies(n *yaml.Node, place string) []*Policy {
 	var policies []*Policy
 
 	for i, item := range n.Content {
@@ -31,41 +50,6 @@ func (d *decoder) retry(n *yaml.Node, place string) []*Policy {
 	}
 
 	return policies
-}
-
-// olderRetry refuses what is no list and shows the list to write.
-func (d *decoder) olderRetry(n *yaml.Node) {
-	const list = `retry: [{when: "{{ error is defined }}", then: {%s}}]`
-
-	attempts := "max_attempts: 3"
-
-	switch tag := n.ShortTag(); {
-	case n.Kind == yaml.MappingNode:
-		keys := keysOf(n)
-		if keys["when"] != nil && keys["then"] != nil {
-			d.errorf(position(n), CodeLegacyRetry, "retry must be a list of policies, not one policy; put a - before when")
-			return
-		}
-
-		var words []string
-
-		for _, word := range []string{"max_attempts", "initial_delay", "max_delay", "backoff_multiplier"} {
-			if value := keys[word]; value != nil && value.Kind == yaml.ScalarNode {
-				words = append(words, word+": "+value.Value)
-			}
-		}
-
-		if len(words) > 0 {
-			attempts = strings.Join(words, ", ")
-		}
-	case tag == "!!bool" && strings.EqualFold(n.Value, "false"):
-		d.errorf(position(n), CodeLegacyRetry, "retry must be a list of policies, not false; leave retry out for no retries")
-		return
-	case tag == "!!int":
-		attempts = "max_attempts: " + n.Value
-	}
-
-	d.errorf(position(n), CodeLegacyRetry, "retry must be a list of policies, not %s; write "+list, describeYAML(n), attempts)
 }
 
 func keysOf(n *yaml.Node) map[string]*yaml.Node {

@@ -14,7 +14,7 @@ func (d *decoder) sink(n *yaml.Node, place string) *Sink {
 	s := &Sink{Pos: f.pos, Place: place, Action: d.action(f, "a sink")}
 
 	if n := f.get("retry"); n != nil {
-		s.Action.Retry = d.retry(n, place+".retry")
+		s.Action.Retry = d.retry(n, place+".retry", literalTool(s.Action))
 	}
 
 	return s

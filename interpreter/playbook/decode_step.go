@@ -62,7 +62,7 @@ func (d *decoder) step(n *yaml.Node) *Step {
 	}
 
 	if n := f.get("retry"); n != nil {
-		step.Retry = d.retry(n, step.Name+".retry")
+		step.Retry = d.retry(n, step.Name+".retry", literalTool(step.Action))
 	}
 
 	if n := f.get("sink"); n != nil {

@@ -92,7 +92,7 @@ func (d *decoder) templateProblems(node *Node, problems []expression.Problem) {
 		return
 	}
 
-	places := d.file.ScalarPositions(node.Pos, node.style, node.Raw)
+	places := node.places()
 
 	for _, problem := range problems {
 		hint := ""
@@ -171,6 +171,9 @@ func (d *decoder) condition(n *yaml.Node, what string) *Node {
 	}
 
 	node.Raw, node.style, node.kind = n.Value, styleOf(n), templateNode
+	if from := d.origins[n]; from != nil {
+		node.origin, node.style = from.origin, from.style
+	}
 
 	template, problems := expression.ParseCondition(n.Value)
 	d.templateProblems(node, problems)

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -91,6 +92,15 @@ func (d *decoder) nearKey(name string, s *section) string {
 
 	if _, ok := thenSection.find(name, false); ok && s == policySection {
 		return "; it stands under then"
+	}
+
+	if legacyWord(name) {
+		switch {
+		case s == policySection:
+			return "; it is a word of an older form of retry, which has no list; the list says it with when and then"
+		case slices.Contains(legacySections, s):
+			return "; it is a word of another older form of retry, and the forms cannot be mixed; write the list of policies for all of it"
+		}
 	}
 
 	return nearOr(name, s.names())

@@ -71,11 +71,14 @@ func inputs(t *testing.T, dir string) []string {
 	return paths
 }
 
+// testLimits are the defaults of a worker.
+var testLimits = playbook.Limits{MaxRetries: playbook.DefaultMaxRetriesLimit, MaxDelay: playbook.DefaultMaxDelayLimit}
+
 func validate(t *testing.T, path string) (*playbook.Playbook, source.Diagnostics, string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	file := source.NewFile(filepath.Base(path), data)
-	pb, found := playbook.Validate(file, testTools, playbook.CheckOptions{})
+	pb, found := playbook.Validate(file, testTools, playbook.CheckOptions{Limits: testLimits})
 	return pb, found, file.FormatAll(found)
 }

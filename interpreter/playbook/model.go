@@ -285,6 +285,7 @@ type Node struct {
 	constant bool         // Value holds all of it
 	file     *source.File // with style, where the runes of Raw stand; nil in tests
 	style    source.Style
+	origin   *origin // what Raw was rewritten from, nil if it stands in the file
 }
 
 type nodeKind uint8

@@ -124,9 +124,26 @@ func (n *Node) Position(offset int) source.Position {
 		return n.Pos
 	}
 
-	places := n.file.ScalarPositions(n.Pos, n.style, n.Raw)
+	places := n.places()
 
 	return places[min(max(offset, 0), len(places)-1)]
+}
+
+// places are the places in the file of the runes of Raw, and of its end. Those
+// of a condition of an older form of retry are where it was written.
+func (n *Node) places() []source.Position {
+	if n.origin == nil {
+		return n.file.ScalarPositions(n.Pos, n.style, n.Raw)
+	}
+
+	written := n.file.ScalarPositions(n.Pos, n.style, n.origin.raw)
+	places := make([]source.Position, len(n.origin.offsets))
+
+	for i, offset := range n.origin.offsets {
+		places[i] = written[min(offset, len(written)-1)]
+	}
+
+	return places
 }
 
 // Get returns the value of a key of a map; nil if there is none.

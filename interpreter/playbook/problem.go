@@ -46,7 +46,7 @@ var decodeCodes = []CodeDoc{
 	{CodeDuplicateKey, "a key stands twice in a map, or beside another spelling of it"},
 	{CodeEmpty, "the file, the workflow or an entry is empty"},
 	{CodeEncoding, "the file is not UTF-8 text"},
-	{CodeLegacyRetry, "retry has an older form; the message shows the list to write"},
+	{CodeLegacyRetry, "retry has an older form; the list to write is shown (warning)"},
 	{CodeMergeKey, "the YAML merge key << is not accepted"},
 	{CodeMissingKey, "a key is missing"},
 	{CodePath, "the path of collect cannot be read"},
@@ -73,6 +73,13 @@ type decoder struct {
 	// broken are nodes with a problem already reported, so that nothing that
 	// follows from it is.
 	broken map[*yaml.Node]bool
+	// origins are the conditions that were rewritten.
+	origins map[*yaml.Node]*scalarOrigin
+}
+
+type scalarOrigin struct {
+	origin *origin
+	style  source.Style
 }
 
 func (d *decoder) errorf(pos source.Position, code, format string, args ...any) {

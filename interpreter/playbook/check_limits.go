@@ -1,0 +1,73 @@
+package playbook
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits are what the operator of the workers allows a policy (docs/language.md,
+// section retry). A zero limit is none.
+type Limits struct {
+	// MaxRetries bounds the attempts after the first that follow failures.
+	MaxRetries int
+	// MaxDelay bounds every delay of a policy. Waits that the other side asks
+	// for are bounded by max_wait.
+	MaxDelay time.Duration
+}
+
+// The variables of the worker's environment that set the limits, and their
+// defaults.
+const (
+	MaxRetriesVariable = "REPRISE_RETRY_MAX_RETRIES_LIMIT"
+	MaxDelayVariable   = "REPRISE_RETRY_MAX_DELAY_LIMIT"
+
+	DefaultMaxRetriesLimit = 10
+	DefaultMaxDelayLimit   = time.Hour
+)
+
+// checkLimits refuses a policy above the operator's limits. Attempts are
+// limited for failures only, so at the door only where when names error; a run
+// holds every failure to the limit.
+func (c *checker) checkLimits(policy *Policy) {
+	then, limits := &policy.Then, c.options.Limits
+	if limits.MaxRetries > 0 && then.Repeats && policy.forFailures() {
+		attempts, absent := DefaultFailureAttempts, ", which it is where it is absent"
+		if then.MaxAttempts != nil {
+			attempts, absent = *then.MaxAttempts, ""
+		}
+		if most := limits.MaxRetries + 1; attempts > most {
+			c.errorf(then.value("max_attempts"), CodeOperatorLimit, "max_attempts must be at most %d after failures, not %d%s: the worker allows %s, set by %s",
+				most, attempts, absent, retries(limits.MaxRetries), MaxRetriesVariable)
+		}
+	}
+	if limits.MaxDelay <= 0 {
+		return
+	}
+	for _, d := range []struct {
+		word  string
+		value *time.Duration
+	}{
+		{"delay", then.Delay},
+		{"initial_delay", then.InitialDelay},
+		{"max_delay", then.MaxDelay},
+	} {
+		if d.value != nil && *d.value > limits.MaxDelay {
+			c.errorf(then.value(d.word), CodeOperatorLimit, "%s must be at most %s, not %s: that is the worker's limit, set by %s",
+				d.word, durationText(limits.MaxDelay), durationText(*d.value), MaxDelayVariable)
+		}
+	}
+}
+
+// forFailures reports whether the condition names error, other than to exclude
+// failures.
+func (p *Policy) forFailures() bool {
+	program, ok := p.When.program()
+	return ok && p.When.names("error") && !successesOnly(program)
+}
+
+func retries(n int) string {
+	if n == 1 {
+		return "1 retry"
+	}
+	return fmt.Sprintf("%d retries", n)
+}

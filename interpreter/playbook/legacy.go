@@ -1,0 +1,284 @@
+package playbook
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
+)
+
+// The older forms of retry are no maps of policies but words of their own.
+// They are turned into the list before anything else reads them, as a tree of
+// YAML: it is decoded as if the author had written it, shown in the warning,
+// and written by migrate, so that all three say the same. Values that were
+// written stay the nodes that they are, and keep their places
+// (docs/language.md, section older forms of retry).
+
+// form is one older form of retry.
+type form struct {
+	name    string   // as messages call it
+	section *section // every word that the form has
+	own     []string // the words that only this form has
+	convert func(*legacy) []*yaml.Node
+}
+
+var forms = []*form{flatForm, eventForm, secondsForm, classForm, millisecondsForm}
+
+// formOf recognises a form by its own words. Without any it is the flat one,
+// which has max_attempts in common with others.
+func formOf(n *yaml.Node) (found []*form, word map[*form]*yaml.Node) {
+	word = map[*form]*yaml.Node{}
+
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		for _, f := range forms {
+			if slices.Contains(f.own, n.Content[i].Value) && word[f] == nil {
+				found = append(found, f)
+				word[f] = n.Content[i]
+			}
+		}
+	}
+
+	if len(found) == 0 {
+		found = append(found, flatForm)
+	}
+
+	return found, word
+}
+
+// legacy is one retry section in an older form that is being turned into the
+// list.
+type legacy struct {
+	*decoder
+
+	node   *yaml.Node
+	tool   string // the tool of the step, "" where it is not literal
+	keys   map[string]*yaml.Node
+	values map[string]*yaml.Node
+}
+
+// legacyRetry turns an older form into the list of policies. It returns nil
+// where it has reported why that is not possible.
+func (d *decoder) legacyRetry(n *yaml.Node, tool string) *yaml.Node {
+	before := len(d.found.Errors())
+	policies := d.legacyPolicies(n, tool)
+
+	if len(d.found.Errors()) > before {
+		return nil
+	}
+
+	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: policies, Line: n.Line, Column: n.Column}
+}
+
+func (d *decoder) legacyPolicies(n *yaml.Node, tool string) []*yaml.Node {
+	l := &legacy{decoder: d, node: n, tool: tool}
+
+	switch tag := n.ShortTag(); {
+	case n.Kind == yaml.MappingNode:
+		return l.convertMap()
+	case n.Kind == yaml.ScalarNode && tag == "!!bool":
+		if strings.EqualFold(n.Value, "false") {
+			return nil
+		}
+
+		return flatForm.convert(l)
+	case n.Kind == yaml.ScalarNode && tag == "!!int":
+		if v, ok := d.integer(n, "retry"); ok && v < 1 {
+			d.errorf(position(n), CodeBounds, "retry as a number counts attempts, so it must be at least 1, not %d; leave retry out for no retries", v)
+			return nil
+		}
+
+		l.values = map[string]*yaml.Node{"max_attempts": n}
+
+		return flatForm.convert(l)
+	}
+
+	d.errorf(position(n), CodeWrongType, "retry must be a list of policies, not %s; write - {when: \"{{ error is defined }}\", then: {max_attempts: 3}}", describeYAML(n))
+
+	return nil
+}
+
+func (l *legacy) convertMap() []*yaml.Node {
+	n := l.node
+	if l.mixed() {
+		return nil
+	}
+
+	found, word := formOf(n)
+	if len(found) > 1 {
+		first, second := word[found[0]], word[found[1]]
+		l.errorf(position(second), CodeConflict, "%q and %q are words of two older forms of retry, of %s and of %s; keep the words of one, or write the list",
+			first.Value, second.Value, found[0].name, found[1].name)
+
+		return nil
+	}
+
+	if !l.read(n, found[0]) {
+		return nil
+	}
+
+	return found[0].convert(l)
+}
+
+// mixed reports words of the list in a map.
+func (l *legacy) mixed() bool {
+	keys := keysOf(l.node)
+	if keys["then"] != nil {
+		l.errorf(position(l.node), CodeLegacyRetry, "retry must be a list of policies, not one policy; put a - before %s", l.node.Content[0].Value)
+		return true
+	}
+
+	for i := 0; i+1 < len(l.node.Content); i += 2 {
+		key := l.node.Content[i]
+		if _, ofList := thenSection.find(key.Value, false); ofList && !legacyWord(key.Value) {
+			l.errorf(position(key), CodeConflict, "%q is a word of the list of policies and stands under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
+				key.Value, key.Value)
+
+			return true
+		}
+	}
+
+	return false
+}
+
+// legacySections hold the words that stand at the level of retry itself.
+var legacySections = []*section{flatSection, eventSection, secondsSection, classSection, millisecondsSection}
+
+// legacyWord reports whether a word belongs to any older form.
+func legacyWord(word string) bool {
+	return slices.ContainsFunc(legacySections, func(s *section) bool {
+		_, ok := s.find(word, false)
+		return ok
+	})
+}
+
+// read takes the words of a form, false where there are others.
+func (l *legacy) read(n *yaml.Node, f *form) bool {
+	before := len(l.found)
+
+	fields, ok := l.fields(n, f.section, "retry in "+f.name)
+	if !ok || len(l.found) > before {
+		return false
+	}
+
+	l.take(n, f.section, fields)
+
+	return true
+}
+
+func (l *legacy) take(n *yaml.Node, s *section, fields *fields) {
+	l.values, l.keys = fields.values, map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if known, ok := s.find(n.Content[i].Value, l.older); ok {
+			l.keys[known.name] = n.Content[i]
+		}
+	}
+}
+
+// policyDraft is one policy of the list in the making.
+type policyDraft struct {
+	*legacy
+
+	when, stop *yaml.Node // conditions
+	whenKey    *yaml.Node // nil where the condition is a default
+	then       []*yaml.Node
+}
+
+func (l *legacy) policy() *policyDraft { return &policyDraft{legacy: l} }
+
+// word adds a word of then.
+func (p *policyDraft) word(name string, key, value *yaml.Node) {
+	p.then = append(p.then, p.key(name, key), value)
+}
+
+// keep adds a word as it was written; false if it was not.
+func (p *policyDraft) keep(name string) bool { return p.rename(name, name) }
+
+// rename adds a word that the list calls otherwise.
+func (p *policyDraft) rename(from, to string) bool {
+	value := p.values[from]
+	if value != nil {
+		p.word(to, p.keys[from], value)
+	}
+
+	return value != nil
+}
+
+// set adds a word with a value of its own. The place is that of the word it is
+// worked out from, else that of the whole form.
+func (p *policyDraft) set(name, value, tag, from string) {
+	p.word(name, p.keys[from], p.scalarFrom(value, tag, from))
+}
+
+// number adds a word with a whole number.
+func (p *policyDraft) number(name string, value int, from string) {
+	p.set(name, strconv.Itoa(value), "!!int", from)
+}
+
+// text adds a word with a text that needs no quotes.
+func (p *policyDraft) text(name, value, from string) { p.set(name, value, "!!str", from) }
+
+func (p *policyDraft) scalarFrom(value, tag, from string) *yaml.Node {
+	at := p.node
+	scalar := &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}
+
+	if written := p.values[from]; written != nil {
+		at = written
+		comments(scalar, written)
+	}
+
+	scalar.Line, scalar.Column = at.Line, at.Column
+
+	return scalar
+}
+
+// key makes a key with the place and the comments of the one it follows from.
+func (l *legacy) key(name string, from *yaml.Node) *yaml.Node {
+	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name, Line: l.node.Line, Column: l.node.Column}
+	if from != nil {
+		key.Line, key.Column = from.Line, from.Column
+		comments(key, from)
+	}
+
+	return key
+}
+
+func comments(to, from *yaml.Node) {
+	to.HeadComment, to.LineComment, to.FootComment = from.HeadComment, from.LineComment, from.FootComment
+}
+
+// done is the policy as an entry of the list.
+func (p *policyDraft) done() *yaml.Node {
+	entry := p.mapping(p.key("when", p.whenKey), p.when)
+	if p.stop != nil {
+		entry.Content = append(entry.Content, p.key("stop_when", p.keys["stop_when"]), p.stop)
+	}
+
+	if len(p.then) > 0 {
+		entry.Content = append(entry.Content, p.key("then", nil), p.mapping(p.then...))
+	}
+
+	return entry
+}
+
+func (l *legacy) mapping(content ...*yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: content, Line: l.node.Line, Column: l.node.Column}
+}
+
+// deprecated warns of an older form and shows the list to write.
+func (d *decoder) deprecated(n, list *yaml.Node) {
+	d.found = append(d.found, source.Diagnostic{
+		File: d.file.Name, Pos: position(n), Code: CodeLegacyRetry, Severity: source.Warning,
+		Message: legacyMessage(n, list), Note: printRetry(list),
+	})
+}
+
+func legacyMessage(n, list *yaml.Node) string {
+	if len(list.Content) == 0 && n.Kind == yaml.ScalarNode {
+		return "retry: false is an older form; leave retry out for no retries"
+	}
+
+	return "this is an older form of retry; write the list below instead, or let starter migrate write it"
+}

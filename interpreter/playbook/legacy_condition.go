@@ -1,0 +1,255 @@
+package playbook
+
+import (
+	"strings"
+	"unicode"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+)
+
+// occasion says after which outcomes an older form asks a condition. The list
+// asks every condition after every outcome.
+type occasion uint8
+
+const (
+	anyOutcome occasion = iota
+	afterFailure
+	afterSuccess
+)
+
+// What is known about names after a success, and after a failure with and
+// without an answer.
+var (
+	successFacts = map[string]expression.Fact{
+		"error": expression.FactNil, "success": expression.FactTrue, "status_code": expression.FactBetween(100, 399),
+	}
+	failureFacts = map[string]expression.Fact{
+		"error": expression.FactDefined, "success": expression.FactFalse, "status_code": expression.FactBetween(400, 599),
+		"response": expression.FactNil, "data": expression.FactNil, "page": expression.FactNil,
+	}
+	noAnswerFacts = map[string]expression.Fact{
+		"error": expression.FactDefined, "success": expression.FactFalse, "status_code": expression.FactNil,
+		"response": expression.FactNil, "data": expression.FactNil, "page": expression.FactNil,
+	}
+)
+
+// failuresOnly reports whether a condition can only be true after a failure.
+func failuresOnly(p *expression.Program) bool {
+	return p.Assume(successFacts) == expression.AlwaysFalse
+}
+
+// successesOnly is the same for successes.
+func successesOnly(p *expression.Program) bool {
+	return p.Assume(failureFacts) == expression.AlwaysFalse && p.Assume(noAnswerFacts) == expression.AlwaysFalse
+}
+
+// origin is the scalar that a condition was rewritten from.
+type origin struct {
+	raw string
+	// offsets are the places in raw of the runes of the rewritten text, and of
+	// its end.
+	offsets []int
+}
+
+// condition makes a condition of its own; from is the word it follows from.
+func (p *policyDraft) condition(source, from string) *yaml.Node {
+	n := p.scalarFrom("{{ "+source+" }}", "!!str", from)
+	n.Style = conditionStyle(n.Value)
+
+	return n
+}
+
+// conditions takes the condition under either of two words, else the fallback,
+// and stop_when.
+func (p *policyDraft) conditions(first, second, fallback string, o occasion) {
+	one, other := p.values[first], p.values[second]
+
+	switch {
+	case one != nil && other != nil:
+		p.errorf(position(p.keys[second]), CodeConflict, "%q says the same as %q in line %d; keep one of them",
+			second, first, p.keys[first].Line)
+	case one == nil && other == nil:
+		p.when = p.condition(fallback, "")
+	case one == nil:
+		first, one = second, other
+		fallthrough
+	default:
+		p.when, p.whenKey = p.listCondition(one, o), p.keys[first]
+	}
+
+	if n := p.values["stop_when"]; n != nil {
+		p.stop = p.listCondition(n, o)
+	}
+}
+
+// listCondition gives a condition as the list needs it: without the names that
+// only older forms know, and true only after the outcomes that its form asks
+// it about. A condition that is so already stays the node that it is, and so
+// does one with a problem, which decoding it will report.
+func (d *decoder) listCondition(n *yaml.Node, o occasion) *yaml.Node {
+	if d.broken[n] || n.Kind != yaml.ScalarNode || isNull(n) {
+		return n
+	}
+
+	template, problems := expression.ParseCondition(n.Value)
+	if len(problems) > 0 || template == nil {
+		return n
+	}
+
+	program, ok := template.Single()
+	if !ok {
+		return n
+	}
+
+	w := &rewriter{source: []rune(program.Source())}
+	w.base = len([]rune(n.Value[:max(strings.Index(n.Value, program.Source()), 0)]))
+	before := beforeCondition(program, o)
+	w.add("{{ "+before, 0)
+
+	changed := w.replace(program, statusWord(program, o))
+	if !changed && before == "" {
+		return n
+	}
+
+	if before != "" {
+		w.add(")", len(w.source))
+	}
+
+	w.add(" }}", len(w.source))
+
+	return d.rewritten(n, w)
+}
+
+// beforeCondition restricts a condition to the outcomes of its form.
+func beforeCondition(program *expression.Program, o occasion) string {
+	switch {
+	case o == afterFailure && !failuresOnly(program):
+		return "error is defined and ("
+	case o == afterSuccess && !successesOnly(program):
+		return "error is not defined and ("
+	}
+
+	return ""
+}
+
+// statusWord is what status_code is called in the list.
+func statusWord(program *expression.Program, o occasion) string {
+	switch {
+	case o == afterFailure, o == anyOutcome && failuresOnly(program):
+		return "error.status"
+	case o == afterSuccess, successesOnly(program):
+		return "this.meta.status"
+	}
+
+	return "(error.status or this.meta.status)"
+}
+
+func (d *decoder) rewritten(n *yaml.Node, w *rewriter) *yaml.Node {
+	rewritten := &yaml.Node{
+		Kind: yaml.ScalarNode, Tag: "!!str", Value: string(w.out),
+		Line: n.Line, Column: n.Column, Style: conditionStyle(string(w.out)),
+	}
+	comments(rewritten, n)
+
+	if d.origins == nil {
+		d.origins = map[*yaml.Node]*scalarOrigin{}
+	}
+
+	d.origins[rewritten] = &scalarOrigin{
+		origin: &origin{raw: n.Value, offsets: append(w.offsets, w.base+len(w.source))}, style: styleOf(n),
+	}
+
+	return rewritten
+}
+
+func conditionStyle(text string) yaml.Style {
+	switch {
+	case strings.Contains(text, "\n"):
+		return yaml.LiteralStyle
+	case strings.ContainsAny(text, `"\`) && !strings.Contains(text, "'"):
+		return yaml.SingleQuotedStyle
+	}
+
+	return yaml.DoubleQuotedStyle
+}
+
+// rewriter writes an expression anew and keeps track of what comes from where.
+type rewriter struct {
+	source  []rune
+	base    int // where source begins in the scalar
+	out     []rune
+	offsets []int
+}
+
+// add writes text whose place is that of source[at].
+func (w *rewriter) add(text string, at int) {
+	for _, r := range text {
+		w.out = append(w.out, r)
+		w.offsets = append(w.offsets, w.base+at)
+	}
+}
+
+func (w *rewriter) copy(from, to int) {
+	for i := from; i < to; i++ {
+		w.add(string(w.source[i]), i)
+	}
+}
+
+// replace copies the source, white space around it aside, with the names of
+// older forms replaced; false if there are none.
+func (w *rewriter) replace(program *expression.Program, status string) bool {
+	at, end := 0, len(w.source)
+	for at < end && unicode.IsSpace(w.source[at]) {
+		at++
+	}
+
+	for end > at && unicode.IsSpace(w.source[end-1]) {
+		end--
+	}
+
+	changed := false
+
+	for _, ref := range program.Refs() {
+		newer := ""
+
+		switch ref.Root {
+		case "status_code":
+			newer = status
+		case "attempt":
+			newer = "_retry.attempt"
+		case "data":
+			newer = "response"
+		case "success":
+			newer = w.operand("error is not defined", ref.Offset, ref.End)
+		}
+
+		if newer == "" || ref.Offset < at {
+			continue
+		}
+
+		w.copy(at, ref.Offset)
+		w.add(newer, ref.Offset)
+
+		at, changed = ref.End, true
+	}
+
+	w.copy(at, end)
+
+	return changed
+}
+
+// operand puts a test in parentheses unless it stands beside and, or, or
+// nothing.
+func (w *rewriter) operand(test string, from, to int) string {
+	before := strings.TrimSpace(string(w.source[:from]))
+	after := strings.TrimSpace(string(w.source[to:]))
+
+	loose := before == "" || strings.HasSuffix(before, "(") || strings.HasSuffix(before, " and") || strings.HasSuffix(before, " or")
+	if loose && (after == "" || after[0] == ')' || strings.HasPrefix(after, "and ") || strings.HasPrefix(after, "or ")) {
+		return test
+	}
+
+	return "(" + test + ")"
+}
