@@ -28,7 +28,7 @@ import (
 //	ok {"more": true}    => …
 //
 // An outcome is a status with an optional `after N` (seconds of Retry-After),
-// a kind of error such as timeout, or ok with the page. `+5s` before an
+// a kind of error such as timeout or, with its type, connection/dns, or ok with the page. `+5s` before an
 // outcome lets time pass; a repeat moves the clock by its own delay.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,8 @@ func parseOutcome(t *testing.T, text string) (outcome interpreter.Outcome, passe
 	if status, err := strconv.Atoi(text); err == nil {
 		failure.Status, failure.Class = status, interpreter.ClassifyHTTP(status, told)
 	} else {
-		failure.Kind, failure.Class = text, interpreter.ClassRetryable
+		failure.Kind, failure.Type, _ = strings.Cut(text, "/")
+		failure.Class = interpreter.ClassRetryable
 	}
 	if told {
 		seconds, err := strconv.ParseFloat(after, 64)
