@@ -102,7 +102,7 @@ func (b backoff) bounded(nanoseconds float64) time.Duration {
 func (b backoff) spread(delay time.Duration, random float64) time.Duration {
 	switch b.jitter {
 	case playbook.JitterProportional:
-		return min(time.Duration(float64(delay)*(0.75+0.5*random)), b.max)
+		return b.bounded(float64(delay) * (0.75 + 0.5*random))
 	case playbook.JitterFull:
 		return time.Duration(float64(delay) * random)
 	case playbook.JitterNone:
@@ -118,5 +118,5 @@ func (b backoff) told(retryAfter time.Duration, n int, random float64) time.Dura
 		return retryAfter
 	}
 	spread := math.Min(math.Pow(2, float64(n-1))*float64(time.Second), float64(b.max))
-	return retryAfter + time.Duration(random*spread)
+	return retryAfter + asWait(random*spread/float64(time.Second))
 }

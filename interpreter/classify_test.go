@@ -1,0 +1,124 @@
+package interpreter_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+)
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	const none = time.Duration(-1)
+	epoch := "1767323105" // 60 s after now
+	for _, row := range []struct {
+		name    string
+		status  int
+		headers map[string]string
+		want    time.Duration
+	}{
+		{"nothing", 429, nil, none},
+		{"seconds", 429, map[string]string{"retry-after": "3"}, 3 * time.Second},
+		{"spaces", 429, map[string]string{"retry-after": " 3 "}, 3 * time.Second},
+		{"zero", 503, map[string]string{"retry-after": "0"}, 0},
+		{"fractions, as some send them", 429, map[string]string{"retry-after": "1.5"}, 1500 * time.Millisecond},
+		{"negative is past", 429, map[string]string{"retry-after": "-5"}, 0},
+		{"date", 429, map[string]string{"retry-after": "Fri, 02 Jan 2026 03:05:05 GMT"}, time.Minute},
+		{"date in the form of RFC 850", 429, map[string]string{"retry-after": "Friday, 02-Jan-26 03:05:05 GMT"}, time.Minute},
+		{"date in the form of asctime", 429, map[string]string{"retry-after": "Fri Jan  2 03:05:05 2026"}, time.Minute},
+		{"past date", 503, map[string]string{"retry-after": "Thu, 01 Jan 2026 00:00:00 GMT"}, 0},
+		{"far date", 503, map[string]string{"retry-after": "Fri, 02 Jan 2326 03:04:05 GMT"}, 365 * 24 * time.Hour},
+		{"absurd", 429, map[string]string{"retry-after": "99999999999999999999"}, 365 * 24 * time.Hour},
+		{"beyond numbers", 429, map[string]string{"retry-after": "1e999"}, none},
+		{"garbage", 429, map[string]string{"retry-after": "soon"}, none},
+		{"empty", 429, map[string]string{"retry-after": ""}, none},
+		{"NaN", 429, map[string]string{"retry-after": "NaN"}, none},
+		{"infinity", 429, map[string]string{"retry-after": "Inf"}, none},
+		{"a 500 may say it too", 500, map[string]string{"retry-after": "7"}, 7 * time.Second},
+		{"reset in seconds", 429, map[string]string{"x-ratelimit-reset": "60"}, time.Minute},
+		{"reset as a time", 429, map[string]string{"x-ratelimit-reset": epoch}, time.Minute},
+		{"reset in the past", 429, map[string]string{"x-ratelimit-reset": "1500000000"}, 0},
+		{"reset at the edge is seconds", 429, map[string]string{"x-ratelimit-reset": "1000000000"}, 365 * 24 * time.Hour},
+		{"reset garbage", 429, map[string]string{"x-ratelimit-reset": "tomorrow"}, none},
+		{"retry-after comes first", 429, map[string]string{"retry-after": "2", "x-ratelimit-reset": "60"}, 2 * time.Second},
+		{"garbage leaves it to reset", 429, map[string]string{"retry-after": "soon", "x-ratelimit-reset": "60"}, time.Minute},
+		{"reset of a response that is not about rates", 500, map[string]string{"x-ratelimit-reset": "60"}, none},
+	} {
+		wait, told := interpreter.RetryAfter(row.headers, row.status, started)
+		require.Equal(t, row.want != none, told, row.name)
+		if told {
+			require.InDelta(t, row.want, wait, float64(time.Microsecond), row.name)
+		}
+	}
+}
+
+func TestClassifyHTTP(t *testing.T) {
+	t.Parallel()
+	for status := 400; status < 600; status++ {
+		for _, told := range []bool{false, true} {
+			want := interpreter.ClassFinal
+			switch {
+			case status == 429, told && (status == 403 || status == 503):
+				want = interpreter.ClassRateLimited
+			case status == 408, status == 425, status >= 500:
+				want = interpreter.ClassRetryable
+			}
+			require.Equal(t, want, interpreter.ClassifyHTTP(status, told), "%d %s, told %v", status, http.StatusText(status), told)
+		}
+	}
+}
+
+func TestClassifySQLState(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		"08000": interpreter.ClassRetryable, // connection_exception
+		"08006": interpreter.ClassRetryable, // connection_failure
+		"08P01": interpreter.ClassFinal,     // protocol_violation
+		"40001": interpreter.ClassRetryable, // serialization_failure
+		"40P01": interpreter.ClassRetryable, // deadlock_detected
+		"53300": interpreter.ClassRetryable, // too_many_connections
+		"57P01": interpreter.ClassRetryable, // admin_shutdown
+		"57014": interpreter.ClassRetryable, // query_canceled
+		"23505": interpreter.ClassFinal,     // unique_violation
+		"42601": interpreter.ClassFinal,     // syntax_error
+		"22012": interpreter.ClassFinal,     // division_by_zero
+		"28P01": interpreter.ClassFinal,     // invalid_password
+		"":      interpreter.ClassFinal,
+		"0":     interpreter.ClassFinal,
+	} {
+		require.Equal(t, want, interpreter.ClassifySQLState(state), state)
+	}
+}
+
+// TestKindsThatEndACall lists which errors no policy is asked about, by playing
+// each against a policy that takes everything.
+func TestKindsThatEndACall(t *testing.T) {
+	t.Parallel()
+	final := []string{
+		interpreter.KindExpression, interpreter.KindPayloadTooLarge, interpreter.KindSink,
+		interpreter.KindCancelled, interpreter.KindRepeat,
+	}
+	asked := []string{
+		interpreter.KindHTTP, interpreter.KindTimeout, interpreter.KindConnection, interpreter.KindTool,
+		interpreter.KindExplicit, interpreter.KindWorkerLost,
+	}
+	book := decode(t, "workflow:\n  - {step: a, tool: http, url: http://x, retry: [{when: \"{{ true }}\", then: {max_attempts: 2}}]}\n")
+	for _, kind := range slices.Concat(final, asked) {
+		step := book.Steps[0]
+		call := interpreter.NewCall(interpreter.CallConfig{
+			Book: book, Run: run, Step: step, Action: step.Action, Policies: step.Retry, Visit: 1,
+			Scope: interpreter.NewScope(book, run, interpreter.Data{}), Random: func() float64 { return 0 },
+		})
+		require.Equal(t, interpreter.DoAttempt, call.Next(started).Kind)
+		call.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: kind, Class: interpreter.ClassRetryable}}, started)
+		want := interpreter.DoWait
+		if slices.Contains(final, kind) {
+			want = interpreter.DoFinish
+		}
+		require.Equal(t, want, call.Next(started).Kind, kind)
+	}
+}
