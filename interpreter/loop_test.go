@@ -1,0 +1,251 @@
+package interpreter_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+var thresholds = playbook.Thresholds{Completed: playbook.DefaultCompleted, PartialSuccess: playbook.DefaultPartialSuccess}
+
+// iteration ends as 's'uccess, 't'runcated success, 'f'ailure or 'c'ancelled.
+func iteration(index int, how byte) interpreter.IterationResult {
+	result := interpreter.IterationResult{Index: index}
+	result.Result.Status = interpreter.StatusSuccess
+	result.Result.Meta = interpreter.CallMeta{Attempts: 2, Pages: 1, Truncated: how == 't'}
+	result.Result.Data = expression.Of(fmt.Sprintf("r%d", index))
+	if how == 'f' || how == 'c' {
+		kind := interpreter.KindHTTP
+		if how == 'c' {
+			kind, result.Cancelled = interpreter.KindCancelled, true
+		}
+		result.Result.Status, result.Result.Data = interpreter.StatusError, expression.Value{}
+		result.Result.Error = &interpreter.ErrorObject{Kind: kind, Message: fmt.Sprintf("e%d", index)}
+	}
+	return result
+}
+
+// gather adds iterations in an order; those missing in it never ended.
+func gather(how string, order []int) *interpreter.LoopResult {
+	loop := interpreter.NewLoopResult(len(how))
+	for _, index := range order {
+		if how[index] != '-' {
+			loop.Add(fmt.Sprintf("p%d", index), iteration(index, how[index]))
+		}
+	}
+	return loop
+}
+
+func inOrder(n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}
+
+func TestLoopResult(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ how, status, value string }{
+		{"", "completed", `{"errors":[],"results":[],"stats":{"cancelled":0,"failed":0,"success":0,"total":0,"truncated":0}}`},
+		{"s", "completed", `{"errors":[],"results":["r0"],"stats":{"cancelled":0,"failed":0,"success":1,"total":1,"truncated":0}}`},
+		{"t", "completed", `{"errors":[],"results":["r0"],"stats":{"cancelled":0,"failed":0,"success":1,"total":1,"truncated":1}}`},
+		{"f", "failed", `{"errors":[{"attempts":2,"element":"p0","error":{"attempt":0,"body":null,"class":"","collected":null,"exhausted":false,"kind":"http","message":"e0","page":0},"index":0}],"results":[null],"stats":{"cancelled":0,"failed":1,"success":0,"total":1,"truncated":0}}`},
+		{"c", "failed", `{"errors":[],"results":[null],"stats":{"cancelled":1,"failed":0,"success":0,"total":1,"truncated":0}}`},
+		{"-", "failed", `{"errors":[],"results":[null],"stats":{"cancelled":1,"failed":0,"success":0,"total":1,"truncated":0}}`},
+		{"st-c", "partial_success", `{"errors":[],"results":["r0","r1",null,null],"stats":{"cancelled":2,"failed":0,"success":2,"total":4,"truncated":1}}`},
+		{"fs", "partial_success", `{"errors":[{"attempts":2,"element":"p0","error":{"attempt":0,"body":null,"class":"","collected":null,"exhausted":false,"kind":"http","message":"e0","page":0},"index":0}],"results":[null,"r1"],"stats":{"cancelled":0,"failed":1,"success":1,"total":2,"truncated":0}}`},
+	} {
+		loop := gather(row.how, inOrder(len(row.how)))
+		require.Equal(t, row.status, loop.Status(thresholds), "%q", row.how)
+		require.Equal(t, row.value, encode(t, loop.Value()), "%q", row.how)
+	}
+}
+
+// TestLoopThresholds stands at the edges: shares are not rounded.
+func TestLoopThresholds(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		success, total int
+		status         string
+	}{
+		{0, 0, "completed"},
+		{949, 1000, "partial_success"},
+		{950, 1000, "completed"},
+		{951, 1000, "completed"},
+		{9499, 10000, "partial_success"},
+		{9500, 10000, "completed"},
+		{19, 20, "completed"},
+		{18, 20, "partial_success"},
+		{94, 99, "partial_success"},
+		{95, 100, "completed"},
+		{499, 1000, "failed"},
+		{500, 1000, "partial_success"},
+		{501, 1000, "partial_success"},
+		{1, 2, "partial_success"},
+		{1, 3, "failed"},
+		{2, 3, "partial_success"},
+		{0, 1, "failed"},
+		{1, 1, "completed"},
+		{499_999, 1_000_000, "failed"},
+		{949_999, 1_000_000, "partial_success"},
+		{950_000, 1_000_000, "completed"},
+	} {
+		loop := interpreter.LoopResult{Stats: interpreter.LoopStats{Total: row.total, Success: row.success, Failed: row.total - row.success}}
+		require.Equal(t, row.status, loop.Status(thresholds), "%d of %d", row.success, row.total)
+	}
+	for total := 1; total <= 400; total++ {
+		for success := 0; success <= total; success++ {
+			want := "failed" // by whole numbers, which have no rounding at all
+			if success*100 >= total*95 {
+				want = "completed"
+			} else if success*2 >= total {
+				want = "partial_success"
+			}
+			loop := interpreter.LoopResult{Stats: interpreter.LoopStats{Total: total, Success: success}}
+			require.Equal(t, want, loop.Status(thresholds), "%d of %d", success, total)
+		}
+	}
+	own := playbook.Thresholds{Completed: 1, PartialSuccess: 0}
+	require.Equal(t, "completed", gather("ss", inOrder(2)).Status(own))
+	require.Equal(t, "partial_success", gather("ff", inOrder(2)).Status(own))
+}
+
+func TestFailureBudget(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		how     string // in the order of their ends
+		rate    float64
+		samples int
+		message string // "" within the budget
+	}{
+		{"fsssssssss", 0.10, 10, ""}, // 1 of 10 at 10 % is not more than 10 %
+		{"ffssssssss", 0.10, 10, "step s: FailureBudgetExceeded: 2 of 10 ended iterations failed (0.2), budget 0.1 after 10 samples; 0 of 10 did not run to their end"},
+		{"ffsssssss-", 0.10, 10, ""}, // too few have ended
+		{"ffsssssss-", 0.10, 9, "step s: FailureBudgetExceeded: 2 of 9 ended iterations failed (0.2222222222222222), budget 0.1 after 9 samples; 1 of 10 did not run to their end"},
+		{"ccccccccfc", 0.10, 2, ""}, // cancelled ones have not ended
+		{"ccccccccff", 0.10, 2, "step s: FailureBudgetExceeded: 2 of 2 ended iterations failed (1), budget 0.1 after 2 samples; 8 of 10 did not run to their end"},
+		{"f", 0, 1, "step s: FailureBudgetExceeded: 1 of 1 ended iterations failed (1), budget 0 after 1 samples; 0 of 1 did not run to their end"},
+		{"s", 0, 1, ""},
+		{"f", 1, 1, ""},
+		{"", 0, 0, ""},
+		{"--", 0, 0, ""},
+	} {
+		loop := gather(row.how, inOrder(len(row.how)))
+		spent := loop.OverBudget("s", &playbook.FailureBudget{Rate: row.rate, MinSamples: row.samples})
+		if row.message == "" {
+			require.Nil(t, spent, "%+v", row)
+			continue
+		}
+		require.NotNil(t, spent, "%+v", row)
+		require.Equal(t, row.message, spent.Message)
+		require.Equal(t, "FailureBudgetExceeded", spent.Type)
+		require.Equal(t, interpreter.KindLoop, spent.Kind)
+		loop.Budget = spent
+		require.Equal(t, interpreter.Failed, loop.Status(playbook.Thresholds{}), "over budget whatever the thresholds")
+	}
+	require.Nil(t, gather("ff", inOrder(2)).OverBudget("s", nil), "off unless given")
+}
+
+// TestLoopProperty adds random mixes in random orders: the figures add up at
+// every moment, results and errors stand in the collection's order, and the
+// order of ends changes nothing.
+func TestLoopProperty(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(500) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		how := make([]byte, rng.IntN(40))
+		want := map[byte]int{}
+		for i := range how {
+			how[i] = "ssstfc-"[rng.IntN(7)]
+			want[how[i]]++
+		}
+		loop := interpreter.NewLoopResult(len(how))
+		for _, index := range rng.Perm(len(how)) {
+			if how[index] != '-' {
+				loop.Add(fmt.Sprintf("p%d", index), iteration(index, how[index]))
+			}
+			s := loop.Stats
+			require.Equal(t, s.Total, s.Success+s.Failed+s.Cancelled)
+			require.Equal(t, loop.Ended(), s.Success+s.Failed)
+		}
+		require.Equal(t, interpreter.LoopStats{
+			Total: len(how), Success: want['s'] + want['t'], Failed: want['f'], Truncated: want['t'],
+			Cancelled: want['c'] + want['-'],
+		}, loop.Stats)
+		require.Equal(t, 2*(len(how)-want['-']), loop.Attempts)
+		require.Len(t, loop.Results, len(how))
+		last := -1
+		for _, failure := range loop.Errors {
+			require.Greater(t, failure.Index, last, "errors in the collection's order")
+			require.Equal(t, fmt.Sprintf("p%d", failure.Index), failure.Element.Data)
+			require.Equal(t, fmt.Sprintf("e%d", failure.Index), failure.Error.Message)
+			last = failure.Index
+		}
+		for i, result := range loop.Results {
+			if how[i] == 's' || how[i] == 't' {
+				require.Equal(t, fmt.Sprintf("r%d", i), result.Data)
+			} else {
+				require.Nil(t, result.Data)
+			}
+		}
+		other, err := json.Marshal(gather(string(how), inOrder(len(how))))
+		require.NoError(t, err)
+		this, err := json.Marshal(loop)
+		require.NoError(t, err)
+		require.JSONEq(t, string(other), string(this))
+	}
+}
+
+func TestElements(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ collection, want string }{
+		{`[]`, `[]`},
+		{`[3, null, [1], {"a": 1}]`, `[3,null,[1],{"a":1}]`},
+		{`{}`, `[]`},
+		{
+			`{"b": 2, "a": 1, "B": 3, "10": 4, "9": 5}`,
+			`[{"key":"10","value":4},{"key":"9","value":5},{"key":"B","value":3},{"key":"a","value":1},{"key":"b","value":2}]`,
+		},
+	} {
+		elements, err := interpreter.Elements(value(t, row.collection))
+		require.NoError(t, err)
+		require.Equal(t, row.want, encode(t, elements))
+	}
+	for _, wrong := range []string{`null`, `"abc"`, `3`, `true`, `1.5`} {
+		_, err := interpreter.Elements(value(t, wrong))
+		require.ErrorContains(t, err, "loop.collection must be a list or a map, not ")
+	}
+}
+
+// TestLoopOfAStep takes a loop's result to that of its step.
+func TestLoopOfAStep(t *testing.T) {
+	t.Parallel()
+	step := &playbook.Step{Name: "fetch", Loop: &playbook.Loop{Thresholds: thresholds}}
+	ended := started.Add(time.Minute)
+
+	partial := gather("sfts", inOrder(4)).CallResult(step, started, ended)
+	require.Equal(t, interpreter.StatusPartialSuccess, partial.Status)
+	require.False(t, partial.Failed(), "partial success takes the routes of a success")
+	require.True(t, partial.Meta.Truncated)
+	require.Equal(t, 8, partial.Meta.Attempts)
+	require.Equal(t, 4, partial.Meta.Pages)
+
+	failed := gather("ffs-", []int{2, 1, 0}).CallResult(step, started, ended)
+	require.Equal(t, interpreter.StatusError, failed.Status)
+	require.Equal(t, "step fetch: 2 of 4 iterations failed, 1 cancelled; the first (index 0): e0", failed.Error.Message)
+	require.Equal(t, interpreter.KindLoop, failed.Error.Kind)
+	scope := interpreter.EndScope(interpreter.NewScope(nil, run, interpreter.Data{}), nil, failed)
+	for name, defined := range map[string]bool{"result": true, "error": true, "response": false} {
+		value, _ := scope.Lookup(name)
+		require.Equal(t, defined, value != nil, "%s after a failed loop", name)
+	}
+}
