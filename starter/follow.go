@@ -80,6 +80,8 @@ func cancelled(ctx context.Context, s *session, run client.WorkflowRun, ended <-
 	select {
 	case end := <-ended:
 		return end
+	case <-s.lost():
+		return outcome{err: errors.New("the local Temporal server ended before the cancelled run did")}
 	case <-ctx.Done(): // of no interest if the user left
 		return outcome{result: workflows.Result{
 			Status:   interpreter.Cancelled,

@@ -122,6 +122,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer errs.Close()
 	cmd.Stdout, cmd.Stderr = out, errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	ts.Check(cmd.Start())
 	process := &started{cmd: cmd, exited: make(chan struct{})}
 	go func() {
@@ -166,9 +167,17 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 
 func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 	use(ts, neg, len(args) == 2, "signal NAME INT|TERM|KILL")
-	signal, ok := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[args[1]]
-	use(ts, false, ok, "signal NAME INT|TERM|KILL")
-	ts.Check(processes(ts)[args[0]].cmd.Process.Signal(signal))
+	pid := processes(ts)[args[0]].cmd.Process.Pid
+	switch args[1] {
+	case "INT": // as a terminal sends Ctrl-C, to the whole process group
+		ts.Check(syscall.Kill(-pid, syscall.SIGINT))
+	case "TERM":
+		ts.Check(syscall.Kill(pid, syscall.SIGTERM))
+	case "KILL":
+		ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+	default:
+		ts.Fatalf("unknown signal %q", args[1])
+	}
 }
 
 func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
