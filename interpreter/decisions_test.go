@@ -48,7 +48,7 @@ func TestDecisions(t *testing.T) {
 			})
 		}
 	}
-	require.GreaterOrEqual(t, rows, 60, "rows of all decision tables")
+	require.GreaterOrEqual(t, rows, 200, "rows of all decision tables")
 }
 
 type table struct {

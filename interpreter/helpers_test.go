@@ -28,10 +28,14 @@ var run = interpreter.RunInfo{WorkflowID: "table", RunID: "run-1", StartedAt: st
 // workbook or workflow.
 func decode(t testing.TB, body string) *playbook.Playbook {
 	t.Helper()
-	text := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: table}\n" + body
-	book, found := playbook.Decode(source.NewFile("table.yaml", []byte(text)))
-	require.False(t, found.HasErrors(), "%v\n%s", found, text)
+	book, found := tryDecode(body)
+	require.False(t, found.HasErrors(), "%v\n%s", found, body)
 	return book
+}
+
+func tryDecode(body string) (*playbook.Playbook, source.Diagnostics) {
+	text := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: table}\n" + body
+	return playbook.Decode(source.NewFile("table.yaml", []byte(text)))
 }
 
 // value reads JSON, as a value of the language.
