@@ -16,7 +16,7 @@ import (
 
 const (
 	// lookTimeout bounds one query; without a worker nobody answers it.
-	lookTimeout = 3 * time.Second
+	lookTimeout = 2 * time.Second
 	// mostDescribed bounds how many open iterations are looked at in one go.
 	mostDescribed = 50
 	// describing is how many of them at once.
@@ -31,25 +31,39 @@ type line struct {
 
 // observer finds out how far a run is.
 type observer struct {
-	session *session
-	run     client.WorkflowRun
+	session  *session
+	run      client.WorkflowRun
+	failures int // questions in a row that nobody answered
 }
+
+// mostFailed is how often a question may fail before that is news: a server
+// lists workers for minutes after they have died.
+const mostFailed = 1
 
 // look gives a line per step visit so far. While no worker listens, that is
 // what it says.
 func (o *observer) look(ctx context.Context) ([]line, error) {
 	progress, err := o.query(ctx, o.run.GetID())
 	if err != nil {
-		if o.nobodyListens(ctx) {
-			return []line{{key: "worker", text: fmt.Sprintf("waiting for a worker on task queue %q", o.session.taskQueue)}}, nil
+		o.failures++
+		switch {
+		case o.nobodyListens(ctx):
+			return workerLine("waiting for a worker on task queue %q", o.session.taskQueue), nil
+		case o.failures > mostFailed && ctx.Err() == nil:
+			return workerLine("no worker of task queue %q answers", o.session.taskQueue), nil
 		}
 		return nil, err
 	}
+	o.failures = 0
 	lines := make([]line, 0, len(progress.Steps))
 	for _, record := range progress.Steps {
 		lines = append(lines, line{key: fmt.Sprintf("%s#%d", record.Step, record.Visit), text: o.describe(ctx, record)})
 	}
 	return lines, nil
+}
+
+func workerLine(format, taskQueue string) []line {
+	return []line{{key: "worker", text: fmt.Sprintf(format, taskQueue)}}
 }
 
 func (o *observer) query(ctx context.Context, workflowID string) (workflows.Progress, error) {

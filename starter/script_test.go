@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 
 	"reprise/activities"
 	"reprise/internal/host"
@@ -45,6 +46,7 @@ const runVariable = "REPRISE_TEST_SCRIPT"
 //	signal NAME SIG        sends INT, TERM or KILL to what start has started
 //	ended NAME N           waits for its end, which must have the exit status N
 //	terminate ID           terminates a run on the shared server
+//	departed QUEUE         has a worker listen on the queue and leave
 //	suspend                stops the local Temporal server, as if it were stuck
 //	break                  kills it
 //	alone                  waits until no process of the script is left
@@ -64,8 +66,8 @@ func scripts(t *testing.T, folder string, environment ...string) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": cmdStatus, "start": cmdStart, "await": cmdAwait, "signal": cmdSignal,
 			"ended": cmdEnded, "alone": cmdAlone,
-			"terminate": cmdTerminate,
-			"suspend":   cmdServer(syscall.SIGSTOP), "break": cmdServer(syscall.SIGKILL),
+			"terminate": cmdTerminate, "departed": cmdDeparted,
+			"suspend": cmdServer(syscall.SIGSTOP), "break": cmdServer(syscall.SIGKILL),
 		},
 	})
 }
@@ -222,6 +224,24 @@ func cmdTerminate(ts *testscript.TestScript, neg bool, args []string) {
 	use(ts, neg, len(args) == 1, "terminate ID")
 	t := ts.Value(testKey{}).(*testing.T)
 	ts.Check(testenv.Temporal(t).Client().TerminateWorkflow(context.Background(), args[0], "", "a test"))
+}
+
+func cmdDeparted(ts *testscript.TestScript, neg bool, args []string) {
+	use(ts, neg, len(args) == 1, "departed QUEUE")
+	c := testenv.Temporal(ts.Value(testKey{}).(*testing.T)).Client()
+	worker := host.NewWorker(c, activities.Default(), host.Options{TaskQueue: args[0], StopTimeout: time.Second})
+	ts.Check(worker.Start())
+	defer worker.Stop()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		queue, err := c.DescribeTaskQueue(context.Background(), args[0], enums.TASK_QUEUE_TYPE_WORKFLOW)
+		ts.Check(err)
+		if len(queue.GetPollers()) > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("the worker does not listen")
+		}
+	}
 }
 
 func cmdAlone(ts *testscript.TestScript, neg bool, args []string) {
