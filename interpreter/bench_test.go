@@ -143,6 +143,21 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
+// BenchmarkGraph works out who can reach whom in the largest playbook that is
+// allowed; a run does it once, inside a workflow task.
+func BenchmarkGraph(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("workflow:\n")
+	const most = 500
+	for i := range most {
+		fmt.Fprintf(&text, "  - {step: s%d, tool: http, url: http://x, next: [s%d, s%d]}\n", i, (i+1)%most, (i+7)%most)
+	}
+	book := decode(b, text.String())
+	for b.Loop() {
+		interpreter.NewGraph(book)
+	}
+}
+
 // BenchmarkCall makes calls of 50 pages, with all that lies between a request
 // and its result.
 func BenchmarkCall(b *testing.B) {

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"slices"
 	"sort"
 
 	"reprise/interpreter/expression"
@@ -32,34 +33,58 @@ type Routing struct {
 // Graph answers which steps may start. It is built from the playbook alone.
 type Graph struct {
 	book  *playbook.Playbook
-	reach map[string]map[string]bool // step -> steps that can follow it
+	place map[string]int // of a step in the file
+	reach [][]bool       // [from][to], by place: to can follow from
 }
 
 // NewGraph works out which step can reach which.
 func NewGraph(book *playbook.Playbook) *Graph {
-	graph := &Graph{book: book, reach: map[string]map[string]bool{}}
-	for _, step := range book.Steps {
-		graph.reach[step.Name] = reachable(book, step)
+	graph := &Graph{book: book, place: make(map[string]int, len(book.Steps))}
+	for i, step := range book.Steps {
+		graph.place[step.Name] = i
+	}
+	next := make([][]int, len(book.Steps))
+	for i, step := range book.Steps {
+		next[i] = graph.targets(step)
+	}
+	for i := range book.Steps {
+		graph.reach = append(graph.reach, reachable(next, i))
 	}
 	return graph
 }
 
-func reachable(book *playbook.Playbook, from *playbook.Step) map[string]bool {
-	seen := map[string]bool{}
-	queue := []*playbook.Step{from}
+// targets are the places of the steps that routes of a step lead to.
+func (g *Graph) targets(step *playbook.Step) []int {
+	var places []int
+	for _, route := range step.Next {
+		for _, target := range route.Targets {
+			if place, found := g.place[target.Step]; found && !slices.Contains(places, place) {
+				places = append(places, place)
+			}
+		}
+	}
+	return places
+}
+
+func reachable(next [][]int, from int) []bool {
+	seen := make([]bool, len(next))
+	queue := []int{from}
 	for len(queue) > 0 {
-		step := queue[0]
+		place := queue[0]
 		queue = queue[1:]
-		for _, route := range step.Next {
-			for _, target := range route.Targets {
-				if next := book.Step(target.Step); next != nil && !seen[next.Name] {
-					seen[next.Name] = true
-					queue = append(queue, next)
-				}
+		for _, target := range next[place] {
+			if !seen[target] {
+				seen[target] = true
+				queue = append(queue, target)
 			}
 		}
 	}
 	return seen
+}
+
+// reaches reports whether a branch at one step can come to another.
+func (g *Graph) reaches(from, to string) bool {
+	return g.reach[g.place[from]][g.place[to]]
 }
 
 // Begin puts the first branch before the first step.
@@ -116,12 +141,12 @@ func waitsAt(routing *Routing, step string) bool {
 // held reports whether another branch can still reach the step, or is in it.
 func (g *Graph) held(routing *Routing, step string) bool {
 	for _, running := range routing.Running {
-		if running == step || g.reach[running][step] {
+		if running == step || g.reaches(running, step) {
 			return true
 		}
 	}
 	for _, arrival := range routing.Waiting {
-		if arrival.Step != step && g.reach[arrival.Step][step] {
+		if arrival.Step != step && g.reaches(arrival.Step, step) {
 			return true
 		}
 	}
