@@ -60,7 +60,7 @@ func iterate(
 func finishIterations(ctx workflow.Context, output *IterationOutput) (*IterationOutput, error) {
 	bound(output)
 	if ctx.Err() != nil {
-		return nil, temporal.NewCanceledError(output)
+		return nil, temporal.NewCanceledError(*output)
 	}
 	if len(output.Iterations) == 1 && output.Iterations[0].Result.Failed() {
 		failure := output.Iterations[0].Result.Error

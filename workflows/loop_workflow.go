@@ -30,7 +30,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 	l.run(ctx)
 	fitLoop(l.result, step.Name)
 	if ctx.Err() != nil {
-		return nil, temporal.NewCanceledError(l.result)
+		return nil, temporal.NewCanceledError(*l.result)
 	}
 	return l.result, nil
 }

@@ -235,7 +235,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	r.publish(ctx, result.Status)
 	switch result.Status {
 	case interpreter.Cancelled:
-		return nil, temporal.NewCanceledError(result)
+		return nil, temporal.NewCanceledError(*result)
 	case interpreter.Failed:
 		return nil, temporal.NewApplicationErrorWithOptions(cut(result.Error.Message), result.Error.Kind,
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{result}})

@@ -1,0 +1,248 @@
+package workflows_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/internal/testenv"
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// stored are the histories of testdata/histories, recorded from real runs by
+// make record-histories. The names stand here one by one, so that none is lost
+// unnoticed: a history that was recorded by a release must replay for as long
+// as runs of that release may be open.
+var stored = map[string][]string{
+	"batches": {
+		"01-PlaybookWorkflow.json",
+		"02-LoopWorkflow.json",
+		"03-IterationWorkflow.json",
+		"04-IterationWorkflow.json",
+		"05-IterationWorkflow.json",
+	},
+	"cancel_loop": {
+		"01-PlaybookWorkflow.json",
+		"02-LoopWorkflow.json",
+		"03-IterationWorkflow.json",
+		"04-IterationWorkflow.json",
+		"05-IterationWorkflow.json",
+		"06-IterationWorkflow.json",
+		"07-IterationWorkflow.json",
+		"08-IterationWorkflow.json",
+	},
+	"cancel_wait": {
+		"01-PlaybookWorkflow.json",
+	},
+	"error_route": {
+		"01-PlaybookWorkflow.json",
+	},
+	"failure": {
+		"01-PlaybookWorkflow.json",
+	},
+	"failure_budget": {
+		"01-PlaybookWorkflow.json",
+		"02-LoopWorkflow.json",
+		"03-IterationWorkflow.json",
+		"04-IterationWorkflow.json",
+		"05-IterationWorkflow.json",
+		"06-IterationWorkflow.json",
+	},
+	"fan_out": {
+		"01-PlaybookWorkflow.json",
+	},
+	"invalid_playbook": {
+		"01-PlaybookWorkflow.json",
+	},
+	"loop": {
+		"01-PlaybookWorkflow.json",
+		"02-LoopWorkflow.json",
+		"03-IterationWorkflow.json",
+		"04-IterationWorkflow.json",
+		"05-IterationWorkflow.json",
+	},
+	"page_failing_for_ever": {
+		"01-PlaybookWorkflow.json",
+	},
+	"page_failing_once": {
+		"01-PlaybookWorkflow.json",
+	},
+	"poll_exhausted": {
+		"01-PlaybookWorkflow.json",
+	},
+	"retry_after": {
+		"01-PlaybookWorkflow.json",
+	},
+	"sink_failure": {
+		"01-PlaybookWorkflow.json",
+		"02-LoopWorkflow.json",
+		"03-IterationWorkflow.json",
+		"04-IterationWorkflow.json",
+		"05-IterationWorkflow.json",
+	},
+	"sinks": {
+		"01-PlaybookWorkflow.json",
+		"02-LoopWorkflow.json",
+		"03-IterationWorkflow.json",
+		"04-IterationWorkflow.json",
+		"05-IterationWorkflow.json",
+		"06-IterationWorkflow.json",
+		"07-IterationWorkflow.json",
+	},
+	"statement_parameters": {
+		"01-PlaybookWorkflow.json",
+	},
+	"timeout": {
+		"01-PlaybookWorkflow.json",
+		"02-LoopWorkflow.json",
+		"03-IterationWorkflow.json",
+		"04-IterationWorkflow.json",
+	},
+	"worker_lost": {
+		"01-PlaybookWorkflow.json",
+	},
+}
+
+const histories = "testdata/histories"
+
+// replays is how often each history is replayed: the order of a Go map differs
+// only sometimes.
+const replays = 5
+
+func TestStoredHistoriesReplay(t *testing.T) {
+	t.Parallel()
+	require.GreaterOrEqual(t, len(stored), 12)
+	for name, files := range stored {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			loaded := load(t, name)
+			require.Len(t, loaded, len(files))
+			for i, file := range files {
+				require.Equal(t, strings.TrimSuffix(file[len("01-"):], ".json"), loaded[i].Type)
+			}
+			require.NoError(t, testenv.Replay(loaded, register, replays))
+		})
+	}
+}
+
+// TestEveryStoredHistoryIsListed compares the list above with the folder.
+func TestEveryStoredHistoryIsListed(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	for name, files := range stored {
+		for _, file := range files {
+			listed[filepath.Join(histories, name, file)] = true
+		}
+	}
+	found, err := filepath.Glob(filepath.Join(histories, "*", "*"))
+	require.NoError(t, err)
+	for _, file := range found {
+		require.True(t, listed[file], "%s is not listed", file)
+		delete(listed, file)
+	}
+	require.Empty(t, listed, "listed and not there")
+}
+
+func load(t *testing.T, name string) []testenv.RunHistory {
+	t.Helper()
+	require.DirExists(t, filepath.Join(histories, name))
+	return testenv.LoadHistories(t, filepath.Join(histories, name))
+}
+
+func register(r worker.WorkflowReplayer) { workflows.Register(r) }
+
+// changed registers the workflows with one of them replaced.
+func changed(name string, replacement any) func(worker.WorkflowReplayer) {
+	return func(r worker.WorkflowReplayer) { workflows.Register(replaced{r, name, replacement}) }
+}
+
+type replaced struct {
+	worker.WorkflowReplayer
+	name        string
+	replacement any
+}
+
+func (r replaced) RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions) {
+	if options.Name == r.name {
+		w = r.replacement
+	}
+	r.WorkflowReplayer.RegisterWorkflowWithOptions(w, options)
+}
+
+// The next tests prove that a replay notices changes: the same history, with
+// code that does a little more, less, or in another order.
+
+// nondeterminism is the SDK's code for a history that does not fit the code.
+const nondeterminism = "[TMPRL1100]"
+
+func TestReplayFailsWithOneMoreTimer(t *testing.T) {
+	t.Parallel()
+	sleepy := func(ctx workflow.Context, input workflows.Input) (*workflows.Result, error) {
+		if err := workflow.Sleep(ctx, time.Second); err != nil {
+			return nil, err
+		}
+		return workflows.PlaybookWorkflow(ctx, input)
+	}
+	err := testenv.Replay(load(t, "fan_out"), changed(workflows.PlaybookWorkflowName, sleepy), 1)
+	require.ErrorContains(t, err, "PlaybookWorkflow")
+	require.ErrorContains(t, err, nondeterminism)
+}
+
+// TestReplayFailsInAnotherOrder: the wait of a retry comes after the attempt
+// it stood before, because the policy no longer waits.
+func TestReplayFailsInAnotherOrder(t *testing.T) {
+	t.Parallel()
+	hasty := func(ctx workflow.Context, input workflows.Input) (*workflows.Result, error) {
+		source := strings.ReplaceAll(input.Source, "delay: 0.1", "backoff: none")
+		require.NotEqual(t, input.Source, source)
+		input.Source = source
+		return workflows.PlaybookWorkflow(ctx, input)
+	}
+	err := testenv.Replay(load(t, "page_failing_once"), changed(workflows.PlaybookWorkflowName, hasty), 1)
+	require.ErrorContains(t, err, nondeterminism)
+}
+
+func TestReplayFailsWithFewerChildren(t *testing.T) {
+	t.Parallel()
+	lazy := func(ctx workflow.Context, input workflows.LoopInput) (*interpreter.LoopResult, error) {
+		input.Elements = input.Elements[:len(input.Elements)-1]
+		return workflows.LoopWorkflow(ctx, input)
+	}
+	err := testenv.Replay(load(t, "loop"), changed(workflows.LoopWorkflowName, lazy), 1)
+	require.ErrorContains(t, err, "LoopWorkflow")
+	require.ErrorContains(t, err, nondeterminism)
+}
+
+// TestReplayCoversChildren: only the iterations have changed, and the run is
+// found wanting all the same.
+func TestReplayCoversChildren(t *testing.T) {
+	t.Parallel()
+	idle := func(workflow.Context, workflows.IterationInput) (*workflows.IterationOutput, error) {
+		return &workflows.IterationOutput{}, nil
+	}
+	loaded := load(t, "loop")
+	require.NoError(t, testenv.Replay(loaded[:1], changed(workflows.IterationWorkflowName, idle), 1))
+	err := testenv.Replay(loaded, changed(workflows.IterationWorkflowName, idle), 1)
+	require.ErrorContains(t, err, "IterationWorkflow")
+}
+
+// TestHistoriesNameNoMachine: what is stored is the same for everybody.
+func TestHistoriesNameNoMachine(t *testing.T) {
+	t.Parallel()
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	for name, files := range stored {
+		for _, file := range files {
+			text, err := os.ReadFile(filepath.Join(histories, name, file))
+			require.NoError(t, err)
+			require.NotContains(t, string(text), "@"+host)
+		}
+	}
+}
