@@ -27,9 +27,9 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 		}, nil
 	}
 
-	_, found := playbook.Validate(file, c, playbook.CheckOptions{Workload: workload})
+	_, found := playbook.Validate(file, c, playbook.CheckOptions{Workload: workload, Limits: c.res.Limits})
 
-	var result interpreter.CheckResult
+	result := interpreter.CheckResult{Limits: interpreter.NewRunLimits(c.res.Limits)}
 
 	if problems := found.Errors(); len(problems) > 0 {
 		result.Problems = cutText(file.FormatAll(problems), maxProblems)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"strings"
+
+	"reprise/interpreter/playbook"
 )
 
 // DefaultMaxResponseBytes bounds what a tool reads from the other side, after
@@ -25,6 +27,9 @@ type Resources struct {
 	// Directory is the base of relative paths of file and sqlite; paths of
 	// file cannot leave it. "" is the working directory.
 	Directory string
+	// Limits are what a playbook's policies may ask for; the zero value is no
+	// limit. They are recorded in each run.
+	Limits playbook.Limits
 	// MaxResponseBytes bounds a response, a file or a result; 0 is
 	// DefaultMaxResponseBytes.
 	MaxResponseBytes int64

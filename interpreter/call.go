@@ -32,6 +32,7 @@ type CallConfig struct {
 	Index    *int // iteration, nil without a loop
 	Scope    *Scope
 	Args     any // args of the route, laid over the step's
+	Limits   RunLimits
 	// After are sinks that follow the policies' own after a success.
 	After []*playbook.Sink
 	// Random draws from the host's deterministic stream, in [0, 1).
@@ -138,6 +139,7 @@ type Command struct {
 // NewCall prepares a call. It renders nothing yet, so it cannot fail.
 func NewCall(config CallConfig) *Call {
 	call := &Call{config: config, State: CallState{Counters: NewCounters(len(config.Policies))}}
+	call.State.Counters.Limits = config.Limits
 	call.action = config.Book.Resolve(config.Action)
 	return call
 }

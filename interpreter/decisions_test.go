@@ -22,6 +22,7 @@ import (
 //
 //	# name of the case
 //	random 0.5              optional: what every draw of randomness gives
+//	limits 10 60s           optional: the operator's retries and longest delay
 //	retry:                  the policies, as YAML
 //	  - when: …
 //	503                  => repeat policy 1 after 1s (failure 1/3)
@@ -54,6 +55,7 @@ func TestDecisions(t *testing.T) {
 type table struct {
 	name   string
 	random float64
+	limits interpreter.RunLimits
 	retry  string
 	rows   []row
 }
@@ -72,6 +74,9 @@ func parseTable(t *testing.T, file, section string) table {
 			value, err := strconv.ParseFloat(strings.TrimPrefix(line, "random "), 64)
 			require.NoError(t, err)
 			table.random = value
+		case strings.HasPrefix(line, "limits "):
+			_, err := fmt.Sscanf(line, "limits %d %fs", &table.limits.MaxRetries, &table.limits.MaxDelaySeconds)
+			require.NoError(t, err)
 		case isRow && !strings.HasPrefix(line, " "):
 			table.rows = append(table.rows, row{strings.TrimSpace(outcome), strings.TrimSpace(decision)})
 		default:
@@ -98,6 +103,7 @@ func (tb table) policies(t *testing.T) []*playbook.Policy {
 func (tb table) run(t *testing.T) {
 	policies := tb.policies(t)
 	counters := interpreter.NewCounters(len(policies))
+	counters.Limits = tb.limits
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i, row := range tb.rows {
 		outcome, passed := parseOutcome(t, row.outcome)

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"fmt"
 	"time"
 
 	"reprise/interpreter/playbook"
@@ -22,6 +23,9 @@ type Counters struct {
 	// wait; Told counts them in the whole call.
 	ToldInRow int `json:"told_in_row,omitempty"`
 	Told      int `json:"told,omitempty"`
+	// Limits are the operator's; every failure is held to them, also those of
+	// policies whose condition the check at the door cannot judge.
+	Limits RunLimits `json:"limits,omitzero"`
 }
 
 // Counter counts one policy's matches, failures and successes apart, each with
@@ -164,6 +168,10 @@ func (r round) repeat(decision *Decision) {
 		r.exhaust(decision, "max_attempts reached")
 		return
 	}
+	if most := r.counters.Limits.MaxRetries; !told && r.outcome.Failed() && most > 0 && *count > most {
+		r.exhaust(decision, fmt.Sprintf("the worker allows %d retries, set by %s", most, playbook.MaxRetriesVariable))
+		return
+	}
 	delay, why := r.wait(*count)
 	if why == "" && then.MaxElapsed != nil && r.now.Add(delay).Sub(since) > *then.MaxElapsed {
 		why = "the next attempt would start after max_elapsed"
@@ -218,6 +226,9 @@ func (r round) wait(count int) (delay time.Duration, why string) {
 		delay = schedule.delay(count)
 		if delay > 0 && schedule.jitter != playbook.JitterNone {
 			delay = schedule.spread(delay, r.random())
+		}
+		if most := r.counters.Limits.MaxDelaySeconds; most > 0 {
+			delay = min(delay, asWait(most))
 		}
 		return delay, ""
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 )
 
 // ToolInput is the argument of every tool activity: one attempt of one
@@ -150,6 +151,20 @@ type CheckResult struct {
 	Problems string   `json:"problems,omitempty"`
 	Count    int      `json:"count,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Limits are the operator's at the start of the run; the run keeps them.
+	Limits RunLimits `json:"limits,omitzero"`
+}
+
+// RunLimits are the operator's limits on retries as a run records them; kept
+// in workflow history. Zero is no limit.
+type RunLimits struct {
+	MaxRetries      int     `json:"max_retries,omitempty"`
+	MaxDelaySeconds float64 `json:"max_delay_seconds,omitempty"`
+}
+
+// NewRunLimits takes the limits that a worker has.
+func NewRunLimits(limits playbook.Limits) RunLimits {
+	return RunLimits{MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds()}
 }
 
 // WriteActivity is the activity name under which a tool is called as a sink.

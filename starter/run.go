@@ -9,6 +9,7 @@ import (
 
 	"reprise/internal/connect"
 	"reprise/internal/localserver"
+	"reprise/interpreter/playbook"
 )
 
 // runOptions is the command line of run.
@@ -102,7 +103,7 @@ func (a *app) plan(name string, options *runOptions) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	checked, err := a.check(name, workload)
+	checked, err := a.check(name, workload, playbook.Limits{})
 	if err != nil {
 		return plan{}, err
 	}

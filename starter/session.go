@@ -144,6 +144,10 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, n
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
 	}
+	limits, err := activities.LimitsFromEnv(os.LookupEnv)
+	if err != nil {
+		return nil, withStatus(exitUsage, err)
+	}
 	options.DBFile, options.Namespace = f.dbFile, namespace
 	options.Keywords = []string{workflows.StatusAttribute, workflows.PlaybookAttribute}
 	server, err := localserver.Start(ctx, options)
@@ -164,7 +168,7 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, n
 		return s, nil
 	}
 	s.worker, err = startWorker(c, activities.Resources{
-		Connections: connections, AllowPython: f.allowPython, Logger: logger,
+		Connections: connections, AllowPython: f.allowPython, Limits: limits, Logger: logger,
 	}, taskQueue, closeLog)
 	if err != nil {
 		s.end(false)

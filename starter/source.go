@@ -28,8 +28,9 @@ type checked struct {
 }
 
 // check reads a playbook and finds everything that is wrong with it. "-" is
-// standard input.
-func (a *app) check(name string, workload map[string]any) (checked, error) {
+// standard input. limits are the operator's, where they are known here; the
+// worker checks its own at the door.
+func (a *app) check(name string, workload map[string]any, limits playbook.Limits) (checked, error) {
 	data, err := a.readPlaybook(name)
 	if err != nil {
 		return checked{}, err
@@ -38,7 +39,7 @@ func (a *app) check(name string, workload map[string]any) (checked, error) {
 		name = "stdin"
 	}
 	file := source.NewFile(name, data)
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: workload})
+	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: workload, Limits: limits})
 	return checked{file: file, book: book, found: found}, nil
 }
 

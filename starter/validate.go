@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"reprise/activities"
 	"reprise/interpreter/source"
 )
 
@@ -57,9 +59,13 @@ The exit status is 1 when there are problems. Warnings alone do not count, unles
 }
 
 func (a *app) validate(files []string, workload map[string]any, output string, strict bool) error {
+	limits, err := activities.LimitsFromEnv(os.LookupEnv)
+	if err != nil {
+		return usageError("%w", err)
+	}
 	result := validation{Valid: true, Problems: []problem{}}
 	for _, name := range files {
-		checked, err := a.check(name, workload)
+		checked, err := a.check(name, workload, limits)
 		if err != nil {
 			return err
 		}

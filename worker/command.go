@@ -134,6 +134,10 @@ func serve(ctx context.Context, opts *options, stdout, stderr io.Writer) (int, e
 	if err != nil {
 		return exitUsage, err
 	}
+	limits, err := activities.LimitsFromEnv(os.LookupEnv)
+	if err != nil {
+		return exitUsage, err
+	}
 	server, err := connect.Resolve(opts.server)
 	if err != nil {
 		return exitUsage, err
@@ -150,7 +154,7 @@ func serve(ctx context.Context, opts *options, stdout, stderr io.Writer) (int, e
 	}
 	defer c.Close()
 	catalogue := activities.NewCatalogue(activities.Resources{
-		Connections: connections, AllowPython: opts.allowPython, Directory: opts.directory, Logger: logger,
+		Connections: connections, AllowPython: opts.allowPython, Directory: opts.directory, Limits: limits, Logger: logger,
 	})
 	defer func() { _ = catalogue.Close() }()
 	return work(ctx, opts, c, catalogue, func() {

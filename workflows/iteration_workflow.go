@@ -48,7 +48,7 @@ func iterate(
 		WithElement(step.Loop.Element, input.Elements[i].Data, position)
 	call := interpreter.NewCall(interpreter.CallConfig{
 		Book: book, Run: input.Task.Run, Step: step, Action: step.Action, Policies: step.Retry,
-		Visit: input.Task.Visit, Index: &index, Scope: scope, Args: input.Task.Args.Data,
+		Visit: input.Task.Visit, Index: &index, Scope: scope, Args: input.Task.Args.Data, Limits: input.Task.Limits,
 		After:  sinks(step.Loop.Sink),
 		Random: stream(ctx, fmt.Sprintf("%s#%d/%d", step.Name, input.Task.Visit, index)),
 	})

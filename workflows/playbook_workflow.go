@@ -17,7 +17,7 @@ import (
 // branches at a time, until no branch is left.
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	ctx = withOutbox(ctx)
-	warnings, err := door(ctx, input)
+	answer, err := door(ctx, input)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	r := newRun(ctx, book, input, warnings)
+	r := newRun(ctx, book, input, answer)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
@@ -37,19 +37,19 @@ const checkTimeout = 30 * time.Second
 
 // door has the playbook checked in full by a worker that knows the tools. The
 // answer is in history, so a replay sees the same one.
-func door(ctx workflow.Context, input Input) ([]string, error) {
+func door(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: checkTimeout, Summary: "check " + input.Name,
 	})
 	var answer interpreter.CheckResult
 	check := interpreter.CheckInput{Name: input.Name, Source: input.Source, Workload: input.Workload}
 	if err := workflow.ExecuteLocalActivity(ctx, interpreter.CheckActivity, check).Get(ctx, &answer); err != nil {
-		return nil, err
+		return answer, err
 	}
 	if answer.Problems != "" {
-		return nil, invalid(errors.New(answer.Problems))
+		return answer, invalid(errors.New(answer.Problems))
 	}
-	return answer.Warnings, nil
+	return answer, nil
 }
 
 // run is one execution of a playbook.
@@ -62,6 +62,7 @@ type run struct {
 	routing  interpreter.Routing
 	records  []*StepRecord
 	warnings []string
+	limits   interpreter.RunLimits
 	// last is the result of the step with a tool that ended last.
 	last    expression.Value
 	partial bool
@@ -69,11 +70,11 @@ type run struct {
 	cancel  workflow.CancelFunc      // of every branch
 }
 
-func newRun(ctx workflow.Context, book *playbook.Playbook, input Input, warnings []string) *run {
+func newRun(ctx workflow.Context, book *playbook.Playbook, input Input, answer interpreter.CheckResult) *run {
 	info := workflow.GetInfo(ctx)
 	graph := interpreter.NewGraph(book)
 	return &run{
-		book: book, input: input, graph: graph, routing: graph.Begin(), warnings: warnings,
+		book: book, input: input, graph: graph, routing: graph.Begin(), warnings: answer.Warnings, limits: answer.Limits,
 		info: interpreter.RunInfo{
 			WorkflowID: info.WorkflowExecution.ID, RunID: info.FirstRunID,
 			StartedAt: info.WorkflowStartTime, Playbook: book.Name,

@@ -71,6 +71,8 @@ type Task struct {
 	Visit  int                 `json:"visit"`
 	Data   interpreter.Data    `json:"data"`
 	Args   expression.Value    `json:"args,omitzero"` // of the route
+	// Limits are the operator's, as the door recorded them.
+	Limits interpreter.RunLimits `json:"limits,omitzero"`
 }
 
 // LoopInput starts LoopWorkflow; kept in workflow history.

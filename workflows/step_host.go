@@ -51,7 +51,7 @@ func (r *run) call(
 	step := start.Step
 	call := interpreter.NewCall(interpreter.CallConfig{
 		Book: r.book, Run: r.info, Step: step, Action: step.Action, Policies: step.Retry,
-		Visit: start.Visit, Scope: scope, Args: start.Args, After: sinks(step.Sink),
+		Visit: start.Visit, Scope: scope, Args: start.Args, Limits: r.limits, After: sinks(step.Sink),
 		Random: stream(ctx, fmt.Sprintf("%s#%d", step.Name, start.Visit)),
 	})
 	return drive(ctx, call, r.waiter(ctx, record))
@@ -103,7 +103,7 @@ func (r *run) runLoop(
 	step := start.Step
 	task := Task{
 		Name: r.input.Name, Source: r.input.Source, Run: r.info, Step: step.Name, Visit: start.Visit,
-		Data: interpreter.Capture(r.book, r.data, r.book.CallNodes(step)), Args: expression.Of(start.Args),
+		Data: interpreter.Capture(r.book, r.data, r.book.CallNodes(step)), Args: expression.Of(start.Args), Limits: r.limits,
 	}
 	input := LoopInput{Task: task, Elements: make([]expression.Value, len(elements))}
 	for i, element := range elements {
@@ -148,7 +148,7 @@ func (r *run) stepSink(
 		return result
 	}
 	call := interpreter.NewSinkCall(interpreter.CallConfig{
-		Book: r.book, Run: r.info, Step: step, Visit: start.Visit,
+		Book: r.book, Run: r.info, Step: step, Visit: start.Visit, Limits: r.limits,
 		Scope:  interpreter.EndScope(scope, args, result),
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
 	}, step.Sink, 1, result.Data.Data)

@@ -1,0 +1,43 @@
+package activities
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"reprise/interpreter/playbook"
+)
+
+// LimitsFromEnv reads the operator's limits on retries (docs/language.md,
+// section retry): REPRISE_RETRY_MAX_RETRIES_LIMIT, a number of retries, and
+// REPRISE_RETRY_MAX_DELAY_LIMIT, a duration such as 90s or a number of seconds.
+// lookup is usually os.LookupEnv. What is not set has its default.
+func LimitsFromEnv(lookup func(string) (string, bool)) (playbook.Limits, error) {
+	limits := playbook.Limits{
+		MaxRetries: playbook.DefaultMaxRetriesLimit, MaxDelay: playbook.DefaultMaxDelayLimit,
+	}
+
+	if text, set := lookup(playbook.MaxRetriesVariable); set && text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return limits, fmt.Errorf("%s is %q; it must be a number of retries from 1", playbook.MaxRetriesVariable, text)
+		}
+
+		limits.MaxRetries = n
+	}
+
+	if text, set := lookup(playbook.MaxDelayVariable); set && text != "" {
+		delay, err := time.ParseDuration(text)
+		if seconds, notNumber := strconv.ParseFloat(text, 64); notNumber == nil {
+			delay, err = time.Duration(seconds*float64(time.Second)), nil
+		}
+
+		if err != nil || delay <= 0 {
+			return limits, fmt.Errorf("%s is %q; it must be a duration such as 90s or 1h", playbook.MaxDelayVariable, text)
+		}
+
+		limits.MaxDelay = delay
+	}
+
+	return limits, nil
+}
