@@ -22,6 +22,7 @@ const (
 	CodeLegacyRetry        = "legacy-retry"
 	CodeMergeKey           = "merge-key"
 	CodeMissingKey         = "missing-key"
+	CodeNotMigrated        = "not-migrated"
 	CodePath               = "path"
 	CodeSeveralDocuments   = "several-documents"
 	CodeTabIndentation     = "tab-indentation"
@@ -49,6 +50,7 @@ var decodeCodes = []CodeDoc{
 	{CodeLegacyRetry, "retry has an older form; the list to write is shown (warning)"},
 	{CodeMergeKey, "the YAML merge key << is not accepted"},
 	{CodeMissingKey, "a key is missing"},
+	{CodeNotMigrated, "starter migrate leaves something as it is, to be rewritten by hand"},
 	{CodePath, "the path of collect cannot be read"},
 	{CodeSeveralDocuments, "the file holds more than one YAML document"},
 	{CodeTabIndentation, "a line is indented with tabs, which YAML does not allow"},

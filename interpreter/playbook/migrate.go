@@ -1,0 +1,165 @@
+package playbook
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
+)
+
+// Migration is a file with its older forms rewritten.
+type Migration struct {
+	Text    []byte   // the file as it should be; the original where nothing changes
+	Changes []Change // in the order of the original
+	// Problems are what stays as it is, because it cannot be rewritten without a
+	// change of meaning, and what keeps the file from being read. Their places
+	// are those of the original.
+	Problems source.Diagnostics
+}
+
+// Change is one thing that was rewritten.
+type Change struct {
+	Pos  source.Position // in the original
+	What string
+}
+
+// Changed reports whether the text differs from the original.
+func (m *Migration) Changed() bool { return len(m.Changes) > 0 }
+
+// Migrate rewrites the older forms of retry, the words of noetl.io/v1, and
+// sinks of loops that have to stand in loop.sink. Only what changes is touched:
+// comments, order and quoting of all else stay. Each edit is checked by reading
+// the result again: it must hold what was meant and every comment, or the
+// edit is not made and reported instead. A file without older forms comes back
+// as it was.
+func Migrate(file *source.File) *Migration {
+	m := &migrator{file: file, Migration: Migration{Text: file.Bytes()}}
+
+	book, found := Decode(file)
+	m.Problems = found.Errors()
+
+	if book == nil {
+		return &m.Migration
+	}
+
+	m.found = found
+	m.retries()
+	m.sinks(book)
+	m.words()
+	m.Problems.Sort()
+	slices.SortStableFunc(m.Changes, func(a, b Change) int {
+		if a.Pos.Before(b.Pos) {
+			return -1
+		}
+
+		return 1
+	})
+
+	return &m.Migration
+}
+
+// migrator rewrites one file step by step; Text is what it has come to.
+type migrator struct {
+	Migration
+
+	file  *source.File // the original
+	found source.Diagnostics
+}
+
+// current is the text as it stands, parsed anew.
+func (m *migrator) current() (*source.File, *yaml.Node) {
+	file := source.NewFile(m.file.Name, m.Text)
+
+	root, err := parseYAML(m.Text)
+	if err != nil {
+		return file, nil
+	}
+
+	return file, root
+}
+
+// accept takes a new text over if it holds what is wanted and every comment.
+func (m *migrator) accept(text string, wanted *yaml.Node, comments []string) bool {
+	root, err := parseYAML([]byte(text))
+	if err != nil || !same(resolved(wanted, false), resolved(root, false)) {
+		return false
+	}
+
+	if !slices.Equal(comments, commentLines(root)) {
+		return false
+	}
+
+	m.Text = []byte(text)
+
+	return true
+}
+
+func (m *migrator) changed(pos source.Position, what string) {
+	m.Changes = append(m.Changes, Change{Pos: pos, What: what})
+}
+
+func (m *migrator) problem(pos source.Position, code, message string) {
+	m.Problems = append(m.Problems, source.Diagnostic{File: m.file.Name, Pos: pos, Code: code, Message: message})
+}
+
+// broken reports whether the original has an error from one place up to
+// another.
+func (m *migrator) broken(from, to source.Position) bool {
+	return slices.ContainsFunc(m.found.Errors(), func(d source.Diagnostic) bool {
+		return !d.Pos.Before(from) && !to.Before(d.Pos)
+	})
+}
+
+// same compares what two trees without aliases hold.
+func same(a, b *yaml.Node) bool {
+	return a.Kind == b.Kind && a.Value == b.Value && a.ShortTag() == b.ShortTag() &&
+		slices.EqualFunc(a.Content, b.Content, same)
+}
+
+// commentLines are all lines of comments below a node, sorted.
+func commentLines(n *yaml.Node) []string {
+	var lines []string
+
+	var walk func(*yaml.Node)
+	walk = func(n *yaml.Node) {
+		for _, comment := range []string{n.HeadComment, n.LineComment, n.FootComment} {
+			for line := range strings.Lines(comment) {
+				if line = strings.TrimSpace(line); line != "" {
+					lines = append(lines, line)
+				}
+			}
+		}
+
+		for _, inner := range n.Content {
+			walk(inner)
+		}
+	}
+	walk(n)
+	slices.Sort(lines)
+
+	return lines
+}
+
+// lineBreak is how the file ends its lines.
+func lineBreak(text []byte) string {
+	if strings.Contains(string(text), "\r\n") {
+		return "\r\n"
+	}
+
+	return "\n"
+}
+
+// indentBlock puts every line of a text behind n spaces, with the breaks of
+// the file and none at the end.
+func indentBlock(text string, n int, lineBreak string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = strings.Repeat(" ", n) + line
+		}
+	}
+
+	return strings.Join(lines, lineBreak)
+}

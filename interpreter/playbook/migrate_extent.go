@@ -1,0 +1,187 @@
+package playbook
+
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
+)
+
+// unknown is an offset that could not be found.
+const unknown = -1
+
+// extent finds where in a file the nodes of its tree begin and end, which the
+// YAML parser says for the beginning only.
+type extent struct {
+	file *source.File
+	text string
+}
+
+func newExtent(file *source.File) extent { return extent{file: file, text: string(file.Bytes())} }
+
+func (e extent) start(n *yaml.Node) int { return e.file.Offset(position(n)) }
+
+// end is the offset behind a node; its line comment is not part of it.
+func (e extent) end(n *yaml.Node) int {
+	start := e.start(n)
+
+	switch {
+	case start < 0 || n.Line == 0:
+		return unknown
+	case n.Kind == yaml.AliasNode:
+		return start + len("*") + len(n.Value)
+	case n.Kind == yaml.ScalarNode && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return e.blockEnd(n.Line)
+	case n.Kind == yaml.ScalarNode:
+		return e.scalarEnd(n, start)
+	case n.Style&yaml.FlowStyle != 0:
+		return e.flowEnd(start)
+	case len(n.Content) == 0:
+		return unknown
+	}
+
+	last := n.Content[len(n.Content)-1]
+	if last.Kind == yaml.ScalarNode && last.Value == "" && last.Style == 0 {
+		if n.Kind != yaml.MappingNode {
+			return unknown
+		}
+
+		return e.afterColon(n.Content[len(n.Content)-2])
+	}
+
+	return e.end(last)
+}
+
+func (e extent) scalarEnd(n *yaml.Node, start int) int {
+	style := styleOf(n)
+	places := e.file.ScalarPositions(position(n), style, n.Value)
+	last := places[len(places)-1]
+
+	if n.Value != "" && last == position(n) {
+		return unknown // the text could not be followed
+	}
+
+	end := e.file.Offset(last)
+	if style != source.SingleQuoted && style != source.DoubleQuoted {
+		return end
+	}
+
+	if n.Value == "" {
+		end = start + 1
+	}
+
+	if end >= len(e.text) || e.text[end] != e.text[start] {
+		return unknown
+	}
+
+	return end + 1
+}
+
+// afterColon is the offset behind the colon of a key.
+func (e extent) afterColon(key *yaml.Node) int {
+	end := e.end(key)
+	if end < 0 {
+		return unknown
+	}
+
+	rest := strings.TrimLeft(e.text[end:], " \t")
+	if !strings.HasPrefix(rest, ":") {
+		return unknown
+	}
+
+	return len(e.text) - len(rest) + 1
+}
+
+// blockEnd is the end of a | or > scalar whose first line is given.
+func (e extent) blockEnd(line int) int {
+	last, indent := line, unknown
+
+	for n := line + 1; n <= e.file.Lines(); n++ {
+		text := e.file.Line(n)
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+
+		margin := len(text) - len(strings.TrimLeft(text, " "))
+		if indent < 0 {
+			indent = margin
+		}
+
+		if margin < indent {
+			break
+		}
+
+		last = n
+	}
+
+	return e.lineEnd(last)
+}
+
+// lineStart and lineEnd are where a line begins and ends, its break aside.
+func (e extent) lineStart(line int) int { return e.file.Offset(source.Position{Line: line, Column: 1}) }
+
+func (e extent) lineEnd(line int) int { return e.lineStart(line) + len(e.file.Line(line)) }
+
+// lineAt is the line that an offset is in.
+func (e extent) lineAt(offset int) int {
+	line := 1
+	for line < e.file.Lines() && e.lineStart(line+1) <= offset {
+		line++
+	}
+
+	return line
+}
+
+// flowEnd is the end of a list or map in brackets.
+func (e extent) flowEnd(start int) int {
+	depth, fresh := 0, true // fresh: a scalar may begin here
+
+	for i := start; i < len(e.text); i++ {
+		switch c := e.text[i]; {
+		case c == '{' || c == '[':
+			depth++
+			fresh = true
+		case c == '}' || c == ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case fresh && (c == '"' || c == '\''):
+			if i = e.quoteEnd(i); i == unknown {
+				return unknown
+			}
+
+			fresh = false
+		case c == '#' && i > 0 && isSpace(e.text[i-1]):
+			for i+1 < len(e.text) && e.text[i+1] != '\n' {
+				i++
+			}
+		case c == ',' || c == ':':
+			fresh = true
+		case !isSpace(c):
+			fresh = false
+		}
+	}
+
+	return unknown
+}
+
+// quoteEnd is the place of the quote that closes the one at start.
+func (e extent) quoteEnd(start int) int {
+	quote := e.text[start]
+
+	for i := start + 1; i < len(e.text); i++ {
+		switch {
+		case quote == '"' && e.text[i] == '\\':
+			i++
+		case e.text[i] == quote && quote == '\'' && i+1 < len(e.text) && e.text[i+1] == quote:
+			i++
+		case e.text[i] == quote:
+			return i
+		}
+	}
+
+	return unknown
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }

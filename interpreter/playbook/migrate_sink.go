@@ -1,0 +1,196 @@
+package playbook
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+// sinks moves the sinks of loops that name the element from the step, where
+// they run once, to the loop, where they run once per iteration. Places are
+// those of the original, as book was decoded from it.
+func (m *migrator) sinks(book *Playbook) {
+	for i := len(book.Steps) - 1; i >= 0; i-- {
+		step := book.Steps[i]
+		if step.Loop == nil || step.Sink == nil || !namesIteration(step) {
+			continue
+		}
+
+		switch {
+		case step.Loop.Sink != nil:
+			m.problem(step.Sink.Pos, CodeElementInStepSink,
+				"the sink on step "+quote(step.Name)+" names the element and belongs into loop.sink, but the loop has a sink already; join the two by hand")
+		case m.moveSink(step.Name):
+			m.changed(step.Sink.Pos, "the sink of step "+step.Name+" moves to loop.sink, as it names the element")
+		default:
+			m.problem(step.Sink.Pos, CodeNotMigrated,
+				"the sink on step "+quote(step.Name)+" names the element and belongs into loop.sink, but cannot be moved as it is written; move it by hand")
+		}
+	}
+}
+
+// namesIteration reports whether the sink on a step needs what only an
+// iteration has.
+func namesIteration(step *Step) bool {
+	return slices.ContainsFunc(step.StepSinkNodes(), func(n *Node) bool {
+		return slices.ContainsFunc(n.Refs(), func(ref expression.Ref) bool {
+			return ref.Root == step.Loop.Element || ref.Root == "_loop"
+		})
+	})
+}
+
+// moveSink moves the sink of the step with a name.
+func (m *migrator) moveSink(name string) bool {
+	file, root := m.current()
+	if root == nil || len(root.Content) == 0 {
+		return false
+	}
+
+	for _, step := range itemsOf(keysOf(root.Content[0])["workflow"]) {
+		if given := keysOf(step)["step"]; given == nil || given.Value != name || inBrackets(step) {
+			continue
+		}
+
+		comments := commentLines(root)
+		if text, ok := newExtent(file).sinkText(step); ok && m.accept(text, moved(root, step), comments) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// moved is the tree with the sink of a step at its new place.
+func moved(root, step *yaml.Node) *yaml.Node {
+	at := indexOf(step, "sink")
+	pair := slices.Clone(step.Content[at : at+2])
+	step.Content = slices.Delete(step.Content, at, at+2)
+	loop := keysOf(step)["loop"]
+	loop.Content = append(loop.Content, pair...)
+
+	return root
+}
+
+// indexOf is where a key stands in the content of a map, -1 if nowhere.
+func indexOf(n *yaml.Node, key string) int {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return i
+		}
+	}
+
+	return -1
+}
+
+// sinkText is the file with a step's sink moved to the end of its loop. Both
+// must stand in lines of their own.
+func (e extent) sinkText(step *yaml.Node) (string, bool) {
+	sinkAt, loopAt := indexOf(step, "sink"), indexOf(step, "loop")
+	if sinkAt < 0 || loopAt < 0 {
+		return "", false
+	}
+
+	key, sink := step.Content[sinkAt], step.Content[sinkAt+1]
+	loopKey, loop := step.Content[loopAt], step.Content[loopAt+1]
+
+	sinkEnd, loopEnd := e.end(sink), e.end(loop)
+	if sinkEnd < 0 || loopEnd < 0 || loop.Kind != yaml.MappingNode || len(loop.Content) == 0 ||
+		strings.TrimSpace(e.text[e.lineStart(key.Line):e.start(key)]) != "" {
+		return "", false
+	}
+
+	firstLine := key.Line
+	for firstLine > 1 && strings.HasPrefix(strings.TrimSpace(e.file.Line(firstLine-1)), "#") {
+		firstLine--
+	}
+
+	lastLine := e.lineAt(sinkEnd)
+	breaks := lineBreak([]byte(e.text))
+
+	var lines []string
+	for n := firstLine; n <= lastLine; n++ {
+		lines = append(lines, e.file.Line(n))
+	}
+
+	margin := loopKey.Column + 1
+	if !inBrackets(loop) {
+		margin = loop.Content[0].Column - 1
+	}
+
+	sinkText := breaks + shifted(lines, margin-(key.Column-1), breaks)
+
+	insert := edit{e.lineEnd(e.lineAt(loopEnd)), e.lineEnd(e.lineAt(loopEnd)), sinkText}
+	if inBrackets(loop) {
+		insert = e.loopInLines(loopKey, loop, sinkText, breaks)
+	}
+
+	remove := edit{e.lineStart(firstLine), e.lineStart(lastLine + 1), ""}
+	if lastLine == e.file.Lines() { // nothing follows: the break before goes
+		remove = edit{e.lineEnd(firstLine - 1), e.lineEnd(lastLine), ""}
+	}
+
+	return apply(e.text, insert, remove)
+}
+
+// loopInLines writes a loop in brackets in lines, so that the sink fits in.
+func (e extent) loopInLines(key, loop *yaml.Node, sinkText, breaks string) edit {
+	end := e.end(loop)
+	lineEnd := e.lineEnd(e.lineAt(end))
+
+	inLines := resolved(loop, false)
+	inLines.Style = 0
+
+	text := strings.TrimRight(e.text[end:lineEnd], " \t") + breaks +
+		indentBlock(encode(inLines), key.Column+1, breaks) + sinkText
+
+	return edit{e.afterColon(key), lineEnd, text}
+}
+
+// shifted moves lines to the right, or to the left as far as they have room.
+func shifted(lines []string, by int, breaks string) string {
+	for i, line := range lines {
+		switch {
+		case strings.TrimSpace(line) == "":
+		case by >= 0:
+			lines[i] = strings.Repeat(" ", by) + line
+		default:
+			lines[i] = line[min(-by, len(line)-len(strings.TrimLeft(line, " "))):]
+		}
+	}
+
+	return strings.Join(lines, breaks)
+}
+
+// apply makes two edits, which must not overlap.
+func apply(text string, a, b edit) (string, bool) {
+	if a.start < b.start {
+		a, b = b, a
+	}
+
+	if b.start < 0 || a.start < b.end {
+		return "", false
+	}
+
+	text = text[:a.start] + a.text + text[a.end:]
+
+	return text[:b.start] + b.text + text[b.end:], true
+}
+
+// metadataPlace is where the original has a key of metadata.
+func (m *migrator) metadataPlace(name string) source.Position {
+	root, err := parseYAML(m.file.Bytes())
+	if err != nil {
+		return source.Position{Line: 1, Column: 1}
+	}
+
+	metadata := keysOf(root.Content[0])["metadata"]
+	if at := indexOf(metadata, name); at >= 0 {
+		return position(metadata.Content[at])
+	}
+
+	return position(metadata)
+}

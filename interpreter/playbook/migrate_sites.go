@@ -1,0 +1,175 @@
+package playbook
+
+import "gopkg.in/yaml.v3"
+
+// sites walks the tree of a file as it is written, where aliases are not
+// followed, and finds what migrate may rewrite.
+type sites struct {
+	retries []retrySite
+	// words are the keys of sections that have spellings of their own in
+	// noetl.io/v1.
+	words []wordSite
+}
+
+// wordSite is a key that has a newer spelling.
+type wordSite struct {
+	key   *yaml.Node
+	newer string
+}
+
+func retrySites(root *yaml.Node) []retrySite { return sitesOf(root).retries }
+
+func sitesOf(root *yaml.Node) *sites {
+	s := &sites{}
+
+	top := root
+	if top.Kind == yaml.DocumentNode && len(top.Content) > 0 {
+		top = top.Content[0]
+	}
+
+	keys := keysOf(top)
+	flow := inBrackets(top)
+
+	for _, entry := range itemsOf(keys["workbook"]) {
+		s.call(entry, workbookSection)
+	}
+
+	workflow := keys["workflow"]
+	for _, step := range itemsOf(workflow) {
+		s.step(step, flow || inBrackets(workflow))
+	}
+
+	return s
+}
+
+func inBrackets(n *yaml.Node) bool { return n != nil && n.Style&yaml.FlowStyle != 0 }
+
+func itemsOf(n *yaml.Node) []*yaml.Node {
+	if n == nil || n.Kind != yaml.SequenceNode {
+		return nil
+	}
+
+	return n.Content
+}
+
+func (s *sites) step(step *yaml.Node, flow bool) {
+	flow = flow || inBrackets(step)
+	s.call(step, stepSection)
+
+	keys := keysOf(step)
+	s.retry(step, toolOf(keys), flow)
+	s.sink(keys["sink"], flow)
+
+	if loop := keys["loop"]; loop != nil {
+		s.sink(keysOf(loop)["sink"], flow || inBrackets(loop))
+	}
+}
+
+func (s *sites) sink(sink *yaml.Node, flow bool) {
+	if sink == nil || sink.Kind != yaml.MappingNode {
+		return
+	}
+
+	flow = flow || inBrackets(sink)
+	s.call(sink, sinkSection)
+	s.retry(sink, toolOf(keysOf(sink)), flow)
+}
+
+// toolOf is the literal tool of a call, in either spelling.
+func toolOf(keys map[string]*yaml.Node) string {
+	tool := keys["tool"]
+	if tool == nil {
+		tool = keys["type"]
+	}
+
+	if tool != nil && tool.Kind == yaml.MappingNode {
+		inner := keysOf(tool)
+		if tool = inner["kind"]; tool == nil {
+			tool = inner["type"]
+		}
+	}
+
+	if tool == nil || tool.Kind != yaml.ScalarNode {
+		return ""
+	}
+
+	return tool.Value
+}
+
+// retry notes the retry of a step or sink, and what its policies hold.
+func (s *sites) retry(owner *yaml.Node, tool string, flow bool) {
+	for i := 0; i+1 < len(owner.Content); i += 2 {
+		if owner.Kind != yaml.MappingNode || owner.Content[i].Value != "retry" {
+			continue
+		}
+
+		value := owner.Content[i+1]
+		s.retries = append(s.retries, retrySite{
+			parent: owner, at: i + 1, key: owner.Content[i], value: value, tool: tool, flow: flow,
+		})
+
+		flow := flow || inBrackets(value)
+		for _, policy := range itemsOf(value) {
+			s.then(keysOf(policy)["then"], flow || inBrackets(policy))
+		}
+
+		if value.Kind == yaml.MappingNode {
+			s.then(keysOf(value)["on_success"], flow)
+		}
+	}
+}
+
+// then visits what a policy, or on_success, holds.
+func (s *sites) then(then *yaml.Node, flow bool) {
+	if then == nil || then.Kind != yaml.MappingNode {
+		return
+	}
+
+	flow = flow || inBrackets(then)
+	keys := keysOf(then)
+	s.sink(keys["sink"], flow)
+
+	for _, word := range []string{"per_iteration", "per_page"} {
+		if pages := keys[word]; pages != nil {
+			s.sink(keysOf(pages)["sink"], flow || inBrackets(pages))
+		}
+	}
+
+	if next := keys["next_call"]; next != nil {
+		s.renamed(next, nextCallSection)
+	}
+}
+
+// call notes the older words of a call, also of one grouped under tool.
+func (s *sites) call(n *yaml.Node, section *section) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+
+	s.renamed(n, section)
+
+	for _, word := range []string{"tool", "type"} {
+		if tool := keysOf(n)[word]; tool != nil && tool.Kind == yaml.MappingNode {
+			s.renamed(tool, toolSection)
+		}
+	}
+}
+
+func (s *sites) renamed(n *yaml.Node, section *section) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		word := n.Content[i].Value
+		if _, current := section.find(word, false); current {
+			continue
+		}
+
+		if older, ok := section.find(word, true); ok {
+			s.words = append(s.words, wordSite{n.Content[i], older.name})
+		} else if newer, ok := section.fields[word]; ok {
+			s.words = append(s.words, wordSite{n.Content[i], newer})
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package playbook_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// TestMigrate compares what becomes of files, letter by letter: the report as
+// comments, then the text.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+
+	for _, path := range inputs(t, "testdata/migrate") {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
+			t.Parallel()
+
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+
+			m := migrate(t, filepath.Base(path), data)
+			got := report(m) + string(m.Text)
+			out := strings.TrimSuffix(path, ".yaml") + ".out"
+
+			if *update {
+				require.NoError(t, os.WriteFile(out, []byte(got), 0o644))
+			}
+
+			want, err := os.ReadFile(out)
+			require.NoError(t, err, "write it with -update")
+			require.Equal(t, string(want), got)
+		})
+	}
+}
+
+func report(m *playbook.Migration) string {
+	var b strings.Builder
+	for _, change := range m.Changes {
+		b.WriteString("#> " + change.Pos.String() + ": " + change.What + "\n")
+	}
+
+	for _, problem := range m.Problems {
+		b.WriteString("#! " + problem.String() + "\n")
+	}
+
+	return b.String()
+}
+
+// migrate migrates and checks what holds for every file: nothing is left to do
+// a second time, and where there was nothing to do the text is the same.
+func migrate(t *testing.T, name string, data []byte) *playbook.Migration {
+	t.Helper()
+
+	m := playbook.Migrate(source.NewFile(name, data))
+	if !m.Changed() {
+		require.Equal(t, string(data), string(m.Text))
+	}
+
+	again := playbook.Migrate(source.NewFile(name, m.Text))
+	require.Empty(t, again.Changes)
+	require.Equal(t, string(m.Text), string(again.Text))
+	require.Len(t, again.Problems, len(m.Problems))
+
+	before, _ := playbook.Decode(source.NewFile(name, data))
+	after, found := playbook.Decode(source.NewFile(name, m.Text))
+
+	if len(m.Problems) == 0 {
+		require.Empty(t, found)
+	}
+
+	if before != nil {
+		require.Equal(t, policies(before), policies(after))
+	}
+
+	return m
+}
+
+// policies are the policies of all steps in words, without their places.
+func policies(book *playbook.Playbook) []string {
+	var all []string
+
+	for _, step := range book.Steps {
+		for _, policy := range step.Retry {
+			all = append(all, playbook.Describe(policy))
+		}
+	}
+
+	return all
+}
+
+// TestMigrateWarnings migrates every older form of the warnings, in both kinds
+// of line breaks and with a byte order mark.
+func TestMigrateWarnings(t *testing.T) {
+	t.Parallel()
+
+	data, err := os.ReadFile("testdata/warn/legacy_retry.yaml")
+	require.NoError(t, err)
+
+	m := migrate(t, "lf.yaml", data)
+	require.Len(t, m.Changes, 15)
+	require.Empty(t, m.Problems)
+
+	crlf := bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
+	m2 := migrate(t, "crlf.yaml", crlf)
+	require.Empty(t, m2.Problems)
+	require.Equal(t, string(bytes.ReplaceAll(m.Text, []byte("\n"), []byte("\r\n"))), string(m2.Text))
+
+	m3 := migrate(t, "bom.yaml", append([]byte("\xef\xbb\xbf"), data...))
+	require.Empty(t, m3.Problems)
+	require.Equal(t, "\xef\xbb\xbf"+string(m.Text), string(m3.Text))
+
+	m4 := migrate(t, "end.yaml", bytes.TrimSuffix(data, []byte("\n")))
+	require.Empty(t, m4.Problems)
+	require.Equal(t, strings.TrimSuffix(string(m.Text), "\n"), string(m4.Text))
+}

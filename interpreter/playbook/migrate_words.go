@@ -1,0 +1,98 @@
+package playbook
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// edit replaces a part of the text.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// words rewrites the spellings of noetl.io/v1 and then apiVersion itself. That
+// stays where metadata has keys that only the older version lets stand.
+func (m *migrator) words() {
+	file, root := m.current()
+	if root == nil || len(root.Content) == 0 || versionOf(root.Content[0]) != OlderVersion {
+		return
+	}
+
+	e := newExtent(file)
+	comments := commentLines(root)
+
+	var edits []edit
+
+	for _, word := range sitesOf(root).words {
+		if start, end := e.start(word.key), e.end(word.key); start >= 0 && end > start {
+			edits = append(edits, edit{start, end, word.newer})
+			word.key.Value = word.newer
+		}
+	}
+
+	if version, ok := m.version(e, root.Content[0]); ok {
+		edits = append(edits, version)
+	}
+
+	slices.SortFunc(edits, func(a, b edit) int { return b.start - a.start })
+
+	text := e.text
+	for _, edit := range edits {
+		text = text[:edit.start] + edit.text + text[edit.end:]
+	}
+
+	if len(edits) > 0 && !m.accept(text, root, comments) {
+		m.problem(position(root.Content[0]), CodeNotMigrated, "the spellings of "+OlderVersion+" cannot be rewritten here; write those of "+Version+" by hand")
+		return
+	}
+
+	m.noteWords()
+}
+
+// noteWords tells the changes at their places in the original.
+func (m *migrator) noteWords() {
+	root, err := parseYAML(m.file.Bytes())
+	if err != nil {
+		return
+	}
+
+	for _, word := range sitesOf(root).words {
+		m.changed(position(word.key), word.key.Value+" becomes "+word.newer)
+	}
+
+	if current, err := parseYAML(m.Text); err == nil && versionOf(current.Content[0]) == Version {
+		m.changed(position(keysOf(root.Content[0])["apiVersion"]), "apiVersion becomes "+Version)
+	}
+}
+
+// version changes apiVersion, unless the newer version refuses the file.
+func (m *migrator) version(e extent, top *yaml.Node) (edit, bool) {
+	extra := false
+
+	if metadata := keysOf(top)["metadata"]; metadata != nil {
+		for i := 0; i+1 < len(metadata.Content); i += 2 {
+			key := metadata.Content[i]
+			if _, known := metadataSection.find(key.Value, false); !known {
+				m.problem(m.metadataPlace(key.Value), CodeNotMigrated,
+					"nothing reads metadata."+key.Value+", and "+Version+" refuses it; take it out, so that apiVersion can become "+Version)
+
+				extra = true
+			}
+		}
+	}
+
+	value := keysOf(top)["apiVersion"]
+	start, end := e.start(value), e.end(value)
+
+	if extra || start < 0 || end < 0 {
+		return edit{}, false
+	}
+
+	text := strings.Replace(e.text[start:end], OlderVersion, Version, 1)
+	value.Value = Version
+
+	return edit{start, end, text}, true
+}
