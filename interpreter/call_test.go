@@ -161,6 +161,7 @@ type host struct {
 	keys    map[string]string // operation key -> short name
 	text    strings.Builder
 	rounds  int
+	sent    []interpreter.ToolInput
 }
 
 func (c *callCase) play(t *testing.T, carried bool) string {
@@ -237,7 +238,8 @@ func (h *host) attempt(input interpreter.ToolInput, indent string) interpreter.O
 		input = interpreter.ToolInput{}
 		require.NoError(h.t, json.Unmarshal([]byte(text), &input))
 	}
-	h.text.WriteString(indent + h.sent(input) + "\n")
+	h.sent = append(h.sent, input)
+	h.text.WriteString(indent + h.line(input) + "\n")
 	next := "ok"
 	if input.Place == "" {
 		require.NotEmpty(h.t, h.script, "the script is over, but the call goes on:\n%s", h.text.String())
@@ -250,8 +252,8 @@ func (h *host) attempt(input interpreter.ToolInput, indent string) interpreter.O
 	return outcome
 }
 
-// sent is one attempt on a line.
-func (h *host) sent(input interpreter.ToolInput) string {
+// line is one attempt on a line.
+func (h *host) line(input interpreter.ToolInput) string {
 	name, found := h.keys[input.OperationKey]
 	if !found {
 		name = "k" + strconv.Itoa(len(h.keys)+1)
