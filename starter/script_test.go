@@ -290,5 +290,6 @@ func TestLocal(t *testing.T) {
 	t.Cleanup(func() { _ = taken.Close() }) // the scripts go on after this function
 	_, port, err := net.SplitHostPort(taken.Addr().String())
 	require.NoError(t, err)
-	scripts(t, "local", localserver.BinaryVariable+"="+binary, "PORT="+port)
+	scripts(t, "local", localserver.BinaryVariable+"="+binary, "PORT="+port,
+		"API="+testenv.DemoAPI(t).URL(), "REPRISE_AUTH_CLINIC="+testenv.Postgres(t).URL)
 }

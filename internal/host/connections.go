@@ -2,7 +2,9 @@ package host
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"reprise/activities"
 	"reprise/interpreter/playbook"
@@ -32,8 +34,8 @@ func Connections(path string) (activities.ConnectionResolver, error) {
 		return nil, fmt.Errorf("read the connections: %s: expected a map of names to URLs, such as clinic: postgres://…", path)
 	}
 	connections := activities.Connections{}
-	for name, entry := range entries {
-		url, ok := entry.(string)
+	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is told
+		url, ok := entries[name].(string)
 		if !ok || url == "" {
 			return nil, fmt.Errorf("read the connections: %s: connection %q must be a URL", path, name)
 		}
