@@ -13,7 +13,7 @@ devserver_sources := $(shell find devserver -type f -not -name '*_test.go')
 help: ## print this
 	@echo 'Reprise: durable YAML playbooks on Temporal'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## run the example playbook with its API, a Temporal server and a worker
@@ -49,6 +49,14 @@ fmt: ## format all Go files
 .PHONY: golden
 golden: ## rewrite expected files from what the code does now; review the diff
 	@scripts/golden
+
+.PHONY: test-nocache
+test-nocache: bin/devserver ## test with workers that replay every workflow from its start, each time
+	@TEST_NO_CACHE=1 go test -count=1 ./workflows ./internal/e2e
+
+.PHONY: record-histories
+record-histories: bin/devserver ## record the stored histories of workflows/ afresh, from real runs
+	@go test ./internal/e2e -count=1 -record-histories
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (30s)
