@@ -16,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +46,19 @@ func TestMain(m *testing.M) {
 	if os.Getenv(workerQueue) != "" {
 		os.Exit(workerProcess())
 	}
+	wider()
 	testenv.Main(m)
+}
+
+// wider lets more tests run at once than there are processors, unless -parallel
+// says how many: most of their time they wait for timers.
+func wider() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0))))
+	}
 }
 
 const (

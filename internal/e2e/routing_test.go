@@ -187,6 +187,7 @@ func TestExpressionErrors(t *testing.T) {
 func TestInvalidPlaybook(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
+	w.keep("invalid_playbook")
 	run := w.start(book(`
   - step: fetch
     tool: http

@@ -91,8 +91,8 @@ func TestStatementParameters(t *testing.T) {
     auth: pg
     statement: |
       INSERT INTO people (id, name) SELECT n, '{{ name }}' || n FROM unnest({{ ids }}::bigint[]) AS n
-    next: find
-  - step: find
+    next: lookup
+  - step: lookup
     tool: postgres
     auth: pg
     statement: |
