@@ -119,7 +119,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetVersionTemplate("starter {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newRunCommand(a), newValidateCommand(a), newDevCommand(a), newToolsCommand(a),
+		newRunCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a), newToolsCommand(a),
 		newDemoAPICommand(a), newVersionCommand(a),
 	)
 	return root

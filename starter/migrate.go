@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// migrated is one file in `migrate --output json`.
+type migrated struct {
+	File     string    `json:"file"`
+	Changed  bool      `json:"changed"`
+	Changes  []change  `json:"changes"`
+	Problems []problem `json:"problems"` // what was left as it is
+	Text     string    `json:"text"`     // the file as it should be
+}
+
+type change struct {
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	What   string `json:"what"`
+}
+
+// migrateOptions are the flags of migrate.
+type migrateOptions struct {
+	write, check bool
+	output       string
+}
+
+func newMigrateCommand(a *app) *cobra.Command {
+	var options migrateOptions
+	command := &cobra.Command{
+		Use: "migrate FILE…", Short: "Rewrite older forms in playbooks", Args: cobra.MinimumNArgs(1),
+		Long: `Rewrite older forms in playbooks: every older form of retry becomes the list of
+policies, the words of noetl.io/v1 become those of reprise/v1, and the sink of a loop
+that names the element moves to loop.sink. Comments, order and quoting of everything
+else stay as they are. FILE may be - for standard input.
+
+The new text goes to standard output, of several files with a line --- # FILE before
+each. What cannot be rewritten without a change of meaning is told with its place and
+left as it is.
+
+The exit status is 1 when something was left, and with --check also when a file would
+change.`,
+		Example: `  starter migrate old.yaml > new.yaml
+  starter migrate --write playbooks/*.yaml
+  starter migrate --check playbooks/*.yaml`,
+		RunE: func(_ *cobra.Command, files []string) error {
+			if err := checkOutput(options.output); err != nil {
+				return err
+			}
+			if options.write && options.check {
+				return usageError("--write and --check exclude each other")
+			}
+			return a.migrate(files, options)
+		},
+	}
+	outputFlag(command, &options.output)
+	command.Flags().BoolVar(&options.write, "write", false, "rewrite the files in place")
+	command.Flags().BoolVar(&options.check, "check", false, "print nothing but what would change, with exit status 1 if anything")
+	return command
+}
+
+func (a *app) migrate(files []string, options migrateOptions) error {
+	results, failed := []migrated{}, false
+	for _, name := range files {
+		result, err := a.migrateFile(name, options, len(files) > 1)
+		if err != nil {
+			return err
+		}
+		failed = failed || len(result.Problems) > 0 || options.check && result.Changed
+		results = append(results, result)
+	}
+	if options.output == "json" {
+		if err := printJSON(a.Out, map[string]any{"files": results}); err != nil {
+			return err
+		}
+	}
+	if failed {
+		return withStatus(exitFailed, errSaid)
+	}
+	return nil
+}
+
+func (a *app) migrateFile(name string, options migrateOptions, several bool) (migrated, error) {
+	data, err := a.readPlaybook(name)
+	if err != nil {
+		return migrated{}, err
+	}
+	file := source.NewFile(name, data)
+	m := playbook.Migrate(file)
+	result := migrated{
+		File: name, Changed: m.Changed(), Changes: make([]change, len(m.Changes)),
+		Problems: problems(m.Problems), Text: string(m.Text),
+	}
+	for i, c := range m.Changes {
+		result.Changes[i] = change{Line: c.Pos.Line, Column: c.Pos.Column, What: c.What}
+	}
+	if options.write && result.Changed {
+		if err := overwrite(name, m.Text); err != nil {
+			return result, err
+		}
+	}
+	if options.output != "json" {
+		a.tellMigration(file, m, options, several)
+	}
+	return result, nil
+}
+
+// tellMigration prints the text, unless it is written or only checked, and
+// what was done beside it.
+func (a *app) tellMigration(file *source.File, m *playbook.Migration, options migrateOptions, several bool) {
+	if !options.write && !options.check {
+		if several {
+			_, _ = fmt.Fprintf(a.Out, "--- # %s\n", file.Name)
+		}
+		_, _ = a.Out.Write(m.Text)
+	}
+	for _, c := range m.Changes {
+		a.notef("%s:%s: %s", file.Name, c.Pos, c.What)
+	}
+	_, _ = fmt.Fprint(a.Err, file.FormatAll(m.Problems))
+	switch {
+	case !m.Changed() && len(m.Problems) == 0:
+		a.notef("%s: nothing to change", file.Name)
+	case options.check && m.Changed():
+		a.notef("%s: would change; starter migrate --write does it", file.Name)
+	case options.write && m.Changed():
+		a.notef("%s: written", file.Name)
+	}
+}
+
+// overwrite replaces a file at once, so that it is never half written, and
+// keeps its permissions.
+func overwrite(name string, data []byte) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return usageError("write the playbook %q: %w; --write needs a file", name, err)
+	}
+	target, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return fmt.Errorf("write the playbook %q: %w", name, err)
+	}
+	next, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*")
+	if err != nil {
+		return fmt.Errorf("write the playbook %q: %w", name, err)
+	}
+	defer os.Remove(next.Name()) //nolint:errcheck // it is gone once it is renamed
+	_, err = next.Write(data)
+	if closed := next.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Chmod(next.Name(), info.Mode().Perm())
+	}
+	if err == nil {
+		err = os.Rename(next.Name(), target)
+	}
+	if err != nil {
+		return fmt.Errorf("write the playbook %q: %w", name, err)
+	}
+	return nil
+}
