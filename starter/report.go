@@ -107,6 +107,9 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 	case interpreter.Partial:
 		return withStatus(exitPartial, errSaid)
 	}
+	if errors.Is(end.err, workflows.ErrRefused) {
+		return withStatus(exitUsage, errSaid)
+	}
 	return withStatus(exitFailed, errSaid)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -12,12 +13,16 @@ import (
 )
 
 // ErrNoResult says that a run ended without telling its result: it was
-// terminated, timed out, or refused at the door.
+// terminated, or timed out.
 var ErrNoResult = errors.New("the run ended without a result")
+
+// ErrRefused says that the playbook was refused at the door; nothing of it ran.
+var ErrRefused = errors.New("the worker refused the playbook")
 
 // Outcome waits for a run and gives its result, whatever its status: that of a
 // failed or cancelled run travels in the details of its failure. An error
-// means that there is no result; it wraps ErrNoResult where the run has ended.
+// means that there is no result; it wraps ErrRefused or ErrNoResult where the
+// run has ended.
 func Outcome(ctx context.Context, run client.WorkflowRun) (Result, error) {
 	var result Result
 	err := run.Get(ctx, &result)
@@ -29,6 +34,9 @@ func Outcome(ctx context.Context, run client.WorkflowRun) (Result, error) {
 	}
 	var application *temporal.ApplicationError
 	if errors.As(err, &application) {
+		if application.Type() == InvalidPlaybook {
+			return Result{}, fmt.Errorf("%w:\n%s", ErrRefused, strings.TrimRight(application.Message(), "\n"))
+		}
 		return Result{}, fmt.Errorf("%w: %s", ErrNoResult, application.Message())
 	}
 	if isCancelled(err) {

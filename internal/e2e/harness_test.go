@@ -10,7 +10,6 @@ package e2e_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"log/slog"
 	"os"
@@ -323,7 +322,7 @@ func step(t *testing.T, result workflows.Result, name string) workflows.StepReco
 func (w *world) refused(source string) string {
 	w.t.Helper()
 	_, err := w.run(source, nil)
-	require.True(w.t, errors.Is(err, workflows.ErrNoResult), "%v", err)
+	require.ErrorIs(w.t, err, workflows.ErrRefused)
 	return err.Error()
 }
 

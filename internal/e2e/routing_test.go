@@ -199,7 +199,7 @@ func TestInvalidPlaybook(t *testing.T) {
     tool: htpt
 `), nil)
 	_, err := w.outcome(run)
-	require.ErrorIs(t, err, workflows.ErrNoResult)
+	require.ErrorIs(t, err, workflows.ErrRefused)
 	message := err.Error()
 	for _, part := range []string{"url", "max_attempts", "nowhere", "htpt", "duplicate"} {
 		require.Contains(t, message, part)

@@ -230,7 +230,7 @@ func TestPythonIsOffUnlessAllowed(t *testing.T) {
           return 1
 `), nil)
 	if err != nil {
-		require.ErrorIs(t, err, workflows.ErrNoResult)
+		require.ErrorIs(t, err, workflows.ErrRefused)
 		require.ErrorContains(t, err, "python")
 		return
 	}
