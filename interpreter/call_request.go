@@ -1,0 +1,195 @@
+package interpreter
+
+import (
+	"fmt"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// start renders the first request.
+func (c *Call) start(now time.Time) {
+	c.State.StartedAt = now
+	if err := c.prepare(now); err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return
+	}
+	request, err := c.renderer(c.budget(now)).request(c.State.Request.Args.Data)
+	if err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return
+	}
+	request.At = now
+	print, err := c.fingerprint(request)
+	if err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return
+	}
+	c.State.Request = request
+	c.State.Seen = append(c.State.Seen, print)
+	c.State.Phase = PhaseAttempt
+}
+
+// prepare renders the args and the tool's name, which the fields may use.
+func (c *Call) prepare(now time.Time) error {
+	budget := c.budget(now)
+	scope := c.config.Scope.With(c.keys())
+	name, err := c.action.Tool.Render(scope, budget)
+	if err != nil {
+		return err
+	}
+	if text, ok := name.(string); !ok || text == "" {
+		return &playbook.EvalError{Pos: c.action.Tool.Pos, Message: fmt.Sprintf("tool must be the name of a tool, not %q", expression.Text(name))}
+	}
+	args, err := c.args(scope, budget)
+	c.State.Request.Args = expression.Of(args)
+	return err
+}
+
+// args renders the call's own args, which see those of the route, and lays
+// those of the route over them.
+func (c *Call) args(scope *Scope, budget *expression.Budget) (any, error) {
+	routed := c.config.Args
+	if c.action.Args == nil {
+		return routed, nil
+	}
+	if routed != nil {
+		scope = scope.With(map[string]any{"args": routed})
+	}
+	own, err := c.action.Args.Render(scope, budget)
+	if err != nil {
+		return nil, err
+	}
+	if _, isMap := own.(map[string]any); !isMap && own != nil && c.config.Sink == nil {
+		return nil, &playbook.EvalError{
+			Pos: c.action.Args.Pos, Message: "args must be a map, not " + expression.TypeName(own),
+		}
+	}
+	if routed == nil {
+		return own, nil
+	}
+	return expression.Merge(orEmpty(own), routed), nil
+}
+
+// renew renders again what names the keys of language.md, section keys: all
+// that changes between the attempts of a request and between polls. now() stays
+// what it was when the request was rendered.
+func (c *Call) renew(request *Request, keys map[string]any) error {
+	budget := c.budget(request.At)
+	again := c.renderer(budget)
+	wanted := namesKeys
+	if naming(namesKeys...)(c.action.Args) {
+		args, err := c.args(c.config.Scope.With(c.keys()).With(keys), budget)
+		if err != nil {
+			return err
+		}
+		request.Args = expression.Of(expression.Merge(args, request.Overlay.Args.Data))
+		wanted = append([]string{"args"}, namesKeys...)
+	}
+	if args, isMap := request.Args.Data.(map[string]any); isMap {
+		keys = withKey(keys, "args", args)
+	}
+	again.scope = again.scope.With(keys)
+	request.Fields = clone(request.Fields, 0) // the attempt before may still be read
+	return again.fields(request, naming(wanted...))
+}
+
+// fingerprint tells the requests of a call apart for the guard against
+// repetition. The keys are left out of the comparison.
+func (c *Call) fingerprint(request Request) (string, error) {
+	none := make(map[string]any, len(namesKeys))
+	for _, name := range namesKeys {
+		none[name] = ""
+	}
+	if err := c.renew(&request, none); err != nil {
+		return "", err
+	}
+	return request.fingerprint(), nil
+}
+
+// restore sets what is derived from State; it runs before every rendering.
+func (c *Call) restore(now time.Time) {
+	c.scope = c.config.Scope.With(c.keys())
+	if args, isMap := c.State.Request.Args.Data.(map[string]any); isMap {
+		c.scope = c.scope.With(map[string]any{"args": args})
+	}
+	if c.tool != "" {
+		return
+	}
+	// A budget of its own, or a call that is carried elsewhere would pay twice.
+	if name, err := c.action.Tool.Render(c.scope, c.budget(now)); err == nil {
+		c.tool = expression.Text(name)
+	}
+}
+
+func (c *Call) renderer(budget *expression.Budget) renderer {
+	c.restore(c.State.StartedAt)
+	return renderer{action: c.action, tool: c.tool, scope: c.scope, budget: budget}
+}
+
+func (c *Call) budget(now time.Time) *expression.Budget {
+	return expression.NewBudget(expression.DecisionLimits, now)
+}
+
+// attempt is the command for one attempt of the request at hand.
+func (c *Call) attempt(now time.Time) Command {
+	if err := c.renew(&c.State.Request, c.keys()); err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return Command{Kind: DoFinish, Result: *c.State.Result}
+	}
+	operation, attempt := c.operationKey(), c.attemptKey()
+	request := c.State.Request
+	input := ToolInput{
+		Tool: c.tool, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
+		Page: c.page(), Attempt: c.State.Attempts + 1,
+		Fields: request.Fields, Params: request.Params, Auth: request.Auth,
+		TimeoutSeconds: c.timeout().Seconds(),
+		OperationKey:   operation, AttemptKey: attempt,
+		IdempotencyKey: idempotencyKey(c.action, c.tool, c.method(), operation, attempt),
+	}
+	if err := c.rateLimit(&input, c.renderer(c.budget(now))); err != nil {
+		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		return Command{Kind: DoFinish, Result: *c.State.Result}
+	}
+	if request.Args.Data != nil {
+		input.Args = &expression.Value{Data: request.Args.Data}
+	}
+	if sink := c.config.Sink; sink != nil {
+		input.Place = sink.Place
+		if input.Args == nil && c.action.Field(fieldStatement) == nil {
+			input.Result = &expression.Value{Data: sink.Result}
+		}
+	}
+	return Command{Kind: DoAttempt, Input: input}
+}
+
+// operationKeyLength is 128 bits in hexadecimal: a sink takes a key it has
+// seen, in any run, for a write already made, so two must never be the same.
+const operationKeyLength = 32
+
+// operationKey is the same for every attempt and redelivery of one request
+// (language.md, section keys).
+func (c *Call) operationKey() string {
+	index, place := any(nil), ""
+	if c.config.Index != nil {
+		index = *c.config.Index
+	}
+	if c.config.Sink != nil {
+		place = c.config.Sink.Place
+	}
+	return digest(c.config.Run.RunID, c.config.Step.Name, c.config.Visit, index, c.page(), place)[:operationKeyLength]
+}
+
+func (c *Call) attemptKey() string {
+	return fmt.Sprintf("%s:%d", c.operationKey(), c.State.Attempts+1)
+}
+
+// keys are the names that only exist while something is sent.
+func (c *Call) keys() map[string]any {
+	keys := map[string]any{"operation_key": c.operationKey(), "attempt_key": c.attemptKey()}
+	if c.config.Sink != nil {
+		keys["result"] = c.config.Sink.Result
+	}
+	return keys
+}
