@@ -88,20 +88,33 @@ func parseTable(t *testing.T, file, section string) table {
 	return table
 }
 
-// policies decodes the retry section as that of a step.
-func (tb table) policies(t *testing.T) []*playbook.Policy {
+// policies decodes the retry section as that of a step. Migrating it must
+// change nothing but the form.
+func (tb table) policies(t *testing.T) (written, migrated []*playbook.Policy) {
 	t.Helper()
 	text := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: table}\nworkflow:\n  - step: fetch\n    tool: http\n    url: http://x\n"
 	for _, line := range strings.Split(strings.TrimRight(tb.retry, "\n"), "\n") {
 		text += "    " + line + "\n"
 	}
-	book, diagnostics := playbook.Decode(source.NewFile("table.yaml", []byte(text)))
+	file := source.NewFile("table.yaml", []byte(text))
+	book, diagnostics := playbook.Decode(file)
 	require.False(t, diagnostics.HasErrors(), "%v", diagnostics)
-	return book.Steps[0].Retry
+	migration := playbook.Migrate(file)
+	require.Empty(t, migration.Problems)
+	require.Equal(t, len(diagnostics) > 0, migration.Changed(), "what is warned of is migrated, and nothing else")
+	listed, diagnostics := playbook.Decode(source.NewFile("migrated.yaml", migration.Text))
+	require.Empty(t, diagnostics)
+	return book.Steps[0].Retry, listed.Steps[0].Retry
 }
 
 func (tb table) run(t *testing.T) {
-	policies := tb.policies(t)
+	written, migrated := tb.policies(t)
+	tb.decide(t, written)
+	tb.decide(t, migrated)
+}
+
+func (tb table) decide(t *testing.T, policies []*playbook.Policy) {
+	t.Helper()
 	counters := interpreter.NewCounters(len(policies))
 	counters.Limits = tb.limits
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
