@@ -45,8 +45,8 @@ func convertMilliseconds(l *legacy) []*yaml.Node {
 
 	p := l.policy()
 
-	condition, any := p.retriable()
-	if !any {
+	condition, some := p.retriable()
+	if !some {
 		return nil
 	}
 
@@ -101,7 +101,7 @@ var errorName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]*$`)
 
 // retriable turns the list of errors into a condition; false means that no
 // error is tried again.
-func (p *policyDraft) retriable() (condition *yaml.Node, any bool) {
+func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 	n := p.values["retriable_errors"]
 	if n == nil {
 		return p.condition(errorDefined, ""), true
