@@ -82,6 +82,10 @@ func TestEveryCallEnds(t *testing.T) {
 		require.Equal(t, live.text.String(), carried.text.String(), "seed %d\n%s", seed, c.body)
 		require.Equal(t, live.json(result), carried.json(other), "seed %d\n%s", seed, c.body)
 
+		for i, input := range carried.sent {
+			require.Equal(t, carried.json(input.Fields), live.json(live.sent[i].Fields), "a later attempt changed this one")
+		}
+
 		attempts, keys, writes := 0, map[string]string{}, map[string]string{}
 		for _, input := range live.sent {
 			if input.Place == "" {
