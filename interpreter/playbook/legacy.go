@@ -212,9 +212,9 @@ func (p *policyDraft) set(name, value, tag, from string) {
 	p.word(name, p.keys[from], p.scalarFrom(value, tag, from))
 }
 
-// number adds a word with a whole number.
-func (p *policyDraft) number(name string, value int, from string) {
-	p.set(name, strconv.Itoa(value), "!!int", from)
+// maxAttempts adds max_attempts with a number of its own.
+func (p *policyDraft) maxAttempts(value int, from string) {
+	p.set("max_attempts", strconv.Itoa(value), "!!int", from)
 }
 
 // text adds a word with a text that needs no quotes.

@@ -38,7 +38,7 @@ func convertClass(l *legacy) []*yaml.Node {
 	p.when = p.condition("error.class in ['retryable', 'rate_limited']", "")
 
 	if !p.keep("max_attempts") {
-		p.number("max_attempts", defaultClassAttempts, "")
+		p.maxAttempts(defaultClassAttempts, "")
 	}
 
 	if !p.rename("initial_backoff", "initial_delay") {

@@ -68,7 +68,7 @@ func (l *legacy) onError() *yaml.Node {
 	p.conditions("when", "", errorDefined, afterFailure)
 
 	if !p.keep("max_attempts") {
-		p.number("max_attempts", DefaultFailureAttempts, "")
+		p.maxAttempts(DefaultFailureAttempts, "")
 	}
 
 	if !p.keep("initial_delay") {
@@ -89,7 +89,7 @@ func (l *legacy) onSuccess() *yaml.Node {
 
 	repeats := l.values["while"] != nil || l.values["next_call"] != nil
 	if !p.keep("max_attempts") && repeats {
-		p.number("max_attempts", DefaultSuccessAttempts, "")
+		p.maxAttempts(DefaultSuccessAttempts, "")
 	}
 
 	for _, word := range []string{"next_call", "collect", "per_iteration", "sink"} {

@@ -45,7 +45,7 @@ func convertFlat(l *legacy) []*yaml.Node {
 	p.conditions("when", "retry_when", errorDefined, anyOutcome)
 
 	if !p.keep("max_attempts") {
-		p.number("max_attempts", DefaultFailureAttempts, "")
+		p.maxAttempts(DefaultFailureAttempts, "")
 	}
 
 	p.delays()

@@ -53,7 +53,7 @@ func convertMilliseconds(l *legacy) []*yaml.Node {
 	p.when, p.whenKey = condition, l.keys["retriable_errors"]
 
 	if !p.keep("max_attempts") {
-		p.number("max_attempts", DefaultFailureAttempts, "")
+		p.maxAttempts(DefaultFailureAttempts, "")
 	}
 
 	switch backoff {

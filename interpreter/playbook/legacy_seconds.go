@@ -41,7 +41,7 @@ func convertSeconds(l *legacy) []*yaml.Node {
 	p := l.policy()
 	p.when = p.retryOn()
 	p.whenKey = l.keys["retry_on"]
-	p.number("max_attempts", retries+1, "max_retries")
+	p.maxAttempts(retries+1, "max_retries")
 	p.text("initial_delay", durationText(initial), "initial_delay_secs")
 	p.keep("backoff_multiplier")
 	p.text("max_delay", durationText(longest), "max_delay_secs")
@@ -91,7 +91,7 @@ func (l *legacy) inUnit(word string, unit time.Duration, fallback float64) time.
 		return time.Duration(fallback * float64(unit))
 	}
 
-	v, ok := l.decoder.number(n, word)
+	v, ok := l.number(n, word)
 
 	switch {
 	case !ok:
@@ -129,7 +129,7 @@ func (l *legacy) multiplier() {
 		return
 	}
 
-	if v, ok := l.decoder.number(n, "backoff_multiplier"); ok && !(v >= 1) {
+	if v, ok := l.number(n, "backoff_multiplier"); ok && !(v >= 1) {
 		l.errorf(position(n), CodeBounds, "backoff_multiplier must be at least 1, not %s: with 1 every delay is the same", n.Value)
 	}
 }

@@ -120,3 +120,60 @@ func TestMigrateWarnings(t *testing.T) {
 	require.Empty(t, m4.Problems)
 	require.Equal(t, strings.TrimSuffix(string(m.Text), "\n"), string(m4.Text))
 }
+
+// TestMigrateEverything migrates every file of the tests: whatever they hold,
+// a second time changes nothing, and what has no older form stays letter by
+// letter.
+func TestMigrateEverything(t *testing.T) {
+	t.Parallel()
+
+	paths := append(inputs(t, "testdata/*"), inputs(t, "../../playbooks")...)
+	for _, path := range paths {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+
+			m := playbook.Migrate(source.NewFile(path, data))
+			if !m.Changed() {
+				require.Equal(t, string(data), string(m.Text))
+			}
+
+			again := playbook.Migrate(source.NewFile(path, m.Text))
+			require.Empty(t, again.Changes)
+			require.Equal(t, string(m.Text), string(again.Text))
+		})
+	}
+}
+
+// FuzzMigrate looks for files that migrate breaks: the result must still be
+// read, with no more errors than before, and have nothing left to change.
+func FuzzMigrate(f *testing.F) {
+	for _, dir := range []string{"testdata/migrate", "testdata/warn", "testdata/err", "testdata/ok"} {
+		paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+		require.NoError(f, err)
+
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			require.NoError(f, err)
+			f.Add(data)
+		}
+	}
+
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := playbook.Migrate(source.NewFile("fuzz.yaml", data))
+		if !m.Changed() {
+			require.Equal(t, string(data), string(m.Text))
+			return
+		}
+
+		before, found := playbook.Decode(source.NewFile("fuzz.yaml", data))
+		after, left := playbook.Decode(source.NewFile("fuzz.yaml", m.Text))
+		require.LessOrEqual(t, len(left.Errors()), len(found.Errors()), "%s\n%s", left.Error(), m.Text)
+		require.Equal(t, policies(before), policies(after))
+
+		again := playbook.Migrate(source.NewFile("fuzz.yaml", m.Text))
+		require.Empty(t, again.Changes, "%s", m.Text)
+	})
+}
