@@ -76,6 +76,12 @@ type LoopResult struct {
 	// Budget is set when the failure budget ended the loop.
 	Budget   *ErrorObject `json:"budget,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
+	// First is the index of the first element, where this is a part of a loop.
+	First int `json:"first,omitempty"`
+	// Next is set where a part of a loop ended before its end, because its
+	// history was long enough: the place in the part of the first element that
+	// did not start.
+	Next int `json:"next,omitempty"`
 }
 
 // NewLoopResult prepares the result of a loop over n elements. Every iteration
@@ -108,7 +114,27 @@ func (l *LoopResult) Add(element any, iteration IterationResult) {
 	if result.Meta.Truncated {
 		l.Stats.Truncated++
 	}
-	l.Results[iteration.Index] = result.Data
+	l.Results[iteration.Index-l.First] = result.Data
+}
+
+// Merge adds the iterations of a part of the loop.
+func (l *LoopResult) Merge(part *LoopResult) {
+	copy(l.Results[part.First-l.First:], part.Results)
+	for _, failure := range part.Errors {
+		l.addError(failure)
+	}
+	l.Stats.Success += part.Stats.Success
+	l.Stats.Failed += part.Stats.Failed
+	l.Stats.Truncated += part.Stats.Truncated
+	l.Stats.Cancelled = l.Stats.Total - l.Stats.Success - l.Stats.Failed
+	l.Attempts += part.Attempts
+	l.Pages += part.Pages
+	for _, warning := range part.Warnings {
+		l.addWarning(warning)
+	}
+	if part.Budget != nil {
+		l.Budget = part.Budget
+	}
 }
 
 // maxLoopWarnings bounds what a loop repeats of its iterations' warnings; the
@@ -117,12 +143,16 @@ const maxLoopWarnings = 20
 
 func (l *LoopResult) warn(iteration IterationResult) {
 	for _, warning := range iteration.Result.Warnings {
-		switch n := len(l.Warnings); {
-		case n < maxLoopWarnings:
-			l.Warnings = append(l.Warnings, fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
-		case n == maxLoopWarnings:
-			l.Warnings = append(l.Warnings, "further warnings of iterations are left out; see stats and the child workflows")
-		}
+		l.addWarning(fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
+	}
+}
+
+func (l *LoopResult) addWarning(warning string) {
+	switch n := len(l.Warnings); {
+	case n < maxLoopWarnings:
+		l.Warnings = append(l.Warnings, warning)
+	case n == maxLoopWarnings:
+		l.Warnings = append(l.Warnings, "further warnings of iterations are left out; see stats and the child workflows")
 	}
 }
 

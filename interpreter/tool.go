@@ -155,11 +155,43 @@ type CheckResult struct {
 	Limits RunLimits `json:"limits,omitzero"`
 }
 
-// RunLimits are the operator's limits on retries as a run records them; kept
-// in workflow history. Zero is no limit.
+// RunLimits are the operator's limits as a run records them; kept in workflow
+// history. Zero is no limit on retries.
 type RunLimits struct {
 	MaxRetries      int     `json:"max_retries,omitempty"`
 	MaxDelaySeconds float64 `json:"max_delay_seconds,omitempty"`
+	// MaxPayload is how many bytes of JSON may cross a boundary at once; 0 is
+	// MaxInlinePayload.
+	MaxPayload int `json:"max_payload,omitempty"`
+	// OffloadAbove is the size in bytes from which a value goes to the payload
+	// store and only a reference to it through Temporal; 0 is never: there is
+	// no store.
+	OffloadAbove int `json:"offload_above,omitempty"`
+}
+
+// MaxInlinePayload is the largest JSON, in bytes, that may cross a boundary
+// without a payload store. Temporal refuses values over 2 MB, and refuses them
+// in a way that leaves the run hanging.
+const MaxInlinePayload = 1_900_000
+
+// PayloadCap is how many bytes of JSON may cross a boundary at once.
+func (l RunLimits) PayloadCap() int {
+	if l.MaxPayload == 0 {
+		return MaxInlinePayload
+	}
+	return l.MaxPayload
+}
+
+// referenceSize is more than what a reference to a stored value takes.
+const referenceSize = 1000
+
+// Carried is how many bytes of a value of the given size travel through
+// Temporal itself.
+func (l RunLimits) Carried(size int) int {
+	if l.OffloadAbove > 0 && size >= l.OffloadAbove {
+		return referenceSize
+	}
+	return size
 }
 
 // NewRunLimits takes the limits that a worker has.

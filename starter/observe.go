@@ -107,11 +107,26 @@ func stepName(record workflows.StepRecord) string {
 	return record.Step
 }
 
+// loopProgress asks a loop, and the parts of a large one that are under way.
+func (o *observer) loopProgress(ctx context.Context, workflowID string) (workflows.Progress, error) {
+	progress, err := o.query(ctx, workflowID)
+	for part := progress.Part; err == nil && part != ""; {
+		below, asked := o.query(ctx, part)
+		if asked != nil {
+			break // it has just ended: the next look counts it
+		}
+		progress.Stats.Success += below.Stats.Success
+		progress.Stats.Failed += below.Stats.Failed
+		progress.Open, part = below.Open, below.Part
+	}
+	return progress, err
+}
+
 // loop counts iterations: ended, failed, waiting for a retry, running.
 func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string {
 	stats, open, waiting := record.Loop.Stats, 0, 0
 	if record.EndedAt.IsZero() {
-		if progress, err := o.query(ctx, record.Loop.WorkflowID); err == nil && progress.Stats.Total > 0 {
+		if progress, err := o.loopProgress(ctx, record.Loop.WorkflowID); err == nil && progress.Stats.Total > 0 {
 			stats, open = progress.Stats, len(progress.Open)
 			waiting = o.waiting(ctx, progress.Open)
 		}

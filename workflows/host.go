@@ -70,7 +70,7 @@ func wait(ctx workflow.Context, wait interpreter.Wait, waiting waiter) error {
 // attempt runs a tool once. Temporal's own retry only hands an attempt out
 // again when its worker was lost.
 func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
-	size, failure := measure(input, "the request of step "+input.Step)
+	size, failure := measure(ctx, input, "the request of step "+input.Step)
 	if failure != nil {
 		return interpreter.Outcome{Err: failure}
 	}

@@ -15,7 +15,7 @@ import (
 // ends as failed where its only iteration failed, so that the failure shows
 // where people look for it; the iterations travel in the details.
 func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOutput, error) {
-	ctx = withOutbox(ctx)
+	ctx = withOutbox(ctx, input.Task.Limits)
 	book, step, err := load(input.Task)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func iterate(
 }
 
 func finishIterations(ctx workflow.Context, output *IterationOutput) (*IterationOutput, error) {
-	bound(output)
+	bound(output, payloadCap(ctx))
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(*output)
 	}
@@ -72,8 +72,8 @@ func finishIterations(ctx workflow.Context, output *IterationOutput) (*Iteration
 
 // bound makes sure that the output crosses the boundary: a result that is too
 // large becomes a failure that says so, and bulky error data is left out.
-func bound(output *IterationOutput) {
-	share := (maxPayload - maxFailureDetails) / len(output.Iterations)
+func bound(output *IterationOutput, most int) {
+	share := (most - maxFailureDetails) / len(output.Iterations)
 	for i := range output.Iterations {
 		result := &output.Iterations[i].Result
 		result.Meta.Tool = interpreter.ToolMeta{} // headers, which no loop's result has
@@ -92,7 +92,7 @@ func bound(output *IterationOutput) {
 		}
 		result.Error = trimmed(result.Error)
 	}
-	if encodedSize(output) > maxPayload {
+	if encodedSize(output) > most {
 		for i := range output.Iterations {
 			output.Iterations[i].Result.Error = slim(output.Iterations[i].Result.Error)
 		}

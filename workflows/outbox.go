@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
 )
 
 // maxTaskBytes bounds what one workflow task may start. The commands of a task
@@ -11,9 +13,11 @@ import (
 // 4 MB, however small each command is.
 const maxTaskBytes = 1_500_000
 
-// outbox counts the bytes that the workflow task under way starts. A task is
-// known by the length of the history it sees.
+// outbox counts the bytes that the workflow task under way starts, and knows
+// how large a value may be. A task is known by the length of the history it
+// sees.
 type outbox struct {
+	limits  interpreter.RunLimits
 	length  int
 	bytes   int
 	resting bool
@@ -21,15 +25,24 @@ type outbox struct {
 
 type outboxKey struct{}
 
-// withOutbox gives a workflow its outbox; every workflow does so first.
-func withOutbox(ctx workflow.Context) workflow.Context {
-	return workflow.WithValue(ctx, outboxKey{}, &outbox{})
+// withOutbox gives a workflow its outbox; every workflow does so first. The
+// limits come from history, so that a replay decides the same.
+func withOutbox(ctx workflow.Context, limits interpreter.RunLimits) workflow.Context {
+	return workflow.WithValue(ctx, outboxKey{}, &outbox{limits: limits})
 }
+
+func outboxOf(ctx workflow.Context) *outbox {
+	return ctx.Value(outboxKey{}).(*outbox) //nolint:forcetypeassert // withOutbox put it there
+}
+
+// payloadCap is how many bytes of JSON may cross a boundary in this run.
+func payloadCap(ctx workflow.Context) int { return outboxOf(ctx).limits.PayloadCap() }
 
 // admit returns once size bytes may be sent: at once, or in a later workflow
 // task when this one carries enough. The error is that of a cancelled ctx.
 func admit(ctx workflow.Context, size int) error {
-	o := ctx.Value(outboxKey{}).(*outbox) //nolint:forcetypeassert // withOutbox put it there
+	o := outboxOf(ctx)
+	size = o.limits.Carried(size)
 	for !o.fits(ctx, size) {
 		if err := o.rest(ctx); err != nil {
 			return err

@@ -16,11 +16,11 @@ import (
 // PlaybookWorkflow runs a playbook: it walks the graph of its steps, several
 // branches at a time, until no branch is left.
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
-	ctx = withOutbox(ctx)
 	answer, err := door(ctx, input)
 	if err != nil {
 		return nil, err
 	}
+	ctx = withOutbox(ctx, answer.Limits)
 	book, err := interpreter.Load(input.Name, input.Source)
 	if err != nil {
 		return nil, invalid(err)
@@ -269,7 +269,7 @@ func (r *run) output(ctx workflow.Context, result *Result) {
 		return
 	}
 	result.Result = expression.Of(value)
-	if _, failure := measure(result.Result, "the output of the playbook"); failure != nil {
+	if _, failure := measure(ctx, result.Result, "the output of the playbook"); failure != nil {
 		result.fail(failure)
 	}
 }
@@ -295,7 +295,7 @@ func (r *run) finalRecords() []StepRecord {
 // have: large errors of loops and then the result itself are left out, each
 // with a warning.
 func (r *run) fit(result *Result) {
-	most := maxPayload
+	most := r.limits.PayloadCap()
 	if result.Status == interpreter.Failed || result.Status == interpreter.Cancelled {
 		most = maxFailureDetails
 		result.Error = trimmed(result.Error)

@@ -4,25 +4,24 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"go.temporal.io/sdk/workflow"
+
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
 
-// maxPayload is the largest value that may cross a boundary. Temporal refuses
-// 2 MB and then leaves the run hanging, so workflow code measures first.
-const maxPayload = 1_900_000
-
 // measure gives the size of a value that is about to cross a boundary, and the
-// error of one that cannot.
-func measure(v any, what string) (int, *interpreter.ErrorObject) {
-	size := encodedSize(v)
-	if size <= maxPayload {
+// error of one that cannot. Temporal refuses what is too large and then leaves
+// the run hanging, so workflow code measures first.
+func measure(ctx workflow.Context, v any, what string) (int, *interpreter.ErrorObject) {
+	size, most := encodedSize(v), payloadCap(ctx)
+	if size <= most {
 		return size, nil
 	}
 	return size, &interpreter.ErrorObject{
 		Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
 		Message: fmt.Sprintf("%s is %d bytes, more than the %d that a payload may have; "+
-			"write rows away with a sink instead of returning them", what, size, maxPayload),
+			"write rows away with a sink instead of returning them", what, size, most),
 	}
 }
 
@@ -37,30 +36,31 @@ func encodedSize(v any) int {
 // fitLoop makes sure that a loop's result crosses the boundary. What failed
 // iterations had collected is left out first; a loop whose results are too
 // large fails and says so.
-func fitLoop(result *interpreter.LoopResult, step string) {
-	if encodedSize(result) <= maxPayload {
+func fitLoop(ctx workflow.Context, result *interpreter.LoopResult, step string) {
+	most := payloadCap(ctx)
+	if encodedSize(result) <= most {
 		return
 	}
 	for i := range result.Errors {
 		result.Errors[i].Error = slim(result.Errors[i].Error)
 	}
-	_, failure := measure(result, "the result of loop "+step)
+	_, failure := measure(ctx, result, "the result of loop "+step)
 	if failure == nil {
 		return
 	}
 	result.Results = make([]expression.Value, len(result.Results))
 	result.Budget = failure
-	if encodedSize(result) > maxPayload {
-		cutErrors(result, step)
+	if encodedSize(result) > most {
+		cutErrors(result, step, most)
 	}
 }
 
 // cutErrors keeps as many errors of a loop as surely fit; the stats still
 // count all of them.
-func cutErrors(result *interpreter.LoopResult, step string) {
+func cutErrors(result *interpreter.LoopResult, step string, most int) {
 	size, all := 0, len(result.Errors)
 	for i, failure := range result.Errors {
-		if size += encodedSize(failure); size > maxPayload/2 {
+		if size += encodedSize(failure); size > most/2 {
 			result.Errors = result.Errors[:i]
 			break
 		}

@@ -59,6 +59,9 @@ type Progress struct {
 	Stats interpreter.LoopStats `json:"stats,omitzero"`
 	// Open are the workflow IDs of the iterations under way.
 	Open []string `json:"open,omitempty"`
+	// Part is the workflow ID of the part of a large loop under way; it has a
+	// progress of its own, which is not in Stats yet.
+	Part string `json:"part,omitempty"`
 }
 
 // Task is what the children of a run share: the playbook, the step and the
@@ -79,6 +82,19 @@ type Task struct {
 type LoopInput struct {
 	Task     Task               `json:"task"`
 	Elements []expression.Value `json:"elements"`
+	// Part is set where the workflow runs a part of a loop that is too large
+	// for one history.
+	Part *Part `json:"part,omitempty"`
+}
+
+// Part places a part of a loop within all of it; kept in workflow history.
+type Part struct {
+	First int `json:"first"` // index of its first element
+	Size  int `json:"size"`  // of the whole collection
+	// Success and Failed count the iterations of the parts before, for the
+	// failure budget.
+	Success int `json:"success"`
+	Failed  int `json:"failed"`
 }
 
 // IterationInput starts IterationWorkflow; kept in workflow history. It holds

@@ -110,7 +110,7 @@ func (r *run) runLoop(
 		input.Elements[i] = expression.Of(element)
 	}
 	record.Loop = &LoopRecord{WorkflowID: loopID(task), Stats: interpreter.NewLoopResult(len(elements)).Stats}
-	size, failure := measure(input, "the collection of step "+step.Name+" with what its expressions name")
+	size, failure := measure(ctx, input, "the collection of step "+step.Name+" with what its expressions name")
 	if failure != nil {
 		return nil, failure
 	}

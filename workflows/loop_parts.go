@@ -1,0 +1,98 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// A loop that does not fit one history is a tree: its inner workflows run their
+// parts one after another, and only leaves start iterations. No history then
+// grows with the loop, and each result is carried up once.
+const (
+	// leafBatches is how many children a leaf may have. A sequential loop adds
+	// nine events for each.
+	leafBatches = 400
+	// fanParts is how many parts an inner workflow has at most. Their inputs
+	// and results are all it holds.
+	fanParts = 12
+
+	// A leaf stops starting children beyond these; those under way still end
+	// within Temporal's own suggestion of 4,096 events and 4 MB.
+	longHistory  = 3500
+	largeHistory = 3_000_000
+)
+
+// historyIsLong reports whether a workflow should leave what follows to another.
+func historyIsLong(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	return info.GetCurrentHistoryLength() > longHistory || info.GetCurrentHistorySize() > largeHistory
+}
+
+// partSize is how many elements a part of n has: whole batches, and few enough
+// parts for one history.
+func (l *loop) partSize(n int) int {
+	batches := (n + l.batchSize() - 1) / l.batchSize()
+	perPart := max(leafBatches, (batches+fanParts-1)/fanParts)
+	return min(n, perPart*l.batchSize())
+}
+
+// runParts runs the elements from the given place on, part by part.
+func (l *loop) runParts(ctx workflow.Context, from int) {
+	size := l.partSize(len(l.input.Elements) - from)
+	for from < len(l.input.Elements) && ctx.Err() == nil && l.result.Budget == nil {
+		end := min(from+size, len(l.input.Elements))
+		done := l.runPart(ctx, from, end)
+		if done == 0 {
+			return
+		}
+		from += done
+	}
+}
+
+// runPart runs the elements from first up to end in a workflow of their own and
+// gives how many of them are accounted for.
+func (l *loop) runPart(ctx workflow.Context, first, end int) int {
+	index := l.part.First + first
+	input := LoopInput{
+		Task: l.input.Task, Elements: l.input.Elements[first:end],
+		Part: &Part{
+			First: index, Size: l.part.Size,
+			Success: l.part.Success + l.result.Stats.Success, Failed: l.part.Failed + l.result.Stats.Failed,
+		},
+	}
+	bytes, failure := measure(ctx, input, fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))
+	if failure != nil {
+		l.failAll(first, end, failure)
+		return end - first
+	}
+	if admit(ctx, bytes) != nil {
+		return 0
+	}
+	id := fmt.Sprintf("%s/part-%d", loopID(l.input.Task), index)
+	if l.input.Part != nil && l.part.First == index {
+		id += fmt.Sprintf("-%d", end-first) // the first part of a part
+	}
+	l.below = id
+	defer func() { l.below = "" }()
+	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID: id, WaitForCancellation: true,
+		StaticSummary: fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.part.First+end-1, l.part.Size),
+	})
+	var result interpreter.LoopResult
+	err := workflow.ExecuteChildWorkflow(ctx, LoopWorkflowName, input).Get(ctx, &result)
+	if err != nil && !detailsOf(err, &result) {
+		if ctx.Err() != nil {
+			return 0
+		}
+		l.failAll(first, end, childError(err))
+		return end - first
+	}
+	l.result.Merge(&result)
+	if result.Next > 0 {
+		return result.Next
+	}
+	return end - first
+}
