@@ -68,6 +68,7 @@ type run struct {
 	partial bool
 	failure *interpreter.ErrorObject // the first that no route took
 	cancel  workflow.CancelFunc      // of every branch
+	idle    idle
 }
 
 func newRun(ctx workflow.Context, book *playbook.Playbook, input Input, answer interpreter.CheckResult) *run {
@@ -129,6 +130,7 @@ func (r *run) execute(ctx workflow.Context) (*Result, error) {
 		results.Receive(disconnected, &done)
 		running--
 		r.takeIn(ctx, done)
+		r.idle.check(ctx, r, done.start.Step.Name)
 	}
 }
 
@@ -316,6 +318,22 @@ func (r *run) fit(result *Result) {
 		result.Result = expression.Value{}
 		result.Warnings = append(result.Warnings, "the result is too large for the run's result; write it away with a sink or choose less with `output`")
 	}
+	if encodedSize(result) > most {
+		result.Steps, result.Warnings = newest(result.Steps, most/2), []string{
+			"the records of all visits are too large for the run's result; only the newest are kept"}
+	}
+}
+
+// newest are the last records whose sizes together are at most the given one.
+func newest(records []StepRecord, most int) []StepRecord {
+	first, size := len(records), 0
+	for first > 0 {
+		if size += encodedSize(records[first-1]) + 1; size > most {
+			break
+		}
+		first--
+	}
+	return records[first:]
 }
 
 // publish writes the status into the search attribute.

@@ -224,3 +224,33 @@ func TestTextThatIsNoPlaybook(t *testing.T) {
 		require.NotEmpty(t, w.refused(text), "%q", text)
 	}
 }
+
+// TestCycleThatNeverEnds: nothing in it takes time, so only a bound ends it.
+func TestCycleThatNeverEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	result := w.ends("failed", book(`
+  - step: here
+    next: there
+  - step: there
+    next: here
+`), nil)
+	require.Equal(t, "repeat", result.Error.Kind)
+	require.Contains(t, result.Error.Message, "without an attempt")
+}
+
+// TestLongCycle counts to 1,500 without a tool.
+func TestLongCycle(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	result := w.ends("completed", book(`
+  - step: visit
+    vars: {n: "{{ (vars.n | default(0)) + 1 }}"}
+    next:
+      - when: "{{ vars.n < 1500 }}"
+        then: [{step: visit}]
+output: "{{ vars.n }}"
+`), nil)
+	require.Equal(t, 1500, result.Result.Data)
+	require.Len(t, result.Steps, 1500)
+}
