@@ -31,8 +31,10 @@ type backoff struct {
 	jitter     playbook.Jitter
 }
 
-// newBackoff resolves the schedule of a policy for a failure or a success. A
-// success waits only where the author asked for a wait.
+// newBackoff resolves the schedule of a policy for a failure or a success.
+// Pages follow each other at once unless the author asked for a wait; a poll
+// that said nothing waits as a failure does, without jitter, since asking at
+// once for what is not ready yet only burdens the other side.
 func newBackoff(then *playbook.Then, failure bool) backoff {
 	b := backoff{
 		strategy:   then.Backoff,
@@ -46,7 +48,7 @@ func newBackoff(then *playbook.Then, failure bool) backoff {
 	if then.Delay != nil {
 		b.strategy, b.initial = playbook.Fixed, *then.Delay
 	}
-	if !failure && !asksForWait(then) {
+	if !failure && then.NextCall != nil && !asksForWait(then) {
 		b.strategy = playbook.NoBackoff
 	}
 	b.max = valueOr(then.MaxDelay, max(defaultMaxDelay, b.initial))
