@@ -1,0 +1,90 @@
+package workflows
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+func failedLoop(n, message, collected int) *interpreter.LoopResult {
+	result := interpreter.NewLoopResult(n)
+	for i := range n {
+		result.Add(i, interpreter.IterationResult{Index: i, Result: interpreter.CallResult{
+			Status: interpreter.StatusError,
+			Error: &interpreter.ErrorObject{
+				Kind: interpreter.KindTool, Message: strings.Repeat("m", message),
+				Collected: expression.Of(strings.Repeat("c", collected)),
+			},
+		}})
+	}
+	return result
+}
+
+// TestFitLoop: whatever a loop gives crosses the boundary, and the stats are
+// never touched.
+func TestFitLoop(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		result *interpreter.LoopResult
+		errors int // kept; -1 for some
+		budget bool
+	}{
+		"small":              {failedLoop(10, 100, 100), 10, false},
+		"much collected":     {failedLoop(100, 100, 50_000), 100, false},
+		"very many failures": {failedLoop(20_000, 300, 0), -1, true},
+		"long messages":      {failedLoop(2_000, 4_000, 4_000), -1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stats := test.result.Stats
+			fitLoop(test.result, "fetch")
+			require.LessOrEqual(t, encodedSize(test.result), maxPayload)
+			require.Equal(t, stats, test.result.Stats)
+			require.Equal(t, test.budget, test.result.Budget != nil)
+			if test.errors >= 0 {
+				require.Len(t, test.result.Errors, test.errors)
+				return
+			}
+			require.NotEmpty(t, test.result.Errors)
+			require.Contains(t, test.result.Warnings[len(test.result.Warnings)-1], "errors")
+			require.Equal(t, interpreter.KindPayloadTooLarge, test.result.Budget.Kind)
+		})
+	}
+}
+
+func TestBoundIterations(t *testing.T) {
+	t.Parallel()
+	output := &IterationOutput{Iterations: make([]interpreter.IterationResult, 50)}
+	for i := range output.Iterations {
+		output.Iterations[i] = interpreter.IterationResult{Index: i, Result: interpreter.CallResult{
+			Status: interpreter.StatusError,
+			Data:   expression.Of(strings.Repeat("d", 40_000)),
+			Error: &interpreter.ErrorObject{
+				Kind: interpreter.KindSink, Message: "no", Collected: expression.Of(strings.Repeat("c", 90_000)),
+			},
+		}}
+	}
+	bound(output)
+	require.LessOrEqual(t, encodedSize(output), maxPayload)
+	for _, iteration := range output.Iterations {
+		require.Equal(t, interpreter.KindSink, iteration.Result.Error.Kind, "the error is still the first one")
+	}
+}
+
+func TestNewestRecords(t *testing.T) {
+	t.Parallel()
+	records := make([]StepRecord, 1000)
+	for i := range records {
+		records[i].Visit = i
+	}
+	kept := newest(records, 10_000)
+	require.NotEmpty(t, kept)
+	require.Less(t, len(kept), 1000)
+	require.Equal(t, 999, kept[len(kept)-1].Visit)
+	require.LessOrEqual(t, encodedSize(kept), 10_100)
+	require.Len(t, newest(records[:3], 10_000), 3)
+}
