@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"sort"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -125,12 +126,7 @@ func (e extent) lineEnd(line int) int { return e.lineStart(line) + len(e.file.Li
 
 // lineAt is the line that an offset is in.
 func (e extent) lineAt(offset int) int {
-	line := 1
-	for line < e.file.Lines() && e.lineStart(line+1) <= offset {
-		line++
-	}
-
-	return line
+	return max(1, sort.Search(e.file.Lines(), func(i int) bool { return e.lineStart(i+1) > offset }))
 }
 
 // flowEnd is the end of a list or map in brackets.

@@ -18,47 +18,100 @@ type retrySite struct {
 	flow       bool // it stands inside of brackets
 }
 
-// retries rewrites every older form of retry, from the last to the first, so
-// that the places of those to come stay what they are in the original.
+// retries rewrites every older form of retry, those inside of others first.
+// Sites are told apart by their number: rewriting changes neither how many
+// there are nor their order.
 func (m *migrator) retries() {
 	file, root := m.current()
 	if root == nil {
 		return
 	}
 
-	var sites []retrySite
+	original := retrySites(root)
+	for _, round := range m.rounds(newExtent(file), original) {
+		if m.rewrite(round, false) {
+			m.noteRetries(original, round)
+			continue
+		}
 
-	for _, site := range retrySites(root) {
-		if target(site.value).Kind != yaml.SequenceNode {
-			sites = append(sites, site)
+		// One of them fails: find out which.
+		for _, number := range round {
+			one := []int{number}
+			if m.rewrite(one, false) || m.rewrite(one, true) {
+				m.noteRetries(original, one)
+			} else {
+				m.notMigrated(position(original[number].key))
+			}
 		}
 	}
 
-	slices.SortFunc(sites, func(a, b retrySite) int {
-		if position(a.key).Before(position(b.key)) {
-			return 1
+	m.behindAliases(original)
+}
+
+func (m *migrator) noteRetries(original []retrySite, numbers []int) {
+	for _, number := range numbers {
+		m.changed(position(original[number].value), "an older form of retry becomes the list of policies")
+	}
+}
+
+// rounds are the numbers of the sites to rewrite: in each round those that
+// hold none of the rounds to come.
+func (m *migrator) rounds(e extent, original []retrySite) [][]int {
+	var rounds [][]int
+
+	var open []int // ends of the sites around the one at hand
+
+	for number, site := range original {
+		if target(site.value).Kind == yaml.SequenceNode {
+			continue
 		}
 
-		return -1
-	})
+		pos, end := position(site.key), e.end(site.value)
+		if end < 0 || behindAlias(site) {
+			m.notMigrated(pos)
+			continue
+		}
 
+		if m.broken(pos, source.Position{Line: e.lineAt(end), Column: 1 << 20}) {
+			continue // the problem is reported; the section stays
+		}
+
+		for len(open) > 0 && open[len(open)-1] <= e.start(site.key) {
+			open = open[:len(open)-1]
+		}
+
+		open = append(open, end)
+		for len(rounds) < len(open) {
+			rounds = append(rounds, nil)
+		}
+
+		rounds[len(open)-1] = append(rounds[len(open)-1], number)
+	}
+
+	slices.Reverse(rounds)
+
+	return rounds
+}
+
+// behindAlias reports whether an alias stands for a form with more sections in
+// it: writing it out would change how many there are.
+func behindAlias(site retrySite) bool {
+	if site.value.Kind != yaml.AliasNode {
+		return false
+	}
+
+	inside := &sites{}
+	inside.retry(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{site.key, site.value.Alias}}, "", false)
+
+	return len(inside.retries) > 1
+}
+
+// behindAliases reports older forms that stand elsewhere and are only named
+// in a retry.
+func (m *migrator) behindAliases(original []retrySite) {
 	seen := map[source.Position]bool{}
-	extents := newExtent(file)
-
-	for _, site := range sites {
-		pos := position(site.key)
+	for _, site := range original {
 		seen[position(site.value)], seen[position(target(site.value))] = true, true
-
-		switch end := extents.end(site.value); {
-		case end < 0:
-			m.notMigrated(pos)
-		case m.broken(pos, source.Position{Line: extents.lineAt(end), Column: 1 << 20}):
-			// The problem is reported; the section stays.
-		case m.retryAt(pos):
-			m.changed(position(site.value), "an older form of retry becomes the list of policies")
-		default:
-			m.notMigrated(pos)
-		}
 	}
 
 	for _, d := range m.found {
@@ -81,61 +134,54 @@ func target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// retryAt rewrites the section whose key stands at a place.
-func (m *migrator) retryAt(pos source.Position) bool {
-	for _, plain := range []bool{false, true} {
-		file, root := m.current()
-		if root == nil {
+// rewrite replaces some sections at once. Comments stay beside the words that
+// they stand at; with plain they all stand above the list.
+func (m *migrator) rewrite(numbers []int, plain bool) bool {
+	file, root := m.current()
+	if root == nil {
+		return false
+	}
+
+	comments := commentLines(root)
+	found := retrySites(root)
+	e := newExtent(file)
+
+	var edits []edit
+
+	for _, number := range numbers {
+		site := found[number]
+		d := &decoder{file: file, broken: map[*yaml.Node]bool{}, older: true}
+		written := resolved(site.value, true)
+
+		list := d.legacyRetry(written, site.tool)
+		if list == nil {
 			return false
 		}
 
-		for _, site := range retrySites(root) {
-			if position(site.key) == pos && m.rewrite(file, root, site, plain) {
-				return true
-			}
+		edit, ok := e.retryEdit(site, written, list, plain)
+		if !ok {
+			return false
 		}
+
+		edits = append(edits, edit)
+		site.parent.Content[site.at] = list
 	}
 
-	return false
+	return m.accept(applyAll(e.text, edits), root, comments)
 }
 
-// rewrite replaces one section. Comments stay beside the words that they stand
-// at; with plain they all stand above the list.
-func (m *migrator) rewrite(file *source.File, root *yaml.Node, site retrySite, plain bool) bool {
-	d := &decoder{file: file, broken: map[*yaml.Node]bool{}, older: true}
-
-	written := resolved(site.value, true)
-
-	list := d.legacyRetry(written, site.tool)
-	if list == nil {
-		return false
-	}
-
-	all := commentLines(root)
-	e := newExtent(file)
-
-	text, ok := e.retryText(site, written, list, plain)
-	if !ok {
-		return false
-	}
-
-	site.parent.Content[site.at] = list
-
-	return m.accept(text, root, all)
-}
-
-// retryText is the file with the value of a retry key replaced by the list.
-func (e extent) retryText(site retrySite, written, list *yaml.Node, plain bool) (string, bool) {
+// retryEdit replaces the value of a retry key by the list.
+func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) (edit, bool) {
 	colon, start, end := e.afterColon(site.key), e.start(site.value), e.end(site.value)
 	if colon < 0 || start < colon || end < 0 {
-		return "", false
+		return edit{}, false
 	}
 
 	if site.flow {
 		flowList(list)
 		dropComments(list)
 
-		return e.text[:start] + strings.TrimSpace(encode(list)) + e.text[end:], true
+		return edit{start, end, strings.TrimSpace(encode(list))}, true
 	}
 
 	block := site.value.Kind == yaml.MappingNode && site.value.Style&yaml.FlowStyle == 0
@@ -159,20 +205,17 @@ func (e extent) retryText(site retrySite, written, list *yaml.Node, plain bool) 
 	styleList(list)
 
 	if len(list.Content) == 0 {
-		return e.text[:colon] + " []" + beside + e.text[lastLine:], len(lines) == 0
+		return edit{colon, lastLine, " []" + beside}, len(lines) == 0
+	}
+
+	text := encode(list)
+	if len(lines) > 0 {
+		text = strings.Join(lines, "\n") + "\n" + text
 	}
 
 	broken := lineBreak([]byte(e.text))
-	text := strings.Join(lines, "\n")
 
-	if text != "" {
-		text += "\n"
-	}
-
-	text += encode(list)
-
-	return e.text[:colon] + strings.TrimRight(beside, " \t") + broken +
-		indentBlock(text, site.key.Column-1+2, broken) + e.text[lastLine:], true
+	return edit{colon, lastLine, strings.TrimRight(beside, " \t") + broken + indentBlock(text, site.key.Column-1+2, broken)}, true
 }
 
 // keepComments leaves in the list the comments that stand in the section, and

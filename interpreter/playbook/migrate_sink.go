@@ -133,7 +133,7 @@ func (e extent) sinkText(step *yaml.Node) (string, bool) {
 		remove = edit{e.lineEnd(firstLine - 1), e.lineEnd(lastLine), ""}
 	}
 
-	return apply(e.text, insert, remove)
+	return applyAll(e.text, []edit{insert, remove}), true
 }
 
 // loopInLines writes a loop in brackets in lines, so that the sink fits in.
@@ -163,21 +163,6 @@ func shifted(lines []string, by int, breaks string) string {
 	}
 
 	return strings.Join(lines, breaks)
-}
-
-// apply makes two edits, which must not overlap.
-func apply(text string, a, b edit) (string, bool) {
-	if a.start < b.start {
-		a, b = b, a
-	}
-
-	if b.start < 0 || a.start < b.end {
-		return "", false
-	}
-
-	text = text[:a.start] + a.text + text[a.end:]
-
-	return text[:b.start] + b.text + text[b.end:], true
 }
 
 // metadataPlace is where the original has a key of metadata.

@@ -13,6 +13,26 @@ type edit struct {
 	text       string
 }
 
+// applyAll makes edits that do not overlap.
+func applyAll(text string, edits []edit) string {
+	slices.SortFunc(edits, func(a, b edit) int { return a.start - b.start })
+
+	var b strings.Builder
+
+	at := 0
+
+	for _, edit := range edits {
+		if edit.start < at {
+			return "" // what is refused then
+		}
+
+		b.WriteString(text[at:edit.start] + edit.text)
+		at = edit.end
+	}
+
+	return b.String() + text[at:]
+}
+
 // words rewrites the spellings of noetl.io/v1 and then apiVersion itself. That
 // stays where metadata has keys that only the older version lets stand.
 func (m *migrator) words() {
@@ -37,14 +57,7 @@ func (m *migrator) words() {
 		edits = append(edits, version)
 	}
 
-	slices.SortFunc(edits, func(a, b edit) int { return b.start - a.start })
-
-	text := e.text
-	for _, edit := range edits {
-		text = text[:edit.start] + edit.text + text[edit.end:]
-	}
-
-	if len(edits) > 0 && !m.accept(text, root, comments) {
+	if len(edits) > 0 && !m.accept(applyAll(e.text, edits), root, comments) {
 		m.problem(position(root.Content[0]), CodeNotMigrated, "the spellings of "+OlderVersion+" cannot be rewritten here; write those of "+Version+" by hand")
 		return
 	}
