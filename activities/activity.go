@@ -17,10 +17,6 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// MaxResultBytes bounds the JSON of one attempt's result. Temporal refuses
-// payloads over 2 MB, and refuses them in a way that repeats the attempt.
-const MaxResultBytes = 1_900_000
-
 // StopGrace is how long a tool may take to stop once its attempt is over.
 const StopGrace = 2 * time.Second
 
@@ -42,7 +38,7 @@ type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResul
 // ApplicationErrors whose type is the kind and whose details hold the
 // ErrorObject. Only an attempt that ended because its worker stops is left to
 // Temporal to deliver again.
-func wrap(spec playbook.ToolSpec, run attempt, pacer *pacer, logger *slog.Logger) ActivityFunc {
+func wrap(spec playbook.ToolSpec, run attempt, pacer *pacer, res Resources) ActivityFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		limit := timeLimit(in, spec)
 		ctx, secrets := withSecrets(ctx)
@@ -55,9 +51,9 @@ func wrap(spec playbook.ToolSpec, run attempt, pacer *pacer, logger *slog.Logger
 		bounded, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
 
-		result, err := supervise(ctx, bounded, run, in, logger)
+		result, err := supervise(ctx, bounded, run, in, res.Logger)
 		if err == nil {
-			err = checkSize(result, in)
+			err = checkSize(result, in, res.Payloads.MaxBytes)
 		}
 
 		if err == nil {
@@ -164,16 +160,18 @@ func heartbeats(ctx context.Context) (<-chan time.Time, func()) {
 	return ticker.C, ticker.Stop
 }
 
-// checkSize refuses a result that Temporal would not take.
-func checkSize(result interpreter.ToolResult, in interpreter.ToolInput) error {
+// checkSize refuses a result of more than most bytes of JSON, which Temporal or
+// the payload store would not take. Temporal refuses in a way that repeats the
+// attempt.
+func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int) error {
 	encoded, err := json.Marshal(result)
 	if err != nil {
 		return toolErrorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
 	}
 
-	if len(encoded) > MaxResultBytes {
+	if len(encoded) > most {
 		return tooLargef("step %q: the result of one attempt is %d bytes of JSON, the limit is %d; ask for less at a time",
-			in.Step, len(encoded), MaxResultBytes)
+			in.Step, len(encoded), most)
 	}
 
 	return nil

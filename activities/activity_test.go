@@ -212,10 +212,10 @@ func TestResultsThatTemporalRefusesAreErrors(t *testing.T) {
 		}
 	}
 	// {"data":"…"} is 11 bytes beside the text.
-	_, err := callProbe(t, gives(activities.MaxResultBytes-11), interpreter.ToolInput{})
+	_, err := callProbe(t, gives(interpreter.MaxInlinePayload-11), interpreter.ToolInput{})
 	require.NoError(t, err)
 
-	_, err = callProbe(t, gives(activities.MaxResultBytes-10), interpreter.ToolInput{Step: "fetch"})
+	_, err = callProbe(t, gives(interpreter.MaxInlinePayload-10), interpreter.ToolInput{Step: "fetch"})
 	object := tooltest.ErrorObject(t, err)
 
 	require.Equal(t, interpreter.KindPayloadTooLarge, object.Kind)

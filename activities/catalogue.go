@@ -99,12 +99,12 @@ func (c *Catalogue) Activities() []Activity {
 
 	for _, name := range c.Names() {
 		tool := c.tools[name]
-		all = append(all, Activity{Name: name, Run: wrap(tool.Spec(), tool.Run, c.pacer, c.res.Logger)})
+		all = append(all, Activity{Name: name, Run: wrap(tool.Spec(), tool.Run, c.pacer, c.res)})
 
 		if writer, ok := tool.(Writer); ok {
 			all = append(all, Activity{
 				Name: interpreter.WriteActivity(name),
-				Run:  wrap(tool.Spec(), writer.Write, c.pacer, c.res.Logger),
+				Run:  wrap(tool.Spec(), writer.Write, c.pacer, c.res),
 			})
 		}
 	}

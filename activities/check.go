@@ -10,8 +10,11 @@ import (
 	"reprise/interpreter/source"
 )
 
-// maxProblems bounds the text that goes to the history.
-const maxProblems = 64 << 10
+// What goes to the history, where no payload store takes it, is bounded.
+const (
+	maxProblems = 64 << 10 // bytes of text
+	maxWarnings = 100      // of at most maxMessage bytes each
+)
 
 // Check is the check at the door: the whole of a playbook against the tools of
 // this worker. It resolves no connection and touches nothing. Problems of the
@@ -30,13 +33,16 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 	_, found := playbook.Validate(file, c, playbook.CheckOptions{Workload: workload, Limits: c.res.Limits})
 
 	result := interpreter.CheckResult{Limits: interpreter.NewRunLimits(c.res.Limits)}
+	result.Limits.MaxPayload = c.res.Payloads.MaxBytes
+	result.Limits.OffloadAbove = c.res.Payloads.OffloadAbove
 
 	if problems := found.Errors(); len(problems) > 0 {
 		result.Problems = cutText(file.FormatAll(problems), maxProblems)
 		result.Count = len(problems)
 	}
 
-	for _, warning := range found.Warnings() {
+	warnings := found.Warnings()
+	for _, warning := range warnings[:min(len(warnings), maxWarnings)] {
 		result.Warnings = append(result.Warnings, cutText(warning.String(), maxMessage))
 	}
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
 
@@ -33,7 +34,20 @@ type Resources struct {
 	// MaxResponseBytes bounds a response, a file or a result; 0 is
 	// DefaultMaxResponseBytes.
 	MaxResponseBytes int64
+	// Payloads are how large values may be; recorded in each run.
+	Payloads Payloads
 	Logger           *slog.Logger // nil discards
+}
+
+// Payloads are how large the values of a run may be, in bytes of JSON.
+type Payloads struct {
+	// MaxBytes bounds every value that crosses a boundary: requests, results,
+	// what an iteration is given and gives. 0 is interpreter.MaxInlinePayload,
+	// which is all that Temporal takes without a payload store.
+	MaxBytes int
+	// OffloadAbove is the size from which the payload store of this worker
+	// takes values; 0 is never.
+	OffloadAbove int
 }
 
 // HTTPOptions are the settings of the http tool.
@@ -54,6 +68,10 @@ func (res Resources) withDefaults() Resources {
 
 	if res.Directory == "" {
 		res.Directory = "."
+	}
+
+	if res.Payloads.MaxBytes <= 0 {
+		res.Payloads.MaxBytes = interpreter.MaxInlinePayload
 	}
 
 	if res.MaxResponseBytes <= 0 {

@@ -216,13 +216,28 @@ func (r *run) keep(done ended) {
 	}
 }
 
-// progress answers ProgressQuery.
+// progress answers ProgressQuery. It is asked again and again, so it leaves out
+// the errors of single iterations and the bulk of the others.
 func (r *run) progress() (Progress, error) {
-	progress := Progress{Steps: make([]StepRecord, 0, len(r.records))}
-	for _, record := range r.records {
-		progress.Steps = append(progress.Steps, *record)
+	progress := Progress{Steps: r.snapshot()}
+	for i := range progress.Steps {
+		step := &progress.Steps[i]
+		step.Error = slim(step.Error)
+		if step.Loop != nil {
+			short := *step.Loop
+			short.Errors = nil
+			step.Loop = &short
+		}
 	}
 	return progress, nil
+}
+
+func (r *run) snapshot() []StepRecord {
+	records := make([]StepRecord, 0, len(r.records))
+	for _, record := range r.records {
+		records = append(records, *record)
+	}
+	return records
 }
 
 // finish gives the run's result; a failed run fails its workflow and a
@@ -283,8 +298,7 @@ func (result *Result) fail(failure *interpreter.ErrorObject) {
 // finalRecords lists the visits in the order they began, then the steps that
 // no branch reached.
 func (r *run) finalRecords() []StepRecord {
-	progress, _ := r.progress()
-	records := progress.Steps
+	records := r.snapshot()
 	for _, step := range r.book.Steps {
 		if r.routing.Visits[step.Name] == 0 {
 			records = append(records, StepRecord{Step: step.Name, Status: interpreter.Skipped})
