@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -24,6 +26,17 @@ func failedLoop(n, message, collected int) *interpreter.LoopResult {
 	return result
 }
 
+// inWorkflow calls f in a workflow, with no limits but those of the language.
+func inWorkflow(t *testing.T, f func(workflow.Context)) {
+	t.Helper()
+	env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		f(withOutbox(ctx, interpreter.RunLimits{}))
+		return nil
+	})
+	require.NoError(t, env.GetWorkflowError())
+}
+
 // TestFitLoop: whatever a loop gives crosses the boundary, and the stats are
 // never touched.
 func TestFitLoop(t *testing.T) {
@@ -41,8 +54,8 @@ func TestFitLoop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stats := test.result.Stats
-			fitLoop(test.result, "fetch")
-			require.LessOrEqual(t, encodedSize(test.result), maxPayload)
+			inWorkflow(t, func(ctx workflow.Context) { fitLoop(ctx, test.result, "fetch") })
+			require.LessOrEqual(t, encodedSize(test.result), interpreter.MaxInlinePayload)
 			require.Equal(t, stats, test.result.Stats)
 			require.Equal(t, test.budget, test.result.Budget != nil)
 			if test.errors >= 0 {
@@ -68,8 +81,8 @@ func TestBoundIterations(t *testing.T) {
 			},
 		}}
 	}
-	bound(output)
-	require.LessOrEqual(t, encodedSize(output), maxPayload)
+	bound(output, interpreter.MaxInlinePayload)
+	require.LessOrEqual(t, encodedSize(output), interpreter.MaxInlinePayload)
 	for _, iteration := range output.Iterations {
 		require.Equal(t, interpreter.KindSink, iteration.Result.Error.Kind, "the error is still the first one")
 	}
