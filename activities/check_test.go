@@ -29,7 +29,9 @@ func TestCheckAcceptsAGoodPlaybook(t *testing.T) {
 	result := checkAtTheDoor(t, head+"workflow:\n  - step: start\n    tool: http\n    url: \"{{ api }}/x\"\n",
 		map[string]any{"api": "http://localhost"})
 
-	require.Equal(t, interpreter.CheckResult{}, result)
+	require.Equal(t, interpreter.CheckResult{
+		Limits: interpreter.RunLimits{MaxPayload: interpreter.MaxInlinePayload},
+	}, result)
 }
 
 func TestCheckGivesAllProblemsWithTheirPlace(t *testing.T) {
