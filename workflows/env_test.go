@@ -58,6 +58,7 @@ func newStage(t *testing.T, answer play) *stage {
 	s := &stage{t: t, env: suite.NewTestWorkflowEnvironment()}
 	s.env.SetStartTime(began)
 	s.env.SetTestTimeout(time.Minute)
+	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a busy machine is no deadlock
 	workflows.Register(s.env)
 	s.register(interpreter.CheckActivity, func(context.Context, interpreter.CheckInput) (interpreter.CheckResult, error) {
 		return interpreter.CheckResult{}, nil

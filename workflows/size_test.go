@@ -3,9 +3,11 @@ package workflows
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
@@ -30,6 +32,8 @@ func failedLoop(n, message, collected int) *interpreter.LoopResult {
 func inWorkflow(t *testing.T, f func(workflow.Context)) {
 	t.Helper()
 	env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+	// A busy machine is no deadlock.
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 	env.ExecuteWorkflow(func(ctx workflow.Context) error {
 		f(withOutbox(ctx, interpreter.RunLimits{}))
 		return nil
