@@ -19,6 +19,7 @@ type problem struct {
 	Severity string `json:"severity"` // error or warning
 	Code     string `json:"code"`
 	Message  string `json:"message"`
+	Note     string `json:"note,omitempty"` // such as YAML to write instead
 }
 
 // validation is the output of `validate --output json`.
@@ -101,7 +102,7 @@ func problems(found source.Diagnostics) []problem {
 			severity = "warning"
 		}
 		list[i] = problem{
-			File: d.File, Line: d.Pos.Line, Column: d.Pos.Column, Severity: severity, Code: d.Code, Message: d.Message,
+			File: d.File, Line: d.Pos.Line, Column: d.Pos.Column, Severity: severity, Code: d.Code, Message: d.Message, Note: d.Note,
 		}
 	}
 	return list

@@ -280,5 +280,5 @@ func legacyMessage(n, list *yaml.Node) string {
 		return "retry: false is an older form; leave retry out for no retries"
 	}
 
-	return "this is an older form of retry; write the list below instead, or let starter migrate write it"
+	return "this is an older form of retry; write it as a list of policies, or let starter migrate do so"
 }

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -50,11 +51,7 @@ func Migrate(file *source.File) *Migration {
 	m.words()
 	m.Problems.Sort()
 	slices.SortStableFunc(m.Changes, func(a, b Change) int {
-		if a.Pos.Before(b.Pos) {
-			return -1
-		}
-
-		return 1
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
 	})
 
 	return &m.Migration

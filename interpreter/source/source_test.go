@@ -160,3 +160,19 @@ func TestPosition(t *testing.T) {
 	require.True(t, source.Position{Line: 3, Column: 7}.Before(source.Position{Line: 3, Column: 8}))
 	require.False(t, source.Position{Line: 3, Column: 7}.Before(source.Position{Line: 3, Column: 7}))
 }
+
+// TestNote checks that a note stands below the caret, apart from the file.
+func TestNote(t *testing.T) {
+	t.Parallel()
+
+	file := source.NewFile("f.yaml", []byte("a: 1\n"))
+	d := source.Diagnostic{
+		File: "f.yaml", Pos: source.Position{Line: 1, Column: 4}, Code: "x", Message: "old", Severity: source.Warning,
+		Note: "b:\n  - 1\n",
+	}
+	require.Equal(t, "f.yaml:1:4: warning: old [x]\na: 1\n   ^\n        b:\n          - 1\n", file.Format(d))
+	require.Equal(t, "f.yaml:1:4: warning: old [x]", d.String())
+
+	d.Pos = source.Position{}
+	require.Equal(t, "f.yaml: warning: old [x]\n        b:\n          - 1\n", file.Format(d))
+}
