@@ -1,0 +1,119 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/docs"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+	"reprise/workflows"
+)
+
+// recipe is what a recipe of docs/recipes.md does beside its result, which
+// stands on the page.
+type recipe struct {
+	status   string // "" is completed
+	requests []string
+	after    func(t *testing.T, w *world, result workflows.Result)
+}
+
+var recipes = map[string]recipe{
+	"recipe_page": {requests: []string{
+		"/api/v1/assessments?page=1&pageSize=10", "/api/v1/assessments?page=2&pageSize=10",
+		"/api/v1/assessments?page=3&pageSize=10", "/api/v1/assessments?page=4&pageSize=10",
+	}},
+	"recipe_offset": {requests: []string{
+		"/api/v1/users?limit=10&offset=0", "/api/v1/users?limit=10&offset=10",
+		"/api/v1/users?limit=10&offset=20", "/api/v1/users?limit=10&offset=30",
+	}},
+	"recipe_cursor": {requests: []string{
+		"/api/v1/events?limit=10", "/api/v1/events?cursor=YWZ0ZXI6MTA%3D&limit=10",
+		"/api/v1/events?cursor=YWZ0ZXI6MjA%3D&limit=10", "/api/v1/events?cursor=YWZ0ZXI6MzA%3D&limit=10",
+	}},
+	"recipe_link": {requests: []string{
+		"/api/v1/orders?pageSize=10", "/api/v1/orders?page=2&pageSize=10",
+		"/api/v1/orders?page=3&pageSize=10", "/api/v1/orders?page=4&pageSize=10",
+	}},
+	"recipe_keyset": {requests: []string{}},
+	"recipe_polling": {requests: []string{
+		"/api/v1/jobs", "/api/v1/jobs/job-1?ready_after=3",
+		"/api/v1/jobs/job-1?ready_after=3", "/api/v1/jobs/job-1?ready_after=3",
+	}},
+	"recipe_rate_limit": {after: afterRateLimit},
+	"recipe_give_up":    {requests: []string{"/status/503", "/status/503", "/status/503"}, after: afterGiveUp},
+	"recipe_poison":     {status: "partial_success", after: afterPoison},
+}
+
+// TestRecipes runs every recipe as it stands on the page.
+func TestRecipes(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join("docs", "recipes.md")
+	text, err := os.ReadFile(filepath.Join("..", "..", name))
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, example := range docs.Examples(name, string(text)) {
+		if !example.Is("yaml") {
+			continue
+		}
+		book, found := playbook.Decode(source.NewFile(name, []byte(example.Text)))
+		require.Empty(t, found, "%s:%d", name, example.Line)
+		want, known := recipes[book.Name]
+		require.True(t, known, "%s:%d: nothing is known of %s", name, example.Line, book.Name)
+		require.False(t, seen[book.Name], book.Name)
+		seen[book.Name] = true
+		t.Run(book.Name, func(t *testing.T) {
+			t.Parallel()
+			want.check(t, example)
+		})
+	}
+	require.Len(t, seen, len(recipes), "recipes on the page")
+}
+
+func (want recipe) check(t *testing.T, example *docs.Example) {
+	require.True(t, example.Next.Is("json"), "%s:%d: no result follows", example.File, example.Line)
+	data, err := expression.Decode([]byte(example.Next.Text))
+	require.NoError(t, err)
+	w := newWorking(t)
+	status := "completed"
+	if want.status != "" {
+		status = want.status
+	}
+	result := w.ends(status, example.Text, nil)
+	require.Equal(t, data, result.Result.Data)
+	if want.requests != nil {
+		require.Equal(t, want.requests, requests(w.api.Requests("")))
+	}
+	if want.after != nil {
+		want.after(t, w, result)
+	}
+}
+
+// afterRateLimit: the limit was kept by spreading, not by being refused.
+func afterRateLimit(t *testing.T, w *world, _ workflows.Result) {
+	logged := w.api.Requests("")
+	require.LessOrEqual(t, len(logged), 33, "at most one in ten is refused")
+	first, last := logged[0], logged[len(logged)-1]
+	require.Greater(t, last.AtMS-first.AtMS, int64(1000), "30 requests at 19 per second")
+}
+
+// afterGiveUp: the failure stays one.
+func afterGiveUp(t *testing.T, _ *world, result workflows.Result) {
+	fetched := step(t, result, "fetch")
+	require.Equal(t, "failed", fetched.Status)
+	require.True(t, fetched.Handled)
+}
+
+// afterPoison: the bad element was tried once and those behind it were run.
+func afterPoison(t *testing.T, w *world, result workflows.Result) {
+	require.Equal(t, 1, w.api.CountRequests("", "/api/v1/patients/p13/"))
+	require.Positive(t, w.api.CountRequests("", "/api/v1/patients/p14/"))
+	loop := step(t, result, "fetch").Loop
+	require.Len(t, loop.Errors, 1)
+	require.Equal(t, 2, loop.Errors[0].Index)
+	require.Equal(t, 1, loop.Errors[0].Attempts)
+}
