@@ -123,3 +123,29 @@ output: "{{ told.query.message[0] }}"
 	require.Contains(t, result.Result.Data, "handed out 4 times")
 	require.Equal(t, "worker_lost", step(t, result, "fetch").Error.Kind)
 }
+
+// TestStoppedWorker: an attempt that its worker did not let end is handed out
+// again, as the same attempt.
+func TestStoppedWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.spawn()
+	run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/slow?ms=4000"
+    headers: {X-Request-Id: "{{ attempt_key }}"}
+`), nil)
+	w.awaitRequests("/slow", 1)
+	first.stop()
+	require.Zero(t, first.cmd.ProcessState.ExitCode())
+	w.spawn()
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.Equal(t, 1, step(t, result, "fetch").Attempts)
+	logged := w.api.Requests("")
+	require.Len(t, logged, 2)
+	require.NotEmpty(t, logged[0].Headers["X-Request-Id"])
+	require.Equal(t, logged[0].Headers["X-Request-Id"], logged[1].Headers["X-Request-Id"])
+}

@@ -52,9 +52,10 @@ func workerProcess() int {
 
 // workerOf is a worker in a process of its own.
 type workerOf struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended
+	t     *testing.T
+	cmd   *exec.Cmd
+	stdin io.Closer
+	done  chan struct{} // closed when the process has ended
 }
 
 // spawn starts a worker process. Connections of the world reach it through its
@@ -74,20 +75,23 @@ func (w *world) spawn() *workerOf {
 	stdin, err := cmd.StdinPipe()
 	require.NoError(w.t, err)
 	require.NoError(w.t, cmd.Start())
-	spawned := &workerOf{t: w.t, cmd: cmd, done: make(chan struct{})}
+	spawned := &workerOf{t: w.t, cmd: cmd, stdin: stdin, done: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait()
 		close(spawned.done)
 	}()
-	w.t.Cleanup(func() {
-		_ = stdin.Close()
-		select {
-		case <-spawned.done:
-		case <-time.After(10 * time.Second):
-			spawned.kill()
-		}
-	})
+	w.t.Cleanup(spawned.stop)
 	return spawned
+}
+
+// stop lets the worker end as it does when it is told to.
+func (p *workerOf) stop() {
+	_ = p.stdin.Close()
+	select {
+	case <-p.done:
+	case <-time.After(15 * time.Second):
+		p.kill()
+	}
 }
 
 // kill ends the process with SIGKILL: it can neither finish nor say goodbye.
