@@ -1,0 +1,21 @@
+package host
+
+import (
+	"reprise/activities"
+	"reprise/internal/payload"
+	"reprise/interpreter"
+)
+
+// Payloads are how large the values of runs may be on a worker with the given
+// payload store, nil for none: REPRISE_MAX_RESULT_BYTES, and without a store
+// never more than Temporal takes. lookup is usually os.LookupEnv.
+func Payloads(store *payload.Store, lookup func(string) (string, bool)) (activities.Payloads, error) {
+	most, err := payload.MaxBytes(lookup)
+	if err != nil {
+		return activities.Payloads{}, err
+	}
+	if store == nil {
+		return activities.Payloads{MaxBytes: min(most, interpreter.MaxInlinePayload)}, nil
+	}
+	return activities.Payloads{MaxBytes: most, OffloadAbove: payload.Threshold}, nil
+}

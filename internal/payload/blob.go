@@ -1,0 +1,105 @@
+package payload
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+)
+
+// ErrMissing says that a value is not in the store, or no longer.
+var ErrMissing = errors.New("the value is missing")
+
+// ErrCorrupt says that what is in the store is not what was written.
+var ErrCorrupt = errors.New("the value is corrupt")
+
+// reference is how a value is found again. It is kept in workflow history.
+type reference struct {
+	key  string // sha256/, the first two digits of the hash, /, the hash
+	size int64  // bytes
+}
+
+// fresh is how long a value that is there already is not written again. An
+// older one is, so that rules which delete by age do not take a value that a new
+// run still needs.
+const fresh = 24 * time.Hour
+
+// maxBlob bounds what is read on behalf of a reference.
+const maxBlob = 1 << 30
+
+var validKey = regexp.MustCompile(`^sha256/([0-9a-f]{2})/([0-9a-f]{64})$`)
+
+func referenceTo(data []byte) reference {
+	sum := sha256.Sum256(data)
+	digits := hex.EncodeToString(sum[:])
+	return reference{key: "sha256/" + digits[:2] + "/" + digits, size: int64(len(data))}
+}
+
+// claim is the reference as Temporal keeps it.
+func (r reference) claim(store string) map[string]string {
+	return map[string]string{"key": r.key, "size": strconv.FormatInt(r.size, 10), "store": store}
+}
+
+func parseClaim(claim map[string]string) (reference, error) {
+	size, err := strconv.ParseInt(claim["size"], 10, 64)
+	parts := validKey.FindStringSubmatch(claim["key"])
+	if err != nil || size < 0 || size > maxBlob || parts == nil || parts[2][:2] != parts[1] {
+		return reference{}, fmt.Errorf("the reference to a stored value, key %q and size %q, is not one of this driver",
+			claim["key"], claim["size"])
+	}
+	return reference{key: claim["key"], size: size}, nil
+}
+
+// put writes a value and gives its reference. It is there whole once put
+// returns, and never in parts.
+func (s *Store) put(ctx context.Context, data []byte) (reference, error) {
+	ref := referenceTo(data)
+	found, err := s.bucket.Attributes(ctx, ref.key)
+	if err == nil && found.Size == ref.size && time.Since(found.ModTime) < fresh {
+		return ref, nil
+	}
+	err = s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf"})
+	if err != nil {
+		return ref, fmt.Errorf("write %s (%d bytes) to the payload store %s: %w", ref.key, ref.size, s.name, err)
+	}
+	return ref, nil
+}
+
+// get reads a value and makes sure that it is what was written.
+func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
+	data, err := s.read(ctx, ref)
+	switch {
+	case gcerrors.Code(err) == gcerrors.NotFound:
+		err = ErrMissing
+	case err == nil && referenceTo(data) != ref:
+		err = fmt.Errorf("%w: its hash is another", ErrCorrupt)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s (%d bytes) from the payload store %s: %w", ref.key, ref.size, s.name, err)
+	}
+	return data, nil
+}
+
+func (s *Store) read(ctx context.Context, ref reference) ([]byte, error) {
+	reader, err := s.bucket.NewReader(ctx, ref.key, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = reader.Close() }()
+	if size := reader.Size(); size != ref.size {
+		return nil, fmt.Errorf("%w: it has %d bytes", ErrCorrupt, size)
+	}
+	data := make([]byte, ref.size)
+	if _, err := io.ReadFull(reader, data); err != nil {
+		return nil, err
+	}
+	return data, nil
+}

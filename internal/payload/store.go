@@ -1,0 +1,148 @@
+// Package payload keeps large values outside of Temporal. Temporal refuses
+// values over 2 MB, and a history full of values just below that ends its run,
+// so the SDK hands what is large to a store and puts a reference in its place
+// (docs/operations.md, section large values). Every program that reads the
+// values of a run needs the run's store: workers, starters and replayers.
+package payload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/fileblob" // file://
+	_ "gocloud.dev/blob/memblob"  // mem://, for tests
+	"gocloud.dev/gcerrors"
+)
+
+// Variable is the environment variable that names the payload store.
+const Variable = "REPRISE_PAYLOAD_STORE"
+
+// openTimeout bounds how long a store may take to answer for the first time.
+const openTimeout = 15 * time.Second
+
+// Store keeps values under the hash of their content: the same value is kept
+// once, and writing it again changes nothing. It is safe for concurrent use,
+// also by many processes. A nil *Store is none.
+type Store struct {
+	bucket *blob.Bucket
+	name   string
+}
+
+// Open opens the store at an address such as file:///var/lib/reprise/payloads,
+// s3://bucket/folder?region=eu-central-1, gs://bucket or azblob://container. The
+// schemes of clouds need package cloud. An empty address is no store: nil.
+// Credentials come from where the tools of each cloud look for them, never from
+// the address.
+func Open(ctx context.Context, address string) (*Store, error) {
+	if address == "" {
+		return nil, nil
+	}
+	target, name, prefix, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	bucket, err := blob.OpenBucket(ctx, target)
+	if err != nil {
+		return nil, openError(name, target, err)
+	}
+	if prefix != "" {
+		bucket = blob.PrefixedBucket(bucket, prefix)
+	}
+	// Whoever may not list may still be allowed to read and write.
+	found, err := bucket.IsAccessible(ctx)
+	if err == nil && !found {
+		err = errors.New("it does not exist")
+	}
+	if err != nil && gcerrors.Code(err) != gcerrors.PermissionDenied {
+		_ = bucket.Close()
+		return nil, openError(name, target, err)
+	}
+	return &Store{bucket: bucket, name: name}, nil
+}
+
+// Directory is the address of a store in a directory, which is made if need be.
+func Directory(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find the directory of the payload store: %w", err)
+	}
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String(), nil
+}
+
+// Name is the store's address without anything that could be secret.
+func (s *Store) Name() string {
+	if s == nil {
+		return "none"
+	}
+	return s.name
+}
+
+// Close lets go of the store. What is under way ends with an error.
+func (s *Store) Close() error {
+	if s == nil {
+		return nil
+	}
+	return s.bucket.Close()
+}
+
+// examples of addresses, for errors.
+const examples = "expected an address such as file:///var/lib/reprise/payloads, s3://bucket, gs://bucket or azblob://container"
+
+// parse gives the URL to open, the name to show, and the folder inside a
+// bucket. The drivers of clouds would ignore a path.
+func parse(address string) (target, name, prefix string, err error) {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Scheme == "" || !strings.HasPrefix(address[len(parsed.Scheme):], "://") {
+		return "", "", "", fmt.Errorf("the payload store: %s", examples) // the address may hold a secret
+	}
+	if parsed.User != nil {
+		return "", "", "", errors.New("the payload store: its address must hold no credentials; " +
+			"set them where the tools of the cloud look for them")
+	}
+	name = (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}).String()
+	if parsed.Scheme == "file" {
+		return fileTarget(parsed), name, "", nil
+	}
+	if prefix = strings.Trim(parsed.Path, "/"); prefix != "" {
+		prefix += "/"
+	}
+	parsed.Path, parsed.RawPath = "", ""
+	return parsed.String(), name, prefix, nil
+}
+
+// fileTarget makes the directory readable by its owner alone, and lets a value
+// appear whole or not at all: it is written beside its place and then renamed.
+func fileTarget(parsed *url.URL) string {
+	query := parsed.Query()
+	for option, value := range map[string]string{
+		"create_dir": "true", "no_tmp_dir": "true", "metadata": "skip", "dir_file_mode": "0700",
+	} {
+		if !query.Has(option) {
+			query.Set(option, value)
+		}
+	}
+	parsed.RawQuery = query.Encode()
+	return parsed.String()
+}
+
+// openError names the store. err may quote the whole address; its options are
+// taken out.
+func openError(name, target string, err error) error {
+	scheme, _, _ := strings.Cut(name, "://")
+	if strings.Contains(err.Error(), "no driver registered") {
+		return fmt.Errorf("open the payload store %s: nobody knows the scheme %q; %s", name, scheme, examples)
+	}
+	_, query, _ := strings.Cut(target, "?")
+	if query == "" || !strings.Contains(err.Error(), query) {
+		return fmt.Errorf("open the payload store %s: %w", name, err)
+	}
+	return fmt.Errorf("open the payload store %s: %s", name, strings.ReplaceAll(err.Error(), "?"+query, ""))
+}
