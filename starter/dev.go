@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"time"
@@ -41,23 +42,24 @@ While it runs, ` + statePath() + ` tells where it is.`,
 	flags.StringVar(&options.namespace, "namespace", connect.DefaultNamespace, "Temporal namespace, created if need be")
 	flags.BoolVar(&options.noWorker, "no-worker", false, "start the server alone")
 	options.local.add(command)
-	options.server.addTaskQueue(command)
+	options.server.addWorker(command)
 	return command
 }
 
 func (a *app) dev(options *devOptions) error {
 	ctx := a.interrupts.asked
-	if c, state, err := findDev(ctx, ""); err == nil && c != nil {
-		c.Close()
+	if found, err := findDev(ctx, "", ""); err == nil && found != nil {
+		found.close()
 		return fmt.Errorf("starter dev is running in this directory already: process %d, server %s, web UI %s",
-			state.PID, state.Address, state.UI)
+			found.state.PID, found.state.Address, found.state.UI)
 	}
-	taskQueue := options.server.taskQueue
+	target := options.server
+	target.Namespace = options.namespace
 	if options.noWorker {
-		taskQueue = ""
+		target.taskQueue = ""
 	}
 	ports := localserver.Options{Port: options.port, UIPort: options.uiPort}
-	s, err := options.local.bringUp(ctx, ports, options.namespace, taskQueue)
+	s, err := options.local.bringUp(ctx, ports, target)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -66,16 +68,16 @@ func (a *app) dev(options *devOptions) error {
 	}
 	defer func() { s.end(a.interrupts.now.Err() != nil) }()
 	state := devState{
-		Address: s.address, UI: s.ui, Namespace: s.namespace, TaskQueue: taskQueue,
-		PID: os.Getpid(), StartedAt: time.Now().UTC().Truncate(time.Second),
+		Address: s.address, UI: s.ui, Namespace: s.namespace, TaskQueue: target.taskQueue,
+		PayloadStore: cmp.Or(target.payloadStore, s.store.Name()), PID: os.Getpid(), StartedAt: time.Now().UTC().Truncate(time.Second),
 	}
 	if err := state.write(); err != nil {
 		return err
 	}
 	defer state.remove()
 	_, _ = fmt.Fprintf(a.Out, "Temporal: %s, namespace %s\nWeb UI:   %s\n", s.address, s.namespace, s.ui)
-	if taskQueue != "" {
-		_, _ = fmt.Fprintf(a.Out, "Worker:   task queue %s, log in %s\n", taskQueue, workerLogPath())
+	if target.taskQueue != "" {
+		_, _ = fmt.Fprintf(a.Out, "Worker:   task queue %s, log in %s\n", target.taskQueue, workerLogPath())
 	}
 	_, _ = fmt.Fprintln(a.Out, "Ctrl-C stops it.")
 	select {

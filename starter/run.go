@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,11 +138,9 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 		return nil, usageError("--detach needs a server that stays: name one with --address, or start one with starter dev")
 	}
 	a.notef("starting a local Temporal server and a worker")
-	namespace := options.server.Namespace
-	if namespace == "" {
-		namespace = connect.DefaultNamespace
-	}
-	s, err = options.local.bringUp(ctx, localserver.Options{}, namespace, options.server.taskQueue)
+	target := options.server
+	target.Namespace = cmp.Or(target.Namespace, connect.DefaultNamespace)
+	s, err = options.local.bringUp(ctx, localserver.Options{}, target)
 	if err == nil {
 		a.notef("web UI: %s", s.ui)
 	}

@@ -19,6 +19,7 @@ import (
 	"reprise/internal/connect"
 	"reprise/internal/host"
 	"reprise/internal/localserver"
+	"reprise/internal/payload"
 	"reprise/workflows"
 )
 
@@ -29,13 +30,18 @@ type session struct {
 	namespace string
 	ui        string // base of the web UI without a trailing slash, "" if unknown
 	taskQueue string
+	store     *payload.Store      // of large values, nil for none
 	server    *localserver.Server // nil unless it is ours
 	worker    *localWorker        // nil unless it is ours
+	cleanUp   func()              // runs last; nil for nothing
 }
 
 // end lets go of everything the session has brought up. With now there is no
 // time to do it in order; nothing is left behind either way.
 func (s *session) end(now bool) {
+	if s.cleanUp != nil {
+		defer s.cleanUp()
+	}
 	if now && s.server != nil {
 		s.server.Kill() // our worker dies with this process
 		return
@@ -44,6 +50,7 @@ func (s *session) end(now bool) {
 		s.worker.stop()
 	}
 	s.client.Close()
+	_ = s.store.Close()
 	if s.server != nil {
 		s.server.Stop()
 	}
@@ -75,7 +82,8 @@ func (s *session) link(workflowID, runID string) string {
 // serverFlags say where runs go.
 type serverFlags struct {
 	connect.Flags
-	taskQueue string
+	taskQueue    string
+	payloadStore string
 }
 
 func (f *serverFlags) add(command *cobra.Command) {
@@ -83,10 +91,13 @@ func (f *serverFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.Address, "address", "", "host:port of the Temporal server")
 	flags.StringVarP(&f.Namespace, "namespace", "n", "", "Temporal namespace")
 	flags.StringVar(&f.Profile, "profile", "", "profile of Temporal's configuration file")
-	f.addTaskQueue(command)
+	f.addWorker(command)
 }
 
-func (f *serverFlags) addTaskQueue(command *cobra.Command) {
+// addWorker adds what starters and workers of a server have in common.
+func (f *serverFlags) addWorker(command *cobra.Command) {
+	command.Flags().StringVar(&f.payloadStore, "payload-store", os.Getenv(payload.Variable),
+		"where large values are, as the workers have it: file://, s3://, gs:// or azblob:// ["+payload.Variable+"]")
 	command.Flags().StringVarP(&f.taskQueue, "task-queue", "t", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), workflows.DefaultTaskQueue),
 		"task queue of the worker [REPRISE_TASK_QUEUE]")
 }
@@ -99,23 +110,33 @@ func (f *serverFlags) existing(ctx context.Context) (*session, error) {
 		return nil, withStatus(exitUsage, err)
 	}
 	if options.HostPort == "" {
-		c, state, err := findDev(ctx, f.Namespace)
-		if err != nil {
-			return nil, withStatus(exitNoServer, err)
-		}
-		if c == nil {
-			return nil, nil
-		}
-		return &session{
-			client: c, address: state.Address, namespace: state.Namespace, ui: state.UI, taskQueue: f.taskQueue,
-		}, nil
+		return f.dev(ctx)
 	}
-	c, err := connect.Dial(ctx, options, nil)
+	store, err := openStore(ctx, f.payloadStore)
 	if err != nil {
+		return nil, err
+	}
+	c, err := connect.Dial(ctx, store.Use(options), nil)
+	if err != nil {
+		_ = store.Close()
 		return nil, withStatus(exitNoServer, err)
 	}
 	return &session{
 		client: c, address: options.HostPort, namespace: options.Namespace, ui: uiFromEnvironment(), taskQueue: f.taskQueue,
+		store: store,
+	}, nil
+}
+
+// dev connects to the server of `starter dev` in this directory, nil if there
+// is none.
+func (f *serverFlags) dev(ctx context.Context) (*session, error) {
+	found, err := findDev(ctx, f.Namespace, f.payloadStore)
+	if found == nil || err != nil {
+		return nil, err
+	}
+	return &session{
+		client: found.client, address: found.state.Address, namespace: found.state.Namespace, ui: found.state.UI,
+		taskQueue: f.taskQueue, store: found.store,
 	}, nil
 }
 
@@ -138,8 +159,8 @@ func (f *localFlags) add(command *cobra.Command) {
 	flags.BoolVar(&f.allowPython, "allow-python", true, "let a local worker run the playbook's Python code")
 }
 
-// bringUp starts a server of our own, with a worker unless taskQueue is "".
-func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, namespace, taskQueue string) (*session, error) {
+// bringUp starts a server of our own, with a worker unless the task queue is "".
+func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, target serverFlags) (*session, error) {
 	connections, err := host.Connections(f.connections)
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
@@ -148,33 +169,56 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, n
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
 	}
-	options.DBFile, options.Namespace = f.dbFile, namespace
-	options.Keywords = []string{workflows.StatusAttribute, workflows.PlaybookAttribute}
-	server, err := localserver.Start(ctx, options)
-	if err != nil {
-		return nil, withStatus(exitNoServer, err)
-	}
 	logger, closeLog := openWorkerLog()
-	c, err := connect.Dial(ctx, client.Options{HostPort: server.Address, Namespace: server.Namespace}, logger)
-	if err != nil {
-		server.Kill()
-		return nil, withStatus(exitNoServer, err)
-	}
-	s := &session{
-		client: c, address: server.Address, namespace: server.Namespace, ui: server.UIURL, taskQueue: taskQueue, server: server,
-	}
-	if taskQueue == "" {
+	s, err := f.startServer(ctx, options, target, logger)
+	if err != nil || s.taskQueue == "" {
 		closeLog()
-		return s, nil
+		return s, err
 	}
-	s.worker, err = startWorker(c, activities.Resources{
-		Connections: connections, AllowPython: f.allowPython, Limits: limits, Logger: logger,
-	}, taskQueue, closeLog)
+	payloads, err := host.Payloads(s.store, os.LookupEnv)
+	if err != nil {
+		s.end(false)
+		return nil, withStatus(exitUsage, err)
+	}
+	s.worker, err = startWorker(s.client, activities.Resources{
+		Connections: connections, AllowPython: f.allowPython, Limits: limits, Payloads: payloads, Logger: logger,
+	}, s.taskQueue, closeLog)
 	if err != nil {
 		s.end(false)
 		return nil, err
 	}
 	return s, nil
+}
+
+// startServer starts a server of our own with its payload store.
+func (f *localFlags) startServer(
+	ctx context.Context, options localserver.Options, target serverFlags, logger *slog.Logger,
+) (*session, error) {
+	store, remove, err := localStore(ctx, target.payloadStore, f.dbFile)
+	if err != nil {
+		return nil, err
+	}
+	leave := func() {
+		_ = store.Close()
+		remove()
+	}
+	options.DBFile, options.Namespace = f.dbFile, target.Namespace
+	options.Keywords = []string{workflows.StatusAttribute, workflows.PlaybookAttribute}
+	server, err := localserver.Start(ctx, options)
+	if err != nil {
+		leave()
+		return nil, withStatus(exitNoServer, err)
+	}
+	c, err := connect.Dial(ctx, store.Use(client.Options{HostPort: server.Address, Namespace: server.Namespace}), logger)
+	if err != nil {
+		server.Kill()
+		leave()
+		return nil, withStatus(exitNoServer, err)
+	}
+	return &session{
+		client: c, address: server.Address, namespace: server.Namespace, ui: server.UIURL, taskQueue: target.taskQueue,
+		store: store, server: server, cleanUp: remove,
+	}, nil
 }
 
 // localWorker is a worker inside this process.

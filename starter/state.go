@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/connect"
+	"reprise/internal/payload"
 )
 
 // stateDir holds what local servers leave behind, in the working directory.
@@ -21,12 +22,14 @@ const stateDir = ".reprise"
 
 // devState is what `starter dev` tells other commands about its server.
 type devState struct {
-	Address   string    `json:"address"`
-	UI        string    `json:"ui"`
-	Namespace string    `json:"namespace"`
-	TaskQueue string    `json:"task_queue,omitempty"` // of its worker, "" without one
-	PID       int       `json:"pid"`
-	StartedAt time.Time `json:"started_at"`
+	Address   string `json:"address"`
+	UI        string `json:"ui"`
+	Namespace string `json:"namespace"`
+	TaskQueue string `json:"task_queue,omitempty"` // of its worker, "" without one
+	// PayloadStore is where large values of its runs are.
+	PayloadStore string    `json:"payload_store,omitempty"`
+	PID          int       `json:"pid"`
+	StartedAt    time.Time `json:"started_at"`
 }
 
 func statePath() string { return filepath.Join(stateDir, "dev.json") }
@@ -69,23 +72,55 @@ func readState() (devState, error) {
 	return state, nil
 }
 
+// devServer is the server of a `starter dev` that answers.
+type devServer struct {
+	state  devState
+	client client.Client
+	store  *payload.Store
+}
+
+func (d *devServer) close() {
+	d.client.Close()
+	_ = d.store.Close()
+}
+
 // findDev connects to the server of a `starter dev` in this directory, in the
-// given namespace or, for "", in its own. Without a server it gives nil, and the
-// state of one that no longer answers is removed; a server without the
-// namespace is an error.
-func findDev(ctx context.Context, namespace string) (client.Client, devState, error) {
+// given namespace and with the given payload store or, for "", in and with its
+// own. Without a server it gives nil, and the state of one that no longer
+// answers is removed; a server without the namespace is an error.
+func findDev(ctx context.Context, namespace, payloadStore string) (*devServer, error) {
 	state, err := readState()
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, devState{}, nil
+		return nil, nil
 	}
 	if err == nil && state.Address != "" {
 		state.Namespace = cmp.Or(namespace, state.Namespace)
-		c, err := connect.Dial(ctx, client.Options{HostPort: state.Address, Namespace: state.Namespace}, nil)
+		found, err := dialDev(ctx, state, cmp.Or(payloadStore, state.PayloadStore))
 		var missing *serviceerror.NamespaceNotFound
-		if err == nil || errors.As(err, &missing) || ctx.Err() != nil {
-			return c, state, err
+		var silent *connect.NoServerError
+		if err == nil || errors.As(err, &missing) || !errors.As(err, &silent) || ctx.Err() != nil {
+			return found, err
 		}
 	}
 	_ = os.Remove(statePath())
-	return nil, devState{}, nil
+	return nil, nil
+}
+
+func dialDev(ctx context.Context, state devState, payloadStore string) (*devServer, error) {
+	options := client.Options{HostPort: state.Address, Namespace: state.Namespace}
+	probe, err := connect.Dial(ctx, options, nil) // a server that is gone has no store either
+	if err != nil {
+		return nil, withStatus(exitNoServer, err)
+	}
+	probe.Close()
+	store, err := openStore(ctx, payloadStore)
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect.Dial(ctx, store.Use(options), nil)
+	if err != nil {
+		_ = store.Close()
+		return nil, withStatus(exitNoServer, err)
+	}
+	return &devServer{state: state, client: c, store: store}, nil
 }

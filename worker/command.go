@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,6 +17,9 @@ import (
 	"reprise/activities"
 	"reprise/internal/connect"
 	"reprise/internal/host"
+	"reprise/internal/localserver"
+	"reprise/internal/payload"
+	_ "reprise/internal/payload/cloud" // s3://, gs:// and azblob://
 	"reprise/workflows"
 )
 
@@ -53,6 +57,7 @@ type options struct {
 	server      connect.Flags
 	taskQueue   string
 	connections string
+	payloads    string
 	directory   string
 	allowPython bool
 	maxAttempts int
@@ -100,6 +105,9 @@ func newCommand() (*cobra.Command, *options) {
 		"task queue to listen on [REPRISE_TASK_QUEUE]")
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, a map of names to URLs [REPRISE_CONNECTIONS]")
+	flags.StringVar(&opts.payloads, "payload-store", os.Getenv(payload.Variable),
+		"where values over 128 KiB are kept: file:///DIRECTORY, s3://, gs:// or azblob://; every worker and starter needs the same ["+
+			payload.Variable+"]")
 	flags.StringVar(&opts.directory, "directory", os.Getenv("REPRISE_DIRECTORY"),
 		"where relative paths of the file and sqlite tools begin, default the working directory [REPRISE_DIRECTORY]")
 	flags.BoolVar(&opts.allowPython, "allow-python", envBool("REPRISE_ALLOW_PYTHON"),
@@ -145,7 +153,16 @@ func serve(ctx context.Context, opts *options, stdout, stderr io.Writer) (int, e
 	if server.HostPort == "" {
 		server.HostPort = defaultAddress
 	}
-	c, err := connect.Dial(ctx, server, logger)
+	store, err := payload.Open(ctx, cmp.Or(opts.payloads, localserver.PayloadStore(server.HostPort)))
+	if err != nil {
+		return exitUsage, err
+	}
+	defer func() { _ = store.Close() }()
+	payloads, err := host.Payloads(store, os.LookupEnv)
+	if err != nil {
+		return exitUsage, err
+	}
+	c, err := connect.Dial(ctx, store.Use(server), logger)
 	if err != nil {
 		if ctx.Err() != nil {
 			return exitOK, nil
@@ -154,12 +171,13 @@ func serve(ctx context.Context, opts *options, stdout, stderr io.Writer) (int, e
 	}
 	defer c.Close()
 	catalogue := activities.NewCatalogue(activities.Resources{
-		Connections: connections, AllowPython: opts.allowPython, Directory: opts.directory, Limits: limits, Logger: logger,
+		Connections: connections, AllowPython: opts.allowPython, Directory: opts.directory, Limits: limits,
+		Payloads: payloads, Logger: logger,
 	})
 	defer func() { _ = catalogue.Close() }()
 	return work(ctx, opts, c, catalogue, func() {
-		_, _ = fmt.Fprintf(stdout, "worker: listening on task queue %q, namespace %q at %s, python %s\n",
-			opts.taskQueue, server.Namespace, server.HostPort, onOff(opts.allowPython))
+		_, _ = fmt.Fprintf(stdout, "worker: listening on task queue %q, namespace %q at %s, python %s, payload store %s\n",
+			opts.taskQueue, server.Namespace, server.HostPort, onOff(opts.allowPython), store.Name())
 	})
 }
 

@@ -20,8 +20,9 @@ type replayConfig struct {
 	saveTo   string
 }
 
-// WithReplayer sets the replayer's options. A data converter, external storage
-// or interceptors of the original worker belong here.
+// WithReplayer sets the replayer's options. A data converter or interceptors of
+// the original worker belong here, and its external storage unless that is
+// PayloadStore.
 func WithReplayer(options worker.WorkflowReplayerOptions) ReplayOption {
 	return func(c *replayConfig) { c.replayer = options }
 }
@@ -73,6 +74,9 @@ func newReplayConfig(options []ReplayOption) replayConfig {
 	var config replayConfig
 	for _, option := range options {
 		option(&config)
+	}
+	if store, err := sharedStore(); err == nil && config.replayer.ExternalStorage.Drivers == nil {
+		config.replayer.ExternalStorage = store.External()
 	}
 	return config
 }

@@ -41,13 +41,17 @@ func (e *Env) Client() client.Client { return e.client }
 func (e *Env) NewTaskQueue() string { return "test-" + rand.Text()[:12] }
 
 // Dial returns another client for this server, closed when the test ends.
-// HostPort, Namespace and Logger are filled in unless they are set.
+// HostPort, Namespace, Logger and ExternalStorage are filled in unless they are
+// set: without one it reads stored values and stores none, like Client.
 func (e *Env) Dial(t testing.TB, options client.Options) client.Client {
 	t.Helper()
 	options.HostPort = cmp.Or(options.HostPort, e.Address)
 	options.Namespace = cmp.Or(options.Namespace, e.Namespace)
 	if options.Logger == nil {
 		options.Logger = logger(slog.LevelError)
+	}
+	if options.ExternalStorage.Drivers == nil {
+		options.ExternalStorage = PayloadStore(t).ReadOnly()
 	}
 	c, err := client.DialContext(t.Context(), options)
 	if err != nil {
@@ -240,7 +244,13 @@ func awaitPort(ctx context.Context, address string, server *process) error {
 func dialNamespace(ctx context.Context, address, namespace string) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	c, err := client.DialContext(ctx, client.Options{HostPort: address, Namespace: namespace, Logger: logger(slog.LevelError)})
+	store, err := sharedStore()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.DialContext(ctx, client.Options{
+		HostPort: address, Namespace: namespace, Logger: logger(slog.LevelError), ExternalStorage: store.ReadOnly(),
+	})
 	if err != nil {
 		return nil, err
 	}
