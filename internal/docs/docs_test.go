@@ -2,9 +2,11 @@ package docs_test
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -221,4 +223,42 @@ func TestCodesAreExplained(t *testing.T) {
 	for _, code := range playbook.Codes() {
 		require.Contains(t, known, code.Code)
 	}
+}
+
+var (
+	variable = regexp.MustCompile(`REPRISE_[A-Z][A-Z_]*[A-Z]`)
+	// connectionVariable begins those whose end the user chooses.
+	connectionVariable = "REPRISE_AUTH"
+)
+
+// TestVariablesAreDocumented: whatever the programs read from the environment
+// is in the documentation, and nothing else.
+func TestVariablesAreDocumented(t *testing.T) {
+	t.Parallel()
+	read := variables(t, ".go", "activities", "interpreter", "internal", "starter", "worker", "workflows")
+	documented := variables(t, ".md", "docs")
+	require.Greater(t, len(read), 10)
+	require.Equal(t, read, documented, "read by the programs, and named in docs/")
+}
+
+// variables are those that the files below some folders name, sorted.
+func variables(t *testing.T, ext string, dirs ...string) []string {
+	t.Helper()
+	found := map[string]bool{}
+	for _, dir := range dirs {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ os.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ext || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, name := range variable.FindAllString(string(text), -1) {
+				if !strings.HasPrefix(name, connectionVariable) {
+					found[name] = true
+				}
+			}
+			return err
+		})
+		require.NoError(t, err)
+	}
+	return slices.Sorted(maps.Keys(found))
 }
