@@ -146,7 +146,7 @@ func protect(ctx context.Context, run attempt, in interpreter.ToolInput, logger 
 // heartbeats ticks three times per heartbeat timeout and at least every 2 s;
 // never where nobody waits for heartbeats.
 func heartbeats(ctx context.Context) (<-chan time.Time, func()) {
-	if !activity.IsActivity(ctx) {
+	if !activity.IsActivity(ctx) || isHosted(ctx) {
 		return nil, func() {}
 	}
 

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"sync"
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
@@ -34,6 +35,9 @@ type Catalogue struct {
 	res   Resources
 	tools map[string]Tool
 	pacer *pacer
+
+	functions sync.Once // fills byName
+	byName    map[string]ActivityFunc
 }
 
 var _ playbook.Tools = (*Catalogue)(nil)
@@ -110,6 +114,18 @@ func (c *Catalogue) Activities() []Activity {
 	}
 
 	return all
+}
+
+// function is the activity function of a name, nil if there is none.
+func (c *Catalogue) function(name string) ActivityFunc {
+	c.functions.Do(func() {
+		c.byName = map[string]ActivityFunc{}
+		for _, activity := range c.Activities() {
+			c.byName[activity.Name] = activity.Run
+		}
+	})
+
+	return c.byName[name]
 }
 
 // Close frees the pools of all tools. Attempts under way fail.

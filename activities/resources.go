@@ -36,7 +36,7 @@ type Resources struct {
 	MaxResponseBytes int64
 	// Payloads are how large values may be; recorded in each run.
 	Payloads Payloads
-	Logger           *slog.Logger // nil discards
+	Logger   *slog.Logger // nil discards
 }
 
 // Payloads are how large the values of a run may be, in bytes of JSON.

@@ -66,6 +66,9 @@ type CallState struct {
 	Last            LastAttempt      `json:"last"`
 	Wait            *Wait            `json:"wait,omitempty"`
 	Sinks           []PendingSink    `json:"sinks,omitempty"`
+	// Sink is how far the first of Sinks has come, where the call was carried
+	// while it waited.
+	Sink *CallState `json:"sink,omitempty"`
 	// After holds what follows once the page's sink has been written.
 	After  *AfterPage  `json:"after,omitempty"`
 	Result *CallResult `json:"result,omitempty"`
@@ -154,7 +157,11 @@ func (c *Call) Next(now time.Time) Command {
 	case PhaseWait:
 		return Command{Kind: DoWait, Wait: *c.State.Wait}
 	case PhasePage, PhaseSinks:
-		return Command{Kind: DoSink, Sink: c.sinkCall(c.State.Sinks[0])}
+		sink := c.sinkCall(c.State.Sinks[0])
+		if c.State.Sink != nil {
+			sink.State = *c.State.Sink
+		}
+		return Command{Kind: DoSink, Sink: sink}
 	case PhaseStart, PhaseDone:
 	}
 	return Command{Kind: DoFinish, Result: *c.State.Result}

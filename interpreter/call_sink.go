@@ -51,7 +51,7 @@ func (c *Call) sinkScope(pending PendingSink) *Scope {
 // error.
 func (c *Call) SinkDone(result CallResult, now time.Time) {
 	pending := c.State.Sinks[0]
-	c.State.Sinks = c.State.Sinks[1:]
+	c.State.Sinks, c.State.Sink = c.State.Sinks[1:], nil
 	if result.Failed() {
 		c.sinkFailed(pending, result, now)
 		return

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"encoding/json"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -13,11 +14,34 @@ const (
 	StatusError          = "error"
 )
 
-// Outcome is what one attempt gave: data, or an error.
+// Outcome is what one attempt gave: data, or an error. Kept in workflow history
+// where an activity hands it back.
 type Outcome struct {
 	Data any
 	Meta ToolMeta
 	Err  *ErrorObject
+}
+
+// outcomeJSON is how an outcome is kept.
+type outcomeJSON struct {
+	Data  expression.Value `json:"data,omitzero"`
+	Meta  ToolMeta         `json:"meta,omitzero"`
+	Error *ErrorObject     `json:"error,omitempty"`
+}
+
+// MarshalJSON writes the outcome with canonical data.
+func (o Outcome) MarshalJSON() ([]byte, error) {
+	return json.Marshal(outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (o *Outcome) UnmarshalJSON(data []byte) error {
+	var kept outcomeJSON
+	if err := json.Unmarshal(data, &kept); err != nil {
+		return err
+	}
+	*o = Outcome{Data: kept.Data.Data, Meta: kept.Meta, Err: kept.Error}
+	return nil
 }
 
 // Failed reports whether the attempt failed.

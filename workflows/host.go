@@ -31,13 +31,23 @@ const (
 type waiter func(wait *interpreter.Wait, until time.Time)
 
 // drive takes a call to its end: it runs what the call asks for and tells it
-// what came of it.
-func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter) interpreter.CallResult {
+// what came of it. carry is nil where the call stays in the workflow.
+func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, carry *carrier) interpreter.CallResult {
+	apart, alone := carry != nil && call.Detachable(), false
 	for {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !call.Finished() {
 			return call.Cancel(workflow.Now(ctx))
 		}
+		if apart && !alone && call.TurnsPage() {
+			further, err := carry.turnPages(ctx, call)
+			if err != nil {
+				return call.Cancel(workflow.Now(ctx))
+			}
+			alone = !further
+			continue
+		}
 		command := call.Next(workflow.Now(ctx))
+		alone = false
 		switch command.Kind {
 		case interpreter.DoAttempt:
 			outcome := attempt(ctx, command.Input)
@@ -50,8 +60,9 @@ func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter) interpr
 				return call.Cancel(workflow.Now(ctx))
 			}
 			call.Waited()
+			alone = true // the page after a wait is usually followed by another wait
 		case interpreter.DoSink:
-			call.SinkDone(drive(ctx, command.Sink, waiting), workflow.Now(ctx))
+			call.SinkDone(drive(ctx, command.Sink, waiting, nil), workflow.Now(ctx))
 		case interpreter.DoFinish:
 			return command.Result
 		}

@@ -20,39 +20,67 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	if err != nil {
 		return nil, err
 	}
-	output := &IterationOutput{Iterations: make([]interpreter.IterationResult, len(input.Elements))}
+	b := &batch{book: book, step: step, input: input, calls: make([]*interpreter.Call, len(input.Elements))}
+	for i := range input.Elements {
+		b.calls[i] = input.Task.Call(book, step, b.carried(i),
+			stream(ctx, fmt.Sprintf("%s#%d/%d", step.Name, input.Task.Visit, input.First+i)))
+	}
 	width := 1
 	if step.Loop.Mode == playbook.Parallel {
 		width = step.Loop.MaxConcurrency
 	}
+	if len(input.Elements) > 1 {
+		b.begin(ctx, width)
+	}
+	output := &IterationOutput{Iterations: make([]interpreter.IterationResult, len(input.Elements))}
 	fanOut(ctx, len(input.Elements), width, func(ctx workflow.Context, i int) bool {
-		output.Iterations[i] = iterate(ctx, book, step, input, i)
+		output.Iterations[i] = b.iterate(ctx, i)
 		return true
 	})
 	return finishIterations(ctx, output)
 }
 
-// iterate runs one iteration: its call, with the sinks of its policies and of
-// the loop.
-func iterate(
-	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, input IterationInput, i int,
-) interpreter.IterationResult {
-	index := input.First + i
-	iteration := interpreter.IterationResult{Index: index}
-	if ctx.Err() != nil {
+// batch is the iterations of one child workflow.
+type batch struct {
+	book  *playbook.Playbook
+	step  *playbook.Step
+	input IterationInput
+	calls []*interpreter.Call
+}
+
+func (b *batch) carried(i int) interpreter.Carried {
+	index := b.input.First + i
+	return interpreter.Carried{Index: &index, Size: b.input.Size, Element: b.input.Elements[i]}
+}
+
+// begin has one activity make all attempts, pages and sinks of the batch that
+// need no wait. An iteration that has to wait comes back with its state; where
+// the activity itself fails, the iterations go on one attempt at a time.
+func (b *batch) begin(ctx workflow.Context, width int) {
+	input := interpreter.DriveInput{Task: b.input.Task, Width: width}
+	for i := range b.calls {
+		input.Calls = append(input.Calls, b.carried(i))
+	}
+	output, _ := hostCalls(ctx, input, fmt.Sprintf("%s[%d–%d]", b.step.Name, b.input.First, b.input.First+len(b.calls)-1))
+	for i, call := range b.calls {
+		switch {
+		case i < len(output.Calls) && output.Calls[i].Result != nil:
+			call.Finish(*output.Calls[i].Result)
+		case i < len(output.Calls) && output.Calls[i].State != nil:
+			call.State = *output.Calls[i].State
+		}
+	}
+}
+
+// iterate takes one iteration to its end: its call, with the sinks of its
+// policies and of the loop.
+func (b *batch) iterate(ctx workflow.Context, i int) interpreter.IterationResult {
+	iteration := interpreter.IterationResult{Index: b.input.First + i}
+	if call := b.calls[i]; ctx.Err() != nil && !call.Finished() {
 		iteration.Cancelled = true
 		return iteration
 	}
-	position := interpreter.Position{Index: index, Size: input.Size}
-	scope := interpreter.NewScope(book, input.Task.Run, input.Task.Data).
-		WithElement(step.Loop.Element, input.Elements[i].Data, position)
-	call := interpreter.NewCall(interpreter.CallConfig{
-		Book: book, Run: input.Task.Run, Step: step, Action: step.Action, Policies: step.Retry,
-		Visit: input.Task.Visit, Index: &index, Scope: scope, Args: input.Task.Args.Data, Limits: input.Task.Limits,
-		After:  sinks(step.Loop.Sink),
-		Random: stream(ctx, fmt.Sprintf("%s#%d/%d", step.Name, input.Task.Visit, index)),
-	})
-	iteration.Result = drive(ctx, call, nil)
+	iteration.Result = drive(ctx, b.calls[i], nil, &carrier{task: b.input.Task, carried: b.carried(i)})
 	iteration.Cancelled = iteration.Result.Failed() && iteration.Result.Error.Kind == interpreter.KindCancelled
 	return iteration
 }
@@ -99,22 +127,11 @@ func bound(output *IterationOutput, most int) {
 	}
 }
 
-func sinks(sink *playbook.Sink) []*playbook.Sink {
-	if sink == nil {
-		return nil
-	}
-	return []*playbook.Sink{sink}
-}
-
 // load compiles the task's playbook and finds its step.
 func load(task Task) (*playbook.Playbook, *playbook.Step, error) {
-	book, err := interpreter.Load(task.Name, task.Source)
+	book, step, err := task.Load()
 	if err != nil {
 		return nil, nil, invalid(err)
-	}
-	step := book.Step(task.Step)
-	if step == nil {
-		return nil, nil, invalid(fmt.Errorf("playbook %q has no step %q", task.Name, task.Step))
 	}
 	return book, step, nil
 }

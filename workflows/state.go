@@ -64,19 +64,8 @@ type Progress struct {
 	Part string `json:"part,omitempty"`
 }
 
-// Task is what the children of a run share: the playbook, the step and the
-// names its expressions use. Kept in workflow history.
-type Task struct {
-	Name   string              `json:"name"`
-	Source string              `json:"source"`
-	Run    interpreter.RunInfo `json:"run"`
-	Step   string              `json:"step"`
-	Visit  int                 `json:"visit"`
-	Data   interpreter.Data    `json:"data"`
-	Args   expression.Value    `json:"args,omitzero"` // of the route
-	// Limits are the operator's, as the door recorded them.
-	Limits interpreter.RunLimits `json:"limits,omitzero"`
-}
+// Task is what the children of a run share.
+type Task = interpreter.Task
 
 // LoopInput starts LoopWorkflow; kept in workflow history.
 type LoopInput struct {

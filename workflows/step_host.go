@@ -37,7 +37,7 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 	case step.Loop != nil:
 		done.result = r.loop(ctx, start, scope, args, record)
 	default:
-		done.result = r.call(ctx, start, scope, record)
+		done.result = r.call(ctx, start, record)
 	}
 	done.args = args
 	r.close(ctx, record, done.result)
@@ -45,16 +45,20 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 }
 
 // call runs a step without a loop; its sink belongs to the call.
-func (r *run) call(
-	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, record *StepRecord,
-) interpreter.CallResult {
-	step := start.Step
-	call := interpreter.NewCall(interpreter.CallConfig{
-		Book: r.book, Run: r.info, Step: step, Action: step.Action, Policies: step.Retry,
-		Visit: start.Visit, Scope: scope, Args: start.Args, Limits: r.limits, After: sinks(step.Sink),
-		Random: stream(ctx, fmt.Sprintf("%s#%d", step.Name, start.Visit)),
-	})
-	return drive(ctx, call, r.waiter(ctx, record))
+func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRecord) interpreter.CallResult {
+	task := r.task(start)
+	random := stream(ctx, fmt.Sprintf("%s#%d", start.Step.Name, start.Visit))
+	call := task.Call(r.book, start.Step, interpreter.Carried{}, random)
+	return drive(ctx, call, r.waiter(ctx, record), &carrier{task: task})
+}
+
+// task is what the calls of a step need, wherever they are hosted.
+func (r *run) task(start interpreter.Start) Task {
+	return Task{
+		Name: r.input.Name, Source: r.input.Source, Run: r.info, Step: start.Step.Name, Visit: start.Visit,
+		Data: interpreter.Capture(r.book, r.data, r.book.CallNodes(start.Step)), Args: expression.Of(start.Args),
+		Limits: r.limits,
+	}
 }
 
 // waiter shows a wait in the step's record.
@@ -101,10 +105,7 @@ func (r *run) runLoop(
 	ctx workflow.Context, start interpreter.Start, elements []any, record *StepRecord,
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
 	step := start.Step
-	task := Task{
-		Name: r.input.Name, Source: r.input.Source, Run: r.info, Step: step.Name, Visit: start.Visit,
-		Data: interpreter.Capture(r.book, r.data, r.book.CallNodes(step)), Args: expression.Of(start.Args), Limits: r.limits,
-	}
+	task := r.task(start)
 	input := LoopInput{Task: task, Elements: make([]expression.Value, len(elements))}
 	for i, element := range elements {
 		input.Elements[i] = expression.Of(element)
@@ -152,7 +153,7 @@ func (r *run) stepSink(
 		Scope:  interpreter.EndScope(scope, args, result),
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
 	}, step.Sink, 1, result.Data.Data)
-	written := drive(ctx, call, r.waiter(ctx, record))
+	written := drive(ctx, call, r.waiter(ctx, record), nil)
 	if !written.Failed() {
 		return result
 	}

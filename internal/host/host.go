@@ -31,6 +31,10 @@ const (
 	// heartbeatThrottle bounds how long a cancellation takes to reach an
 	// attempt: it travels in the answer to a heartbeat.
 	heartbeatThrottle = time.Second
+	// mostThought is how long workflow code may go on without waiting. The
+	// default of 1 s is what encoding and measuring 64 MiB takes on a busy
+	// machine; what else workflow code does is bounded by itself.
+	mostThought = 8 * time.Second
 )
 
 // NewWorker makes a worker that runs playbooks with the tools of a catalogue.
@@ -49,6 +53,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		MaxConcurrentActivityExecutionSize: options.MaxAttempts,
 		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
 		WorkerStopTimeout:                  options.StopTimeout,
+		DeadlockDetectionTimeout:           mostThought,
 		OnFatalError:                       options.OnFatalError,
 	})
 	Register(w, catalogue)
@@ -66,6 +71,7 @@ type Registry interface {
 func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
 	registry.RegisterActivityWithOptions(catalogue.Check, activity.RegisterOptions{Name: interpreter.CheckActivity})
+	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: interpreter.DriveActivity})
 	for _, tool := range catalogue.Activities() {
 		registry.RegisterActivityWithOptions(tool.Run, activity.RegisterOptions{Name: tool.Name})
 	}

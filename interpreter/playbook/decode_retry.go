@@ -167,6 +167,12 @@ func (d *decoder) thenWords(f *fields, then *Then) {
 		then.OnExhausted = OnExhausted(d.oneOf(n, "on_exhausted", "fail", "succeed", "continue"))
 	}
 
+	if n := f.get("pages_per_activity"); n != nil {
+		if v, ok := d.integer(n, "pages_per_activity"); ok {
+			then.PagesPerActivity = d.within(n, "pages_per_activity", v, 1, maxPagesPerActivity)
+		}
+	}
+
 	if n := f.get("allow_repeat"); n != nil {
 		then.AllowRepeat = d.boolean(n, "allow_repeat")
 	}
@@ -262,4 +268,16 @@ func (d *decoder) path(n *yaml.Node) string {
 	}
 
 	return text
+}
+
+// maxPagesPerActivity keeps what a lost worker costs within reason.
+const maxPagesPerActivity = 1000
+
+// within reports a number that is out of bounds and gives it all the same.
+func (d *decoder) within(n *yaml.Node, what string, v, least, most int) int {
+	if v < least || v > most {
+		d.errorf(position(n), CodeBounds, "%s must be from %d to %d, not %d", what, least, most, v)
+	}
+
+	return v
 }

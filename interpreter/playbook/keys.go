@@ -147,7 +147,7 @@ var thenSection = &section{name: "then", keys: []key{
 	{name: "collect", doc: "how pages become one result"},
 	{name: "sink", doc: "where the call's result is written, once per call"},
 	{name: "per_iteration", aliases: []string{"per_page"}, doc: "a sink per page"},
-	{name: "pages_per_activity", later: true},
+	{name: "pages_per_activity", doc: "pages that one activity fetches at most; default 50, 1 for an activity per page"},
 }}
 
 var perIterationSection = &section{name: "per_iteration", keys: []key{

@@ -205,10 +205,13 @@ type Then struct {
 	MaxWait      *time.Duration
 	OnExhausted  OnExhausted
 	AllowRepeat  bool
-	NextCall     *NextCall
-	Collect      *Collect
-	Sink         *Sink
-	PerIteration *Sink
+	// PagesPerActivity bounds the pages that one activity fetches; 0 is the
+	// default, 1 an activity per page.
+	PagesPerActivity int
+	NextCall         *NextCall
+	Collect          *Collect
+	Sink             *Sink
+	PerIteration     *Sink
 	// Repeats is true when any word that asks for another attempt is present.
 	Repeats bool
 }

@@ -1,0 +1,359 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// maxProgressBytes bounds what heartbeats hold of the calls' progress: what
+// does not fit is done again after a worker was lost, with the same keys.
+const maxProgressBytes = 256 << 10
+
+// Drive hosts calls: it makes all of their attempts, pages and sinks that need
+// no wait. A call that has to wait, or that has had its share of this activity,
+// is given back with its state. Heartbeats hold what is done, so a worker that
+// takes over goes on behind it.
+func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (interpreter.DriveOutput, error) {
+	book, step, err := in.Task.Load()
+	if err != nil {
+		return interpreter.DriveOutput{}, applicationError(&interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
+		}, true)
+	}
+	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, len(in.Calls))}
+	stop := d.progress.heartbeats(ctx)
+	defer stop()
+	group, inner := errgroup.WithContext(hosted(ctx))
+	group.SetLimit(max(in.Width, 1))
+	for i := range in.Calls {
+		group.Go(func() error { return d.drive(inner, i) })
+	}
+	err = group.Wait()
+	switch {
+	case err == nil:
+		return fitting(d.progress.output(), c.res.Payloads.MaxBytes), nil
+	case workerStopped(ctx):
+		return interpreter.DriveOutput{}, err
+	case ctx.Err() != nil:
+		return interpreter.DriveOutput{}, temporal.NewCanceledError(d.progress.output())
+	}
+	return interpreter.DriveOutput{}, err
+}
+
+// fitting makes sure that the output can travel: a call whose result takes more
+// than its share fails and says so, one that was left half-way begins again.
+func fitting(output interpreter.DriveOutput, most int) interpreter.DriveOutput {
+	if sizeOf(output) <= most {
+		return output
+	}
+	share := most / len(output.Calls)
+	for i, driven := range output.Calls {
+		size := sizeOf(driven)
+		if size <= share {
+			continue
+		}
+		output.Calls[i] = interpreter.Driven{}
+		if driven.Result != nil {
+			output.Calls[i].Result = &interpreter.CallResult{
+				Status: interpreter.StatusError, Meta: driven.Result.Meta, Warnings: driven.Result.Warnings,
+				Error: &interpreter.ErrorObject{
+					Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
+					Message: fmt.Sprintf("the result of an iteration is %d bytes, more than its share of %d in its batch; "+
+						"write rows away with a sink and return less, or make the batch smaller", size, share),
+				},
+			}
+		}
+	}
+	return output
+}
+
+// hosting is one run of Drive.
+type hosting struct {
+	catalogue *Catalogue
+	in        interpreter.DriveInput
+	book      *playbook.Playbook
+	step      *playbook.Step
+	progress  *progress
+}
+
+// drive takes one call as far as it goes without a wait.
+func (d *hosting) drive(ctx context.Context, i int) error {
+	carried := d.in.Calls[i]
+	switch done := d.progress.of(i); {
+	case done.Result != nil:
+		return nil // before the worker was lost
+	case done.State != nil:
+		carried.State = done.State
+	}
+	call := d.in.Task.Call(d.book, d.step, carried, rand.Float64)
+	noted := time.Now()
+	if d.in.Pages {
+		driven, err := d.pages(ctx, call, func() { d.progress.hold(i, interpreter.Driven{State: &call.State}) })
+		if err == nil {
+			d.progress.set(i, driven)
+		}
+		return err
+	}
+	finished, err := d.host(ctx, call, func() {
+		if now := time.Now(); now.Sub(noted) > progressInterval {
+			noted = now
+			d.progress.hold(i, interpreter.Driven{State: &call.State})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if finished {
+		d.progress.set(i, interpreter.Driven{Result: call.State.Result})
+	} else {
+		d.progress.set(i, interpreter.Driven{State: &call.State})
+	}
+	return nil
+}
+
+// pages fetches pages of a call, with their sinks, until something else is due;
+// that is left to the workflow, which holds what was collected before.
+func (d *hosting) pages(ctx context.Context, call *interpreter.Call, page func()) (interpreter.Driven, error) {
+	chunk := call.NewChunk(time.Now())
+	for call.TurnsPage() && !chunk.Full(call, time.Now()) {
+		command := call.Next(time.Now())
+		if command.Kind == interpreter.DoSink {
+			if err := d.pageSink(ctx, call, command.Sink); err != nil || call.State.Sink != nil {
+				return interpreter.Driven{State: &call.State}, err
+			}
+			continue
+		}
+		before := call.Snapshot()
+		outcome, err := d.attempt(ctx, command.Input)
+		if err != nil {
+			return interpreter.Driven{}, err
+		}
+		size := sizeOf(outcome)
+		call.Attempted(outcome, time.Now())
+		switch {
+		case size > maxOutcomeBytes:
+			return interpreter.Driven{State: &before}, nil
+		case size > maxPageBytes || !call.TurnsPage():
+			return interpreter.Driven{State: &before, Outcome: &outcome}, nil
+		}
+		chunk.Add(size)
+		page()
+	}
+	state := call.Snapshot()
+	return interpreter.Driven{State: &state}, nil
+}
+
+// A page that is not small is handed back as it came, so that the pages of an
+// activity travel together; one that is large goes alone: the workflow fetches
+// it again in an attempt of its own.
+const (
+	maxPageBytes    = 300_000
+	maxOutcomeBytes = 600_000
+)
+
+// pageSink writes a page away. A sink that waits or failed is left to the
+// workflow, as far as it has come.
+func (d *hosting) pageSink(ctx context.Context, call, sink *interpreter.Call) error {
+	finished, err := d.host(ctx, sink, func() {})
+	if err != nil {
+		return err
+	}
+	if !finished || sink.State.Result.Failed() {
+		call.State.Sink = &sink.State
+		return nil
+	}
+	call.SinkDone(*sink.State.Result, time.Now())
+	return nil
+}
+
+// host runs what the call asks for. It returns false where the call waits or
+// has had its share.
+func (d *hosting) host(ctx context.Context, call *interpreter.Call, page func()) (finished bool, err error) {
+	chunk := call.NewChunk(time.Now())
+	for ctx.Err() == nil {
+		command := call.Next(time.Now())
+		switch command.Kind {
+		case interpreter.DoAttempt:
+			if chunk.Full(call, time.Now()) {
+				return false, nil
+			}
+			outcome, err := d.attempt(ctx, command.Input)
+			if err != nil {
+				return false, err
+			}
+			chunk.Add(sizeOf(outcome.Data))
+			call.Attempted(outcome, time.Now())
+			page()
+		case interpreter.DoWait:
+			return false, nil
+		case interpreter.DoSink:
+			written, err := d.host(ctx, command.Sink, func() {})
+			if err != nil {
+				return false, err
+			}
+			if !written {
+				call.State.Sink = &command.Sink.State
+				return false, nil
+			}
+			call.SinkDone(*command.Sink.State.Result, time.Now())
+			page()
+		case interpreter.DoFinish:
+			return true, nil
+		}
+	}
+	return false, ctx.Err()
+}
+
+func sizeOf(data any) int {
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return 0
+	}
+	return len(encoded)
+}
+
+// attempt makes one attempt with the tool's own wrapping, and takes its failure
+// apart again. The error is one that ends the activity.
+func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (interpreter.Outcome, error) {
+	name := input.Tool
+	if input.Place != "" {
+		name = interpreter.WriteActivity(input.Tool)
+	}
+	run := d.catalogue.function(name)
+	if run == nil {
+		return interpreter.Outcome{Err: &interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
+			Message: fmt.Sprintf("this worker has no tool %q", input.Tool),
+		}}, nil
+	}
+	result, err := run(ctx, input)
+	if err == nil {
+		return interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}, nil
+	}
+	var application *temporal.ApplicationError
+	var object interpreter.ErrorObject
+	if errors.As(err, &application) && application.NonRetryable() &&
+		application.HasDetails() && application.Details(&object) == nil {
+		return interpreter.Outcome{Err: &object}, nil
+	}
+	return interpreter.Outcome{}, err
+}
+
+// progress is what Drive has done so far.
+type progress struct {
+	mu    sync.Mutex
+	calls []interpreter.Driven
+	held  held
+}
+
+// held is the part of the progress that heartbeats carry, in the form of a
+// DriveOutput. A call's state is encoded when it is held, because the call goes
+// on changing it.
+type held struct {
+	Calls []json.RawMessage `json:"calls"`
+	bytes int
+}
+
+// newProgress begins with what the heartbeats of a lost worker tell.
+func newProgress(ctx context.Context, n int) *progress {
+	p := &progress{calls: make([]interpreter.Driven, n), held: held{Calls: make([]json.RawMessage, n)}}
+	for i := range p.held.Calls {
+		p.held.Calls[i] = json.RawMessage("{}")
+	}
+	var before interpreter.DriveOutput
+	if activity.IsActivity(ctx) && activity.HasHeartbeatDetails(ctx) &&
+		activity.GetHeartbeatDetails(ctx, &before) == nil && len(before.Calls) == n {
+		for i, driven := range before.Calls {
+			p.set(i, driven)
+		}
+	}
+	return p
+}
+
+func (p *progress) of(i int) interpreter.Driven {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls[i]
+}
+
+// set records where the call ended, or was left.
+func (p *progress) set(i int, driven interpreter.Driven) {
+	p.hold(i, driven)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[i] = driven
+}
+
+// hold puts what is known of a call into the heartbeats, if it fits.
+func (p *progress) hold(i int, driven interpreter.Driven) {
+	encoded, err := json.Marshal(driven)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if bytes := p.held.bytes - len(p.held.Calls[i]) + len(encoded); bytes <= maxProgressBytes {
+		p.held.bytes, p.held.Calls[i] = bytes, encoded
+	}
+}
+
+func (p *progress) output() interpreter.DriveOutput {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return interpreter.DriveOutput{Calls: slices.Clone(p.calls)}
+}
+
+func (p *progress) snapshot() held {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return held{Calls: slices.Clone(p.held.Calls)}
+}
+
+// progressInterval is how often heartbeats carry the progress.
+const progressInterval = 200 * time.Millisecond
+
+// heartbeats tells the server what is done until stop is called.
+func (p *progress) heartbeats(ctx context.Context) (stop func()) {
+	if !activity.IsActivity(ctx) {
+		return func() {}
+	}
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(progressInterval)
+		defer ticker.Stop()
+		for {
+			activity.RecordHeartbeat(ctx, p.snapshot())
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
+
+// hostedKey marks attempts inside Drive, which sends their heartbeats.
+type hostedKey struct{}
+
+func hosted(ctx context.Context) context.Context { return context.WithValue(ctx, hostedKey{}, true) }
+
+func isHosted(ctx context.Context) bool { return ctx.Value(hostedKey{}) != nil }

@@ -1,0 +1,233 @@
+package interpreter
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// DriveActivity is the name of the activity that hosts calls: as many attempts,
+// pages and sinks of them as need no wait.
+const DriveActivity = "drive"
+
+// Task is what a call needs of its run, wherever it is hosted: the playbook,
+// the step and the names its expressions use. Kept in workflow history.
+type Task struct {
+	Name   string           `json:"name"`
+	Source string           `json:"source"`
+	Run    RunInfo          `json:"run"`
+	Step   string           `json:"step"`
+	Visit  int              `json:"visit"`
+	Data   Data             `json:"data"`
+	Args   expression.Value `json:"args,omitzero"` // of the route
+	// Limits are the operator's, as the door recorded them.
+	Limits RunLimits `json:"limits,omitzero"`
+}
+
+// Load compiles the task's playbook and finds its step.
+func (t Task) Load() (*playbook.Playbook, *playbook.Step, error) {
+	book, err := Load(t.Name, t.Source)
+	if err != nil {
+		return nil, nil, err
+	}
+	step := book.Step(t.Step)
+	if step == nil {
+		return nil, nil, fmt.Errorf("playbook %q has no step %q", t.Name, t.Step)
+	}
+	return book, step, nil
+}
+
+// Carried is a call on its way to another host; kept in workflow history.
+type Carried struct {
+	// Index, Size and Element place the iteration; Index is nil without a loop.
+	Index   *int             `json:"index,omitempty"`
+	Size    int              `json:"size,omitempty"`
+	Element expression.Value `json:"element,omitzero"`
+	// State is nil for a call that has not begun.
+	State *CallState `json:"state,omitempty"`
+}
+
+// Call makes the call of the task's step, or of one iteration of it, where it
+// left off. random draws from the host's stream.
+func (t Task) Call(book *playbook.Playbook, step *playbook.Step, carried Carried, random func() float64) *Call {
+	scope, after := NewScope(book, t.Run, t.Data), step.Sink
+	if carried.Index != nil {
+		after = step.Loop.Sink
+		scope = scope.WithElement(step.Loop.Element, carried.Element.Data, Position{Index: *carried.Index, Size: carried.Size})
+	}
+	if args := t.Args.Data; args != nil {
+		scope = scope.With(map[string]any{"args": args})
+	}
+	call := NewCall(CallConfig{
+		Book: book, Run: t.Run, Step: step, Action: step.Action, Policies: step.Retry, Visit: t.Visit,
+		Index: carried.Index, Scope: scope, Args: t.Args.Data, Limits: t.Limits, After: listed(after), Random: random,
+	})
+	if carried.State != nil {
+		call.State = *carried.State
+	}
+	return call
+}
+
+func listed(sink *playbook.Sink) []*playbook.Sink {
+	if sink == nil {
+		return nil
+	}
+	return []*playbook.Sink{sink}
+}
+
+// DriveInput is the argument of DriveActivity; kept in workflow history.
+type DriveInput struct {
+	Task  Task      `json:"task"`
+	Calls []Carried `json:"calls"`
+	// Width is how many calls go on at a time.
+	Width int `json:"width"`
+	// Pages asks for nothing but pages of calls that are under way; what else
+	// happens is handed back. See Call.Detach.
+	Pages bool `json:"pages,omitempty"`
+}
+
+// DriveOutput is what DriveActivity gives, in the order of its calls; kept in
+// workflow history.
+type DriveOutput struct {
+	Calls []Driven `json:"calls"`
+}
+
+// Driven is how far a call has come: to its result, or to a state in which it
+// waits or leaves the rest to another activity. Both are nil where it has not
+// begun. Kept in workflow history.
+type Driven struct {
+	State  *CallState  `json:"state,omitempty"`
+	Result *CallResult `json:"result,omitempty"`
+	// Outcome is that of an attempt which State has not taken in yet.
+	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Bounds of what one activity fetches of a call (language.md, section
+// next_call), so that what a lost worker costs stays small.
+const (
+	DefaultPagesPerActivity = 50
+	maxBytesPerActivity     = 1 << 20
+	maxTimePerActivity      = 20 * time.Second
+)
+
+// Chunk bounds what one activity does for one call.
+type Chunk struct {
+	started time.Time
+	pages   int // successes before
+	bytes   int
+}
+
+// NewChunk begins to count.
+func (c *Call) NewChunk(now time.Time) Chunk {
+	return Chunk{started: now, pages: c.State.Successes}
+}
+
+// Add counts a page's size.
+func (k *Chunk) Add(bytes int) { k.bytes += bytes }
+
+// Full reports whether the rest of the call's pages belongs to another activity.
+func (k *Chunk) Full(c *Call, now time.Time) bool {
+	return c.State.Successes-k.pages >= c.pagesPerActivity() || k.bytes >= maxBytesPerActivity ||
+		now.Sub(k.started) >= maxTimePerActivity
+}
+
+// pagesPerActivity is what the policy that paged last says.
+func (c *Call) pagesPerActivity() int {
+	if policy := c.policy(c.State.Last.Policy).policy; policy != nil && policy.Then.PagesPerActivity > 0 {
+		return policy.Then.PagesPerActivity
+	}
+	return DefaultPagesPerActivity
+}
+
+// TurnsPage reports whether the call is about to fetch another page without a
+// wait: its sink for the page before included.
+func (c *Call) TurnsPage() bool {
+	if c.config.Sink != nil || c.State.Successes == 0 || c.State.Wait != nil {
+		return false
+	}
+	if c.State.Phase == PhasePage {
+		return c.State.After != nil && c.State.After.Request != nil
+	}
+	return c.State.Phase == PhaseAttempt && c.State.RequestAttempts == 0
+}
+
+// Detachable reports whether pages may be fetched apart from what was collected
+// before: not where an expression looks at it, or where pages do more than
+// append to it.
+func (c *Call) Detachable() bool {
+	if c.pagesPerActivity() == 1 {
+		return false
+	}
+	names := []string{defaultInto}
+	for _, policy := range c.config.Policies {
+		if collect := policy.Then.Collect; collect != nil {
+			if collect.Strategy == playbook.Replace || collect.Strategy == playbook.Merge {
+				return false
+			}
+			names = append(names, collect.Into)
+		}
+	}
+	collected := naming(names...)
+	for _, node := range c.config.Book.CallNodes(c.config.Step) {
+		if collected(node) {
+			return false
+		}
+	}
+	return true
+}
+
+// defaultInto is the name of what was collected, unless collect.into says
+// otherwise.
+const defaultInto = "pages"
+
+// Detach gives the call's state without what it has collected, so that
+// thousands of pages do not travel with every further page.
+func (c *Call) Detach() CallState {
+	state := c.State
+	state.dropLast()
+	if _, isList := state.Collected.Data.([]any); isList {
+		state.Collected = expression.Of([]any{})
+	}
+	return state
+}
+
+// dropLast forgets the last page where nothing will look at it again: between
+// that page and the next attempt.
+func (s *CallState) dropLast() {
+	if s.Phase == PhaseAttempt {
+		s.Last = LastAttempt{Meta: s.Last.Meta, Policy: s.Last.Policy}
+	}
+}
+
+// Attach takes the state of a detached call back, and an outcome that it has
+// not taken in yet.
+func (c *Call) Attach(driven Driven, now time.Time) {
+	before := c.State.Collected
+	c.State = *driven.State
+	added, _ := c.State.Collected.Data.([]any)
+	if collected, isList := before.Data.([]any); isList {
+		c.State.Collected = expression.Of(append(collected, added...))
+	}
+	if driven.Outcome != nil {
+		c.Attempted(*driven.Outcome, now)
+	}
+}
+
+// Finish ends the call with a result that another host has come to.
+func (c *Call) Finish(result CallResult) {
+	c.State.Phase, c.State.Result, c.State.Sinks = PhaseDone, &result, nil
+}
+
+// Finished reports whether the call has its result.
+func (c *Call) Finished() bool { return c.State.Phase == PhaseDone }
+
+// Snapshot is the state at this moment; the call may go on.
+func (c *Call) Snapshot() CallState {
+	state := c.State
+	state.dropLast()
+	state.Counters.Policies = slices.Clone(state.Counters.Policies)
+	return state
+}

@@ -1,0 +1,77 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// maxDriveTime bounds one activity that hosts calls. It is far more than their
+// share of it takes, and heartbeats notice a lost worker long before.
+const maxDriveTime = 6 * time.Hour
+
+// carrier takes a call to an activity that does many things at once.
+type carrier struct {
+	task    Task
+	carried interpreter.Carried
+}
+
+// turnPages has an activity fetch pages of the call until something else is
+// due. It reports whether the call came further: a page that is too large to
+// travel with others has to be fetched by an attempt of its own. The error is
+// that of a cancelled ctx.
+func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (further bool, err error) {
+	carried := c.carried
+	state := call.Detach()
+	carried.State = &state
+	attempts, phase := call.State.Attempts, call.State.Phase
+	output, failure := hostCalls(ctx, interpreter.DriveInput{
+		Task: c.task, Calls: []interpreter.Carried{carried}, Width: 1, Pages: true,
+	}, fmt.Sprintf("%s from page %d", c.name(), call.State.Successes+1))
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if failure == nil && len(output.Calls) == 1 && output.Calls[0].State != nil {
+		call.Attach(output.Calls[0], workflow.Now(ctx))
+	}
+	return call.State.Attempts != attempts || call.State.Phase != phase || call.State.Sink != nil, nil
+}
+
+func (c *carrier) name() string {
+	if c.carried.Index != nil {
+		return fmt.Sprintf("%s[%d]", c.task.Step, *c.carried.Index)
+	}
+	return c.task.Step
+}
+
+// hostCalls runs DriveActivity. What a cancelled one has done comes back too.
+func hostCalls(
+	ctx workflow.Context, input interpreter.DriveInput, summary string,
+) (interpreter.DriveOutput, *interpreter.ErrorObject) {
+	var output interpreter.DriveOutput
+	size, failure := measure(ctx, input, "the input of "+summary)
+	if failure != nil {
+		return output, failure
+	}
+	if err := admit(ctx, size); err != nil {
+		return output, activityError(err)
+	}
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: maxDriveTime,
+		HeartbeatTimeout:    heartbeatTimeout,
+		WaitForCancellation: true,
+		Summary:             summary,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: deliveries,
+		},
+	})
+	err := workflow.ExecuteActivity(ctx, interpreter.DriveActivity, input).Get(ctx, &output)
+	if err == nil || detailsOf(err, &output) && len(output.Calls) == len(input.Calls) {
+		return output, nil
+	}
+	return output, activityError(err)
+}
