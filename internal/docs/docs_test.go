@@ -102,6 +102,55 @@ func TestInvalidExamples(t *testing.T) {
 	require.Positive(t, seen)
 }
 
+// TestOlderExamples: an older form stands before what migrate makes of it.
+func TestOlderExamples(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, example := range examples(t) {
+		if !example.Is("yaml", "older") {
+			continue
+		}
+		seen++
+		require.True(t, example.Next.Is("yaml"), "%s:%d: nothing follows", example.File, example.Line)
+		migrated := playbook.Migrate(source.NewFile(example.File, []byte(example.Playbook())))
+		require.Empty(t, migrated.Problems)
+		require.Equal(t, example.Next.Playbook(), string(migrated.Text), "%s:%d", example.File, example.Next.Line)
+	}
+	require.Positive(t, seen)
+}
+
+// conditionRow is a row of the table of conditions.
+var conditionRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .* \\|$")
+
+// TestConditions: what the table says matches failures does so, and nothing
+// else does.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	_, rows, found := strings.Cut(read(t, "docs/language.md"), "| `when` | matches |\n|---|---|\n")
+	require.True(t, found)
+	rows, _, _ = strings.Cut(rows, "\n\n")
+	failure := expression.MapScope{
+		"error": map[string]any{"class": "retryable", "status": 503, "kind": "timeout", "type": "40001"},
+		"this":  map[string]any{"meta": map[string]any{}},
+	}
+	success := expression.MapScope{
+		"response": map[string]any{"paging": map[string]any{"hasMore": true}, "status": "pending"},
+		"this":     map[string]any{"meta": map[string]any{"links": map[string]any{"next": "https://example.com/2"}}},
+	}
+	conditions := conditionRow.FindAllStringSubmatch(rows, -1)
+	require.Len(t, conditions, strings.Count(rows, "\n")+1)
+	for _, condition := range conditions {
+		program, problems := expression.Compile(condition[1])
+		require.Empty(t, problems, condition[1])
+		ofFailures := strings.Contains(condition[1], "error") && !strings.Contains(condition[1], "not defined")
+		for scope, want := range map[*expression.MapScope]bool{&failure: ofFailures, &success: !ofFailures} {
+			value, err := program.Eval(*scope, expression.NewBudget(expression.DecisionLimits, time.Time{}))
+			require.NoError(t, err, condition[1])
+			require.Equal(t, want, expression.Truthy(value), condition[1])
+		}
+	}
+}
+
 func TestExpressionExamples(t *testing.T) {
 	t.Parallel()
 	seen := 0
