@@ -9,6 +9,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"log/slog"
@@ -83,6 +84,7 @@ type world struct {
 	// terminates says that a workflow is terminated by hand.
 	terminates bool
 	runs       int
+	replays    int    // of each history, 0 is replays
 	record     string // where histories are kept, "" for nowhere
 }
 
@@ -196,7 +198,7 @@ func (w *world) outcome(run client.WorkflowRun) (workflows.Result, error) {
 	require.NoError(w.t, ctx.Err(), "the run did not end")
 	histories := testenv.Histories(w.t, w.env.Client(), run.GetID(), run.GetRunID())
 	w.checkHistories(histories)
-	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, replays))
+	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, cmp.Or(w.replays, replays)))
 	for _, record := range result.Steps {
 		require.NotContains(w.t, []string{"running", "retry_pending"}, record.Status, "step %s was left behind", record.Step)
 		if loop := record.Loop; loop != nil {
