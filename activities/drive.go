@@ -36,12 +36,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, len(in.Calls))}
 	stop := d.progress.heartbeats(ctx)
 	defer stop()
-	group, inner := errgroup.WithContext(hosted(ctx))
-	group.SetLimit(max(in.Width, 1))
-	for i := range in.Calls {
-		group.Go(func() error { return d.drive(inner, i) })
-	}
-	err = group.Wait()
+	err = d.driveAll(hosted(ctx))
 	switch {
 	case err == nil:
 		return fitting(d.progress.output(), c.res.Payloads.MaxBytes), nil
@@ -87,6 +82,24 @@ type hosting struct {
 	book      *playbook.Playbook
 	step      *playbook.Step
 	progress  *progress
+}
+
+// driveAll drives the calls, Width at a time or strictly in order.
+func (d *hosting) driveAll(ctx context.Context) error {
+	if d.in.Width == 0 {
+		for i := range d.in.Calls {
+			if err := d.drive(ctx, i); err != nil || d.progress.of(i).Result == nil {
+				return err
+			}
+		}
+		return nil
+	}
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(d.in.Width)
+	for i := range d.in.Calls {
+		group.Go(func() error { return d.drive(inner, i) })
+	}
+	return group.Wait()
 }
 
 // drive takes one call as far as it goes without a wait.

@@ -210,6 +210,18 @@ func (c *Call) where() string {
 	return "step " + c.config.Step.Name
 }
 
+// WaitedUntil tells that the call has waited elsewhere, for a time that was to
+// end at due. What is left of it is still waited for.
+func (c *Call) WaitedUntil(due, now time.Time) {
+	if left := due.Sub(now); left > 0 {
+		rest := *c.State.Wait
+		rest.Delay = left
+		c.State.Wait = &rest
+		return
+	}
+	c.Waited()
+}
+
 // Waited tells that the wait is over.
 func (c *Call) Waited() {
 	c.State.Wait = nil

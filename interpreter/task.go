@@ -48,6 +48,8 @@ type Carried struct {
 	Element expression.Value `json:"element,omitzero"`
 	// State is nil for a call that has not begun.
 	State *CallState `json:"state,omitempty"`
+	// Until is when the wait of State is over.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Call makes the call of the task's step, or of one iteration of it, where it
@@ -82,8 +84,9 @@ func listed(sink *playbook.Sink) []*playbook.Sink {
 type DriveInput struct {
 	Task  Task      `json:"task"`
 	Calls []Carried `json:"calls"`
-	// Width is how many calls go on at a time.
-	Width int `json:"width"`
+	// Width is how many calls go on at a time; with 0 they go one after the
+	// other, and none begins before the one before it has ended.
+	Width int `json:"width,omitempty"`
 	// Pages asks for nothing but pages of calls that are under way; what else
 	// happens is handed back. See Call.Detach.
 	Pages bool `json:"pages,omitempty"`
@@ -220,6 +223,9 @@ func (c *Call) Attach(driven Driven, now time.Time) {
 func (c *Call) Finish(result CallResult) {
 	c.State.Phase, c.State.Result, c.State.Sinks = PhaseDone, &result, nil
 }
+
+// Begun reports whether anything of the call has happened.
+func (c *Call) Begun() bool { return c.State.Phase != PhaseStart }
 
 // Finished reports whether the call has its result.
 func (c *Call) Finished() bool { return c.State.Phase == PhaseDone }

@@ -117,7 +117,7 @@ func (o *observer) loopProgress(ctx context.Context, workflowID string) (workflo
 		}
 		progress.Stats.Success += below.Stats.Success
 		progress.Stats.Failed += below.Stats.Failed
-		progress.Open, part = below.Open, below.Part
+		progress.Open, progress.Parked, part = below.Open, below.Parked, below.Part
 	}
 	return progress, err
 }
@@ -127,8 +127,8 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 	stats, open, waiting := record.Loop.Stats, 0, 0
 	if record.EndedAt.IsZero() {
 		if progress, err := o.loopProgress(ctx, record.Loop.WorkflowID); err == nil && progress.Stats.Total > 0 {
-			stats, open = progress.Stats, len(progress.Open)
-			waiting = o.waiting(ctx, progress.Open)
+			stats, open = progress.Stats, len(progress.Open)+progress.Parked
+			waiting = o.waiting(ctx, progress.Open) + progress.Parked
 		}
 	}
 	parts := []string{fmt.Sprintf("%d/%d done", stats.Success+stats.Failed, stats.Total)}

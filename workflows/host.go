@@ -33,15 +33,26 @@ type waiter func(wait *interpreter.Wait, until time.Time)
 // drive takes a call to its end: it runs what the call asks for and tells it
 // what came of it. carry is nil where the call stays in the workflow.
 func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, carry *carrier) interpreter.CallResult {
+	driveUntil(ctx, call, waiting, carry, func(interpreter.Wait) bool { return false })
+	return *call.State.Result
+}
+
+// driveUntil drives a call to its end, or to a wait before which park says that
+// it stops.
+func driveUntil(
+	ctx workflow.Context, call *interpreter.Call, waiting waiter, carry *carrier, park func(interpreter.Wait) bool,
+) {
 	apart, alone := carry != nil && call.Detachable(), false
 	for {
 		if ctx.Err() != nil && !call.Finished() {
-			return call.Cancel(workflow.Now(ctx))
+			call.Cancel(workflow.Now(ctx))
+			return
 		}
 		if apart && !alone && call.TurnsPage() {
 			further, err := carry.turnPages(ctx, call)
 			if err != nil {
-				return call.Cancel(workflow.Now(ctx))
+				call.Cancel(workflow.Now(ctx))
+				return
 			}
 			alone = !further
 			continue
@@ -52,19 +63,24 @@ func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, carry *
 		case interpreter.DoAttempt:
 			outcome := attempt(ctx, command.Input)
 			if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
-				return call.Cancel(workflow.Now(ctx))
+				call.Cancel(workflow.Now(ctx))
+				return
 			}
 			call.Attempted(outcome, workflow.Now(ctx))
 		case interpreter.DoWait:
+			if park(command.Wait) {
+				return
+			}
 			if err := wait(ctx, command.Wait, waiting); err != nil {
-				return call.Cancel(workflow.Now(ctx))
+				call.Cancel(workflow.Now(ctx))
+				return
 			}
 			call.Waited()
 			alone = true // the page after a wait is usually followed by another wait
 		case interpreter.DoSink:
 			call.SinkDone(drive(ctx, command.Sink, waiting, nil), workflow.Now(ctx))
 		case interpreter.DoFinish:
-			return command.Result
+			return
 		}
 	}
 }

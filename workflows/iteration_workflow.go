@@ -2,6 +2,8 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -20,69 +22,111 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{book: book, step: step, input: input, calls: make([]*interpreter.Call, len(input.Elements))}
-	for i := range input.Elements {
-		b.calls[i] = input.Task.Call(book, step, b.carried(i),
-			stream(ctx, fmt.Sprintf("%s#%d/%d", step.Name, input.Task.Visit, input.First+i)))
+	b := &batch{step: step, input: input, calls: make([]*interpreter.Call, len(input.Calls))}
+	for i, carried := range input.Calls {
+		b.calls[i] = input.Task.Call(book, step, carried,
+			stream(ctx, fmt.Sprintf("%s#%d/%d", step.Name, input.Task.Visit, *carried.Index)))
+		if carried.State != nil && carried.State.Phase == interpreter.PhaseWait {
+			b.calls[i].WaitedUntil(carried.Until, workflow.Now(ctx))
+		}
 	}
-	width := 1
 	if step.Loop.Mode == playbook.Parallel {
-		width = step.Loop.MaxConcurrency
+		b.parallel(ctx, step.Loop.MaxConcurrency)
+	} else {
+		b.sequential(ctx)
 	}
-	if len(input.Elements) > 1 {
-		b.begin(ctx, width)
-	}
-	output := &IterationOutput{Iterations: make([]interpreter.IterationResult, len(input.Elements))}
-	fanOut(ctx, len(input.Elements), width, func(ctx workflow.Context, i int) bool {
-		output.Iterations[i] = b.iterate(ctx, i)
-		return true
-	})
-	return finishIterations(ctx, output)
+	return finishIterations(ctx, b.output())
 }
 
 // batch is the iterations of one child workflow.
 type batch struct {
-	book  *playbook.Playbook
 	step  *playbook.Step
 	input IterationInput
 	calls []*interpreter.Call
+	ended []interpreter.IterationResult
+	// parked are the iterations that left before they ended.
+	parked []interpreter.Carried
 }
 
-func (b *batch) carried(i int) interpreter.Carried {
-	index := b.input.First + i
-	return interpreter.Carried{Index: &index, Size: b.input.Size, Element: b.input.Elements[i]}
+// parallel has the iterations go on together.
+func (b *batch) parallel(ctx workflow.Context, width int) {
+	b.host(ctx, 0, width)
+	fanOut(ctx, len(b.calls), width, func(ctx workflow.Context, i int) bool {
+		b.iterate(ctx, i)
+		return true
+	})
 }
 
-// begin has one activity make all attempts, pages and sinks of the batch that
-// need no wait. An iteration that has to wait comes back with its state; where
-// the activity itself fails, the iterations go on one attempt at a time.
-func (b *batch) begin(ctx workflow.Context, width int) {
-	input := interpreter.DriveInput{Task: b.input.Task, Width: width}
+// sequential takes one iteration after the other to its end, waits and sinks
+// included.
+func (b *batch) sequential(ctx workflow.Context) {
 	for i := range b.calls {
-		input.Calls = append(input.Calls, b.carried(i))
+		b.host(ctx, i, 0)
+		b.iterate(ctx, i)
 	}
-	output, _ := hostCalls(ctx, input, fmt.Sprintf("%s[%d–%d]", b.step.Name, b.input.First, b.input.First+len(b.calls)-1))
-	for i, call := range b.calls {
-		switch {
-		case i < len(output.Calls) && output.Calls[i].Result != nil:
-			call.Finish(*output.Calls[i].Result)
-		case i < len(output.Calls) && output.Calls[i].State != nil:
-			call.State = *output.Calls[i].State
+}
+
+// host has one activity make all attempts, pages and sinks of the calls from
+// first on that need no wait; with a width of 0 in order, up to the first that
+// does. A call that has to wait comes back with its state; where the activity
+// itself fails, the calls go on one attempt at a time.
+func (b *batch) host(ctx workflow.Context, first, width int) {
+	if len(b.calls)-first < 2 || b.calls[first].Begun() || ctx.Err() != nil {
+		return
+	}
+	input := interpreter.DriveInput{Task: b.input.Task, Width: width, Calls: b.input.Calls[first:]}
+	output, _ := hostCalls(ctx, input, fmt.Sprintf("%s[%d–%d]", b.step.Name,
+		*b.input.Calls[first].Index, *b.input.Calls[len(b.calls)-1].Index))
+	for i, driven := range output.Calls {
+		switch call := b.calls[first+i]; {
+		case driven.Result != nil:
+			call.Finish(*driven.Result)
+		case driven.State != nil:
+			call.State = *driven.State
 		}
 	}
 }
 
+const (
+	// parkFrom is the shortest wait for which an iteration leaves its place:
+	// leaving and coming back costs a second and some ten events.
+	parkFrom = 5 * time.Second
+	// maxParkedBytes bounds the state that an iteration takes along.
+	maxParkedBytes = 64 << 10
+)
+
 // iterate takes one iteration to its end: its call, with the sinks of its
-// policies and of the loop.
-func (b *batch) iterate(ctx workflow.Context, i int) interpreter.IterationResult {
-	iteration := interpreter.IterationResult{Index: b.input.First + i}
-	if call := b.calls[i]; ctx.Err() != nil && !call.Finished() {
+// policies and of the loop. One that waits for long may leave its place.
+func (b *batch) iterate(ctx workflow.Context, i int) {
+	call, carried := b.calls[i], b.input.Calls[i]
+	iteration := interpreter.IterationResult{Index: *carried.Index}
+	if ctx.Err() != nil && !call.Finished() {
 		iteration.Cancelled = true
-		return iteration
+		b.ended = append(b.ended, iteration)
+		return
 	}
-	iteration.Result = drive(ctx, b.calls[i], nil, &carrier{task: b.input.Task, carried: b.carried(i)})
+	carry := &carrier{task: b.input.Task, carried: carried}
+	driveUntil(ctx, call, nil, carry, func(wait interpreter.Wait) bool {
+		if !b.input.MayPark || wait.Delay < parkFrom || encodedSize(call.State) > maxParkedBytes {
+			return false
+		}
+		state := call.State
+		carried.State, carried.Until = &state, workflow.Now(ctx).Add(wait.Delay)
+		b.parked = append(b.parked, carried)
+		return true
+	})
+	if !call.Finished() {
+		return
+	}
+	iteration.Result = *call.State.Result
 	iteration.Cancelled = iteration.Result.Failed() && iteration.Result.Error.Kind == interpreter.KindCancelled
-	return iteration
+	b.ended = append(b.ended, iteration)
+}
+
+// output is the iterations that ended, in their order, and those that wait.
+func (b *batch) output() *IterationOutput {
+	slices.SortFunc(b.ended, func(x, y interpreter.IterationResult) int { return x.Index - y.Index })
+	return &IterationOutput{Iterations: b.ended, Parked: b.parked}
 }
 
 func finishIterations(ctx workflow.Context, output *IterationOutput) (*IterationOutput, error) {
@@ -90,7 +134,7 @@ func finishIterations(ctx workflow.Context, output *IterationOutput) (*Iteration
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(*output)
 	}
-	if len(output.Iterations) == 1 && output.Iterations[0].Result.Failed() {
+	if len(output.Iterations) == 1 && len(output.Parked) == 0 && output.Iterations[0].Result.Failed() {
 		failure := output.Iterations[0].Result.Error
 		return nil, temporal.NewApplicationErrorWithOptions(failure.Message, failure.Kind,
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
@@ -101,7 +145,7 @@ func finishIterations(ctx workflow.Context, output *IterationOutput) (*Iteration
 // bound makes sure that the output crosses the boundary: a result that is too
 // large becomes a failure that says so, and bulky error data is left out.
 func bound(output *IterationOutput, most int) {
-	share := (most - maxFailureDetails) / len(output.Iterations)
+	share := (most - maxFailureDetails) / max(len(output.Iterations), 1)
 	for i := range output.Iterations {
 		result := &output.Iterations[i].Result
 		result.Meta.Tool = interpreter.ToolMeta{} // headers, which no loop's result has

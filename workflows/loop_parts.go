@@ -65,7 +65,7 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 	}
 	bytes, failure := measure(ctx, input, fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))
 	if failure != nil {
-		l.failAll(first, end, failure)
+		l.failAll(l.carried(first, end), failure)
 		return end - first
 	}
 	if admit(ctx, bytes) != nil {
@@ -87,7 +87,7 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 		if ctx.Err() != nil {
 			return 0
 		}
-		l.failAll(first, end, childError(err))
+		l.failAll(l.carried(first, end), childError(err))
 		return end - first
 	}
 	l.result.Merge(&result)

@@ -46,6 +46,7 @@ type loop struct {
 	result *interpreter.LoopResult
 	open   []string // workflow IDs of the iterations under way, in order of their start
 	below  string   // workflow ID of the part under way
+	parked int      // iterations that wait without a child
 }
 
 func newLoop(input LoopInput, step *playbook.Step) *loop {
@@ -65,25 +66,29 @@ func (l *loop) batches() int {
 	return (len(l.input.Elements) + l.batchSize() - 1) / l.batchSize()
 }
 
-// runLeaf starts the batches in order. A sequential loop is a window of one. A
-// history that is long enough ends the leaf early; the rest is another part.
+// runLeaf starts the batches in order. A history that is long enough ends the
+// leaf early; the rest is another part.
 func (l *loop) runLeaf(ctx workflow.Context) {
 	size, total := l.batchSize(), len(l.input.Elements)
-	width := 1
-	if l.loop.Mode == playbook.Parallel {
-		width = max(1, l.loop.MaxConcurrency/size)
-	}
-	next := 0
+	window := newWindow(l.loop)
 	children, cancel := workflow.WithCancel(ctx)
-	fanOut(children, l.batches(), width, func(ctx workflow.Context, batch int) bool {
-		if ctx.Err() != nil || historyIsLong(ctx) {
-			return false
+	next := 0
+	for next < total && window.enter(children) == nil {
+		if historyIsLong(ctx) || l.result.Budget != nil {
+			window.leave()
+			break
 		}
-		first := batch * size
-		next = min(first+size, total)
-		l.iterate(ctx, first, next)
-		return l.withinBudget(cancel)
-	})
+		first, end := next, min(next+size, total)
+		next = end
+		window.open++
+		workflow.Go(children, func(ctx workflow.Context) {
+			defer func() { window.open-- }()
+			l.iterate(ctx, window, first, end)
+			l.withinBudget(cancel)
+		})
+	}
+	disconnected, _ := workflow.NewDisconnectedContext(ctx)
+	_ = workflow.Await(disconnected, func() bool { return window.open == 0 })
 	switch {
 	case next == total || ctx.Err() != nil || l.result.Budget != nil:
 	case l.input.Part == nil:
@@ -93,11 +98,59 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 	}
 }
 
+// window is how many batches of a loop may run, and how many may be open, those
+// that wait included.
+type window struct {
+	places    int // free
+	open      int
+	maxOpen   int
+	returning int // batches that wait for a place to go on
+}
+
+// maxOpen bounds the iterations of a loop that are open (language.md, section
+// loop).
+const maxOpen = 500
+
+// newWindow is one place for a sequential loop: it starts an iteration when the
+// one before has ended.
+func newWindow(loop *playbook.Loop) *window {
+	size := max(loop.Batch, 1)
+	if loop.Mode != playbook.Parallel {
+		return &window{places: 1, maxOpen: 1}
+	}
+	return &window{places: max(1, loop.MaxConcurrency/size), maxOpen: max(1, maxOpen/size)}
+}
+
+// enter takes a place for a new batch. Batches that have waited go first.
+func (w *window) enter(ctx workflow.Context) error {
+	if err := workflow.Await(ctx, func() bool {
+		return w.places > 0 && w.returning == 0 && w.open < w.maxOpen
+	}); err != nil {
+		return err
+	}
+	w.places--
+	return nil
+}
+
+// leave gives a place back.
+func (w *window) leave() { w.places++ }
+
+// comeBack takes a place for a batch that has waited.
+func (w *window) comeBack(ctx workflow.Context) error {
+	w.returning++
+	defer func() { w.returning-- }()
+	if err := workflow.Await(ctx, func() bool { return w.places > 0 }); err != nil {
+		return err
+	}
+	w.places--
+	return nil
+}
+
 // withinBudget ends the loop once its failure budget is spent: those in flight
 // are cancelled, the rest never start.
-func (l *loop) withinBudget(cancel workflow.CancelFunc) bool {
+func (l *loop) withinBudget(cancel workflow.CancelFunc) {
 	if l.result.Budget != nil {
-		return false
+		return
 	}
 	all := interpreter.LoopResult{Stats: l.result.Stats}
 	all.Stats.Total = l.part.Size
@@ -105,33 +158,71 @@ func (l *loop) withinBudget(cancel workflow.CancelFunc) bool {
 	all.Stats.Failed += l.part.Failed
 	all.Stats.Cancelled = all.Stats.Total - all.Stats.Success - all.Stats.Failed
 	spent := all.OverBudget(l.step.Name, l.loop.FailureBudget)
-	if spent == nil {
-		return true
+	if spent != nil {
+		l.result.Budget = spent
+		cancel()
 	}
-	l.result.Budget = spent
-	cancel()
-	return false
 }
 
-// iterate runs the elements from first up to end in one child.
-func (l *loop) iterate(ctx workflow.Context, first, end int) {
-	index := l.part.First + first
-	id := fmt.Sprintf("%s/%d", loopID(l.input.Task), index)
+// iterate runs the elements from first up to end in one child. Those that wait
+// for long give their place back meanwhile: the child ends, and is started
+// again with them when they are due and a place is free.
+func (l *loop) iterate(ctx workflow.Context, window *window, first, end int) {
+	calls := l.carried(first, end)
+	for {
+		parked := l.child(ctx, calls)
+		window.leave()
+		if len(parked) == 0 {
+			return
+		}
+		calls = parked
+		due := slices.MinFunc(calls, func(x, y interpreter.Carried) int { return x.Until.Compare(y.Until) }).Until
+		l.parked += len(calls)
+		err := workflow.NewTimerWithOptions(ctx, due.Sub(workflow.Now(ctx)), workflow.TimerOptions{
+			Summary: l.summary(calls) + " waits",
+		}).Get(ctx, nil)
+		l.parked -= len(calls)
+		if err != nil || window.comeBack(ctx) != nil {
+			return
+		}
+	}
+}
+
+// carried are the calls of the elements from first up to end, not begun yet.
+func (l *loop) carried(first, end int) []interpreter.Carried {
+	calls := make([]interpreter.Carried, 0, end-first)
+	for place := first; place < end; place++ {
+		index := l.part.First + place
+		calls = append(calls, interpreter.Carried{Index: &index, Size: l.part.Size, Element: l.input.Elements[place]})
+	}
+	return calls
+}
+
+// parkUntil is the length of a history up to which iterations may leave their
+// place and come back; beyond it they wait in their child.
+const parkUntil = 2000
+
+// child runs calls in one child workflow, takes in those that ended and gives
+// those that wait.
+func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interpreter.Carried {
+	index := *calls[0].Index
 	input := IterationInput{
-		Task: l.input.Task, First: index, Size: l.part.Size, Elements: l.input.Elements[first:end],
+		Task: l.input.Task, Calls: calls,
+		MayPark: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < parkUntil,
 	}
 	size, failure := measure(ctx, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
 	if failure != nil {
-		l.failAll(first, end, failure)
-		return
+		l.failAll(calls, failure)
+		return nil
 	}
 	if admit(ctx, size) != nil {
-		return
+		return nil
 	}
+	id := fmt.Sprintf("%s/%d", loopID(l.input.Task), index)
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:          id,
 		WaitForCancellation: true,
-		StaticSummary:       l.summary(first, end),
+		StaticSummary:       l.summary(calls),
 	})
 	l.open = append(l.open, id)
 	defer func() {
@@ -141,13 +232,14 @@ func (l *loop) iterate(ctx workflow.Context, first, end int) {
 	err := workflow.ExecuteChildWorkflow(ctx, IterationWorkflowName, input).Get(ctx, &output)
 	if err != nil && !detailsOf(err, &output) {
 		if ctx.Err() == nil {
-			l.failAll(first, end, childError(err))
+			l.failAll(calls, childError(err))
 		}
-		return
+		return nil
 	}
 	for _, iteration := range output.Iterations {
 		l.add(iteration)
 	}
+	return output.Parked
 }
 
 func (l *loop) add(iteration interpreter.IterationResult) {
@@ -157,30 +249,29 @@ func (l *loop) add(iteration interpreter.IterationResult) {
 }
 
 // failAll accounts for elements whose child gave nothing, so that none is lost.
-func (l *loop) failAll(first, end int, failure *interpreter.ErrorObject) {
-	for place := first; place < end; place++ {
+func (l *loop) failAll(calls []interpreter.Carried, failure *interpreter.ErrorObject) {
+	for _, call := range calls {
 		l.add(interpreter.IterationResult{
-			Index:  l.part.First + place,
-			Result: interpreter.CallResult{Status: interpreter.StatusError, Error: failure},
+			Index: *call.Index, Result: interpreter.CallResult{Status: interpreter.StatusError, Error: failure},
 		})
 	}
 }
 
 // summary is what Temporal's UI shows beside the child.
-func (l *loop) summary(first, end int) string {
-	if end-first > 1 {
-		return fmt.Sprintf("%s %d–%d of %d", l.step.Name, l.part.First+first, l.part.First+end-1, l.part.Size)
+func (l *loop) summary(calls []interpreter.Carried) string {
+	if len(calls) > 1 {
+		return fmt.Sprintf("%s %d–%d of %d", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.part.Size)
 	}
 	const most = 60
-	element := []rune(expression.Text(l.input.Elements[first].Data))
+	element := []rune(expression.Text(calls[0].Element.Data))
 	if len(element) > most {
 		element = append(element[:most], '…')
 	}
-	return fmt.Sprintf("%s %d/%d: %s", l.step.Name, l.part.First+first+1, l.part.Size, string(element))
+	return fmt.Sprintf("%s %d/%d: %s", l.step.Name, *calls[0].Index+1, l.part.Size, string(element))
 }
 
 func (l *loop) progress() (Progress, error) {
-	return Progress{Stats: l.result.Stats, Open: slices.Clone(l.open), Part: l.below}, nil
+	return Progress{Stats: l.result.Stats, Open: slices.Clone(l.open), Parked: l.parked, Part: l.below}, nil
 }
 
 // loopID is the workflow ID of a loop: children are found by it.

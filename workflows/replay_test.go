@@ -37,6 +37,9 @@ var stored = map[string][]string{
 		"06-IterationWorkflow.json",
 		"07-IterationWorkflow.json",
 		"08-IterationWorkflow.json",
+		"09-IterationWorkflow.json",
+		"10-IterationWorkflow.json",
+		"11-IterationWorkflow.json",
 	},
 	"cancel_wait": {
 		"01-PlaybookWorkflow.json",
@@ -104,6 +107,8 @@ var stored = map[string][]string{
 		"02-LoopWorkflow.json",
 		"03-IterationWorkflow.json",
 		"04-IterationWorkflow.json",
+		"05-IterationWorkflow.json",
+		"06-IterationWorkflow.json",
 	},
 	"worker_lost": {
 		"01-PlaybookWorkflow.json",

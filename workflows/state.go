@@ -59,6 +59,8 @@ type Progress struct {
 	Stats interpreter.LoopStats `json:"stats,omitzero"`
 	// Open are the workflow IDs of the iterations under way.
 	Open []string `json:"open,omitempty"`
+	// Parked counts the iterations that wait without a child workflow.
+	Parked int `json:"parked,omitempty"`
 	// Part is the workflow ID of the part of a large loop under way; it has a
 	// progress of its own, which is not in Stats yet.
 	Part string `json:"part,omitempty"`
@@ -89,14 +91,18 @@ type Part struct {
 // IterationInput starts IterationWorkflow; kept in workflow history. It holds
 // the elements of one batch and never the collection.
 type IterationInput struct {
-	Task     Task               `json:"task"`
-	First    int                `json:"first"` // index of the first element
-	Size     int                `json:"size"`  // of the whole collection
-	Elements []expression.Value `json:"elements"`
+	Task  Task                  `json:"task"`
+	Calls []interpreter.Carried `json:"calls"`
+	// MayPark says that iterations which wait for long may end the child; the
+	// loop starts it again when they are due.
+	MayPark bool `json:"may_park,omitempty"`
 }
 
-// IterationOutput is what IterationWorkflow gives: one entry per element, in
-// order. Kept in workflow history.
+// IterationOutput is what IterationWorkflow gives: the iterations that ended,
+// and those that wait. Kept in workflow history.
 type IterationOutput struct {
 	Iterations []interpreter.IterationResult `json:"iterations"`
+	// Parked are the iterations that wait without holding their places in the
+	// loop's window.
+	Parked []interpreter.Carried `json:"parked,omitempty"`
 }

@@ -172,7 +172,7 @@ func TestTimeoutOfTheRun(t *testing.T) {
 			require.Empty(t, s.written)
 			calls := 1
 			if loop != "" {
-				calls = 2
+				calls = 3 // who waits holds no place
 				require.Equal(t, interpreter.LoopStats{Total: 3, Cancelled: 3}, result.Steps[0].Loop.Stats)
 			}
 			require.Len(t, s.attempts, 4*calls)
@@ -249,8 +249,43 @@ func TestCancelInALoop(t *testing.T) {
 	require.Equal(t, "cancelled", result.Status)
 	require.Equal(t, 90*time.Minute, took)
 	require.Equal(t, interpreter.LoopStats{Total: 6, Success: 1, Failed: 1, Cancelled: 4}, result.Steps[0].Loop.Stats)
-	require.Len(t, s.attempts, 2+2*2)
+	require.Len(t, s.attempts, 6+4, "who waits holds no place: all begin, and four try again")
 	require.Empty(t, s.written, "no sink after a cancel")
+}
+
+// TestWaitingGivesThePlaceBack: while three iterations of a window of three
+// wait, the others go on; who comes back takes a place before it attempts.
+func TestWaitingGivesThePlaceBack(t *testing.T) {
+	t.Parallel()
+	for _, batch := range []string{"", ", batch: 3"} {
+		s := newStage(t, func(_ int, in interpreter.ToolInput) (any, error) {
+			if *in.Index < 3 && in.Attempt == 1 {
+				return nil, unavailable()
+			}
+			return *in.Index, nil
+		})
+		result, took := s.run(`
+  - step: fetch
+    tool: http
+    url: http://x
+    loop: {collection: [0, 1, 2, 3, 4, 5, 6, 7, 8], mode: parallel, max_concurrency: 3` + batch + `}
+    retry:
+      - {when: error is defined, then: {max_attempts: 3, delay: 60s, jitter: none}}
+`)
+		require.Equal(t, "completed", result.Status)
+		require.Equal(t, 60*time.Second, took)
+		require.Len(t, s.attempts, 12)
+		for i, attempt := range s.attempts {
+			want := time.Duration(0)
+			if i >= 9 {
+				want = 60 * time.Second
+				require.Equal(t, 2, attempt.in.Attempt)
+				require.Less(t, *attempt.in.Index, 3)
+			}
+			require.Equal(t, want, attempt.at, "attempt %d", i)
+		}
+		require.Equal(t, interpreter.LoopStats{Total: 9, Success: 9}, result.Steps[0].Loop.Stats)
+	}
 }
 
 // TestLoopsAndWaits: a sequential loop adds its waits up, a parallel one does
