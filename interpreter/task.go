@@ -146,9 +146,10 @@ func (c *Call) pagesPerActivity() int {
 }
 
 // TurnsPage reports whether the call is about to fetch another page without a
-// wait: its sink for the page before included.
+// wait, one that may travel with others: its sink for the page before included,
+// unless that is under way.
 func (c *Call) TurnsPage() bool {
-	if c.config.Sink != nil || c.State.Successes == 0 || c.State.Wait != nil {
+	if c.config.Sink != nil || c.State.Successes == 0 || c.State.Wait != nil || c.pagesPerActivity() == 1 {
 		return false
 	}
 	if c.State.Phase == PhasePage {
@@ -161,9 +162,6 @@ func (c *Call) TurnsPage() bool {
 // before: not where an expression looks at it, or where pages do more than
 // append to it.
 func (c *Call) Detachable() bool {
-	if c.pagesPerActivity() == 1 {
-		return false
-	}
 	names := []string{defaultInto}
 	for _, policy := range c.config.Policies {
 		if collect := policy.Then.Collect; collect != nil {
@@ -189,20 +187,11 @@ const defaultInto = "pages"
 // Detach gives the call's state without what it has collected, so that
 // thousands of pages do not travel with every further page.
 func (c *Call) Detach() CallState {
-	state := c.State
-	state.dropLast()
+	state := c.Snapshot()
 	if _, isList := state.Collected.Data.([]any); isList {
 		state.Collected = expression.Of([]any{})
 	}
 	return state
-}
-
-// dropLast forgets the last page where nothing will look at it again: between
-// that page and the next attempt.
-func (s *CallState) dropLast() {
-	if s.Phase == PhaseAttempt {
-		s.Last = LastAttempt{Meta: s.Last.Meta, Policy: s.Last.Policy}
-	}
 }
 
 // Attach takes the state of a detached call back, and an outcome that it has
@@ -230,10 +219,18 @@ func (c *Call) Begun() bool { return c.State.Phase != PhaseStart }
 // Finished reports whether the call has its result.
 func (c *Call) Finished() bool { return c.State.Phase == PhaseDone }
 
-// Snapshot is the state at this moment; the call may go on.
+// Snapshot is the state at this moment; the call may go on. Between a page and
+// the next attempt it leaves the page out where nothing will look at it again:
+// a failure that succeeds may end with it.
 func (c *Call) Snapshot() CallState {
 	state := c.State
-	state.dropLast()
+	if state.Phase == PhaseAttempt && !slices.ContainsFunc(c.config.Policies, failsWell) {
+		state.Last = LastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
+	}
 	state.Counters.Policies = slices.Clone(state.Counters.Policies)
 	return state
+}
+
+func failsWell(policy *playbook.Policy) bool {
+	return policy.Then.OnExhausted == playbook.ExhaustedSucceed
 }
