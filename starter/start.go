@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/internal/connect"
+	"reprise/internal/host"
+	"reprise/internal/payload"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -50,6 +54,9 @@ const attributeDelay = 5 * time.Second
 // start starts the run. Search attributes are a convenience: a namespace that
 // does not take them runs playbooks without.
 func (s *session) start(ctx context.Context, plan plan, a *app) (client.WorkflowRun, error) {
+	if err := s.fits(plan); err != nil {
+		return nil, err
+	}
 	err := connect.EnsureKeywords(ctx, s.client, s.namespace, workflows.StatusAttribute, workflows.PlaybookAttribute)
 	if ctx.Err() != nil {
 		return nil, withStatus(exitInterrupted, errors.New("interrupted before the run began"))
@@ -73,6 +80,27 @@ func (s *session) start(ctx context.Context, plan plan, a *app) (client.Workflow
 			return nil, startError(plan, ctx.Err())
 		}
 	}
+}
+
+// fits refuses a run whose input Temporal, or the payload store, would not take.
+func (s *session) fits(plan plan) error {
+	payloads, err := host.Payloads(s.store, os.LookupEnv)
+	if err != nil {
+		return withStatus(exitUsage, err)
+	}
+	encoded, err := json.Marshal(plan.input)
+	if err != nil {
+		return usageError("the workload: %w", err)
+	}
+	if len(encoded) <= payloads.MaxBytes {
+		return nil
+	}
+	hint := "raise " + payload.MaxBytesVariable
+	if s.store == nil {
+		hint = "give starter and workers a --payload-store"
+	}
+	return usageError("the playbook and its workload are %d bytes, more than the %d that a run may begin with; %s",
+		len(encoded), payloads.MaxBytes, hint)
 }
 
 func aboutAttributes(err error) bool {
