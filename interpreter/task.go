@@ -149,7 +149,8 @@ func (c *Call) pagesPerActivity() int {
 // wait, one that may travel with others: its sink for the page before included,
 // unless that is under way.
 func (c *Call) TurnsPage() bool {
-	if c.config.Sink != nil || c.State.Successes == 0 || c.State.Wait != nil || c.pagesPerActivity() == 1 {
+	if c.config.Sink != nil || c.State.Successes == 0 || c.State.Wait != nil || c.State.Sink != nil ||
+		c.pagesPerActivity() == 1 {
 		return false
 	}
 	if c.State.Phase == PhasePage {
