@@ -217,6 +217,9 @@ func (c *Call) Finish(result CallResult) {
 // Begun reports whether anything of the call has happened.
 func (c *Call) Begun() bool { return c.State.Phase != PhaseStart }
 
+// Waits reports whether the call waits before its next attempt.
+func (c *Call) Waits() bool { return c.State.Phase == PhaseWait }
+
 // Finished reports whether the call has its result.
 func (c *Call) Finished() bool { return c.State.Phase == PhaseDone }
 

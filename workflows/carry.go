@@ -32,13 +32,11 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 	output, failure := hostCalls(ctx, interpreter.DriveInput{
 		Task: c.task, Calls: []interpreter.Carried{carried}, Width: 1, Pages: true,
 	}, fmt.Sprintf("%s from page %d", c.name(), call.State.Successes+1))
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
 	if failure == nil && len(output.Calls) == 1 && output.Calls[0].State != nil {
 		call.Attach(output.Calls[0], workflow.Now(ctx))
 	}
-	return call.State.Attempts != attempts || call.State.Phase != phase || call.State.Sink != nil, nil
+	// A cancelled activity has given its pages too.
+	return call.State.Attempts != attempts || call.State.Phase != phase || call.State.Sink != nil, ctx.Err()
 }
 
 func (c *carrier) name() string {

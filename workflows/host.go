@@ -33,19 +33,23 @@ type waiter func(wait *interpreter.Wait, until time.Time)
 // drive takes a call to its end: it runs what the call asks for and tells it
 // what came of it. carry is nil where the call stays in the workflow.
 func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, carry *carrier) interpreter.CallResult {
-	driveUntil(ctx, call, waiting, carry, func(interpreter.Wait) bool { return false })
+	driveUntil(ctx, call, waiting, carry, func(*interpreter.Wait) bool { return false })
 	return *call.State.Result
 }
 
-// driveUntil drives a call to its end, or to a wait before which park says that
-// it stops.
+// driveUntil drives a call to its end, or to the point at which leave says that
+// it goes on elsewhere. leave is asked before a wait, and with nil before
+// everything else.
 func driveUntil(
-	ctx workflow.Context, call *interpreter.Call, waiting waiter, carry *carrier, park func(interpreter.Wait) bool,
+	ctx workflow.Context, call *interpreter.Call, waiting waiter, carry *carrier, leave func(*interpreter.Wait) bool,
 ) {
 	apart, alone := carry != nil && call.Detachable(), false
 	for {
 		if ctx.Err() != nil && !call.Finished() {
 			call.Cancel(workflow.Now(ctx))
+			return
+		}
+		if call.Begun() && !call.Waits() && !call.Finished() && leave(nil) {
 			return
 		}
 		if apart && !alone && call.TurnsPage() {
@@ -68,7 +72,7 @@ func driveUntil(
 			}
 			call.Attempted(outcome, workflow.Now(ctx))
 		case interpreter.DoWait:
-			if park(command.Wait) {
+			if leave(&command.Wait) {
 				return
 			}
 			if err := wait(ctx, command.Wait, waiting); err != nil {

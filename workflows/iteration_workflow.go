@@ -22,20 +22,36 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{step: step, input: input, calls: make([]*interpreter.Call, len(input.Calls))}
+	b := &batch{step: step, input: input, calls: make([]*interpreter.Call, len(input.Calls)), ended: input.Ended}
 	for i, carried := range input.Calls {
-		b.calls[i] = input.Task.Call(book, step, carried,
-			stream(ctx, fmt.Sprintf("%s#%d/%d", step.Name, input.Task.Visit, *carried.Index)))
-		if carried.State != nil && carried.State.Phase == interpreter.PhaseWait {
-			b.calls[i].WaitedUntil(carried.Until, workflow.Now(ctx))
-		}
+		b.calls[i] = takeUp(ctx, book, step, input.Task, carried)
 	}
 	if step.Loop.Mode == playbook.Parallel {
 		b.parallel(ctx, step.Loop.MaxConcurrency)
 	} else {
 		b.sequential(ctx)
 	}
+	if len(b.left) > 0 && ctx.Err() == nil {
+		next := input
+		next.Calls, next.Ended = b.left, b.ended
+		return nil, workflow.NewContinueAsNewError(ctx, IterationWorkflowName, next)
+	}
 	return finishIterations(ctx, b.output())
+}
+
+// takeUp makes a call where it left off.
+func takeUp(
+	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, carried interpreter.Carried,
+) *interpreter.Call {
+	name := fmt.Sprintf("%s#%d", step.Name, task.Visit)
+	if carried.Index != nil {
+		name = fmt.Sprintf("%s/%d", name, *carried.Index)
+	}
+	call := task.Call(book, step, carried, stream(ctx, name))
+	if carried.State != nil && carried.State.Phase == interpreter.PhaseWait {
+		call.WaitedUntil(carried.Until, workflow.Now(ctx))
+	}
+	return call
 }
 
 // batch is the iterations of one child workflow.
@@ -44,8 +60,9 @@ type batch struct {
 	input IterationInput
 	calls []*interpreter.Call
 	ended []interpreter.IterationResult
-	// parked are the iterations that left before they ended.
-	parked []interpreter.Carried
+	// parked are the iterations that left the loop's window before they ended,
+	// left those that go on in another history of this workflow.
+	parked, left []interpreter.Carried
 }
 
 // parallel has the iterations go on together.
@@ -61,6 +78,10 @@ func (b *batch) parallel(ctx workflow.Context, width int) {
 // included.
 func (b *batch) sequential(ctx workflow.Context) {
 	for i := range b.calls {
+		if len(b.left) > 0 {
+			b.left = append(b.left, b.input.Calls[i])
+			continue
+		}
 		b.host(ctx, i, 0)
 		b.iterate(ctx, i)
 	}
@@ -106,14 +127,8 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 		return
 	}
 	carry := &carrier{task: b.input.Task, carried: carried}
-	driveUntil(ctx, call, nil, carry, func(wait interpreter.Wait) bool {
-		if !b.input.MayPark || wait.Delay < parkFrom || encodedSize(call.State) > maxParkedBytes {
-			return false
-		}
-		state := call.State
-		carried.State, carried.Until = &state, workflow.Now(ctx).Add(wait.Delay)
-		b.parked = append(b.parked, carried)
-		return true
+	driveUntil(ctx, call, nil, carry, func(wait *interpreter.Wait) bool {
+		return b.leaves(ctx, call, &carried, wait)
 	})
 	if !call.Finished() {
 		return
@@ -121,6 +136,24 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	iteration.Result = *call.State.Result
 	iteration.Cancelled = iteration.Result.Failed() && iteration.Result.Error.Kind == interpreter.KindCancelled
 	b.ended = append(b.ended, iteration)
+}
+
+// leaves reports whether an iteration goes on elsewhere: behind a long wait in
+// the loop, or in another history where this one is long enough.
+func (b *batch) leaves(
+	ctx workflow.Context, call *interpreter.Call, carried *interpreter.Carried, wait *interpreter.Wait,
+) bool {
+	parks := wait != nil && b.input.MayPark && wait.Delay >= parkFrom && encodedSize(call.State) <= maxParkedBytes
+	if !parks && !historyIsLong(ctx) {
+		return false
+	}
+	leaveWith(ctx, call, carried, wait)
+	if parks {
+		b.parked = append(b.parked, *carried)
+	} else {
+		b.left = append(b.left, *carried)
+	}
+	return true
 }
 
 // output is the iterations that ended, in their order, and those that wait.

@@ -15,6 +15,7 @@ const (
 	PlaybookWorkflowName  = "PlaybookWorkflow"
 	LoopWorkflowName      = "LoopWorkflow"
 	IterationWorkflowName = "IterationWorkflow"
+	CallWorkflowName      = "CallWorkflow"
 
 	// ProgressQuery answers with a Progress.
 	ProgressQuery = "progress"
@@ -41,5 +42,6 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(PlaybookWorkflow, workflow.RegisterOptions{Name: PlaybookWorkflowName})
 	registry.RegisterWorkflowWithOptions(LoopWorkflow, workflow.RegisterOptions{Name: LoopWorkflowName})
 	registry.RegisterWorkflowWithOptions(IterationWorkflow, workflow.RegisterOptions{Name: IterationWorkflowName})
+	registry.RegisterWorkflowWithOptions(CallWorkflow, workflow.RegisterOptions{Name: CallWorkflowName})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: interpreter.RateLimitWorkflow})
 }

@@ -16,16 +16,19 @@ import (
 // PlaybookWorkflow runs a playbook: it walks the graph of its steps, several
 // branches at a time, until no branch is left.
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
-	answer, err := door(ctx, input)
-	if err != nil {
-		return nil, err
+	if input.State == nil {
+		answer, err := door(ctx, input)
+		if err != nil {
+			return nil, err
+		}
+		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings}
 	}
-	ctx = withOutbox(ctx, answer.Limits)
+	ctx = withOutbox(ctx, input.State.Limits)
 	book, err := interpreter.Load(input.Name, input.Source)
 	if err != nil {
 		return nil, invalid(err)
 	}
-	r := newRun(ctx, book, input, answer)
+	r := newRun(ctx, book, input)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
@@ -54,38 +57,52 @@ func door(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
 
 // run is one execution of a playbook.
 type run struct {
-	book     *playbook.Playbook
-	input    Input
-	graph    *interpreter.Graph
-	info     interpreter.RunInfo
-	data     interpreter.Data
-	routing  interpreter.Routing
-	records  []*StepRecord
-	warnings []string
-	limits   interpreter.RunLimits
-	// last is the result of the step with a tool that ended last.
-	last    expression.Value
-	partial bool
+	RunState
+	book    *playbook.Playbook
+	input   Input
+	graph   *interpreter.Graph
+	records []*StepRecord
 	failure *interpreter.ErrorObject // the first that no route took
 	cancel  workflow.CancelFunc      // of every branch
 	idle    idle
 }
 
-func newRun(ctx workflow.Context, book *playbook.Playbook, input Input, answer interpreter.CheckResult) *run {
-	info := workflow.GetInfo(ctx)
-	graph := interpreter.NewGraph(book)
-	return &run{
-		book: book, input: input, graph: graph, routing: graph.Begin(), warnings: answer.Warnings, limits: answer.Limits,
-		info: interpreter.RunInfo{
-			WorkflowID: info.WorkflowExecution.ID, RunID: info.FirstRunID,
-			StartedAt: info.WorkflowStartTime, Playbook: book.Name,
-		},
-		data: interpreter.Data{
-			Workload: expression.Of(expression.Merge(book.Workload, orEmptyMap(input.Workload.Data))),
-			Vars:     expression.Of(map[string]any{}),
-			Steps:    expression.Of(map[string]any{}),
-		},
+// newRun begins a run, or takes one up where its last history ended.
+func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
+	state := *input.State
+	r := &run{book: book, input: input, graph: interpreter.NewGraph(book), RunState: state}
+	for i := range state.Records {
+		r.records = append(r.records, &state.Records[i])
 	}
+	if state.Run.RunID != "" {
+		return r
+	}
+	info := workflow.GetInfo(ctx)
+	r.Run = interpreter.RunInfo{
+		WorkflowID: info.WorkflowExecution.ID, RunID: info.FirstRunID,
+		StartedAt: info.WorkflowStartTime, Playbook: book.Name,
+	}
+	r.Data = interpreter.Data{
+		Workload: expression.Of(expression.Merge(book.Workload, orEmptyMap(input.Workload.Data))),
+		Vars:     expression.Of(map[string]any{}),
+		Steps:    expression.Of(map[string]any{}),
+	}
+	r.Routing = r.graph.Begin()
+	return r
+}
+
+// maxRecords bounds the step visits that a run takes along; the last count.
+const maxRecords = 1000
+
+// continued is the input of the run's next history.
+func (r *run) continued() Input {
+	next, state := r.input, r.RunState
+	state.Records = r.snapshot()
+	if n := len(state.Records) - maxRecords; n > 0 {
+		state.Records = state.Records[n:]
+	}
+	next.State = &state
+	return next
 }
 
 func orEmptyMap(v any) any {
@@ -112,8 +129,18 @@ func (r *run) execute(ctx workflow.Context) (*Result, error) {
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
 	running := 0
 	for {
-		if r.failure == nil && ctx.Err() == nil {
-			for _, start := range r.graph.Startable(&r.routing) {
+		going := r.failure == nil && ctx.Err() == nil
+		if going && running == 0 && len(r.Routing.Waiting) > 0 && historyIsLong(ctx) {
+			next := r.continued()
+			_, tooLarge := measure(ctx, next, "the state of the run")
+			if tooLarge == nil {
+				return nil, workflow.NewContinueAsNewError(ctx, PlaybookWorkflowName, next)
+			}
+			r.fail(tooLarge)
+			going = false
+		}
+		if going && !historyIsLong(ctx) {
+			for _, start := range r.graph.Startable(&r.Routing) {
 				running++
 				workflow.Go(branches, func(ctx workflow.Context) {
 					done := r.step(ctx, start)
@@ -140,8 +167,9 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 	if r.book.Timeout == 0 {
 		return
 	}
+	left := r.book.Timeout - workflow.Now(ctx).Sub(r.Run.StartedAt)
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		timer := workflow.NewTimerWithOptions(ctx, r.book.Timeout, workflow.TimerOptions{Summary: "timeout of the run"})
+		timer := workflow.NewTimerWithOptions(ctx, max(left, 0), workflow.TimerOptions{Summary: "timeout of the run"})
 		if timer.Get(ctx, nil) != nil || r.failure != nil {
 			return
 		}
@@ -165,23 +193,26 @@ func (r *run) takeIn(ctx workflow.Context, done ended) {
 	step, result := done.start.Step, done.result
 	r.keep(done)
 	if done.record.Status == interpreter.Cancelled {
-		r.graph.Ended(&r.routing, step, nil)
+		r.graph.Ended(&r.Routing, step, nil)
+		if ctx.Err() == nil {
+			r.fail(result.Error) // somebody cancelled a part of the run
+		}
 		return
 	}
-	scope := interpreter.EndScope(interpreter.NewScope(r.book, r.info, r.data), done.args, result)
+	scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), done.args, result)
 	arrivals, handled, err := r.follow(ctx, step, result, scope)
 	if err != nil {
 		failed := interpreter.ExpressionFailure(r.book, "step "+step.Name, err, workflow.Now(ctx))
 		done.record.Status, done.record.Error = interpreter.Failed, failed.Error
 		result, handled, arrivals = failed, false, nil
 	}
-	r.graph.Ended(&r.routing, step, arrivals)
+	r.graph.Ended(&r.Routing, step, arrivals)
 	switch {
 	case result.Failed() && !handled:
 		r.fail(result.Error)
 	case result.Failed():
 		done.record.Handled = true
-		r.warnings = append(r.warnings, fmt.Sprintf("step %s failed and a route took it on: %s", step.Name, result.Error.Message))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s failed and a route took it on: %s", step.Name, result.Error.Message))
 	}
 }
 
@@ -191,11 +222,11 @@ func (r *run) follow(
 ) ([]interpreter.Arrival, bool, error) {
 	budget := budget(ctx)
 	if !result.Failed() && len(step.Vars) > 0 {
-		vars, err := interpreter.RenderVars(step, r.data.Vars.Data, scope, budget)
+		vars, err := interpreter.RenderVars(step, r.Data.Vars.Data, scope, budget)
 		if err != nil {
 			return nil, false, err
 		}
-		r.data.Vars = expression.Of(vars)
+		r.Data.Vars = expression.Of(vars)
 		scope = scope.With(map[string]any{"vars": vars})
 	}
 	return interpreter.Follow(step, result.Failed(), scope, budget)
@@ -204,15 +235,15 @@ func (r *run) follow(
 // keep makes the result of a step visible to the steps after it.
 func (r *run) keep(done ended) {
 	name := done.start.Step.Name
-	steps := expression.Merge(r.data.Steps.Data, map[string]any{name: nil})
+	steps := expression.Merge(r.Data.Steps.Data, map[string]any{name: nil})
 	steps.(map[string]any)[name] = done.result.Envelope() //nolint:forcetypeassert // Merge of maps gives a map
-	r.data.Steps = expression.Of(steps)
-	r.warnings = append(r.warnings, done.result.Warnings...)
+	r.Data.Steps = expression.Of(steps)
+	r.Warnings = append(r.Warnings, done.result.Warnings...)
 	if done.start.Step.Action != nil {
-		r.last = done.result.Data
+		r.Last = done.result.Data
 	}
 	if done.result.Status == interpreter.StatusPartialSuccess {
-		r.partial = true
+		r.Partial = true
 	}
 }
 
@@ -247,7 +278,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
 		r.output(ctx, result)
 	}
-	result.Warnings = r.warnings
+	result.Warnings = r.Warnings
 	result.Steps = r.finalRecords()
 	r.fit(result)
 	r.publish(ctx, result.Status)
@@ -267,7 +298,7 @@ func (r *run) status(ctx workflow.Context) string {
 		return interpreter.Failed
 	case ctx.Err() != nil:
 		return interpreter.Cancelled
-	case r.partial:
+	case r.Partial:
 		return interpreter.Partial
 	}
 	return interpreter.Completed
@@ -276,11 +307,11 @@ func (r *run) status(ctx workflow.Context) string {
 // output evaluates the playbook's output; without one the result is that of
 // the step with a tool that ended last.
 func (r *run) output(ctx workflow.Context, result *Result) {
-	result.Result = r.last
+	result.Result = r.Last
 	if r.book.Output == nil {
 		return
 	}
-	value, err := r.book.Output.Render(interpreter.NewScope(r.book, r.info, r.data), budget(ctx))
+	value, err := r.book.Output.Render(interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
 	if err != nil {
 		result.fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
 		return
@@ -300,7 +331,7 @@ func (result *Result) fail(failure *interpreter.ErrorObject) {
 func (r *run) finalRecords() []StepRecord {
 	records := r.snapshot()
 	for _, step := range r.book.Steps {
-		if r.routing.Visits[step.Name] == 0 {
+		if r.Routing.Visits[step.Name] == 0 {
 			records = append(records, StepRecord{Step: step.Name, Status: interpreter.Skipped})
 		}
 	}
@@ -311,7 +342,7 @@ func (r *run) finalRecords() []StepRecord {
 // have: large errors of loops and then the result itself are left out, each
 // with a warning.
 func (r *run) fit(result *Result) {
-	most := r.limits.PayloadCap()
+	most := r.Limits.PayloadCap()
 	if result.Status == interpreter.Failed || result.Status == interpreter.Cancelled {
 		most = maxFailureDetails
 		result.Error = trimmed(result.Error)

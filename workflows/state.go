@@ -16,6 +16,21 @@ type Input struct {
 	// SearchAttributes says that the namespace knows StatusAttribute and
 	// PlaybookAttribute.
 	SearchAttributes bool `json:"search_attributes,omitempty"`
+	// State is where the run goes on, when its history was long enough.
+	State *RunState `json:"state,omitempty"`
+}
+
+// RunState is everything that a run takes along into its next history; kept in
+// workflow history.
+type RunState struct {
+	Run      interpreter.RunInfo   `json:"run"`
+	Limits   interpreter.RunLimits `json:"limits,omitzero"`
+	Data     interpreter.Data      `json:"data"`
+	Routing  interpreter.Routing   `json:"routing"`
+	Records  []StepRecord          `json:"records,omitempty"`
+	Warnings []string              `json:"warnings,omitempty"`
+	Last     expression.Value      `json:"last,omitzero"`
+	Partial  bool                  `json:"partial,omitempty"`
 }
 
 // Result is how a run ended. It is the workflow's result, and the details of
@@ -93,9 +108,17 @@ type Part struct {
 type IterationInput struct {
 	Task  Task                  `json:"task"`
 	Calls []interpreter.Carried `json:"calls"`
+	// Ended are the iterations of the batch that ended in histories before.
+	Ended []interpreter.IterationResult `json:"ended,omitempty"`
 	// MayPark says that iterations which wait for long may end the child; the
 	// loop starts it again when they are due.
 	MayPark bool `json:"may_park,omitempty"`
+}
+
+// CallInput starts CallWorkflow; kept in workflow history.
+type CallInput struct {
+	Task Task                `json:"task"`
+	Call interpreter.Carried `json:"call"`
 }
 
 // IterationOutput is what IterationWorkflow gives: the iterations that ended,

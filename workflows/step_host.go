@@ -20,7 +20,7 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 	}
 	r.records = append(r.records, record)
 	r.describe(ctx)
-	scope := interpreter.NewScope(r.book, r.info, r.data)
+	scope := interpreter.NewScope(r.book, r.Run, r.Data)
 	if start.Args != nil {
 		scope = scope.With(map[string]any{"args": start.Args})
 	}
@@ -49,15 +49,22 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	task := r.task(start)
 	random := stream(ctx, fmt.Sprintf("%s#%d", start.Step.Name, start.Visit))
 	call := task.Call(r.book, start.Step, interpreter.Carried{}, random)
-	return drive(ctx, call, r.waiter(ctx, record), &carrier{task: task})
+	carried := interpreter.Carried{}
+	driveUntil(ctx, call, r.waiter(ctx, record), &carrier{task: task}, func(wait *interpreter.Wait) bool {
+		return call.State.Attempts >= handOverAfter && leaveWith(ctx, call, &carried, wait)
+	})
+	if call.Finished() {
+		return *call.State.Result
+	}
+	return r.handOver(ctx, task, carried, call)
 }
 
 // task is what the calls of a step need, wherever they are hosted.
 func (r *run) task(start interpreter.Start) Task {
 	return Task{
-		Name: r.input.Name, Source: r.input.Source, Run: r.info, Step: start.Step.Name, Visit: start.Visit,
-		Data: interpreter.Capture(r.book, r.data, r.book.CallNodes(start.Step)), Args: expression.Of(start.Args),
-		Limits: r.limits,
+		Name: r.input.Name, Source: r.input.Source, Run: r.Run, Step: start.Step.Name, Visit: start.Visit,
+		Data: interpreter.Capture(r.book, r.Data, r.book.CallNodes(start.Step)), Args: expression.Of(start.Args),
+		Limits: r.Limits,
 	}
 }
 
@@ -149,7 +156,7 @@ func (r *run) stepSink(
 		return result
 	}
 	call := interpreter.NewSinkCall(interpreter.CallConfig{
-		Book: r.book, Run: r.info, Step: step, Visit: start.Visit, Limits: r.limits,
+		Book: r.book, Run: r.Run, Step: step, Visit: start.Visit, Limits: r.Limits,
 		Scope:  interpreter.EndScope(scope, args, result),
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
 	}, step.Sink, 1, result.Data.Data)

@@ -222,7 +222,7 @@ func (w *world) checkHistories(histories []testenv.RunHistory) {
 		events := history.History.GetEvents()
 		last := events[len(events)-1].GetEventType().String()
 		if !w.terminates || last != "WorkflowExecutionTerminated" {
-			require.Regexp(w.t, `(Completed|Failed|Canceled)$`, last, "%s", history)
+			require.Regexp(w.t, `(Completed|Failed|Canceled|ContinuedAsNew)$`, last, "%s", history)
 		}
 		encoded, err := proto.Marshal(history.History)
 		require.NoError(w.t, err)

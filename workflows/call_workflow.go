@@ -1,0 +1,99 @@
+package workflows
+
+import (
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// handOverAfter is how many attempts a step's call makes in the history of its
+// run before it goes on in one of its own.
+const handOverAfter = 150
+
+// CallWorkflow goes on with the call of a step that takes more attempts than
+// the history of its run should hold. It begins a new history as often as it
+// has to.
+func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResult, error) {
+	ctx = withOutbox(ctx, input.Task.Limits)
+	book, step, err := load(input.Task)
+	if err != nil {
+		return nil, err
+	}
+	call := takeUp(ctx, book, step, input.Task, input.Call)
+	waiting := callWaiting{}
+	if err := workflow.SetQueryHandler(ctx, ProgressQuery, waiting.progress); err != nil {
+		return nil, err
+	}
+	carried := input.Call
+	driveUntil(ctx, call, waiting.note, &carrier{task: input.Task, carried: carried}, func(wait *interpreter.Wait) bool {
+		return historyIsLong(ctx) && leaveWith(ctx, call, &carried, wait)
+	})
+	switch {
+	case !call.Finished():
+		input.Call = carried
+		return nil, workflow.NewContinueAsNewError(ctx, CallWorkflowName, input)
+	case ctx.Err() != nil:
+		return nil, temporal.NewCanceledError(*call.State.Result)
+	}
+	return call.State.Result, nil
+}
+
+// leaveWith notes in carried how far the call is. It is true, for the sake of
+// its callers.
+func leaveWith(
+	ctx workflow.Context, call *interpreter.Call, carried *interpreter.Carried, wait *interpreter.Wait,
+) bool {
+	state := call.State
+	carried.State, carried.Until = &state, time.Time{}
+	if wait != nil {
+		carried.Until = workflow.Now(ctx).Add(wait.Delay)
+	}
+	return true
+}
+
+// callWaiting is the progress of a CallWorkflow.
+type callWaiting struct {
+	wait  *interpreter.Wait
+	until time.Time
+}
+
+func (w *callWaiting) note(wait *interpreter.Wait, until time.Time) { w.wait, w.until = wait, until }
+
+func (w *callWaiting) progress() (Progress, error) {
+	if w.wait == nil {
+		return Progress{}, nil
+	}
+	return Progress{Steps: []StepRecord{{
+		Status: interpreter.RetryPending, Waiting: w.wait.Summary, NextRetryAt: w.until,
+	}}}, nil
+}
+
+// handOver has a child go on with a call that has become long.
+func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carried, call *interpreter.Call) interpreter.CallResult {
+	input := CallInput{Task: task, Call: carried}
+	size, failure := measure(ctx, input, "the state of step "+task.Step)
+	if failure == nil && admit(ctx, size) == nil {
+		id := loopID(task)
+		ctx := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+			WorkflowID: id, WaitForCancellation: true, StaticSummary: task.Step + ": goes on after many attempts",
+		})
+		var result interpreter.CallResult
+		err := workflow.ExecuteChildWorkflow(ctx, CallWorkflowName, input).Get(ctx, &result)
+		if err == nil || detailsOf(err, &result) {
+			return result
+		}
+		if failure = childError(err); isCancelled(err) || errors.Is(ctx.Err(), workflow.ErrCanceled) {
+			return call.Cancel(workflow.Now(ctx))
+		}
+	}
+	if failure == nil {
+		return call.Cancel(workflow.Now(ctx))
+	}
+	return interpreter.CallResult{Status: interpreter.StatusError, Error: failure, Meta: interpreter.CallMeta{
+		Attempts: call.State.Attempts, Pages: call.State.Successes, StartedAt: call.State.StartedAt, EndedAt: workflow.Now(ctx),
+	}}
+}
