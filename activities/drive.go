@@ -18,9 +18,13 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// maxProgressBytes bounds what heartbeats hold of the calls' progress: what
-// does not fit is done again after a worker was lost, with the same keys.
-const maxProgressBytes = 256 << 10
+// What heartbeats hold of the calls' progress is bounded: what does not fit is
+// done again after a worker was lost, with the same keys. The pages of one call
+// fit up to the bytes that one activity fetches; Temporal takes 2 MB.
+const (
+	maxProgressBytes = 256 << 10
+	maxPagesProgress = 1280 << 10
+)
 
 // Drive hosts calls: it makes all of their attempts, pages and sinks that need
 // no wait. A call that has to wait, or that has had its share of this activity,
@@ -33,7 +37,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
 		}, true)
 	}
-	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, len(in.Calls))}
+	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, in)}
 	stop := d.progress.heartbeats(ctx)
 	defer stop()
 	err = d.driveAll(hosted(ctx))
@@ -41,9 +45,13 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 	case err == nil:
 		return fitting(d.progress.output(), c.res.Payloads.MaxBytes), nil
 	case workerStopped(ctx):
-		return interpreter.DriveOutput{}, err
+		activity.RecordHeartbeat(ctx, d.progress.snapshot())
+		return interpreter.DriveOutput{}, applicationError(&interpreter.ErrorObject{
+			Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable,
+			Message: "the worker was stopped during the attempts",
+		}, false)
 	case ctx.Err() != nil:
-		return interpreter.DriveOutput{}, temporal.NewCanceledError(d.progress.output())
+		return interpreter.DriveOutput{}, temporal.NewCanceledError(fitting(d.progress.output(), c.res.Payloads.MaxBytes))
 	}
 	return interpreter.DriveOutput{}, err
 }
@@ -102,39 +110,36 @@ func (d *hosting) driveAll(ctx context.Context) error {
 	return group.Wait()
 }
 
-// drive takes one call as far as it goes without a wait.
+// drive takes one call as far as it goes without a wait. What it has done
+// before an error stays in the progress.
 func (d *hosting) drive(ctx context.Context, i int) error {
 	carried := d.in.Calls[i]
 	switch done := d.progress.of(i); {
-	case done.Result != nil:
+	case done.Result != nil, done.Outcome != nil:
 		return nil // before the worker was lost
 	case done.State != nil:
 		carried.State = done.State
 	}
 	call := d.in.Task.Call(d.book, d.step, carried, rand.Float64)
 	noted := time.Now()
-	if d.in.Pages {
-		driven, err := d.pages(ctx, call, func() { d.progress.hold(i, interpreter.Driven{State: &call.State}) })
-		if err == nil {
-			d.progress.set(i, driven)
-		}
-		return err
-	}
-	finished, err := d.host(ctx, call, func() {
-		if now := time.Now(); now.Sub(noted) > progressInterval {
+	note := func() {
+		if now := time.Now(); now.Sub(noted) >= progressInterval {
 			noted = now
 			d.progress.hold(i, interpreter.Driven{State: &call.State})
 		}
-	})
-	if err != nil {
+	}
+	if d.in.Pages {
+		driven, err := d.pages(ctx, call, note)
+		d.progress.set(i, driven)
 		return err
 	}
+	finished, err := d.host(ctx, call, note)
 	if finished {
 		d.progress.set(i, interpreter.Driven{Result: call.State.Result})
 	} else {
 		d.progress.set(i, interpreter.Driven{State: &call.State})
 	}
-	return nil
+	return err
 }
 
 // pages fetches pages of a call, with their sinks, until something else is due;
@@ -152,15 +157,12 @@ func (d *hosting) pages(ctx context.Context, call *interpreter.Call, page func()
 		before := call.Snapshot()
 		outcome, err := d.attempt(ctx, command.Input)
 		if err != nil {
-			return interpreter.Driven{}, err
+			return interpreter.Driven{State: &before}, err
 		}
 		size := sizeOf(outcome)
 		call.Attempted(outcome, time.Now())
-		switch {
-		case size > maxOutcomeBytes:
-			return interpreter.Driven{State: &before}, nil
-		case size > maxPageBytes || !call.TurnsPage():
-			return interpreter.Driven{State: &before, Outcome: &outcome}, nil
+		if size > maxPageBytes || !call.TurnsPage() {
+			return d.handBack(interpreter.Driven{State: &before, Outcome: &outcome}), nil
 		}
 		chunk.Add(size)
 		page()
@@ -169,13 +171,18 @@ func (d *hosting) pages(ctx context.Context, call *interpreter.Call, page func()
 	return interpreter.Driven{State: &state}, nil
 }
 
-// A page that is not small is handed back as it came, so that the pages of an
-// activity travel together; one that is large goes alone: the workflow fetches
-// it again in an attempt of its own.
-const (
-	maxPageBytes    = 300_000
-	maxOutcomeBytes = 600_000
-)
+// maxPageBytes is the size of a page from which it is handed back as it came,
+// so that large pages do not gather in one activity.
+const maxPageBytes = 300_000
+
+// handBack leaves an outcome out that cannot travel with its call's state: the
+// workflow makes that attempt again, alone.
+func (d *hosting) handBack(driven interpreter.Driven) interpreter.Driven {
+	if sizeOf(interpreter.DriveOutput{Calls: []interpreter.Driven{driven}}) > d.catalogue.res.Payloads.MaxBytes {
+		driven.Outcome = nil
+	}
+	return driven
+}
 
 // pageSink writes a page away. A sink that waits or failed is left to the
 // workflow, as far as it has come.
@@ -270,6 +277,7 @@ type progress struct {
 	mu    sync.Mutex
 	calls []interpreter.Driven
 	held  held
+	most  int // bytes of held
 }
 
 // held is the part of the progress that heartbeats carry, in the form of a
@@ -281,8 +289,14 @@ type held struct {
 }
 
 // newProgress begins with what the heartbeats of a lost worker tell.
-func newProgress(ctx context.Context, n int) *progress {
-	p := &progress{calls: make([]interpreter.Driven, n), held: held{Calls: make([]json.RawMessage, n)}}
+func newProgress(ctx context.Context, in interpreter.DriveInput) *progress {
+	n := len(in.Calls)
+	p := &progress{
+		calls: make([]interpreter.Driven, n), held: held{Calls: make([]json.RawMessage, n)}, most: maxProgressBytes,
+	}
+	if in.Pages {
+		p.most = maxPagesProgress
+	}
 	for i := range p.held.Calls {
 		p.held.Calls[i] = json.RawMessage("{}")
 	}
@@ -318,7 +332,7 @@ func (p *progress) hold(i int, driven interpreter.Driven) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if bytes := p.held.bytes - len(p.held.Calls[i]) + len(encoded); bytes <= maxProgressBytes {
+	if bytes := p.held.bytes - len(p.held.Calls[i]) + len(encoded); bytes <= p.most {
 		p.held.bytes, p.held.Calls[i] = bytes, encoded
 	}
 }
