@@ -108,8 +108,16 @@ func parse(address string) (target, name, prefix string, err error) {
 			"set them where the tools of the cloud look for them")
 	}
 	name = (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}).String()
-	if parsed.Scheme == "file" {
-		return fileTarget(parsed), name, "", nil
+	switch parsed.Scheme {
+	case "file":
+		// Readable by its owner alone. A value appears whole or not at all: it is
+		// written beside its place and then renamed.
+		withDefaults(parsed, map[string]string{
+			"create_dir": "true", "no_tmp_dir": "true", "metadata": "skip", "dir_file_mode": "0700",
+		})
+		return parsed.String(), name, "", nil
+	case "s3": // the hash is checked here, and not every server sends a checksum
+		withDefaults(parsed, map[string]string{"response_checksum_validation": "when_required"})
 	}
 	if prefix = strings.Trim(parsed.Path, "/"); prefix != "" {
 		prefix += "/"
@@ -118,19 +126,15 @@ func parse(address string) (target, name, prefix string, err error) {
 	return parsed.String(), name, prefix, nil
 }
 
-// fileTarget makes the directory readable by its owner alone, and lets a value
-// appear whole or not at all: it is written beside its place and then renamed.
-func fileTarget(parsed *url.URL) string {
-	query := parsed.Query()
-	for option, value := range map[string]string{
-		"create_dir": "true", "no_tmp_dir": "true", "metadata": "skip", "dir_file_mode": "0700",
-	} {
+// withDefaults sets options that the address does not have.
+func withDefaults(address *url.URL, options map[string]string) {
+	query := address.Query()
+	for option, value := range options {
 		if !query.Has(option) {
 			query.Set(option, value)
 		}
 	}
-	parsed.RawQuery = query.Encode()
-	return parsed.String()
+	address.RawQuery = query.Encode()
 }
 
 // openError names the store. err may quote the whole address; its options are
