@@ -10,7 +10,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/proto"
 
+	"reprise/activities"
 	"reprise/internal/host"
+	"reprise/internal/payload"
 	"reprise/internal/testenv"
 )
 
@@ -279,3 +281,43 @@ func TestCancelledLoopWithLargeResults(t *testing.T) {
 	result := w.cancel(run)
 	require.Equal(t, 4, step(t, result, "fetch").Loop.Stats.Success)
 }
+
+// TestAWorkerWithoutTheStore cannot go on and says why in the history; a worker
+// with the store takes the run to its end.
+func TestAWorkerWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	storing := w.env.Storing(t)
+	var none *payload.Store
+	catalogue := activities.NewCatalogue(w.resources)
+	poor := host.NewWorker(w.env.Dial(t, none.Use(client.Options{Logger: silent{}})), catalogue, host.Options{TaskQueue: w.queue})
+	require.NoError(t, poor.Start())
+	w.env = storing
+	run := w.start(book(`
+  - step: only_one
+    tool: http
+    url: "{{ api }}/echo"
+output: "{{ len(given) }}"
+`), map[string]any{"given": strings.Repeat("y", 200_000)})
+	require.Eventually(t, func() bool {
+		history := testenv.Histories(t, w.env.Client(), run.GetID(), run.GetRunID())[0].History
+		for _, event := range history.GetEvents() {
+			failed := event.GetWorkflowTaskFailedEventAttributes()
+			if strings.Contains(failed.GetFailure().GetMessage(), "--payload-store") {
+				return true
+			}
+		}
+		return false
+	}, patience, tick)
+	poor.Stop()
+	require.NoError(t, catalogue.Close())
+	w.workWith(w.env.Dial(t, client.Options{Logger: quiet{}, ExternalStorage: testenv.PayloadStore(t).External()}))
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, 200_000, result.Result.Data, "%+v", result.Error)
+}
+
+// silent is the log of a worker that fails on purpose.
+type silent struct{ quiet }
+
+func (silent) Error(string, ...any) {}
