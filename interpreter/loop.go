@@ -93,6 +93,9 @@ func NewLoopResult(n int) *LoopResult {
 	}
 }
 
+// DropResults keeps counts and errors only (language.md, section loop).
+func (l *LoopResult) DropResults() { l.Results = []expression.Value{} }
+
 // Add records how one iteration ended.
 func (l *LoopResult) Add(element any, iteration IterationResult) {
 	result := iteration.Result
@@ -114,12 +117,16 @@ func (l *LoopResult) Add(element any, iteration IterationResult) {
 	if result.Meta.Truncated {
 		l.Stats.Truncated++
 	}
-	l.Results[iteration.Index-l.First] = result.Data
+	if len(l.Results) > 0 {
+		l.Results[iteration.Index-l.First] = result.Data
+	}
 }
 
 // Merge adds the iterations of a part of the loop.
 func (l *LoopResult) Merge(part *LoopResult) {
-	copy(l.Results[part.First-l.First:], part.Results)
+	if len(l.Results) > 0 {
+		copy(l.Results[part.First-l.First:], part.Results)
+	}
 	for _, failure := range part.Errors {
 		l.addError(failure)
 	}

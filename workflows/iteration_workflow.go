@@ -158,6 +158,11 @@ func (b *batch) leaves(
 
 // output is the iterations that ended, in their order, and those that wait.
 func (b *batch) output() *IterationOutput {
+	if b.step.Loop.StatsOnly {
+		for i := range b.ended {
+			b.ended[i].Result.Data = expression.Value{}
+		}
+	}
 	slices.SortFunc(b.ended, func(x, y interpreter.IterationResult) int { return x.Index - y.Index })
 	return &IterationOutput{Iterations: b.ended, Parked: b.parked}
 }

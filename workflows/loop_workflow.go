@@ -56,6 +56,9 @@ func newLoop(input LoopInput, step *playbook.Step) *loop {
 	}
 	l.result = interpreter.NewLoopResult(len(input.Elements))
 	l.result.First = l.part.First
+	if l.loop.StatsOnly {
+		l.result.DropResults()
+	}
 	return l
 }
 

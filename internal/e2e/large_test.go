@@ -93,3 +93,23 @@ func (w *world) requireBounded(workflowID, runID string, parts bool) {
 	}
 	require.Equal(w.t, parts, seen, "the loop ran in parts")
 }
+
+// TestLoopThatKeepsStatsOnly: counts and errors stay, results do not.
+func TestLoopThatKeepsStatsOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	result := w.completes(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/status/{{ item == 2 ? 404 : 200 }}"
+    loop: {collection: [1, 2, 3], mode: parallel, results: stats, thresholds: {completed: 0.5}}
+output:
+  results: "{{ fetch.results }}"
+  stats: "{{ fetch.stats }}"
+  failed: "{{ map(fetch.errors, .element) }}"
+`), nil)
+	require.Equal(t, map[string]any{
+		"results": []any{}, "failed": []any{2},
+		"stats": map[string]any{"total": 3, "success": 2, "failed": 1, "truncated": 0, "cancelled": 0},
+	}, result)
+}

@@ -83,6 +83,10 @@ func (d *decoder) loopNumbers(f *fields, loop *Loop) {
 		}
 	}
 
+	if n := f.get("results"); n != nil {
+		loop.StatsOnly = d.oneOf(n, "results", "inline", "stats") == "stats"
+	}
+
 	if n := f.get("failure_budget"); n != nil {
 		loop.FailureBudget = d.failureBudget(n, loop.Values)
 	}

@@ -124,7 +124,6 @@ workflow:
 		{15, "legacy-retry"},
 		{16, "wrong-type"},
 		{16, "wrong-value"},
-		{16, "not-yet"},
 		{17, "missing-key"},
 		{19, "missing-key"},
 		{20, "wrong-type"},

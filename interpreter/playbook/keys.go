@@ -105,7 +105,7 @@ var loopSection = &section{name: "loop", keys: []key{
 	{name: "failure_budget", doc: "ends the loop early; off unless given"},
 	{name: "thresholds", doc: "shares of successes that decide the step's status"},
 	{name: "sink", doc: "where each iteration that succeeded is written"},
-	{name: "results", later: true},
+	{name: "results", doc: "`inline` (default), or `stats`: keep counts and errors only, for loops whose rows went to sinks"},
 	{name: "dead_letter", later: true},
 }}
 

@@ -121,7 +121,9 @@ type Loop struct {
 	Batch          int
 	FailureBudget  *FailureBudget
 	Thresholds     Thresholds
-	Sink           *Sink
+	// StatsOnly leaves the results of iterations out of the loop's result.
+	StatsOnly bool
+	Sink      *Sink
 }
 
 // LoopMode says whether iterations overlap.
