@@ -1,6 +1,6 @@
 // Package cloud lets payload stores be in S3, Google Cloud Storage and Azure
 // Blob Storage. Only the programs import it: the libraries of the clouds
-// more than double the size of a binary.
+// nearly double the size of a binary.
 package cloud
 
 import (
