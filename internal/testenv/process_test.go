@@ -46,7 +46,9 @@ func helperProcess() {
 func helper(t *testing.T, role string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), append([]string{helperVariable + "=" + role}, env...)...)
+	cmd.Env = append(os.Environ(), append([]string{
+		helperVariable + "=" + role, "TMPDIR=" + t.TempDir(), // a helper that is killed cleans nothing up
+	}, env...)...)
 	return cmd
 }
 
