@@ -46,9 +46,10 @@ func helperProcess() {
 func helper(t *testing.T, role string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), append([]string{
-		helperVariable + "=" + role, "TMPDIR=" + t.TempDir(), // a helper that is killed cleans nothing up
-	}, env...)...)
+	cmd.Env = append(os.Environ(), append([]string{helperVariable + "=" + role}, env...)...)
+	if role == "temporal" { // its payload store is a temporary directory, and who is killed cleans nothing up
+		cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
+	}
 	return cmd
 }
 
