@@ -47,7 +47,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(fmt.Sprint(n, " steps"), func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				playbook.Decode(source.NewFile("bench.yaml", text))
+				_, _ = playbook.Decode(source.NewFile("bench.yaml", text))
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func BenchmarkCheck(b *testing.B) {
 		require.Empty(b, playbook.Check(book, benchTools{}, playbook.CheckOptions{}))
 		b.Run(fmt.Sprint(n, " steps"), func(b *testing.B) {
 			for b.Loop() {
-				playbook.Check(book, benchTools{}, playbook.CheckOptions{})
+				_ = playbook.Check(book, benchTools{}, playbook.CheckOptions{})
 			}
 		})
 	}

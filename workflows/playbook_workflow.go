@@ -365,7 +365,8 @@ func (r *run) fit(result *Result) {
 	}
 	if encodedSize(result) > most {
 		result.Steps, result.Warnings = newest(result.Steps, most/2), []string{
-			"the records of all visits are too large for the run's result; only the newest are kept"}
+			"the records of all visits are too large for the run's result; only the newest are kept",
+		}
 	}
 }
 

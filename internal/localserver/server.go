@@ -16,6 +16,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/childproc"
 	"reprise/internal/connect"
 )
 
@@ -36,7 +37,7 @@ type Server struct {
 	UIURL     string // without a trailing slash
 	Namespace string
 
-	process *process
+	process *childproc.Process
 	durable bool
 }
 
@@ -91,13 +92,15 @@ func start(ctx context.Context, options Options) (*Server, error) {
 		Namespace: options.Namespace,
 		durable:   options.DBFile != "",
 	}
-	server.process, err = startProcess(command(options, port, uiPort))
+	cmd := command(options, port, uiPort)
+	cmd.SysProcAttr = childAttr()
+	server.process, err = childproc.Start(cmd)
 	if err != nil {
 		return nil, err
 	}
 	if err := server.awaitReady(ctx, uiPort); err != nil {
 		server.Stop()
-		if output := strings.TrimSpace(server.process.output.String()); output != "" && ctx.Err() == nil {
+		if output := strings.TrimSpace(server.process.Output.String()); output != "" && ctx.Err() == nil {
 			err = fmt.Errorf("%w; it said:\n%s", err, output)
 		}
 		return nil, err
@@ -156,8 +159,8 @@ func (s *Server) poll(ctx context.Context, check func() error) error {
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if s.process.hasExited() {
-			return fmt.Errorf("%w: %s", errExited, s.process.cmd.ProcessState)
+		if s.process.HasExited() {
+			return fmt.Errorf("%w: %s", errExited, s.process.Cmd.ProcessState)
 		}
 		err := check()
 		if err == nil {
@@ -166,37 +169,37 @@ func (s *Server) poll(ctx context.Context, check func() error) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for it to serve: %w", err)
-		case <-s.process.exited:
+		case <-s.process.Exited:
 		case <-tick.C:
 		}
 	}
 }
 
 // Exited is closed once the server's process has ended, however that came.
-func (s *Server) Exited() <-chan struct{} { return s.process.exited }
+func (s *Server) Exited() <-chan struct{} { return s.process.Exited }
 
 // Output is the end of what the server has printed.
-func (s *Server) Output() string { return s.process.output.String() }
+func (s *Server) Output() string { return s.process.Output.String() }
 
 // PID is the process ID of the server.
-func (s *Server) PID() int { return s.process.cmd.Process.Pid }
+func (s *Server) PID() int { return s.process.Cmd.Process.Pid }
 
 // Stop ends the server. One that keeps its state in a file may first put it
 // in order; one in memory has nothing to lose.
 func (s *Server) Stop() {
 	if s.durable {
-		_ = s.process.cmd.Process.Signal(syscall.SIGTERM)
+		_ = s.process.Cmd.Process.Signal(syscall.SIGTERM)
 		select {
-		case <-s.process.exited:
+		case <-s.process.Exited:
 			return
 		case <-time.After(stopGrace):
 		}
 	}
-	s.process.kill()
+	s.process.Kill()
 }
 
 // Kill ends the server at once. What is in its file stays usable.
-func (s *Server) Kill() { s.process.kill() }
+func (s *Server) Kill() { s.process.Kill() }
 
 func portOr(ctx context.Context, port int) (int, error) {
 	var listen net.ListenConfig

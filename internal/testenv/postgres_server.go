@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"reprise/internal/childproc"
 )
 
 // pgServer is a PostgreSQL server on 127.0.0.1 with its files and its socket in
@@ -31,7 +33,7 @@ type pgServer struct {
 
 	mu      sync.Mutex
 	port    int
-	process *process // nil while stopped
+	process *childproc.Process // nil while stopped
 }
 
 // account is a user of the operating system.
@@ -154,9 +156,9 @@ func (s *pgServer) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	<-p.exited
+	<-p.Exited
 	if !initdb.ProcessState.Success() {
-		return fmt.Errorf("initdb: %s\n%s", initdb.ProcessState, p.output)
+		return fmt.Errorf("initdb: %s\n%s", initdb.ProcessState, p.Output)
 	}
 	var failures []error
 	for range 3 { // a port can be taken between looking and listening
@@ -209,12 +211,12 @@ func (s *pgServer) start(ctx context.Context) error {
 			s.process = server
 			return connection.Close(ctx)
 		}
-		if server.hasExited() {
-			return fmt.Errorf("the server has exited: %s\n%s", server.cmd.ProcessState, server.output)
+		if server.HasExited() {
+			return fmt.Errorf("the server has exited: %s\n%s", server.Cmd.ProcessState, server.Output)
 		}
 		if !wait(ctx, 20*time.Millisecond) {
-			server.stop(syscall.SIGQUIT, 5*time.Second)
-			return fmt.Errorf("the server does not answer: %w\n%s", err, server.output)
+			server.Stop(syscall.SIGQUIT, 5*time.Second)
+			return fmt.Errorf("the server does not answer: %w\n%s", err, server.Output)
 		}
 	}
 }
@@ -235,7 +237,7 @@ func (s *pgServer) stop() error {
 	if s.process == nil {
 		return errors.New("stop PostgreSQL: it is not running")
 	}
-	s.process.stop(syscall.SIGINT, 20*time.Second)
+	s.process.Stop(syscall.SIGINT, 20*time.Second)
 	s.process = nil
 	return nil
 }

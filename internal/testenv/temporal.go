@@ -21,6 +21,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+
+	"reprise/internal/childproc"
 )
 
 // Env is a Temporal server in use by this test process. It is shared by all
@@ -193,14 +195,14 @@ func tryDevServer(ctx context.Context, binary string) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := func() { server.stop(os.Interrupt, 10*time.Second) }
+	stop := func() { server.Stop(os.Interrupt, 10*time.Second) }
 	err = env.connect(ctx, server)
 	if err == nil {
 		err = awaitPort(ctx, "127.0.0.1:"+strconv.Itoa(uiPort), server) // the web UI starts last
 	}
 	if err != nil {
 		stop()
-		return nil, fmt.Errorf("%w\nits last output:\n%s", err, server.output)
+		return nil, fmt.Errorf("%w\nits last output:\n%s", err, server.Output)
 	}
 	atExit(stop)
 	return env, nil
@@ -208,15 +210,15 @@ func tryDevServer(ctx context.Context, binary string) (*Env, error) {
 
 // connect dials until the namespace answers, the server exits, or ctx ends.
 // server is nil for one that we did not start.
-func (e *Env) connect(ctx context.Context, server *process) error {
+func (e *Env) connect(ctx context.Context, server *childproc.Process) error {
 	for {
 		c, err := dialNamespace(ctx, e.Address, e.Namespace)
 		if err == nil {
 			e.client = c
 			return nil
 		}
-		if server != nil && server.hasExited() {
-			return fmt.Errorf("the server has exited: %s", server.cmd.ProcessState)
+		if server != nil && server.HasExited() {
+			return fmt.Errorf("the server has exited: %s", server.Cmd.ProcessState)
 		}
 		if !wait(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("no answer from %s, namespace %q: %w", e.Address, e.Namespace, err)
@@ -225,15 +227,15 @@ func (e *Env) connect(ctx context.Context, server *process) error {
 }
 
 // awaitPort waits until the server accepts connections at the address.
-func awaitPort(ctx context.Context, address string, server *process) error {
+func awaitPort(ctx context.Context, address string, server *childproc.Process) error {
 	var dialer net.Dialer
 	for {
 		connection, err := dialer.DialContext(ctx, "tcp", address)
 		if err == nil {
 			return connection.Close()
 		}
-		if server.hasExited() {
-			return fmt.Errorf("the server has exited: %s", server.cmd.ProcessState)
+		if server.HasExited() {
+			return fmt.Errorf("the server has exited: %s", server.Cmd.ProcessState)
 		}
 		if !wait(ctx, 20*time.Millisecond) {
 			return fmt.Errorf("no answer from %s: %w", address, err)

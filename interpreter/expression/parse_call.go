@@ -23,7 +23,7 @@ func (p *parser) call(name token, open *token, given []ast.Node, from int) ast.N
 	arguments := given
 
 	if open != nil {
-		arguments = p.arguments(f, name, *open, given)
+		arguments = p.arguments(f, *open, given)
 	}
 
 	p.builds = true
@@ -109,7 +109,7 @@ func (p *parser) countsAll(open *token, given int) bool {
 }
 
 // arguments parses what stands between the brackets behind given.
-func (p *parser) arguments(f *function, name, open token, given []ast.Node) []ast.Node {
+func (p *parser) arguments(f *function, open token, given []ast.Node) []ast.Node {
 	arguments := given
 
 	for !p.accept(")") {
