@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -42,9 +43,9 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 	defer stop()
 	err = d.driveAll(hosted(ctx))
 	switch {
-	case err == nil:
+	case err == nil && !d.cut.Load():
 		return fitting(d.progress.output(), c.res.Payloads.MaxBytes), nil
-	case workerStopped(ctx):
+	case err == nil, workerStopped(ctx):
 		activity.RecordHeartbeat(ctx, d.progress.snapshot())
 		return interpreter.DriveOutput{}, applicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable,
@@ -90,6 +91,7 @@ type hosting struct {
 	book      *playbook.Playbook
 	step      *playbook.Step
 	progress  *progress
+	cut       atomic.Bool // a call was left because the worker stops
 }
 
 // driveAll drives the calls, Width at a time or strictly in order.
@@ -146,7 +148,7 @@ func (d *hosting) drive(ctx context.Context, i int) error {
 // that is left to the workflow, which holds what was collected before.
 func (d *hosting) pages(ctx context.Context, call *interpreter.Call, page func()) (interpreter.Driven, error) {
 	chunk := call.NewChunk(time.Now())
-	for call.TurnsPage() && !chunk.Full(call, time.Now()) {
+	for call.TurnsPage() && !chunk.Full(call, time.Now()) && !workerStopping(ctx) {
 		command := call.Next(time.Now())
 		if command.Kind == interpreter.DoSink {
 			if err := d.pageSink(ctx, call, command.Sink); err != nil || call.State.Sink != nil {
@@ -210,6 +212,10 @@ func (d *hosting) host(ctx context.Context, call *interpreter.Call, page func())
 			if chunk.Full(call, time.Now()) {
 				return false, nil
 			}
+			if workerStopping(ctx) {
+				d.cut.Store(true)
+				return false, nil
+			}
 			outcome, err := d.attempt(ctx, command.Input)
 			if err != nil {
 				return false, err
@@ -235,6 +241,20 @@ func (d *hosting) host(ctx context.Context, call *interpreter.Call, page func())
 		}
 	}
 	return false, ctx.Err()
+}
+
+// workerStopping reports whether the worker takes no more work: what begins now
+// might not end.
+func workerStopping(ctx context.Context) bool {
+	if !activity.IsActivity(ctx) {
+		return false
+	}
+	select {
+	case <-activity.GetWorkerStopChannel(ctx):
+		return true
+	default:
+		return false
+	}
 }
 
 func sizeOf(data any) int {
