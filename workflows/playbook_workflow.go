@@ -65,6 +65,7 @@ type run struct {
 	failure *interpreter.ErrorObject // the first that no route took
 	cancel  workflow.CancelFunc      // of every branch
 	idle    idle
+	stays   bool // in this history to the end
 }
 
 // newRun begins a run, or takes one up where its last history ended.
@@ -89,6 +90,18 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	}
 	r.Routing = r.graph.Begin()
 	return r
+}
+
+// leavesHistory reports whether the run goes on in another history. One whose
+// state is too large to travel stays: Temporal allows far longer histories than
+// it advises.
+func (r *run) leavesHistory(ctx workflow.Context) bool {
+	if r.stays || len(r.Routing.Waiting) == 0 || !historyIsLong(ctx) {
+		return false
+	}
+	_, tooLarge := measure(ctx, r.continued(), "the state of the run")
+	r.stays = tooLarge != nil
+	return !r.stays
 }
 
 // maxRecords bounds the step visits that a run takes along; the last count.
@@ -130,16 +143,10 @@ func (r *run) execute(ctx workflow.Context) (*Result, error) {
 	running := 0
 	for {
 		going := r.failure == nil && ctx.Err() == nil
-		if going && running == 0 && len(r.Routing.Waiting) > 0 && historyIsLong(ctx) {
-			next := r.continued()
-			_, tooLarge := measure(ctx, next, "the state of the run")
-			if tooLarge == nil {
-				return nil, workflow.NewContinueAsNewError(ctx, PlaybookWorkflowName, next)
-			}
-			r.fail(tooLarge)
-			going = false
+		if going && running == 0 && r.leavesHistory(ctx) {
+			return nil, workflow.NewContinueAsNewError(ctx, PlaybookWorkflowName, r.continued())
 		}
-		if going && !historyIsLong(ctx) {
+		if going && (r.stays || !historyIsLong(ctx)) {
 			for _, start := range r.graph.Startable(&r.Routing) {
 				running++
 				workflow.Go(branches, func(ctx workflow.Context) {
