@@ -24,15 +24,15 @@ build: bin/starter bin/worker bin/devserver ## build what has changed into bin/
 
 bin/starter: $(main_sources)
 	@echo 'building bin/starter (a minute or two the first time)'
-	@go build -o $@ ./starter
+	@go build -v -o $@ ./starter 2>&1 | scripts/progress
 
 bin/worker: $(main_sources)
 	@echo 'building bin/worker'
-	@go build -o $@ ./worker
+	@go build -v -o $@ ./worker 2>&1 | scripts/progress
 
 bin/devserver: $(devserver_sources)
-	@echo 'building bin/devserver, a Temporal server with its web UI (some minutes the first time, no output meanwhile)'
-	@cd devserver && go build -ldflags '-s -w' -o ../bin/devserver .
+	@echo 'building bin/devserver, a Temporal server with its web UI (some minutes the first time)'
+	@cd devserver && go build -v -ldflags '-s -w' -o ../bin/devserver . 2>&1 | ../scripts/progress
 
 .PHONY: test
 test: ## run every test, on a real Temporal server and a real PostgreSQL
@@ -61,6 +61,10 @@ record-histories: bin/devserver ## record the stored histories of workflows/ afr
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (30s)
 	@scripts/fuzz
+
+.PHONY: bench
+bench: bin/devserver ## measure playbooks against workflows written by hand (BENCHFLAGS='-sizes 1000,10000')
+	@REPRISE_DEVSERVER=bin/devserver go run ./internal/bench $(BENCHFLAGS)
 
 .PHONY: clean
 clean: ## remove bin/ and the state of local servers

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// The workflows that somebody would write by hand for the same job: a child
+// for each iteration with one activity, a window, and parts where the loop is
+// long. Their rate is what playbooks are measured against.
+
+// handInput is one loop, or a part of one.
+type handInput struct {
+	ID    string `json:"id"`
+	First int    `json:"first"`
+	Size  int    `json:"size"`
+	Width int    `json:"width"` // iterations at a time
+	MS    int    `json:"ms"`    // how long the activity takes
+}
+
+// handPart is how many children one history holds.
+const handPart = 400
+
+func handLoop(ctx workflow.Context, in handInput) ([]int, error) {
+	if in.Size > handPart {
+		return handParts(ctx, in)
+	}
+	results := make([]int, in.Size)
+	next, free := 0, in.Width
+	var failure error
+	done := workflow.NewChannel(ctx)
+	for ended := 0; ended < in.Size; ended++ {
+		for ; free > 0 && next < in.Size; next, free = next+1, free-1 {
+			place := next
+			options := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+				WorkflowID: fmt.Sprintf("%s/%d", in.ID, in.First+place),
+			})
+			child := workflow.ExecuteChildWorkflow(options, handIterationName, handInput{First: in.First + place, MS: in.MS})
+			workflow.Go(ctx, func(ctx workflow.Context) {
+				if err := child.Get(ctx, &results[place]); err != nil {
+					failure = err
+				}
+				done.Send(ctx, nil)
+			})
+		}
+		done.Receive(ctx, nil)
+		free++
+	}
+	return results, failure
+}
+
+func handParts(ctx workflow.Context, in handInput) ([]int, error) {
+	var all []int
+	for first := 0; first < in.Size; first += handPart {
+		part := in
+		part.ID = fmt.Sprintf("%s/part-%d", in.ID, first)
+		part.First, part.Size = first, min(handPart, in.Size-first)
+		options := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: part.ID})
+		var results []int
+		if err := workflow.ExecuteChildWorkflow(options, handLoopName, part).Get(ctx, &results); err != nil {
+			return nil, fmt.Errorf("part from %d: %w", first, err)
+		}
+		all = append(all, results...)
+	}
+	return all, nil
+}
+
+func handIteration(ctx workflow.Context, in handInput) (int, error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Minute, HeartbeatTimeout: 10 * time.Second,
+	})
+	var result int
+	err := workflow.ExecuteActivity(ctx, handActivityName, in).Get(ctx, &result)
+	return result, err
+}
+
+// Names of what is written by hand.
+const (
+	handLoopName      = "HandLoop"
+	handIterationName = "HandIteration"
+	handActivityName  = "hand"
+)

@@ -1,0 +1,206 @@
+// Bench measures playbooks against workflows written by hand for the same job,
+// side by side on one Temporal server: make bench. It prints tables; the ratios
+// can be compared between machines, the rates cannot.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/demoapi"
+	"reprise/internal/localserver"
+)
+
+// options are the sizes of a run.
+type options struct {
+	sizes      string // of parallel loops
+	sequential int
+	pages      int
+	polite     int
+	rate       int
+	only       string
+
+	address, worker, store string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout io.Writer) error {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	flags.StringVar(&o.sizes, "sizes", "1000", "iterations of parallel loops, such as 1000,10000")
+	flags.IntVar(&o.sequential, "sequential", 300, "iterations of sequential loops")
+	flags.IntVar(&o.pages, "pages", 300, "pages of 100 rows")
+	flags.IntVar(&o.polite, "polite", 1000, "requests under a shared rate limit")
+	flags.IntVar(&o.rate, "rate", 50, "that limit, in requests a second")
+	flags.StringVar(&o.only, "only", "", "run the groups whose name holds this")
+	flags.StringVar(&o.address, "address", "", "host:port of a running Temporal server; a local one is started if empty")
+	flags.StringVar(&o.worker, "worker", "", "be the worker of this task queue (used by the program itself)")
+	flags.StringVar(&o.store, "store", "", "directory of large values (used by the program itself)")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if o.worker != "" {
+		return work(ctx, o.address, o.worker, o.store)
+	}
+	return measure(ctx, o, stdout)
+}
+
+func measure(ctx context.Context, o options, stdout io.Writer) error {
+	dir, err := os.MkdirTemp("", "reprise-bench-")
+	if err != nil {
+		return fmt.Errorf("make a directory for large values: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if o.address == "" {
+		server, err := localserver.Start(ctx, localserver.Options{})
+		if err != nil {
+			return err
+		}
+		defer server.Stop()
+		o.address = server.Address
+	}
+	api := demoapi.New(demoapi.Options{Items: o.pages * 100, LogSize: 10 * (o.pages + o.polite)})
+	url, err := api.Start(ctx, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = api.Close() }()
+	c, _, err := dial(ctx, o.address, dir)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", o.address, err)
+	}
+	defer c.Close()
+	b := &bench{client: c, address: o.address, store: dir}
+	groups, err := o.groups(url)
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		if err := b.group(ctx, group, stdout); err != nil {
+			return err
+		}
+	}
+	if !strings.Contains("shared rate limit", o.only) {
+		return nil
+	}
+	return b.politeness(ctx, o, api, url, stdout)
+}
+
+// groups are the cases, those to compare together. The first of a group is what
+// the others are measured against.
+func (o options) groups(url string) ([][]one, error) {
+	var groups [][]one
+	add := func(group []one) {
+		if strings.Contains(group[0].group, o.only) {
+			groups = append(groups, group)
+		}
+	}
+	add(loopCases(o.sequential, 1, 0, 1, 10, 50))
+	for _, field := range strings.Split(o.sizes, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("-sizes %q: %q is no number of iterations", o.sizes, field)
+		}
+		add(loopCases(n, 10, 0, 1, 10, 50))
+		add(loopCases(n, 100, 0, 1, 10, 50))
+		add(loopCases(n, 100, 20, 1, 10, 50))
+	}
+	name := fmt.Sprintf("%d pages of 100 rows", o.pages)
+	add([]one{
+		{group: name, name: "one by one", n: o.pages, source: pagesBook(url, 1)},
+		{group: name, name: "together", n: o.pages, source: pagesBook(url, 0)},
+	})
+	return groups, nil
+}
+
+func loopCases(n, width, ms int, batches ...int) []one {
+	name := fmt.Sprintf("%d iterations, window %d", n, width)
+	if width == 1 {
+		name = fmt.Sprintf("%d iterations, sequential", n)
+	}
+	if ms == 0 {
+		name += ", a tool that answers at once"
+	} else {
+		name += fmt.Sprintf(", a tool that takes %d ms", ms)
+	}
+	cases := []one{{group: name, name: "by hand", n: n, by: &handInput{Width: width, MS: ms}}}
+	for _, batch := range batches {
+		cases = append(cases, one{group: name, name: fmt.Sprint("batch ", batch), n: n, source: loopBook(n, width, batch, ms)})
+	}
+	return cases
+}
+
+// group runs cases and prints them as a table.
+func (b *bench) group(ctx context.Context, cases []one, stdout io.Writer) error {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.SetTitle(cases[0].group)
+	t.AppendHeader(table.Row{"", "time", "per second", "to " + cases[0].name, "to " + cases[1].name, "events each", "bytes each", "longest history", "CPU ms each", "peak MB"})
+	var columns []table.ColumnConfig
+	for number := 2; number <= 10; number++ {
+		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	var base []figures // the first two, which the others are measured against
+	for _, c := range cases {
+		f, err := b.run(ctx, c)
+		if err != nil {
+			return err
+		}
+		if len(base) < 2 {
+			base = append(base, f)
+		}
+		toSecond := ""
+		if len(base) == 2 {
+			toSecond = fmt.Sprintf("%.2f", f.rate()/base[1].rate())
+		}
+		n := float64(f.n)
+		t.AppendRow(table.Row{
+			f.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()), fmt.Sprintf("%.2f", f.rate()/base[0].rate()), toSecond,
+			fmt.Sprintf("%.2f", float64(f.events)/n), fmt.Sprintf("%.0f", float64(f.bytes)/n), f.most,
+			fmt.Sprintf("%.2f", float64(f.cpu.Milliseconds())/n), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
+		})
+	}
+	_, err := fmt.Fprintf(stdout, "%s\n\n", t.Render())
+	return err
+}
+
+// politeness prints how well a loop keeps to a rate that the API enforces.
+func (b *bench) politeness(ctx context.Context, o options, api *demoapi.Server, url string, stdout io.Writer) error {
+	f, err := b.run(ctx, one{group: "shared rate limit", name: "batch 50", n: o.polite, source: politeBook(url, o.polite, o.rate)})
+	if err != nil {
+		return err
+	}
+	requests, refused := 0, 0
+	for _, request := range api.Requests("") {
+		if request.Path == "/api/v1/limited" {
+			requests++
+			if request.Status == 429 {
+				refused++
+			}
+		}
+	}
+	ideal := float64(o.polite) / float64(o.rate)
+	_, err = fmt.Fprintf(stdout, "%d items at %d requests/s: %d requests, %d answers 429, %.1f s, %.2f of the ideal %.1f s\n",
+		o.polite, o.rate, requests, refused, f.took.Seconds(), f.took.Seconds()/ideal, ideal)
+	return err
+}

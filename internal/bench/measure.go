@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// one is a case of the benchmark.
+type one struct {
+	group, name string
+	n           int // iterations or pages
+	source      string
+	by          *handInput // by hand, in place of a playbook
+}
+
+// figures are what came of a case.
+type figures struct {
+	one
+	took   time.Duration
+	cpu    time.Duration // of the worker
+	memory int64         // its peak, in bytes
+	events int64         // of all workflows of the run
+	bytes  int64         // of their histories
+	most   int64         // events of the longest history
+}
+
+func (f figures) rate() float64 { return float64(f.n) / f.took.Seconds() }
+
+// bench runs cases one after the other on one server.
+type bench struct {
+	client  client.Client
+	address string
+	store   string
+	count   int
+}
+
+// run runs a case on a worker of its own. The worker is warm: it has run a
+// playbook of one element before.
+func (b *bench) run(ctx context.Context, c one) (figures, error) {
+	b.count++
+	queue := fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count)
+	worker, err := spawn(b.address, queue, b.store)
+	if err != nil {
+		return figures{}, err
+	}
+	f := figures{one: c}
+	defer func() {
+		if worker != nil {
+			worker.stop()
+		}
+	}()
+	if _, err := b.execute(ctx, queue, "warm-"+queue, one{n: 1, source: loopBook(1, 1, 1, 0)}); err != nil {
+		return f, err
+	}
+	id := "run-" + queue
+	if f.took, err = b.execute(ctx, queue, id, c); err != nil {
+		return f, fmt.Errorf("%s, %s: %w", c.group, c.name, err)
+	}
+	f.cpu, f.memory = worker.stop()
+	worker = nil
+	return f, b.histories(ctx, id, &f)
+}
+
+// execute runs a workflow to its end, checks that it did what it had to, and
+// gives how long it took.
+func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Duration, error) {
+	options := client.StartWorkflowOptions{ID: id, TaskQueue: queue}
+	began := time.Now()
+	if c.by != nil {
+		in := *c.by
+		in.ID, in.Size = id, c.n
+		run, err := b.client.ExecuteWorkflow(ctx, options, handLoopName, in)
+		if err != nil {
+			return 0, err
+		}
+		var results []int
+		if err := run.Get(ctx, &results); err != nil {
+			return 0, err
+		}
+		if len(results) != c.n || results[c.n-1] != c.n-1 {
+			return 0, fmt.Errorf("%d results", len(results))
+		}
+		return time.Since(began), nil
+	}
+	run, err := b.client.ExecuteWorkflow(ctx, options, workflows.PlaybookWorkflowName,
+		workflows.Input{Name: "bench.yaml", Source: c.source, Workload: expression.Of(map[string]any{})})
+	if err != nil {
+		return 0, err
+	}
+	result, err := workflows.Outcome(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	done, _ := result.Result.Data.(int)
+	if result.Status != "completed" || done%c.n != 0 || done == 0 { // pages have 100 rows
+		return 0, fmt.Errorf("ended as %s with %v: %+v", result.Status, result.Result.Data, result.Error)
+	}
+	return took, nil
+}
+
+// histories adds up the workflows of a run. The list of them lags behind, so it
+// is read until it stays the same.
+func (b *bench) histories(ctx context.Context, id string, f *figures) error {
+	for last := -1; ; {
+		f.events, f.bytes, f.most = 0, 0, 0
+		count := 0
+		var token []byte
+		for {
+			page, err := b.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+				PageSize: 1000, NextPageToken: token,
+				Query: fmt.Sprintf("RootWorkflowId = '%s' AND ExecutionStatus = 'Completed'", id),
+			})
+			if err != nil {
+				return fmt.Errorf("list the workflows of %s: %w", id, err)
+			}
+			for _, execution := range page.GetExecutions() {
+				count++
+				f.events += execution.GetHistoryLength()
+				f.bytes += execution.GetHistorySizeBytes()
+				f.most = max(f.most, execution.GetHistoryLength())
+			}
+			if token = page.GetNextPageToken(); len(token) == 0 {
+				break
+			}
+		}
+		if count > 0 && count == last {
+			return nil
+		}
+		last = count
+		time.Sleep(300 * time.Millisecond)
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import "fmt"
+
+const head = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: bench}\nworkflow:\n"
+
+// loopBook makes one attempt for each of n elements.
+func loopBook(n, width, batch, ms int) string {
+	mode := fmt.Sprintf("mode: parallel, max_concurrency: %d", width)
+	if width == 1 {
+		mode = "mode: sequential"
+	}
+	return head + fmt.Sprintf(`  - step: each
+    tool: nap
+    ms: %d
+    give: "{{ item }}"
+    loop: {collection: "{{ 1..%d }}", %s, batch: %d}
+output: "{{ each.stats.success }}"
+`, ms, n, mode, batch)
+}
+
+// pagesBook fetches pages of 100 rows; per is how many an activity fetches, 0
+// for the default.
+func pagesBook(url string, per int) string {
+	words := ""
+	if per > 0 {
+		words = fmt.Sprintf("\n          pages_per_activity: %d", per)
+	}
+	return head + fmt.Sprintf(`  - step: fetch
+    tool: http
+    url: %s/api/v1/assessments
+    params: {page: 1, pageSize: 100}
+    retry:
+      - when: "{{ response.paging.hasMore }}"
+        then:
+          max_attempts: 10001
+          next_call: {params: {page: "{{ response.paging.page + 1 }}"}}
+          collect: {path: data}%s
+output: "{{ len(fetch) }}"
+`, url, words)
+}
+
+// politeBook keeps to a rate that the API enforces.
+func politeBook(url string, n, rate int) string {
+	return head + fmt.Sprintf(`  - step: fetch
+    tool: http
+    url: %s/api/v1/limited
+    params: {rate_limit: %d, n: "{{ item }}"}
+    rate_limit: {requests: %d, key: bench}
+    loop: {collection: "{{ 1..%d }}", mode: parallel, max_concurrency: 200, batch: 50}
+    retry:
+      - when: "{{ error.class == 'rate_limited' }}"
+        then: {max_attempts: 10}
+output: "{{ fetch.stats.success }}"
+`, url, rate, rate, n)
+}
