@@ -1,0 +1,63 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/activities"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// TestCases: every playbook that is measured is one that may run.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	catalogue := activities.Default()
+	require.NoError(t, catalogue.Register(nap{}))
+	groups, err := options{sizes: "1, 1000,10000", sequential: 300, pages: 30}.groups("http://127.0.0.1:1")
+	require.NoError(t, err)
+	require.Len(t, groups, 1+3*3+1)
+	texts := []string{politeBook("http://127.0.0.1:1", 100, 50)}
+	for _, group := range groups {
+		for _, c := range group {
+			require.Equal(t, group[0].n, c.n)
+			if c.by == nil {
+				texts = append(texts, c.source)
+			}
+		}
+	}
+	for _, text := range texts {
+		file := source.NewFile("bench.yaml", []byte(text))
+		_, found := playbook.Validate(file, catalogue, playbook.CheckOptions{})
+		require.False(t, found.HasErrors(), "%s\n%s", file.FormatAll(found), text)
+	}
+
+	_, err = options{sizes: "10,many"}.groups("")
+	require.ErrorContains(t, err, `"many" is no number`)
+	groups, err = options{sizes: "10", only: "pages"}.groups("")
+	require.NoError(t, err)
+	require.Len(t, groups, 1)
+}
+
+// TestByHand: the workflows that playbooks are measured against do the same
+// job, and all of it.
+func TestByHand(t *testing.T) {
+	t.Parallel()
+	for _, in := range []handInput{{Size: 7, Width: 3}, {Size: 3, Width: 100}, {Size: 2*handPart + 1, Width: 50}} {
+		env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+		env.RegisterWorkflowWithOptions(handLoop, workflow.RegisterOptions{Name: handLoopName})
+		env.RegisterWorkflowWithOptions(handIteration, workflow.RegisterOptions{Name: handIterationName})
+		env.RegisterActivityWithOptions(hand, activity.RegisterOptions{Name: handActivityName})
+		env.ExecuteWorkflow(handLoopName, in)
+		var results []int
+		require.NoError(t, env.GetWorkflowResult(&results))
+		require.Len(t, results, in.Size)
+		for i, result := range results {
+			require.Equal(t, i, result)
+		}
+	}
+}
