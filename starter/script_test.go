@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -37,6 +39,10 @@ func TestMain(m *testing.M) {
 // runVariable marks every process of one script, however it was started.
 const runVariable = "REPRISE_TEST_SCRIPT"
 
+// scriptRuns counts the scripts run, so that the IDs of a script's runs are new
+// when it is run again (go test -count).
+var scriptRuns atomic.Int64
+
 // scripts runs the scripts of a folder. Beside the commands of testscript they
 // have:
 //
@@ -58,7 +64,8 @@ func scripts(t *testing.T, folder string, environment ...string) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, environment...)
-			env.Vars = append(env.Vars, runVariable+"="+filepath.Base(env.WorkDir)+"-"+strconv.Itoa(os.Getpid()))
+			mark := fmt.Sprintf("%s-%d-%d", filepath.Base(env.WorkDir), os.Getpid(), scriptRuns.Add(1))
+			env.Vars = append(env.Vars, runVariable+"="+mark)
 			env.Values[startedKey{}] = map[string]*started{}
 			env.Values[testKey{}] = t
 			return nil
@@ -72,7 +79,7 @@ func scripts(t *testing.T, folder string, environment ...string) {
 	})
 }
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 type (
 	startedKey struct{} // of what start has started, by name

@@ -14,6 +14,7 @@ import (
 
 	"reprise/internal/demoapi"
 	"reprise/internal/testenv"
+	"reprise/interpreter"
 )
 
 // serve replaces the world's API.
@@ -63,6 +64,19 @@ func (w *world) totals(run client.WorkflowRun) (events, bytes int) {
 	return events, bytes
 }
 
+// lostActivities counts the attempts that Temporal gave up and made again, in a
+// run and its descendants.
+func (w *world) lostActivities(run client.WorkflowRun) int {
+	w.t.Helper()
+	lost := 0
+	for _, history := range testenv.Histories(w.t, w.env.Client(), run.GetID(), run.GetRunID()) {
+		for _, event := range history.History.GetEvents() {
+			lost += max(int(event.GetActivityTaskStartedEventAttributes().GetAttempt())-1, 0)
+		}
+	}
+	return lost
+}
+
 // TestManyPages: 1,000 pages of 100 rows in one call.
 func TestManyPages(t *testing.T) {
 	t.Parallel()
@@ -74,7 +88,11 @@ func TestManyPages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "completed", result.Status, "%+v", result.Error)
 	wantRows(t, 100*pages, result.Result.Data)
-	require.Equal(t, pages, w.api.CountRequests("", "/"))
+	// An activity that is lost, as when a busy machine keeps its heartbeats back,
+	// fetches its pages again.
+	requests, lost := w.api.CountRequests("", "/"), w.lostActivities(run)
+	require.GreaterOrEqual(t, requests, pages)
+	require.LessOrEqual(t, requests, pages+lost*interpreter.DefaultPagesPerActivity, "%d activities were lost", lost)
 	require.Equal(t, pages, step(t, result, "fetch").Pages)
 	events, bytes := w.totals(run)
 	require.Less(t, bytes/pages, 1000, "bytes of history for a page")
