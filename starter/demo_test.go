@@ -77,7 +77,7 @@ func TestDemo(t *testing.T) {
 		time.Minute, 10*time.Millisecond, "%s", interrupted.output)
 	require.NoError(t, syscall.Kill(-interrupted.cmd.Process.Pid, syscall.SIGINT))
 	require.Error(t, interrupted.wait(t))
-	require.Contains(t, interrupted.output.String(), "demo: interrupted, stopping")
+	require.Contains(t, interrupted.output.String(), "demo: interrupted")
 	interrupted.requireNothingLeft(t)
 }
 
