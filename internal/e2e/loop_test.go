@@ -257,5 +257,8 @@ func TestMedications(t *testing.T) {
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	w.checkMedications(run, result, db)
-	require.Equal(t, demoapi.MedicationRequests(), w.api.CountRequests(run.GetID(), "/"))
+	// A lost activity asks again for the pages of its patient, at most four.
+	least, requests, lost := demoapi.MedicationRequests(), w.api.CountRequests(run.GetID(), "/"), w.lostActivities(run)
+	require.GreaterOrEqual(t, requests, least)
+	require.LessOrEqual(t, requests, least+4*lost, "%d activities were lost", lost)
 }
