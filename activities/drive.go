@@ -132,7 +132,9 @@ func (d *hosting) drive(ctx context.Context, i int) error {
 	}
 	if d.in.Pages {
 		driven, err := d.pages(ctx, call, note)
-		d.progress.set(i, driven)
+		if d.progress.keep(i, driven); err != nil || d.cut.Load() {
+			d.progress.hold(i, driven)
+		}
 		return err
 	}
 	finished, err := d.host(ctx, call, note)
@@ -339,6 +341,11 @@ func (p *progress) of(i int) interpreter.Driven {
 // set records where the call ended, or was left.
 func (p *progress) set(i int, driven interpreter.Driven) {
 	p.hold(i, driven)
+	p.keep(i, driven)
+}
+
+// keep is set for an activity that ends now: no heartbeat will tell.
+func (p *progress) keep(i int, driven interpreter.Driven) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[i] = driven
