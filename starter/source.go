@@ -63,7 +63,7 @@ func (a *app) openPlaybook(name string) (io.ReadCloser, error) {
 		return io.NopCloser(a.In), nil
 	}
 	if example, ok := strings.CutPrefix(name, exampleScheme); ok {
-		file, err := playbooks.FS.Open(example)
+		file, err := playbooks.FS.Open(strings.TrimSuffix(example, ".yaml") + ".yaml")
 		if err != nil {
 			return nil, usageError("there is no example %q, expected one of %s", example, strings.Join(exampleNames(), ", "))
 		}

@@ -85,13 +85,31 @@ func (a *app) validate(files []string, workload map[string]any, output string, s
 		if err := printJSON(a.Out, result); err != nil {
 			return err
 		}
-	} else if n := len(result.Problems); n > 0 {
-		a.notef("%s", counted(n, "problem"))
+	} else if len(result.Problems) > 0 {
+		a.notef("%s", tally(result.Problems))
 	}
 	if !result.Valid {
 		return withStatus(exitFailed, errSaid)
 	}
 	return nil
+}
+
+// tally counts problems, and warnings apart.
+func tally(found []problem) string {
+	warnings := 0
+	for _, p := range found {
+		if p.Severity == "warning" {
+			warnings++
+		}
+	}
+	switch errs := len(found) - warnings; {
+	case warnings == 0:
+		return counted(errs, "problem")
+	case errs == 0:
+		return counted(warnings, "warning")
+	default:
+		return counted(errs, "problem") + ", " + counted(warnings, "warning")
+	}
 }
 
 func problems(found source.Diagnostics) []problem {

@@ -99,7 +99,8 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 			return err
 		}
 	}
-	if !strings.Contains("shared rate limit", o.only) {
+	const politeness = "shared rate limit"
+	if !strings.Contains(politeness, o.only) {
 		return nil
 	}
 	return b.politeness(ctx, o, api, url, stdout)

@@ -102,7 +102,7 @@ func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Dura
 	took := time.Since(began)
 	done, _ := result.Result.Data.(int)
 	if result.Status != "completed" || done%c.n != 0 || done == 0 { // pages have 100 rows
-		return 0, fmt.Errorf("ended as %s with %v: %+v", result.Status, result.Result.Data, result.Error)
+		return 0, fmt.Errorf("ended as %s with %v: %s", result.Status, result.Result.Data, result.Error.Short())
 	}
 	return took, nil
 }

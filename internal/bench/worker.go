@@ -110,7 +110,8 @@ func spawn(address, queue, dir string) (*workerProcess, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the program: %w", err)
 	}
-	cmd := exec.Command(binary, "-worker", queue, "-address", address, "-store", dir)
+	cmd := exec.Command(binary, //nolint:noctx // it ends when its standard input does
+		"-worker", queue, "-address", address, "-store", dir)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
