@@ -270,11 +270,7 @@ func sizeOf(data any) int {
 // attempt makes one attempt with the tool's own wrapping, and takes its failure
 // apart again. The error is one that ends the activity.
 func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (interpreter.Outcome, error) {
-	name := input.Tool
-	if input.Place != "" {
-		name = interpreter.WriteActivity(input.Tool)
-	}
-	run := d.catalogue.function(name)
+	run := d.catalogue.function(input.Activity())
 	if run == nil {
 		return interpreter.Outcome{Err: &interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,

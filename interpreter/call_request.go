@@ -125,7 +125,7 @@ func (c *Call) restore(now time.Time) {
 
 func (c *Call) renderer(budget *expression.Budget) renderer {
 	c.restore(c.State.StartedAt)
-	return renderer{action: c.action, tool: c.tool, scope: c.scope, budget: budget}
+	return renderer{action: c.action, scope: c.scope, budget: budget}
 }
 
 func (c *Call) budget(now time.Time) *expression.Budget {

@@ -56,7 +56,6 @@ var namesKeys = []string{"operation_key", "attempt_key"}
 // renderer renders an action's fields in one scope.
 type renderer struct {
 	action *playbook.Action
-	tool   string
 	scope  *Scope
 	budget *expression.Budget
 }

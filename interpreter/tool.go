@@ -199,5 +199,13 @@ func NewRunLimits(limits playbook.Limits) RunLimits {
 	return RunLimits{MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds()}
 }
 
+// Activity is the name of the activity that makes the attempt.
+func (in ToolInput) Activity() string {
+	if in.Place != "" {
+		return WriteActivity(in.Tool)
+	}
+	return in.Tool
+}
+
 // WriteActivity is the activity name under which a tool is called as a sink.
 func WriteActivity(tool string) string { return tool + ".write" }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
@@ -31,19 +30,12 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 	attempts, phase := call.State.Attempts, call.State.Phase
 	output, failure := hostCalls(ctx, interpreter.DriveInput{
 		Task: c.task, Calls: []interpreter.Carried{carried}, Width: 1, Pages: true,
-	}, fmt.Sprintf("%s from page %d", c.name(), call.State.Successes+1))
+	}, fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.carried.Index), call.State.Successes+1))
 	if failure == nil && len(output.Calls) == 1 && output.Calls[0].State != nil {
 		call.Attach(output.Calls[0], workflow.Now(ctx))
 	}
 	// A cancelled activity has given its pages too.
 	return call.State.Attempts != attempts || call.State.Phase != phase || call.State.Sink != nil, ctx.Err()
-}
-
-func (c *carrier) name() string {
-	if c.carried.Index != nil {
-		return fmt.Sprintf("%s[%d]", c.task.Step, *c.carried.Index)
-	}
-	return c.task.Step
 }
 
 // hostCalls runs DriveActivity. What a cancelled one has done comes back too.
@@ -58,15 +50,7 @@ func hostCalls(
 	if err := admit(ctx, size); err != nil {
 		return output, activityError(err)
 	}
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: maxDriveTime,
-		HeartbeatTimeout:    heartbeatTimeout,
-		WaitForCancellation: true,
-		Summary:             summary,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: deliveries,
-		},
-	})
+	ctx = delivered(ctx, maxDriveTime, summary)
 	err := workflow.ExecuteActivity(ctx, interpreter.DriveActivity, input).Get(ctx, &output)
 	if err == nil || detailsOf(err, &output) && len(output.Calls) == len(input.Calls) {
 		return output, nil

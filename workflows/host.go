@@ -98,8 +98,21 @@ func wait(ctx workflow.Context, wait interpreter.Wait, waiting waiter) error {
 	return workflow.NewTimerWithOptions(ctx, wait.Delay, workflow.TimerOptions{Summary: wait.Summary}).Get(ctx, nil)
 }
 
-// attempt runs a tool once. Temporal's own retry only hands an attempt out
-// again when its worker was lost.
+// delivered are the options of every activity. Temporal's own retry only hands
+// one out again when its worker was lost.
+func delivered(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: limit,
+		HeartbeatTimeout:    heartbeatTimeout,
+		WaitForCancellation: true,
+		Summary:             summary,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: deliveries,
+		},
+	})
+}
+
+// attempt runs a tool once.
 func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
 	size, failure := measure(ctx, input, "the request of step "+input.Step)
 	if failure != nil {
@@ -112,21 +125,9 @@ func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	if input.RateLimit != nil {
 		limit += maxTurnWait
 	}
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: limit,
-		HeartbeatTimeout:    heartbeatTimeout,
-		WaitForCancellation: true,
-		Summary:             attemptSummary(input),
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: deliveries,
-		},
-	})
-	name := input.Tool
-	if input.Place != "" {
-		name = interpreter.WriteActivity(input.Tool)
-	}
+	ctx = delivered(ctx, limit, attemptSummary(input))
 	var result interpreter.ToolResult
-	if err := workflow.ExecuteActivity(ctx, name, input).Get(ctx, &result); err != nil {
+	if err := workflow.ExecuteActivity(ctx, input.Activity(), input).Get(ctx, &result); err != nil {
 		return interpreter.Outcome{Err: activityError(err)}
 	}
 	return interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}
@@ -138,10 +139,15 @@ func attemptSummary(input interpreter.ToolInput) string {
 	if input.Place != "" {
 		name = input.Place
 	}
-	if input.Index != nil {
-		name = fmt.Sprintf("%s[%d]", name, *input.Index)
+	return fmt.Sprintf("%s page %d attempt %d", indexed(name, input.Index), input.Page, input.Attempt)
+}
+
+// indexed names an iteration in summaries; without one it is the name alone.
+func indexed(name string, index *int) string {
+	if index == nil {
+		return name
 	}
-	return fmt.Sprintf("%s page %d attempt %d", name, input.Page, input.Attempt)
+	return fmt.Sprintf("%s[%d]", name, *index)
 }
 
 // activityError turns what Temporal reports into the error object of the tool.

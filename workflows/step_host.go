@@ -47,9 +47,8 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 // call runs a step without a loop; its sink belongs to the call.
 func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRecord) interpreter.CallResult {
 	task := r.task(start)
-	random := stream(ctx, fmt.Sprintf("%s#%d", start.Step.Name, start.Visit))
-	call := task.Call(r.book, start.Step, interpreter.Carried{}, random)
 	carried := interpreter.Carried{}
+	call := takeUp(ctx, r.book, start.Step, task, carried)
 	driveUntil(ctx, call, r.waiter(ctx, record), &carrier{task: task}, func(wait *interpreter.Wait) bool {
 		return call.State.Attempts >= handOverAfter && leaveWith(ctx, call, &carried, wait)
 	})

@@ -20,13 +20,6 @@ type replayConfig struct {
 	saveTo   string
 }
 
-// WithReplayer sets the replayer's options. A data converter or interceptors of
-// the original worker belong here, and its external storage unless that is
-// PayloadStore.
-func WithReplayer(options worker.WorkflowReplayerOptions) ReplayOption {
-	return func(c *replayConfig) { c.replayer = options }
-}
-
 // SaveTo makes ReplayAll also write the histories to dir, see SaveHistories.
 func SaveTo(dir string) ReplayOption {
 	return func(c *replayConfig) { c.saveTo = dir }
@@ -75,7 +68,7 @@ func newReplayConfig(options []ReplayOption) replayConfig {
 	for _, option := range options {
 		option(&config)
 	}
-	if store, err := sharedStore(); err == nil && config.replayer.ExternalStorage.Drivers == nil {
+	if store, err := sharedStore(); err == nil {
 		config.replayer.ExternalStorage = store.External()
 	}
 	config.replayer.DisableDeadlockDetection = true // large values and busy machines
