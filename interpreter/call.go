@@ -34,6 +34,8 @@ type CallConfig struct {
 	Limits   RunLimits
 	// After are sinks that follow the policies' own after a success.
 	After []*playbook.Sink
+	// DeadLetter is written when the call has failed; nil for nowhere.
+	DeadLetter *playbook.Sink
 	// Random draws from the host's deterministic stream, in [0, 1).
 	Random func() float64
 	// Sink is set where the call is one of a sink.
@@ -69,6 +71,8 @@ type CallState struct {
 	// Sink is how far the first of Sinks has come, where the call was carried
 	// while it waited.
 	Sink *CallState `json:"sink,omitempty"`
+	// DeadLettered says that the sink for failed calls has had its turn.
+	DeadLettered bool `json:"dead_lettered,omitempty"`
 	// After holds what follows once the page's sink has been written.
 	After  *AfterPage  `json:"after,omitempty"`
 	Result *CallResult `json:"result,omitempty"`
@@ -103,12 +107,13 @@ type Wait struct {
 	Summary string        `json:"summary"`
 }
 
-// PendingSink is a sink that has to run: by the number of its policy, or from
-// CallConfig.After. Kept with CallState.
+// PendingSink is a sink that has to run: by the number of its policy, from
+// CallConfig.After, or CallConfig.DeadLetter. Kept with CallState.
 type PendingSink struct {
-	Policy int  `json:"policy,omitempty"`
-	Page   bool `json:"page,omitempty"`
-	After  int  `json:"after,omitempty"`
+	Policy     int  `json:"policy,omitempty"`
+	Page       bool `json:"page,omitempty"`
+	After      int  `json:"after,omitempty"`
+	DeadLetter bool `json:"dead_letter,omitempty"`
 }
 
 // AfterPage is what follows a page's sink: another request, or the end. Kept

@@ -13,7 +13,7 @@ import (
 func (c *Call) Attempted(outcome Outcome, now time.Time) {
 	c.State.Attempts++
 	c.State.RequestAttempts++
-	c.note(outcome)
+	c.note(outcome, now)
 	if outcome.Failed() && !outcome.Err.asksPolicies() {
 		c.finishFailure(*c.State.Last.Error, 0, now)
 		return
@@ -34,10 +34,10 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 }
 
 // note records the outcome and completes its error.
-func (c *Call) note(outcome Outcome) {
+func (c *Call) note(outcome Outcome, now time.Time) {
 	if outcome.Failed() {
 		failure := *outcome.Err
-		failure.Attempt, failure.Page = c.State.Attempts, c.page()
+		failure.Attempt, failure.Page, failure.At = c.State.Attempts, c.page(), now
 		// The last page stays: on_exhausted may make it the result.
 		c.State.Last = LastAttempt{Data: c.State.Last.Data, Meta: outcome.Meta, Error: &failure}
 		return

@@ -198,11 +198,19 @@ func (c *Call) matched(number int) bool {
 	return false
 }
 
+// enterSinks goes on with the sinks that are left. Behind them a failed call is
+// written as a dead letter, once, whatever failed it.
 func (c *Call) enterSinks() {
 	c.State.Phase = PhaseSinks
-	if len(c.State.Sinks) == 0 {
-		c.State.Phase = PhaseDone
+	if len(c.State.Sinks) > 0 {
+		return
 	}
+	if c.config.DeadLetter != nil && !c.State.DeadLettered && isDead(c.State.Result) {
+		c.State.DeadLettered = true
+		c.State.Sinks = []PendingSink{{DeadLetter: true}}
+		return
+	}
+	c.State.Phase = PhaseDone
 }
 
 // expressionError turns an error of rendering or evaluating into the final

@@ -123,8 +123,7 @@ func (c *callCase) watch(t *testing.T, carried bool) (*host, interpreter.CallRes
 	for place, outcomes := range c.sinks {
 		h.sinks[place] = outcomes
 	}
-	config := c.config(t)
-	result := h.drive(func() *interpreter.Call { return interpreter.NewCall(config) }, "")
+	result := h.drive(func() *interpreter.Call { return c.call(t) }, "")
 	text, err := json.Marshal(result)
 	require.NoError(t, err)
 	var back interpreter.CallResult

@@ -12,20 +12,26 @@ import (
 func (c *Call) sinkCall(pending PendingSink) *Call {
 	sink := c.pendingSink(pending)
 	scope, result, page := c.sinkScope(pending), c.State.Last.Contribution.Data, max(c.State.Successes, 1)
-	if !pending.Page {
+	switch {
+	case pending.Page:
+	case pending.DeadLetter:
+		result = c.deadLetter()
+	case c.State.Result.Failed():
+		result = c.State.Result.Error.Collected.Data
+	default:
 		result = c.State.Result.Data.Data
-		if c.State.Result.Failed() {
-			result = c.State.Result.Error.Collected.Data
-		}
 	}
 	config := c.config
-	config.Scope, config.Args, config.After = scope, nil, nil
+	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
 	return NewSinkCall(config, sink, page, result)
 }
 
 func (c *Call) pendingSink(pending PendingSink) *playbook.Sink {
-	if pending.After != 0 {
+	switch {
+	case pending.After != 0:
 		return c.config.After[pending.After-1]
+	case pending.DeadLetter:
+		return c.config.DeadLetter
 	}
 	then := c.config.Policies[pending.Policy-1].Then
 	if pending.Page {

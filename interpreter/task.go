@@ -65,7 +65,8 @@ func (t Task) Call(book *playbook.Playbook, step *playbook.Step, carried Carried
 	}
 	call := NewCall(CallConfig{
 		Book: book, Run: t.Run, Step: step, Action: step.Action, Policies: step.Retry, Visit: t.Visit,
-		Index: carried.Index, Scope: scope, Args: t.Args.Data, Limits: t.Limits, After: listed(after), Random: random,
+		Index: carried.Index, Scope: scope, Args: t.Args.Data, Limits: t.Limits, After: listed(after),
+		DeadLetter: deadLetterSink(step), Random: random,
 	})
 	if carried.State != nil {
 		call.State = *carried.State

@@ -117,8 +117,7 @@ func (c *callCase) playApart(t *testing.T, back func() bool) (string, *apart, in
 	for place, outcomes := range c.sinks {
 		h.sinks[place] = append([]string(nil), outcomes...)
 	}
-	config := c.config(t)
-	a := &apart{host: h, fresh: func() *interpreter.Call { return interpreter.NewCall(config) }, back: back}
+	a := &apart{host: h, fresh: func() *interpreter.Call { return c.call(t) }, back: back}
 	result := a.drive()
 	h.text.WriteString(h.result(result))
 	return h.text.String(), a, result
@@ -218,7 +217,7 @@ func pagesOf(t *testing.T, then, rest string) *interpreter.Call {
       - when: "{{ response.more }}"
         then: {next_call: {params: {page: "{{ _retry.index + 1 }}"}}` + then + `}
 ` + rest}
-	return interpreter.NewCall(c.config(t))
+	return c.call(t)
 }
 
 // page makes the attempt that is due with a page of these rows.

@@ -125,6 +125,8 @@ type ErrorObject struct {
 	Policy     int              `json:"policy,omitempty"`
 	Exhausted  bool             `json:"exhausted,omitempty"`
 	Collected  expression.Value `json:"collected,omitzero"`
+	// At is when the attempt ended; expressions do not see it.
+	At time.Time `json:"at,omitzero"`
 	// Final marks errors that end the call without asking the policies, such as
 	// bad configuration of the worker.
 	Final bool `json:"final,omitempty"`

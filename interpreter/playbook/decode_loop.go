@@ -44,6 +44,10 @@ func (d *decoder) loop(n *yaml.Node, step string) *Loop {
 		loop.Sink = d.sink(n, step+".loop.sink")
 	}
 
+	if n := f.get("dead_letter"); n != nil {
+		loop.DeadLetter = d.innerSink(n, deadLetterSection, "dead_letter", step+".loop.dead_letter.sink")
+	}
+
 	return loop
 }
 

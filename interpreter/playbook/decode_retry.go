@@ -115,9 +115,7 @@ func (d *decoder) then(f *fields, place string) Then {
 	}
 
 	if n := f.get("per_iteration"); n != nil {
-		if inner, ok := d.fields(n, perIterationSection, "per_iteration"); ok && d.require(inner, "per_iteration", "sink", "sink: {tool: postgres, …}") {
-			then.PerIteration = d.sink(inner.get("sink"), place+".per_iteration.sink")
-		}
+		then.PerIteration = d.innerSink(n, perIterationSection, "per_iteration", place+".per_iteration.sink")
 	}
 
 	return then

@@ -19,3 +19,13 @@ func (d *decoder) sink(n *yaml.Node, place string) *Sink {
 
 	return s
 }
+
+// innerSink reads a map whose one key is a sink.
+func (d *decoder) innerSink(n *yaml.Node, section *section, what, place string) *Sink {
+	f, ok := d.fields(n, section, what)
+	if !ok || !d.require(f, what, "sink", "sink: {tool: postgres, …}") {
+		return nil
+	}
+
+	return d.sink(f.get("sink"), place)
+}

@@ -106,7 +106,11 @@ var loopSection = &section{name: "loop", keys: []key{
 	{name: "thresholds", doc: "shares of successes that decide the step's status"},
 	{name: "sink", doc: "where each iteration that succeeded is written"},
 	{name: "results", doc: "`inline` (default), or `stats`: keep counts and errors only, for loops whose rows went to sinks"},
-	{name: "dead_letter", later: true},
+	{name: "dead_letter", doc: "a sink for each iteration that failed"},
+}}
+
+var deadLetterSection = &section{name: "dead_letter", keys: []key{
+	{name: "sink", doc: "where each iteration that failed is written; `result` is the dead letter"},
 }}
 
 var rateLimitSection = &section{name: "rate_limit", keys: []key{
@@ -184,7 +188,7 @@ var targetSection = &section{name: "next target", keys: []key{
 }}
 
 var sections = []*section{
-	playbookSection, metadataSection, workbookSection, stepSection, toolSection, loopSection, budgetSection,
+	playbookSection, metadataSection, workbookSection, stepSection, toolSection, loopSection, deadLetterSection, budgetSection,
 	thresholdsSection, rateLimitSection, policySection, thenSection, nextCallSection, collectSection, perIterationSection,
 	sinkSection, routeSection, targetSection,
 }

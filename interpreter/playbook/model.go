@@ -124,6 +124,8 @@ type Loop struct {
 	// StatsOnly leaves the results of iterations out of the loop's result.
 	StatsOnly bool
 	Sink      *Sink
+	// DeadLetter is written for each iteration that failed.
+	DeadLetter *Sink
 }
 
 // LoopMode says whether iterations overlap.

@@ -69,6 +69,7 @@ func (s *Step) sinks() []actionAt {
 	}
 	if s.Loop != nil {
 		add(atLoopSink, s.Loop.Sink)
+		add(atLoopSink, s.Loop.DeadLetter)
 	}
 	add(atStepSink, s.Sink)
 	return all

@@ -23,7 +23,7 @@ var words = []word{
 	{name: "args", where: atRunTime, known: "everywhere but in tool"},
 	{name: "execution_id", where: atRunTime, known: "everywhere but in tool"},
 	{name: "run", where: atRunTime, known: "everywhere but in tool"},
-	{name: "_loop", where: inLoop, loop: true, known: "in a step with a loop: its tool fields, retry and loop.sink"},
+	{name: "_loop", where: inLoop, loop: true, known: "in a step with a loop: its tool fields, retry and the sinks of the loop"},
 	{name: "response", where: atAfter, known: "in when, then, sinks, vars and next"},
 	{name: "error", where: atAfter, known: "in when, then, sinks, vars and next"},
 	{name: "this", where: atAfter, known: "in when, then, sinks, vars and next"},
