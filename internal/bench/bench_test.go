@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
@@ -22,6 +23,9 @@ func TestCases(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, groups, 1+3*3+1)
 	texts := []string{politeBook("http://127.0.0.1:1", 100, 50)}
+	long, err := options{scale: "10, 1000"}.growing()
+	require.NoError(t, err)
+	groups = append(groups, long[:1], long[1:])
 	for _, group := range groups {
 		for _, c := range group {
 			require.Equal(t, group[0].n, c.n)
@@ -38,9 +42,33 @@ func TestCases(t *testing.T) {
 
 	_, err = options{sizes: "10,many"}.groups("")
 	require.ErrorContains(t, err, `"many" is no number`)
+	_, err = options{scale: "0"}.growing()
+	require.ErrorContains(t, err, `-scale "0": "0" is no number`)
 	groups, err = options{sizes: "10", only: "pages"}.groups("")
 	require.NoError(t, err)
 	require.Len(t, groups, 1)
+}
+
+// TestOutgrown: at its limit a figure is within it, and each beyond is told.
+func TestOutgrown(t *testing.T) {
+	t.Parallel()
+	loop := func(n int, took time.Duration) figures { return figures{one: one{n: n}, took: took} }
+	short, long := loop(10, time.Second), loop(100, 13*time.Second)
+	long.most, long.large, long.memory = maxEvents, maxBytes, maxMemory
+	require.NoError(t, long.outgrown(short))
+	long.most++
+	long.large++
+	long.memory++
+	long.took += time.Second
+	err := long.outgrown(short)
+	for _, what := range []string{
+		"100 iterations: the longest history, in events, is 4097, more than 4096",
+		"the largest history, in bytes, is 4194305, more than 4194304",
+		"in bytes, is 150000001, more than 150000000",
+		"against the shortest loop, is 1.4, more than 1.3",
+	} {
+		require.ErrorContains(t, err, what)
+	}
 }
 
 // TestByHand: the workflows that playbooks are measured against do the same

@@ -28,6 +28,7 @@ type options struct {
 	pages      int
 	polite     int
 	rate       int
+	scale      string
 	only       string
 
 	address, worker, store string
@@ -51,6 +52,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags.IntVar(&o.pages, "pages", 300, "pages of 100 rows")
 	flags.IntVar(&o.polite, "polite", 1000, "requests under a shared rate limit")
 	flags.IntVar(&o.rate, "rate", 50, "that limit, in requests a second")
+	flags.StringVar(&o.scale, "scale", "10000,100000", "iterations of the loops whose growth is measured")
 	flags.StringVar(&o.only, "only", "", "run the groups whose name holds this")
 	flags.StringVar(&o.address, "address", "", "host:port of a running Temporal server; a local one is started if empty")
 	flags.StringVar(&o.worker, "worker", "", "be the worker of this task queue (used by the program itself)")
@@ -94,33 +96,49 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	growing, err := o.growing()
+	if err != nil {
+		return err
+	}
 	for _, group := range groups {
 		if err := b.group(ctx, group, stdout); err != nil {
 			return err
 		}
 	}
-	const politeness = "shared rate limit"
-	if !strings.Contains(politeness, o.only) {
-		return nil
+	if o.wants(politeness) {
+		if err := b.politeness(ctx, o, api, url, stdout); err != nil {
+			return err
+		}
 	}
-	return b.politeness(ctx, o, api, url, stdout)
+	if o.wants(scale) {
+		return b.scale(ctx, growing, stdout)
+	}
+	return nil
 }
+
+// Names of the groups that are no comparison with workflows written by hand.
+const (
+	politeness = "shared rate limit"
+	scale      = "scale"
+)
+
+func (o options) wants(group string) bool { return strings.Contains(group, o.only) }
 
 // groups are the cases, those to compare together. The first of a group is what
 // the others are measured against.
 func (o options) groups(url string) ([][]one, error) {
 	var groups [][]one
 	add := func(group []one) {
-		if strings.Contains(group[0].group, o.only) {
+		if o.wants(group[0].group) {
 			groups = append(groups, group)
 		}
 	}
 	add(loopCases(o.sequential, 1, 0, 1, 10, 50))
-	for _, field := range strings.Split(o.sizes, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(field))
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("-sizes %q: %q is no number of iterations", o.sizes, field)
-		}
+	sizes, err := numbers("-sizes", o.sizes)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range sizes {
 		add(loopCases(n, 10, 0, 1, 10, 50))
 		add(loopCases(n, 100, 0, 1, 10, 50))
 		add(loopCases(n, 100, 20, 1, 10, 50))
@@ -131,6 +149,19 @@ func (o options) groups(url string) ([][]one, error) {
 		{group: name, name: "together", n: o.pages, source: pagesBook(url, 0)},
 	})
 	return groups, nil
+}
+
+// numbers reads the sizes of loops.
+func numbers(option, text string) ([]int, error) {
+	var all []int
+	for _, field := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%s %q: %q is no number of iterations", option, text, field)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 func loopCases(n, width, ms int, batches ...int) []one {
@@ -187,7 +218,7 @@ func (b *bench) group(ctx context.Context, cases []one, stdout io.Writer) error 
 
 // politeness prints how well a loop keeps to a rate that the API enforces.
 func (b *bench) politeness(ctx context.Context, o options, api *demoapi.Server, url string, stdout io.Writer) error {
-	f, err := b.run(ctx, one{group: "shared rate limit", name: "batch 50", n: o.polite, source: politeBook(url, o.polite, o.rate)})
+	f, err := b.run(ctx, one{group: politeness, name: "batch 50", n: o.polite, source: politeBook(url, o.polite, o.rate)})
 	if err != nil {
 		return err
 	}

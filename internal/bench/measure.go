@@ -30,6 +30,7 @@ type figures struct {
 	events int64         // of all workflows of the run
 	bytes  int64         // of their histories
 	most   int64         // events of the longest history
+	large  int64         // bytes of the largest history
 }
 
 func (f figures) rate() float64 { return float64(f.n) / f.took.Seconds() }
@@ -111,7 +112,7 @@ func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Dura
 // is read until it stays the same.
 func (b *bench) histories(ctx context.Context, id string, f *figures) error {
 	for last := -1; ; {
-		f.events, f.bytes, f.most = 0, 0, 0
+		f.events, f.bytes, f.most, f.large = 0, 0, 0, 0
 		count := 0
 		var token []byte
 		for {
@@ -127,6 +128,7 @@ func (b *bench) histories(ctx context.Context, id string, f *figures) error {
 				f.events += execution.GetHistoryLength()
 				f.bytes += execution.GetHistorySizeBytes()
 				f.most = max(f.most, execution.GetHistoryLength())
+				f.large = max(f.large, execution.GetHistorySizeBytes())
 			}
 			if token = page.GetNextPageToken(); len(token) == 0 {
 				break

@@ -19,6 +19,16 @@ output: "{{ each.stats.success }}"
 `, ms, n, mode, batch)
 }
 
+// scaleBook is a long loop whose rows went elsewhere.
+func scaleBook(n int) string {
+	return head + fmt.Sprintf(`  - step: each
+    tool: nap
+    give: "{{ item }}"
+    loop: {collection: "{{ 1..%d }}", mode: parallel, max_concurrency: 100, batch: 50, results: stats}
+output: "{{ each.stats.success }}"
+`, n)
+}
+
 // pagesBook fetches pages of 100 rows; per is how many an activity fetches, 0
 // for the default.
 func pagesBook(url string, per int) string {

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// What a loop must not exceed, however long it is. Events and bytes are those at
+// which Temporal suggests that a workflow goes on in another history.
+const (
+	maxEvents = 4096
+	maxBytes  = 4 << 20
+	maxMemory = 150_000_000 // of the worker
+	maxSlower = 1.3         // time of an iteration, against that in the shortest loop
+)
+
+// growing are loops of the same iterations, one longer than the other.
+func (o options) growing() ([]one, error) {
+	sizes, err := numbers("-scale", o.scale)
+	if err != nil {
+		return nil, err
+	}
+	cases := make([]one, len(sizes))
+	for i, n := range sizes {
+		cases[i] = one{group: scale, name: fmt.Sprint(n), n: n, source: scaleBook(n)}
+	}
+	return cases, nil
+}
+
+// scale prints what longer loops take, and fails where something grows that must
+// not.
+func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.SetTitle("scale: batches of 50, window 100, results: stats, a tool that answers at once")
+	t.AppendHeader(table.Row{"iterations", "time", "per second", "ms each", "to " + cases[0].name, "longest history", "largest history", "events each", "CPU ms each", "peak MB"})
+	var columns []table.ColumnConfig
+	for number := 1; number <= 10; number++ {
+		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	var shortest figures
+	var missed []error
+	for i, c := range cases {
+		f, err := b.run(ctx, c)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			shortest = f
+		}
+		n := float64(f.n)
+		t.AppendRow(table.Row{
+			f.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()), fmt.Sprintf("%.3f", 1e3/f.rate()),
+			fmt.Sprintf("%.2f", f.slower(shortest)), f.most, f.large, fmt.Sprintf("%.2f", float64(f.events)/n),
+			fmt.Sprintf("%.2f", float64(f.cpu.Milliseconds())/n), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
+		})
+		missed = append(missed, f.outgrown(shortest))
+	}
+	if _, err := fmt.Fprintf(stdout, "%s\n\n", t.Render()); err != nil {
+		return err
+	}
+	return errors.Join(missed...)
+}
+
+// slower is the time of an iteration as a multiple of that in a shorter loop.
+func (f figures) slower(shortest figures) float64 { return shortest.rate() / f.rate() }
+
+// outgrown names what grew with the loop.
+func (f figures) outgrown(shortest figures) error {
+	var missed []error
+	check := func(what string, value, most float64) {
+		if value > most {
+			missed = append(missed, fmt.Errorf("%d iterations: %s is %.10g, more than %.10g", f.n, what, value, most))
+		}
+	}
+	check("the longest history, in events,", float64(f.most), maxEvents)
+	check("the largest history, in bytes,", float64(f.large), maxBytes)
+	check("the peak memory of the worker, in bytes,", float64(f.memory), maxMemory)
+	check("the time of an iteration, against the shortest loop,", f.slower(shortest), maxSlower)
+	return errors.Join(missed...)
+}
