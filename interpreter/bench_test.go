@@ -234,7 +234,7 @@ func BenchmarkAggregate(b *testing.B) {
 			for b.Loop() {
 				loop := interpreter.NewLoopResult(n)
 				for i := range iterations {
-					loop.Add(i, iterations[len(iterations)-1-i]) // the worst order
+					loop.Add(n-1-i, i, iterations[n-1-i]) // the worst order
 				}
 				loop.CallResult(step, started, started.Add(time.Second))
 			}

@@ -44,9 +44,10 @@ type CallConfig struct {
 
 // SinkSource is what a sink writes and where it stands.
 type SinkSource struct {
-	Place  string
-	Page   int
-	Result any
+	Place      string
+	Page       int
+	Result     any
+	everyRound bool // see Call.EveryRound
 }
 
 // CallState is the progress of a call; kept in workflow history where a call

@@ -175,13 +175,20 @@ func (c *Call) operationKey() string {
 	if c.config.Index != nil {
 		index = *c.config.Index
 	}
-	if c.config.Sink != nil {
-		place = c.config.Sink.Place
+	if sink := c.config.Sink; sink != nil {
+		place = sink.Place
+		if sink.everyRound && c.config.Run.Round > 0 {
+			place = fmt.Sprintf("%s@%d", place, c.config.Run.Round)
+		}
 	}
 	return digest(c.config.Run.RunID, c.config.Step.Name, c.config.Visit, index, c.page(), place)[:operationKeyLength]
 }
 
+// attemptKey is another one for each attempt, those of a reprocess included.
 func (c *Call) attemptKey() string {
+	if round := c.config.Run.Round; round > 0 {
+		return fmt.Sprintf("%s:%d.%d", c.operationKey(), round, c.State.Attempts+1)
+	}
 	return fmt.Sprintf("%s:%d", c.operationKey(), c.State.Attempts+1)
 }
 

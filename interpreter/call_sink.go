@@ -23,7 +23,11 @@ func (c *Call) sinkCall(pending PendingSink) *Call {
 	}
 	config := c.config
 	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
-	return NewSinkCall(config, sink, page, result)
+	call := NewSinkCall(config, sink, page, result)
+	if pending.DeadLetter {
+		return call.EveryRound()
+	}
+	return call
 }
 
 func (c *Call) pendingSink(pending PendingSink) *playbook.Sink {
@@ -110,6 +114,14 @@ func NewSinkCall(config CallConfig, sink *playbook.Sink, page int, result any) *
 	config.Action, config.Policies = sink.Action, sink.Action.Retry
 	config.Sink = &SinkSource{Place: sink.Place, Page: page, Result: result}
 	return NewCall(config)
+}
+
+// EveryRound says of a sink's call that what a reprocess writes is not what its
+// run has written, but comes beside it: the aggregate of its own iterations, or
+// their failures.
+func (c *Call) EveryRound() *Call {
+	c.config.Sink.everyRound = true
+	return c
 }
 
 // WithSinkFailure turns the result of a step whose sink failed into a failure.

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -12,12 +13,7 @@ import (
 // no more than its expressions can reach. Lists are kept whole, since an index
 // into a part of them would mean another element.
 func Capture(book *playbook.Playbook, data Data, nodes []*playbook.Node) Data {
-	var paths [][]string
-	for _, node := range nodes {
-		for _, ref := range node.Refs() {
-			paths = append(paths, book.DataPath(ref))
-		}
-	}
+	paths := dataPaths(book, nodes)
 	whole := map[string]any{
 		"workload": data.Workload.Data, "vars": data.Vars.Data, "steps": data.Steps.Data,
 	}
@@ -30,6 +26,40 @@ func Capture(book *playbook.Playbook, data Data, nodes []*playbook.Node) Data {
 		Vars:     expression.Of(pruned["vars"]),
 		Steps:    expression.Of(pruned["steps"]),
 	}
+}
+
+// dataPaths are the places in data that the nodes name.
+func dataPaths(book *playbook.Playbook, nodes []*playbook.Node) [][]string {
+	var paths [][]string
+	for _, node := range nodes {
+		for _, ref := range node.Refs() {
+			paths = append(paths, book.DataPath(ref))
+		}
+	}
+	return paths
+}
+
+// Uncaptured lists what the iterations of a step, and the sink on it, name of
+// earlier steps and vars, but did not name in the origin: a run of the origin
+// has not kept it for them.
+func Uncaptured(origin, book *playbook.Playbook, name string) []string {
+	kept := loopPaths(origin, name)
+	var missing []string
+	for _, path := range loopPaths(book, name) {
+		covered := slices.ContainsFunc(kept, func(other []string) bool {
+			return len(other) <= len(path) && slices.Equal(other, path[:len(other)])
+		})
+		if text := strings.Join(path, "."); !covered && path[0] != "workload" && !slices.Contains(missing, text) {
+			missing = append(missing, text)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+func loopPaths(book *playbook.Playbook, name string) [][]string {
+	step := book.Step(name)
+	return dataPaths(book, append(book.CallNodes(step), step.StepSinkNodes()...))
 }
 
 // withoutCovered sorts the paths and drops those that a shorter one includes.

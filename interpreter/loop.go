@@ -62,6 +62,19 @@ type LoopError struct {
 	Element  expression.Value `json:"element"`
 	Error    *ErrorObject     `json:"error"`
 	Attempts int              `json:"attempts"`
+	// LastAttemptAt is when the last attempt ended, or where none was made when
+	// the iteration did. Expressions do not see it.
+	LastAttemptAt time.Time `json:"last_attempt_at,omitzero"`
+}
+
+// NewLoopError describes a failed iteration.
+func NewLoopError(element any, iteration IterationResult) LoopError {
+	result, failure := iteration.Result, *iteration.Result.Error
+	failure.At = time.Time{} // it stands beside it
+	return LoopError{
+		Index: iteration.Index, Element: expression.Of(element), Error: &failure,
+		Attempts: result.Meta.Attempts, LastAttemptAt: result.failedAt(),
+	}
 }
 
 // LoopResult gathers the iterations of a loop in the collection's order; kept
@@ -76,8 +89,6 @@ type LoopResult struct {
 	// Budget is set when the failure budget ended the loop.
 	Budget   *ErrorObject `json:"budget,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
-	// First is the index of the first element, where this is a part of a loop.
-	First int `json:"first,omitempty"`
 	// Next is set where a part of a loop ended before its end, because its
 	// history was long enough: the place in the part of the first element that
 	// did not start.
@@ -96,8 +107,8 @@ func NewLoopResult(n int) *LoopResult {
 // DropResults keeps counts and errors only (language.md, section loop).
 func (l *LoopResult) DropResults() { l.Results = []expression.Value{} }
 
-// Add records how one iteration ended.
-func (l *LoopResult) Add(element any, iteration IterationResult) {
+// Add records how the iteration at a place of the loop, from 0, ended.
+func (l *LoopResult) Add(place int, element any, iteration IterationResult) {
 	result := iteration.Result
 	l.Attempts += result.Meta.Attempts
 	l.Pages += result.Meta.Pages
@@ -108,9 +119,7 @@ func (l *LoopResult) Add(element any, iteration IterationResult) {
 	l.Stats.Cancelled--
 	if result.Failed() {
 		l.Stats.Failed++
-		l.addError(LoopError{
-			Index: iteration.Index, Element: expression.Of(element), Error: result.Error, Attempts: result.Meta.Attempts,
-		})
+		l.addError(NewLoopError(element, iteration))
 		return
 	}
 	l.Stats.Success++
@@ -118,14 +127,14 @@ func (l *LoopResult) Add(element any, iteration IterationResult) {
 		l.Stats.Truncated++
 	}
 	if len(l.Results) > 0 {
-		l.Results[iteration.Index-l.First] = result.Data
+		l.Results[place] = result.Data
 	}
 }
 
-// Merge adds the iterations of a part of the loop.
-func (l *LoopResult) Merge(part *LoopResult) {
+// Merge adds the iterations of a part of the loop that begins at a place.
+func (l *LoopResult) Merge(place int, part *LoopResult) {
 	if len(l.Results) > 0 {
-		copy(l.Results[part.First-l.First:], part.Results)
+		copy(l.Results[place:], part.Results)
 	}
 	for _, failure := range part.Errors {
 		l.addError(failure)

@@ -38,7 +38,7 @@ func gather(how string, order []int) *interpreter.LoopResult {
 	loop := interpreter.NewLoopResult(len(how))
 	for _, index := range order {
 		if how[index] != '-' {
-			loop.Add(fmt.Sprintf("p%d", index), iteration(index, how[index]))
+			loop.Add(index, fmt.Sprintf("p%d", index), iteration(index, how[index]))
 		}
 	}
 	return loop
@@ -171,7 +171,7 @@ func TestLoopProperty(t *testing.T) {
 		loop := interpreter.NewLoopResult(len(how))
 		for _, index := range rng.Perm(len(how)) {
 			if how[index] != '-' {
-				loop.Add(fmt.Sprintf("p%d", index), iteration(index, how[index]))
+				loop.Add(index, fmt.Sprintf("p%d", index), iteration(index, how[index]))
 			}
 			s := loop.Stats
 			require.Equal(t, s.Total, s.Success+s.Failed+s.Cancelled)

@@ -7,12 +7,15 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// RunInfo is what stays the same for a whole run; kept in workflow history.
+// RunInfo is what stays the same for a whole run; kept in workflow history. A
+// reprocess has that of the run whose iterations it takes up again.
 type RunInfo struct {
 	WorkflowID string    `json:"workflow_id"` // execution_id in expressions
 	RunID      string    `json:"run_id"`      // the first of the chain
 	StartedAt  time.Time `json:"started_at"`
 	Playbook   string    `json:"playbook"`
+	// Round numbers the reprocesses of a run, from 1; 0 is the run itself.
+	Round int `json:"round,omitempty"`
 }
 
 // Data is everything expressions can name that the run has gathered. Children

@@ -16,13 +16,16 @@ const DriveActivity = "drive"
 // Task is what a call needs of its run, wherever it is hosted: the playbook,
 // the step and the names its expressions use. Kept in workflow history.
 type Task struct {
-	Name   string           `json:"name"`
-	Source string           `json:"source"`
-	Run    RunInfo          `json:"run"`
-	Step   string           `json:"step"`
-	Visit  int              `json:"visit"`
-	Data   Data             `json:"data"`
-	Args   expression.Value `json:"args,omitzero"` // of the route
+	Name   string  `json:"name"`
+	Source string  `json:"source"`
+	Run    RunInfo `json:"run"`
+	// ID is the workflow ID of the run, where that is not Run.WorkflowID: of a
+	// reprocess.
+	ID    string           `json:"id,omitempty"`
+	Step  string           `json:"step"`
+	Visit int              `json:"visit"`
+	Data  Data             `json:"data"`
+	Args  expression.Value `json:"args,omitzero"` // of the route
 	// Limits are the operator's, as the door recorded them.
 	Limits RunLimits `json:"limits,omitzero"`
 }

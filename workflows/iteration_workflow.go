@@ -36,7 +36,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 		next.Calls, next.Ended = b.left, b.ended
 		return nil, workflow.NewContinueAsNewError(ctx, IterationWorkflowName, next)
 	}
-	return finishIterations(ctx, b.output())
+	return finishIterations(ctx, b.step, b.output())
 }
 
 // takeUp makes a call where it left off.
@@ -167,8 +167,8 @@ func (b *batch) output() *IterationOutput {
 	return &IterationOutput{Iterations: b.ended, Parked: b.parked}
 }
 
-func finishIterations(ctx workflow.Context, output *IterationOutput) (*IterationOutput, error) {
-	bound(output, payloadCap(ctx))
+func finishIterations(ctx workflow.Context, step *playbook.Step, output *IterationOutput) (*IterationOutput, error) {
+	bound(output, step, payloadCap(ctx))
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(*output)
 	}
@@ -182,7 +182,7 @@ func finishIterations(ctx workflow.Context, output *IterationOutput) (*Iteration
 
 // bound makes sure that the output crosses the boundary: a result that is too
 // large becomes a failure that says so, and bulky error data is left out.
-func bound(output *IterationOutput, most int) {
+func bound(output *IterationOutput, step *playbook.Step, most int) {
 	share := (most - maxFailureDetails) / max(len(output.Iterations), 1)
 	for i := range output.Iterations {
 		result := &output.Iterations[i].Result
@@ -192,7 +192,7 @@ func bound(output *IterationOutput, most int) {
 		}
 		if size := encodedSize(result.Data); size > share {
 			*result = interpreter.CallResult{
-				Status: interpreter.StatusError, Meta: result.Meta, Warnings: result.Warnings,
+				Status: interpreter.StatusError, Meta: result.Meta, Warnings: append(result.Warnings, unwritten(step)...),
 				Error: &interpreter.ErrorObject{
 					Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
 					Message: fmt.Sprintf("the result of iteration %d is %d bytes, more than the %d that it may have; "+

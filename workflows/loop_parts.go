@@ -55,9 +55,9 @@ func (l *loop) runParts(ctx workflow.Context, from int) {
 // runPart runs the elements from first up to end in a workflow of their own and
 // gives how many of them are accounted for.
 func (l *loop) runPart(ctx workflow.Context, first, end int) int {
-	index := l.part.First + first
+	index := l.index(first)
 	input := LoopInput{
-		Task: l.input.Task, Elements: l.input.Elements[first:end],
+		Task: l.input.Task, Elements: l.input.Elements[first:end], Chosen: l.input.Chosen.part(first, end),
 		Part: &Part{
 			First: index, Size: l.part.Size,
 			Success: l.part.Success + l.result.Stats.Success, Failed: l.part.Failed + l.result.Stats.Failed,
@@ -79,7 +79,7 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 	defer func() { l.below = "" }()
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID: id, WaitForCancellation: true,
-		StaticSummary: fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.part.First+end-1, l.part.Size),
+		StaticSummary: fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(end-1), l.size()),
 	})
 	var result interpreter.LoopResult
 	err := workflow.ExecuteChildWorkflow(ctx, LoopWorkflowName, input).Get(ctx, &result)
@@ -90,9 +90,17 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 		l.failAll(l.carried(first, end), childError(err))
 		return end - first
 	}
-	l.result.Merge(&result)
+	l.result.Merge(first, &result)
 	if result.Next > 0 {
 		return result.Next
 	}
 	return end - first
+}
+
+// part is the choice for the elements from first up to end.
+func (c *Chosen) part(first, end int) *Chosen {
+	if c == nil {
+		return nil
+	}
+	return &Chosen{Indexes: c.Indexes[first:end], Size: c.Size}
 }

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -55,11 +56,36 @@ func newLoop(input LoopInput, step *playbook.Step) *loop {
 		l.part = *input.Part
 	}
 	l.result = interpreter.NewLoopResult(len(input.Elements))
-	l.result.First = l.part.First
 	if l.loop.StatsOnly {
 		l.result.DropResults()
 	}
 	return l
+}
+
+// index is that of the element at a place of the input.
+func (l *loop) index(place int) int {
+	if chosen := l.input.Chosen; chosen != nil {
+		return chosen.Indexes[place]
+	}
+	return l.part.First + place
+}
+
+// place is that of the iteration with an index; false where the input does not
+// have it.
+func (l *loop) place(index int) (int, bool) {
+	if chosen := l.input.Chosen; chosen != nil {
+		return slices.BinarySearch(chosen.Indexes, index)
+	}
+	place := index - l.part.First
+	return place, place >= 0 && place < len(l.input.Elements)
+}
+
+// size is that of the collection.
+func (l *loop) size() int {
+	if l.input.Chosen != nil {
+		return l.input.Chosen.Size
+	}
+	return l.part.Size
 }
 
 // batchSize is how many elements one child runs.
@@ -195,8 +221,8 @@ func (l *loop) iterate(ctx workflow.Context, window *window, first, end int) {
 func (l *loop) carried(first, end int) []interpreter.Carried {
 	calls := make([]interpreter.Carried, 0, end-first)
 	for place := first; place < end; place++ {
-		index := l.part.First + place
-		calls = append(calls, interpreter.Carried{Index: &index, Size: l.part.Size, Element: l.input.Elements[place]})
+		index := l.index(place)
+		calls = append(calls, interpreter.Carried{Index: &index, Size: l.size(), Element: l.input.Elements[place]})
 	}
 	return calls
 }
@@ -246,8 +272,8 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interp
 }
 
 func (l *loop) add(iteration interpreter.IterationResult) {
-	if place := iteration.Index - l.part.First; place >= 0 && place < len(l.input.Elements) {
-		l.result.Add(l.input.Elements[place].Data, iteration)
+	if place, found := l.place(iteration.Index); found {
+		l.result.Add(place, l.input.Elements[place].Data, iteration)
 	}
 }
 
@@ -255,22 +281,33 @@ func (l *loop) add(iteration interpreter.IterationResult) {
 func (l *loop) failAll(calls []interpreter.Carried, failure *interpreter.ErrorObject) {
 	for _, call := range calls {
 		l.add(interpreter.IterationResult{
-			Index: *call.Index, Result: interpreter.CallResult{Status: interpreter.StatusError, Error: failure},
+			Index: *call.Index, Result: interpreter.CallResult{
+				Status: interpreter.StatusError, Error: failure, Warnings: unwritten(l.step),
+			},
 		})
 	}
+}
+
+// unwritten warns of a failure that comes after, or instead of, the sinks of its
+// iteration.
+func unwritten(step *playbook.Step) []string {
+	if step.Loop.DeadLetter == nil {
+		return nil
+	}
+	return []string{"its failure is not written to the sink of loop.dead_letter; starter dead-letters lists it"}
 }
 
 // summary is what Temporal's UI shows beside the child.
 func (l *loop) summary(calls []interpreter.Carried) string {
 	if len(calls) > 1 {
-		return fmt.Sprintf("%s %d–%d of %d", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.part.Size)
+		return fmt.Sprintf("%s %d–%d of %d", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.size())
 	}
 	const most = 60
 	element := []rune(expression.Text(calls[0].Element.Data))
 	if len(element) > most {
 		element = append(element[:most], '…')
 	}
-	return fmt.Sprintf("%s %d/%d: %s", l.step.Name, *calls[0].Index+1, l.part.Size, string(element))
+	return fmt.Sprintf("%s %d/%d: %s", l.step.Name, *calls[0].Index+1, l.size(), string(element))
 }
 
 func (l *loop) progress() (Progress, error) {
@@ -279,7 +316,7 @@ func (l *loop) progress() (Progress, error) {
 
 // loopID is the workflow ID of a loop: children are found by it.
 func loopID(task Task) string {
-	return fmt.Sprintf("%s/%s#%d", task.Run.WorkflowID, task.Step, task.Visit)
+	return fmt.Sprintf("%s/%s#%d", cmp.Or(task.ID, task.Run.WorkflowID), task.Step, task.Visit)
 }
 
 // detailsOf reads what a child that failed or was cancelled still tells.

@@ -29,6 +29,11 @@ const (
 const (
 	StatusAttribute   = "RepriseStatus"
 	PlaybookAttribute = "ReprisePlaybook"
+	// DeadLettersAttribute counts the iterations that failed.
+	DeadLettersAttribute = "RepriseDeadLetters"
+	// OriginAttribute is the workflow ID of the run whose iterations a reprocess
+	// takes up again.
+	OriginAttribute = "RepriseOrigin"
 )
 
 // Registry is what workflows are registered with: a worker, a replayer or the

@@ -32,6 +32,9 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
+	if input.Reprocess != nil {
+		return r.reprocess(ctx)
+	}
 	return r.execute(ctx)
 }
 
@@ -58,12 +61,12 @@ func door(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
 // run is one execution of a playbook.
 type run struct {
 	RunState
+	id      string // of its workflow
 	book    *playbook.Playbook
 	input   Input
 	graph   *interpreter.Graph
 	records []*StepRecord
-	failure *interpreter.ErrorObject // the first that no route took
-	cancel  workflow.CancelFunc      // of every branch
+	cancel  workflow.CancelFunc // of every branch
 	idle    idle
 	stays   bool // in this history to the end
 }
@@ -71,17 +74,22 @@ type run struct {
 // newRun begins a run, or takes one up where its last history ended.
 func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	state := *input.State
-	r := &run{book: book, input: input, graph: interpreter.NewGraph(book), RunState: state}
+	info := workflow.GetInfo(ctx)
+	r := &run{
+		id: info.WorkflowExecution.ID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
+	}
 	for i := range state.Records {
 		r.records = append(r.records, &state.Records[i])
 	}
 	if state.Run.RunID != "" {
 		return r
 	}
-	info := workflow.GetInfo(ctx)
 	r.Run = interpreter.RunInfo{
-		WorkflowID: info.WorkflowExecution.ID, RunID: info.FirstRunID,
+		WorkflowID: r.id, RunID: info.FirstRunID,
 		StartedAt: info.WorkflowStartTime, Playbook: book.Name,
+	}
+	if input.Reprocess != nil {
+		r.Run, r.StartedAt = input.Reprocess.Origin, info.WorkflowStartTime
 	}
 	r.Data = interpreter.Data{
 		Workload: expression.Of(expression.Merge(book.Workload, orEmptyMap(input.Workload.Data))),
@@ -96,7 +104,7 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 // state is too large to travel stays: Temporal allows far longer histories than
 // it advises.
 func (r *run) leavesHistory(ctx workflow.Context) bool {
-	if r.stays || len(r.Routing.Waiting) == 0 || !historyIsLong(ctx) {
+	if r.stays || !historyIsLong(ctx) {
 		return false
 	}
 	_, tooLarge := measure(ctx, r.continued(), "the state of the run")
@@ -142,8 +150,8 @@ func (r *run) execute(ctx workflow.Context) (*Result, error) {
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
 	running := 0
 	for {
-		going := r.failure == nil && ctx.Err() == nil
-		if going && running == 0 && r.leavesHistory(ctx) {
+		going := r.Failure == nil && ctx.Err() == nil
+		if going && running == 0 && len(r.Routing.Waiting) > 0 && r.leavesHistory(ctx) {
 			return nil, workflow.NewContinueAsNewError(ctx, PlaybookWorkflowName, r.continued())
 		}
 		if going && (r.stays || !historyIsLong(ctx)) {
@@ -174,10 +182,14 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 	if r.book.Timeout == 0 {
 		return
 	}
-	left := r.book.Timeout - workflow.Now(ctx).Sub(r.Run.StartedAt)
+	started := r.Run.StartedAt
+	if !r.StartedAt.IsZero() {
+		started = r.StartedAt
+	}
+	left := r.book.Timeout - workflow.Now(ctx).Sub(started)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		timer := workflow.NewTimerWithOptions(ctx, max(left, 0), workflow.TimerOptions{Summary: "timeout of the run"})
-		if timer.Get(ctx, nil) != nil || r.failure != nil {
+		if timer.Get(ctx, nil) != nil || r.Failure != nil {
 			return
 		}
 		r.fail(&interpreter.ErrorObject{
@@ -189,8 +201,8 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 
 // fail notes the failure that ends the run and cancels every branch.
 func (r *run) fail(failure *interpreter.ErrorObject) {
-	if r.failure == nil {
-		r.failure = failure
+	if r.Failure == nil {
+		r.Failure = failure
 	}
 	r.cancel()
 }
@@ -281,7 +293,7 @@ func (r *run) snapshot() []StepRecord {
 // finish gives the run's result; a failed run fails its workflow and a
 // cancelled one cancels it, with the result in the details.
 func (r *run) finish(ctx workflow.Context) (*Result, error) {
-	result := &Result{Status: r.status(ctx), Error: r.failure}
+	result := &Result{Status: r.status(ctx), Error: r.Failure}
 	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
 		r.output(ctx, result)
 	}
@@ -301,7 +313,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 
 func (r *run) status(ctx workflow.Context) string {
 	switch {
-	case r.failure != nil:
+	case r.Failure != nil:
 		return interpreter.Failed
 	case ctx.Err() != nil:
 		return interpreter.Cancelled
@@ -311,11 +323,11 @@ func (r *run) status(ctx workflow.Context) string {
 	return interpreter.Completed
 }
 
-// output evaluates the playbook's output; without one the result is that of
-// the step with a tool that ended last.
+// output evaluates the playbook's output; without one, and in a reprocess, the
+// result is that of the step with a tool that ended last.
 func (r *run) output(ctx workflow.Context, result *Result) {
 	result.Result = r.Last
-	if r.book.Output == nil {
+	if r.book.Output == nil || r.input.Reprocess != nil {
 		return
 	}
 	value, err := r.book.Output.Render(interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
@@ -337,6 +349,9 @@ func (result *Result) fail(failure *interpreter.ErrorObject) {
 // no branch reached.
 func (r *run) finalRecords() []StepRecord {
 	records := r.snapshot()
+	if r.input.Reprocess != nil {
+		return records
+	}
 	for _, step := range r.book.Steps {
 		if r.Routing.Visits[step.Name] == 0 {
 			records = append(records, StepRecord{Step: step.Name, Status: interpreter.Skipped})
@@ -391,12 +406,26 @@ func newest(records []StepRecord, most int) []StepRecord {
 
 // publish writes the status into the search attribute.
 func (r *run) publish(ctx workflow.Context, status string) {
-	if !r.input.SearchAttributes {
+	if r.input.SearchAttributes {
+		r.upsert(ctx, temporal.NewSearchAttributeKeyKeyword(StatusAttribute).ValueSet(status))
+	}
+}
+
+// publishDeadLetters counts the failed iterations of a loop in the search
+// attribute, as soon as the loop has ended.
+func (r *run) publishDeadLetters(ctx workflow.Context, failed int) {
+	if failed == 0 {
 		return
 	}
+	r.DeadLetters += failed
+	if r.input.DeadLetters {
+		r.upsert(ctx, temporal.NewSearchAttributeKeyInt64(DeadLettersAttribute).ValueSet(int64(r.DeadLetters)))
+	}
+}
+
+func (r *run) upsert(ctx workflow.Context, update temporal.SearchAttributeUpdate) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	attribute := temporal.NewSearchAttributeKeyKeyword(StatusAttribute)
-	if err := workflow.UpsertTypedSearchAttributes(ctx, attribute.ValueSet(status)); err != nil {
-		workflow.GetLogger(ctx).Warn("cannot set the search attribute", "attribute", StatusAttribute, "error", err)
+	if err := workflow.UpsertTypedSearchAttributes(ctx, update); err != nil {
+		workflow.GetLogger(ctx).Warn("cannot set a search attribute", "error", err)
 	}
 }

@@ -12,12 +12,13 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 )
 
 func failedLoop(n, message, collected int) *interpreter.LoopResult {
 	result := interpreter.NewLoopResult(n)
 	for i := range n {
-		result.Add(i, interpreter.IterationResult{Index: i, Result: interpreter.CallResult{
+		result.Add(i, i, interpreter.IterationResult{Index: i, Result: interpreter.CallResult{
 			Status: interpreter.StatusError,
 			Error: &interpreter.ErrorObject{
 				Kind: interpreter.KindTool, Message: strings.Repeat("m", message),
@@ -85,7 +86,7 @@ func TestBoundIterations(t *testing.T) {
 			},
 		}}
 	}
-	bound(output, interpreter.MaxInlinePayload)
+	bound(output, &playbook.Step{Loop: &playbook.Loop{}}, interpreter.MaxInlinePayload)
 	require.LessOrEqual(t, encodedSize(output), interpreter.MaxInlinePayload)
 	for _, iteration := range output.Iterations {
 		require.Equal(t, interpreter.KindSink, iteration.Result.Error.Kind, "the error is still the first one")

@@ -16,8 +16,42 @@ type Input struct {
 	// SearchAttributes says that the namespace knows StatusAttribute and
 	// PlaybookAttribute.
 	SearchAttributes bool `json:"search_attributes,omitempty"`
+	// DeadLetters says that the namespace knows DeadLettersAttribute.
+	DeadLetters bool `json:"dead_letters,omitempty"`
+	// Reprocess is set for a run that takes failed iterations of another run up
+	// again.
+	Reprocess *Reprocess `json:"reprocess,omitempty"`
 	// State is where the run goes on, when its history was long enough.
 	State *RunState `json:"state,omitempty"`
+}
+
+// Reprocess is what a run does in place of the playbook's graph: it runs failed
+// iterations of another run again, under that run's keys. Kept in workflow
+// history.
+type Reprocess struct {
+	// Origin is the run, and which of its reprocesses this is.
+	Origin interpreter.RunInfo `json:"origin"`
+	Loops  []ReprocessLoop     `json:"loops"`
+}
+
+// ReprocessLoop is the failed iterations of one visit of a step; kept in
+// workflow history.
+type ReprocessLoop struct {
+	Step  string           `json:"step"`
+	Visit int              `json:"visit"`
+	Args  expression.Value `json:"args,omitzero"` // of the route that led there
+	// Vars and Steps are what the origin handed to its loop.
+	Vars  expression.Value `json:"vars,omitzero"`
+	Steps expression.Value `json:"steps,omitzero"`
+	Chosen
+	Elements []expression.Value `json:"elements"`
+}
+
+// Chosen places elements that are a choice from a collection; kept in workflow
+// history.
+type Chosen struct {
+	Indexes []int `json:"indexes"` // of each element, ascending
+	Size    int   `json:"size"`    // of the collection
 }
 
 // RunState is everything that a run takes along into its next history; kept in
@@ -31,6 +65,14 @@ type RunState struct {
 	Warnings []string              `json:"warnings,omitempty"`
 	Last     expression.Value      `json:"last,omitzero"`
 	Partial  bool                  `json:"partial,omitempty"`
+	// DeadLetters counts the iterations that failed.
+	DeadLetters int `json:"dead_letters,omitempty"`
+	// Reprocessed counts the loops of a reprocess that have ended; Failure is that
+	// of the first that failed.
+	Reprocessed int                      `json:"reprocessed,omitempty"`
+	Failure     *interpreter.ErrorObject `json:"failure,omitempty"`
+	// StartedAt is when a reprocess started; other runs did at Run.StartedAt.
+	StartedAt time.Time `json:"started_at,omitzero"`
 }
 
 // Result is how a run ended. It is the workflow's result, and the details of
@@ -88,6 +130,11 @@ type Task = interpreter.Task
 type LoopInput struct {
 	Task     Task               `json:"task"`
 	Elements []expression.Value `json:"elements"`
+	// Chosen is set where the elements are not all of the collection.
+	Chosen *Chosen `json:"chosen,omitempty"`
+	// SinkData is what the sink on the step names beside Task.Data. The loop does
+	// not use it: it is kept for a reprocess.
+	SinkData interpreter.Data `json:"sink_data,omitzero"`
 	// Part is set where the workflow runs a part of a loop that is too large
 	// for one history.
 	Part *Part `json:"part,omitempty"`
@@ -96,7 +143,7 @@ type LoopInput struct {
 // Part places a part of a loop within all of it; kept in workflow history.
 type Part struct {
 	First int `json:"first"` // index of its first element
-	Size  int `json:"size"`  // of the whole collection
+	Size  int `json:"size"`  // of the whole loop
 	// Success and Failed count the iterations of the parts before, for the
 	// failure budget.
 	Success int `json:"success"`

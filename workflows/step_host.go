@@ -10,6 +10,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 )
 
 // step runs one visit of a step to its end.
@@ -60,11 +61,15 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 
 // task is what the calls of a step need, wherever they are hosted.
 func (r *run) task(start interpreter.Start) Task {
-	return Task{
+	task := Task{
 		Name: r.input.Name, Source: r.input.Source, Run: r.Run, Step: start.Step.Name, Visit: start.Visit,
 		Data: interpreter.Capture(r.book, r.Data, r.book.CallNodes(start.Step)), Args: expression.Of(start.Args),
 		Limits: r.Limits,
 	}
+	if r.input.Reprocess != nil {
+		task.ID = r.id
+	}
+	return task
 }
 
 // waiter shows a wait in the step's record.
@@ -84,11 +89,11 @@ func (r *run) loop(
 	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any, record *StepRecord,
 ) interpreter.CallResult {
 	step := start.Step
-	elements, err := interpreter.Collection(step.Loop, scope, budget(ctx))
+	input, err := r.loopInput(ctx, start, scope)
 	if err != nil {
 		return interpreter.ExpressionFailure(r.book, "step "+step.Name, err, workflow.Now(ctx))
 	}
-	aggregate, failure := r.runLoop(ctx, start, elements, record)
+	aggregate, failure := r.runLoop(ctx, step, input, record)
 	if failure != nil {
 		return interpreter.CallResult{
 			Status: interpreter.StatusError, Error: failure,
@@ -96,6 +101,7 @@ func (r *run) loop(
 		}
 	}
 	record.Loop.Stats, record.Loop.Errors = aggregate.Stats, aggregate.Errors
+	r.publishDeadLetters(ctx, aggregate.Stats.Failed)
 	result := aggregate.CallResult(step, record.StartedAt, workflow.Now(ctx))
 	if ctx.Err() != nil {
 		result.Status = interpreter.StatusError
@@ -107,15 +113,34 @@ func (r *run) loop(
 	return r.stepSink(ctx, start, scope, args, result, record)
 }
 
-func (r *run) runLoop(
-	ctx workflow.Context, start interpreter.Start, elements []any, record *StepRecord,
-) (*interpreter.LoopResult, *interpreter.ErrorObject) {
-	step := start.Step
-	task := r.task(start)
-	input := LoopInput{Task: task, Elements: make([]expression.Value, len(elements))}
+// loopInput is what the loop of a step runs over: its collection, or in a
+// reprocess the elements chosen from it.
+func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope) (LoopInput, error) {
+	input := LoopInput{Task: r.task(start)}
+	if r.input.Reprocess != nil {
+		again := r.input.Reprocess.Loops[r.Reprocessed]
+		input.Elements, input.Chosen = again.Elements, &again.Chosen
+		return input, nil
+	}
+	elements, err := interpreter.Collection(start.Step.Loop, scope, budget(ctx))
+	if err != nil {
+		return input, err
+	}
+	input.Elements = make([]expression.Value, len(elements))
 	for i, element := range elements {
 		input.Elements[i] = expression.Of(element)
 	}
+	if nodes := start.Step.StepSinkNodes(); len(nodes) > 0 {
+		input.SinkData = interpreter.Capture(r.book, r.Data, nodes)
+		input.SinkData.Workload = expression.Value{} // a reprocess has it anyway
+	}
+	return input, nil
+}
+
+func (r *run) runLoop(
+	ctx workflow.Context, step *playbook.Step, input LoopInput, record *StepRecord,
+) (*interpreter.LoopResult, *interpreter.ErrorObject) {
+	task, elements := input.Task, input.Elements
 	record.Loop = &LoopRecord{WorkflowID: loopID(task), Stats: interpreter.NewLoopResult(len(elements)).Stats}
 	size, failure := measure(ctx, input, "the collection of step "+step.Name+" with what its expressions name")
 	if failure != nil {
@@ -158,7 +183,7 @@ func (r *run) stepSink(
 		Book: r.book, Run: r.Run, Step: step, Visit: start.Visit, Limits: r.Limits,
 		Scope:  interpreter.EndScope(scope, args, result),
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
-	}, step.Sink, 1, result.Data.Data)
+	}, step.Sink, 1, result.Data.Data).EveryRound()
 	written := drive(ctx, call, r.waiter(ctx, record), nil)
 	if !written.Failed() {
 		return result

@@ -1,0 +1,63 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// reprocess runs failed iterations of another run again, loop by loop, under
+// that run's keys: what it has written is not written twice. Nothing before or
+// after the loops runs. A loop that fails does not keep the others from
+// running.
+func (r *run) reprocess(ctx workflow.Context) (*Result, error) {
+	branches, cancel := workflow.WithCancel(ctx)
+	r.cancel = cancel
+	r.watchTimeout(ctx)
+	loops := r.input.Reprocess.Loops
+	for r.Reprocessed < len(loops) && branches.Err() == nil {
+		if r.leavesHistory(ctx) {
+			return nil, workflow.NewContinueAsNewError(ctx, PlaybookWorkflowName, r.continued())
+		}
+		step, err := r.reprocessedStep(loops[r.Reprocessed])
+		if err != nil {
+			return nil, err
+		}
+		again := loops[r.Reprocessed]
+		r.Data.Vars, r.Data.Steps = again.Vars, again.Steps
+		done := r.step(branches, interpreter.Start{Step: step, Visit: again.Visit, Args: again.Args.Data})
+		r.keepLoop(ctx, done)
+		r.Reprocessed++
+	}
+	return r.finish(ctx)
+}
+
+// reprocessedStep finds the step of a loop; the starter has checked that it is
+// there.
+func (r *run) reprocessedStep(again ReprocessLoop) (*playbook.Step, error) {
+	step := r.book.Step(again.Step)
+	if step == nil || step.Loop == nil {
+		return nil, temporal.NewNonRetryableApplicationError(
+			fmt.Sprintf("playbook %s has no step %q with a loop, whose iterations are to run again", r.book.Name, again.Step),
+			InvalidPlaybook, nil)
+	}
+	return step, nil
+}
+
+// keepLoop takes in how a loop of a reprocess ended.
+func (r *run) keepLoop(ctx workflow.Context, done ended) {
+	r.Last = done.result.Data
+	r.Warnings = append(r.Warnings, done.result.Warnings...)
+	switch done.record.Status {
+	case interpreter.Partial:
+		r.Partial = true
+	case interpreter.Failed, interpreter.Cancelled:
+		if r.Failure == nil && ctx.Err() == nil {
+			r.Failure = done.result.Error
+		}
+	}
+}
