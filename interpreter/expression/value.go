@@ -1,11 +1,8 @@
 package expression
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -128,71 +125,6 @@ func validText(s string) string {
 	}
 
 	return string([]rune(s))
-}
-
-// Decode reads one JSON text into a canonical value. Text behind it, nesting
-// of more than 1000 levels, and what is not JSON are errors.
-func Decode(data []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-
-	var v any
-	if err := decoder.Decode(&v); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, errors.New("not JSON: the text is empty")
-		}
-
-		return nil, fmt.Errorf("not JSON: %w", err)
-	}
-
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("not JSON: there is more text behind the value")
-	}
-
-	return decoded(v, 0)
-}
-
-// decoded makes canonical, in place, what the decoder has just built.
-func decoded(v any, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, errDepth
-	}
-
-	var err error
-
-	switch v := v.(type) {
-	case json.Number:
-		return numberFromText(string(v)), nil
-	case []any:
-		for i := range v {
-			if v[i], err = decoded(v[i], depth+1); err != nil {
-				return nil, err
-			}
-		}
-	case map[string]any:
-		for key := range v { // any order: each entry is replaced by itself
-			if v[key], err = decoded(v[key], depth+1); err != nil {
-				return nil, err
-			}
-		}
-	}
-
-	return v, nil
-}
-
-// Encode writes a canonical value as compact JSON with sorted keys and without
-// HTML escapes. A number that is not finite is an error.
-func Encode(v any) ([]byte, error) {
-	var out bytes.Buffer
-
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-
-	if err := encoder.Encode(v); err != nil {
-		return nil, fmt.Errorf("cannot be written as JSON: %w", err)
-	}
-
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
 // Truthy is the one truth of the language: false, nil, 0, "", the empty list
