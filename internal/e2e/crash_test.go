@@ -55,7 +55,7 @@ func TestKilledWorker(t *testing.T) {
 	run := w.start(w.playbook("patient_medications.yaml"), map[string]any{"db": "postgres", "connection": "pg"})
 	for _, requests := range []int{20, 45} {
 		w.awaitRequests("/api/v1/patients/", requests)
-		worker.kill()
+		worker.Kill()
 		worker = w.spawn()
 	}
 	result, err := w.outcome(run)
@@ -86,7 +86,7 @@ func TestAttemptIsHandedOutAgain(t *testing.T) {
 	w := newWorld(t)
 	first := w.spawn()
 	run := w.start(book(suicide), nil)
-	<-first.done
+	<-first.Done()
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "enough"), nil, 0o600))
 	w.spawn()
 	result, err := w.outcome(run)
@@ -114,7 +114,7 @@ func TestWorkerLost(t *testing.T) {
 output: "{{ told.query.message[0] }}"
 `), nil)
 	for range 4 {
-		<-w.spawn().done
+		<-w.spawn().Done()
 	}
 	w.spawn()
 	result, err := w.outcome(run)
@@ -137,8 +137,8 @@ func TestStoppedWorker(t *testing.T) {
     headers: {X-Request-Id: "{{ attempt_key }}"}
 `), nil)
 	w.awaitRequests("/slow", 1)
-	first.stop()
-	require.Zero(t, first.cmd.ProcessState.ExitCode())
+	first.Stop()
+	require.NoError(t, first.Err())
 	w.spawn()
 	result, err := w.outcome(run)
 	require.NoError(t, err)

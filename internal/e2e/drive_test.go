@@ -176,7 +176,7 @@ func TestKilledWhileTurningPages(t *testing.T) {
 	kills := []int{70, 120, 170}
 	for _, requests := range kills {
 		w.awaitRequests("/api/v1/assessments", requests)
-		worker.kill()
+		worker.Kill()
 		worker = w.spawn()
 	}
 	result, err := w.outcome(run)
@@ -259,7 +259,7 @@ func TestKilledInABatch(t *testing.T) {
 	kills := []int{80, 200}
 	for _, requests := range kills {
 		w.awaitRequests("/", requests)
-		worker.kill()
+		worker.Kill()
 		worker = w.spawn()
 	}
 	result, err := w.outcome(run)
@@ -292,7 +292,7 @@ func TestStoppedWhileTurningPages(t *testing.T) {
 	first := w.spawn()
 	run := w.start(book(fmt.Sprintf(manyPages, "pages_per_activity: 100")), map[string]any{"size": 10})
 	w.awaitRequests("/api/v1/assessments", 30)
-	first.stop()
+	first.Stop()
 	w.spawn()
 	result, err := w.outcome(run)
 	require.NoError(t, err)

@@ -16,8 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +29,7 @@ import (
 	"reprise/internal/demoapi"
 	"reprise/internal/host"
 	"reprise/internal/testenv"
+	"reprise/internal/testenv/testworker"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -43,25 +42,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TEST_NO_CACHE") != "" {
 		worker.SetStickyWorkflowCacheSize(0)
 	}
-	if os.Getenv(workerQueue) != "" {
-		os.Exit(workerProcess())
-	}
-	wider()
+	testworker.Main()
+	testenv.Wide(width)
 	testenv.Main(m)
 }
 
-// wider lets more tests run at once than there are processors, unless -parallel
-// says how many: most of their time they wait for timers.
-func wider() {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0))))
-	}
-}
-
 const (
+	// width is how many tests run at once: most of their time they wait for timers.
+	width = 6
 	// replays is how often the histories of every run are replayed.
 	replays = 5
 	// patience is how long a test waits for what has to happen, on a machine that
@@ -113,6 +101,15 @@ func newWorking(t *testing.T) *world {
 func (w *world) work() {
 	w.t.Helper()
 	w.workWith(w.env.Dial(w.t, client.Options{Logger: quiet{}}))
+}
+
+// spawn starts a worker in a process of its own.
+func (w *world) spawn() *testworker.Process {
+	w.t.Helper()
+	return testworker.Start(w.t, testworker.Options{
+		Address: w.env.Address, Namespace: w.env.Namespace, TaskQueue: w.queue, Directory: w.dir,
+		Connections: w.connected,
+	})
 }
 
 // quiet is the log of a worker without the failures of tools, which tests
@@ -220,10 +217,8 @@ func (w *world) outcome(run client.WorkflowRun) (workflows.Result, error) {
 func (w *world) checkHistories(histories []testenv.RunHistory) {
 	w.t.Helper()
 	for _, history := range histories {
-		events := history.History.GetEvents()
-		last := events[len(events)-1].GetEventType().String()
-		if !w.terminates || last != "WorkflowExecutionTerminated" {
-			require.Regexp(w.t, `(Completed|Failed|Canceled|ContinuedAsNew)$`, last, "%s", history)
+		if !w.terminates || history.Ending() != "Terminated" {
+			require.Contains(w.t, testenv.OrderlyEndings(), history.Ending(), "%s", history)
 		}
 		encoded, err := proto.Marshal(history.History)
 		require.NoError(w.t, err)

@@ -3,6 +3,7 @@ package testenv
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -22,6 +23,19 @@ type RunHistory struct {
 func (r RunHistory) String() string {
 	return fmt.Sprintf("%s %q (run %s)", r.Type, r.WorkflowID, r.RunID)
 }
+
+// Ending is how the run ended: Completed, Failed, TimedOut, Canceled, Terminated
+// or ContinuedAsNew. A run that goes on gives the type of its last event whole.
+func (r RunHistory) Ending() string {
+	events := r.History.GetEvents()
+	if len(events) == 0 {
+		return ""
+	}
+	return strings.TrimPrefix(events[len(events)-1].GetEventType().String(), "WorkflowExecution")
+}
+
+// OrderlyEndings are those that a workflow has chosen itself.
+func OrderlyEndings() []string { return []string{"Completed", "Failed", "Canceled", "ContinuedAsNew"} }
 
 // Histories fetches the history of a run, of the runs before and after it in its
 // chain (continue-as-new, retry), and of all their descendants with their

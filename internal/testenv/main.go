@@ -20,7 +20,10 @@
 package testenv
 
 import (
+	"flag"
 	"os"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -34,6 +37,17 @@ func Main(m *testing.M) { os.Exit(Run(m)) }
 func Run(m interface{ Run() int }) int {
 	defer runCleanups()
 	return m.Run()
+}
+
+// Wide lets n tests run at once where there are fewer processors, unless
+// -parallel says how many. It is for packages whose tests mostly wait.
+func Wide(n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(max(n, runtime.GOMAXPROCS(0))))
+	}
 }
 
 var cleanups struct {

@@ -144,6 +144,28 @@ func (d *Database) Exec(t testing.TB, sql string, args ...any) {
 	}
 }
 
+// Lock takes a table, so that whoever writes to it waits until the test lets go
+// of it.
+func (d *Database) Lock(t testing.TB, table string) (unlock func()) {
+	t.Helper()
+	connection, err := pgx.Connect(t.Context(), d.URL)
+	if err == nil {
+		_, err = connection.Exec(t.Context(), "BEGIN; LOCK TABLE "+pgx.Identifier{table}.Sanitize()+" IN EXCLUSIVE MODE")
+	}
+	if err != nil {
+		t.Fatalf("lock table %s of database %s: %v", table, d.Name, err)
+	}
+	return func() { _ = connection.Close(context.WithoutCancel(t.Context())) }
+}
+
+// Waiting counts the sessions that wait for a table.
+func (d *Database) Waiting(t testing.TB, table string) int {
+	t.Helper()
+	rows := d.Query(t, "SELECT count(*) AS n FROM pg_locks WHERE relation = $1::text::regclass AND NOT granted",
+		pgx.Identifier{table}.Sanitize())
+	return int(rows[0]["n"].(int64))
+}
+
 // connected lends f a connection of its own. It does not use the test's context,
 // which has ended when cleanups run.
 func (d *Database) connected(f func(context.Context, *pgx.Conn) error) error {

@@ -2,8 +2,10 @@ package testenv
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
+	"strconv"
 
 	"reprise/internal/childproc"
 )
@@ -16,13 +18,22 @@ func startProcess(cmd *exec.Cmd, as *account) (*childproc.Process, error) {
 	return childproc.Start(cmd)
 }
 
+// A port that a server may give up and take again must not be one that the
+// system hands to outgoing connections meanwhile; those begin at 32768 on Linux
+// and at 49152 elsewhere.
+const firstPort, lastPort = 15_000, 30_000
+
 // freePort returns a loopback port that is free now. Another process can take it
 // before it is used, so callers try again with a new one.
 func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+	var failure error
+	for range 20 {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+		if err == nil {
+			return port, listener.Close()
+		}
+		failure = err
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	return 0, fmt.Errorf("find a free port: %w", failure)
 }

@@ -66,7 +66,7 @@ func TestMissingServersFailWithAHint(t *testing.T) {
 		},
 		{
 			name: "dev server that exits", role: "temporal", env: []string{"TEST_TEMPORAL_ADDRESS=", "TEST_DEVSERVER=false"},
-			want: "the server has exited: exit status 1",
+			want: "the server has ended: exit status 1",
 		},
 		{
 			name: "no URL", role: "postgres", env: []string{"TEST_POSTGRES_URL=host=h password=secret"},

@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +19,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
-	"reprise/internal/childproc"
+	"reprise/internal/localserver"
 )
 
 // Env is a Temporal server in use by this test process. It is shared by all
@@ -93,7 +90,7 @@ func openTemporal() (*Env, error) {
 			Namespace: cmp.Or(os.Getenv("TEST_TEMPORAL_NAMESPACE"), "default"),
 			UIURL:     strings.TrimRight(os.Getenv("TEST_TEMPORAL_UI_URL"), "/"),
 		}
-		if err := env.connect(ctx, nil); err != nil {
+		if err := env.connect(ctx); err != nil {
 			return nil, fmt.Errorf("use the Temporal server of TEST_TEMPORAL_ADDRESS: %w", err)
 		}
 		return env, nil
@@ -151,94 +148,31 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// startDevServer starts the binary with flags that both this project's dev
-// server and the official CLI know. It runs the command itself, where the SDK
-// has testsuite.StartDevServer, because that cannot tie the server's life to
-// that of the test process.
+// startDevServer starts the process's server, which keeps its state in memory.
 func startDevServer(ctx context.Context, binary string) (*Env, error) {
-	var failures []error
-	for range 3 { // a port can be taken between looking and listening
-		env, err := tryDevServer(ctx, binary)
-		if err == nil {
-			return env, nil
-		}
-		failures = append(failures, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return nil, fmt.Errorf("start Temporal server %s: %w", binary, errors.Join(failures...))
-}
-
-func tryDevServer(ctx context.Context, binary string) (*Env, error) {
-	port, err := freePort()
+	server, err := localserver.Start(ctx, localserver.Options{Binary: binary})
 	if err != nil {
 		return nil, err
 	}
-	uiPort, err := freePort()
-	if err != nil {
-		return nil, err
+	env := &Env{Address: server.Address, Namespace: server.Namespace, UIURL: server.UIURL}
+	if err := env.connect(ctx); err != nil {
+		server.Stop()
+		return nil, fmt.Errorf("%w\nits last output:\n%s", err, server.Output())
 	}
-	env := &Env{
-		Address:   "127.0.0.1:" + strconv.Itoa(port),
-		Namespace: "default",
-		UIURL:     "http://127.0.0.1:" + strconv.Itoa(uiPort),
-	}
-	cmd := exec.Command(binary, "server", "start-dev",
-		"--ip", "127.0.0.1", "--port", strconv.Itoa(port), "--ui-port", strconv.Itoa(uiPort),
-		"--namespace", env.Namespace, "--log-level", "error")
-	// Settings of the developer's own server must not reach this one.
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "TEMPORAL_")
-	})
-	server, err := startProcess(cmd, nil)
-	if err != nil {
-		return nil, err
-	}
-	stop := func() { server.Stop(os.Interrupt, 10*time.Second) }
-	err = env.connect(ctx, server)
-	if err == nil {
-		err = awaitPort(ctx, "127.0.0.1:"+strconv.Itoa(uiPort), server) // the web UI starts last
-	}
-	if err != nil {
-		stop()
-		return nil, fmt.Errorf("%w\nits last output:\n%s", err, server.Output)
-	}
-	atExit(stop)
+	atExit(server.Stop)
 	return env, nil
 }
 
-// connect dials until the namespace answers, the server exits, or ctx ends.
-// server is nil for one that we did not start.
-func (e *Env) connect(ctx context.Context, server *childproc.Process) error {
+// connect dials until the namespace answers or ctx ends.
+func (e *Env) connect(ctx context.Context) error {
 	for {
 		c, err := dialNamespace(ctx, e.Address, e.Namespace)
 		if err == nil {
 			e.client = c
 			return nil
 		}
-		if server != nil && server.HasExited() {
-			return fmt.Errorf("the server has exited: %s", server.Cmd.ProcessState)
-		}
 		if !wait(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("no answer from %s, namespace %q: %w", e.Address, e.Namespace, err)
-		}
-	}
-}
-
-// awaitPort waits until the server accepts connections at the address.
-func awaitPort(ctx context.Context, address string, server *childproc.Process) error {
-	var dialer net.Dialer
-	for {
-		connection, err := dialer.DialContext(ctx, "tcp", address)
-		if err == nil {
-			return connection.Close()
-		}
-		if server.HasExited() {
-			return fmt.Errorf("the server has exited: %s", server.Cmd.ProcessState)
-		}
-		if !wait(ctx, 20*time.Millisecond) {
-			return fmt.Errorf("no answer from %s: %w", address, err)
 		}
 	}
 }
