@@ -54,6 +54,10 @@ golden: ## rewrite expected files from what the code does now; review the diff
 test-nocache: bin/devserver ## test with workers that replay every workflow from its start, each time
 	@TEST_NO_CACHE=1 go test -count=1 ./workflows ./internal/e2e
 
+.PHONY: chaos
+chaos: bin/devserver ## kill workers, servers and connections under 60 runs (CHAOSFLAGS='-chaos.seed=1 -chaos.rounds=200')
+	@cd internal/chaos && go test -count=1 -timeout 3h -run TestChaos -chaos.rounds=60 $(CHAOSFLAGS)
+
 .PHONY: record-histories
 record-histories: bin/devserver ## record the stored histories of workflows/ afresh, from real runs
 	@go test ./internal/e2e -count=1 -record-histories

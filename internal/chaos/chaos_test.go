@@ -1,0 +1,122 @@
+// Package chaos runs playbooks while something goes wrong: workers and the
+// server are killed, the database and the network go away. Whatever happens, a
+// run ends with the same result, the same rows and no wait cut short.
+//
+// Each round is a scenario and a disturbance, drawn from a seed. make test runs
+// a few rounds with a new seed; make chaos runs many. A seed decides what
+// happens, not to the millisecond when.
+package chaos_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reprise/internal/testenv"
+	"reprise/internal/testenv/testworker"
+)
+
+var (
+	seedFlag   = flag.Uint64("chaos.seed", 0, "what scenarios and disturbances are drawn from; 0 draws a new seed")
+	roundsFlag = flag.Int("chaos.rounds", shortForm, "number of rounds; more than 6 take the long disturbances too")
+	roundFlag  = flag.Int("chaos.round", 0, "run this round alone, from 1; 0 runs all")
+)
+
+const (
+	// shortForm is how many rounds leave the long disturbances out.
+	shortForm = 6
+	// width is how many rounds run at once: most of their time they wait for
+	// the server to notice what is gone.
+	width = 6
+)
+
+func TestMain(m *testing.M) {
+	testworker.Main(interceptor())
+	testenv.Wide(width)
+	testenv.Main(m)
+}
+
+func TestChaos(t *testing.T) {
+	seed := cmp.Or(*seedFlag, uint64(rand.Uint32()))
+	short := *roundsFlag <= shortForm
+	turns := kinds(short, rand.New(rand.NewPCG(seed, 0)).Shuffle)
+	report := &report{began: time.Now(), seed: seed}
+	report.printf("chaos: %d rounds, seed %d\n", *roundsFlag, seed)
+	t.Cleanup(report.summary)
+	for number := 1; number <= *roundsFlag; number++ {
+		if *roundFlag != 0 && number != *roundFlag {
+			continue
+		}
+		disturbance := turns[(number-1)%len(turns)]
+		t.Run(fmt.Sprintf("%02d %s", number, disturbance.name), func(t *testing.T) {
+			t.Parallel()
+			t.Cleanup(func() {
+				if t.Failed() {
+					report.failed(number)
+					t.Logf("again: make chaos CHAOSFLAGS='-chaos.seed=%d -chaos.rounds=%d -chaos.round=%d'", seed, *roundsFlag, number)
+				}
+			})
+			report.add(play(newRound(t, number, short, seed, disturbance)))
+		})
+	}
+}
+
+// play is a whole round.
+func play(r *round) (*round, time.Duration) {
+	r.t.Helper()
+	r.t.Log(r.scenario)
+	r.start()
+	r.disturbance.strike(r)
+	took := r.outcome()
+	r.worker.Stop()
+	return r, took
+}
+
+// report is what people read while rounds go on.
+type report struct {
+	began time.Time
+	seed  uint64
+
+	mu       sync.Mutex
+	rounds   int
+	failures []string
+	requests int
+	again    int
+	kills    int
+}
+
+func (p *report) printf(format string, args ...any) { fmt.Fprintf(os.Stdout, format, args...) }
+
+// add prints the line of a round that went well.
+func (p *report) add(r *round, took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rounds++
+	p.requests += r.api.count()
+	p.again += r.surplus()
+	p.kills += r.kills
+	p.printf("round %2d  %-54s  %-52s %6.1f s %5d requests, %3d again  %d kills\n",
+		r.number, r.disturbance.name, r.scenario, took.Seconds(), r.api.count(), r.surplus(), r.kills)
+}
+
+func (p *report) failed(round int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures = append(p.failures, fmt.Sprint(round))
+}
+
+func (p *report) summary() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.printf("chaos: seed %d: %d rounds went well in %.0f s, with %d requests, %d of them made again, and %d kills\n",
+		p.seed, p.rounds, time.Since(p.began).Seconds(), p.requests, p.again, p.kills)
+	if len(p.failures) > 0 {
+		p.printf("chaos: FAILED rounds %s\n", strings.Join(p.failures, ", "))
+	}
+}

@@ -1,0 +1,227 @@
+package chaos_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"reprise/activities"
+	"reprise/internal/testenv"
+	"reprise/internal/testenv/testworker"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+const (
+	// patience is how long a round waits for what has to happen, on a machine
+	// that has much else to do.
+	patience = 4 * time.Minute
+	// tick is how often it looks.
+	tick = 20 * time.Millisecond
+)
+
+// round is one run of a scenario and what goes wrong in it.
+type round struct {
+	t           *testing.T
+	number      int
+	short       bool
+	random      *rand.Rand
+	disturbance disturbance
+	scenario    *scenario
+
+	env     *testenv.Env
+	server  *testenv.Server // set where it is the round's own
+	proxy   *proxy          // set where there is one
+	address string          // of the server, for workers
+	api     *api
+	db      *testenv.Database
+	dir     string
+	queue   string
+	worker  *testworker.Process
+	run     client.WorkflowRun
+	kills   int
+	killed  int // process ID of the last worker killed
+}
+
+func newRound(t *testing.T, number int, short bool, seed uint64, d disturbance) *round {
+	t.Helper()
+	r := &round{
+		t: t, number: number, short: short, disturbance: d, env: testenv.Temporal(t), dir: t.TempDir(),
+		random: rand.New(rand.NewPCG(seed, uint64(number))),
+	}
+	r.address = r.env.Address
+	if d.prepare != nil {
+		d.prepare(r)
+	}
+	if r.db == nil {
+		r.db = testenv.Postgres(t)
+	}
+	r.queue = r.env.NewTaskQueue()
+	r.scenario = newScenario(r.random, d.fits(r))
+	r.api = newAPI(t, r.scenario.scripts)
+	r.db.Exec(t, r.scenario.tables())
+	return r
+}
+
+// between draws from low to high, both included.
+func (r *round) between(low, high int) int { return low + r.random.IntN(max(high-low, 0)+1) }
+
+// chance is true once in n times.
+func (r *round) chance(n int) bool { return r.random.IntN(n) == 0 }
+
+// start starts the run. No worker has seen it yet.
+func (r *round) start() {
+	r.t.Helper()
+	items := make([]any, r.scenario.items)
+	for i := range items {
+		items[i] = i
+	}
+	workload, err := expression.Canonical(map[string]any{"api": r.api.url, "items": items})
+	require.NoError(r.t, err)
+	r.run, err = r.env.Client().ExecuteWorkflow(r.t.Context(),
+		client.StartWorkflowOptions{ID: fmt.Sprintf("chaos-%d-%s", r.number, r.queue), TaskQueue: r.queue},
+		workflows.PlaybookWorkflowName,
+		workflows.Input{Name: "chaos.yaml", Source: r.scenario.playbook(), Workload: expression.Of(workload)})
+	require.NoError(r.t, err)
+}
+
+// startWorker starts a worker, which may have to end itself.
+func (r *round) startWorker(env ...string) {
+	r.t.Helper()
+	r.worker = testworker.Start(r.t, testworker.Options{
+		Address: r.address, Namespace: r.env.Namespace, TaskQueue: r.queue, Directory: r.dir,
+		Connections: activities.Connections{"pg": r.db.URL}, Env: env,
+	})
+}
+
+// kill ends the worker with SIGKILL.
+func (r *round) kill() {
+	r.t.Helper()
+	r.worker.Kill()
+	r.wasKilled()
+}
+
+// dieAt starts a worker and returns once the moment has come at which it ends
+// itself.
+func (r *round) dieAt(m moment) {
+	r.t.Helper()
+	r.t.Logf("the worker dies %s", m)
+	r.startWorker(m.env()...)
+	r.until("the worker dies "+m.String(), func() bool {
+		select {
+		case <-r.worker.Done():
+			return true
+		default:
+			return false
+		}
+	})
+	r.wasKilled()
+}
+
+func (r *round) wasKilled() {
+	r.t.Helper()
+	require.True(r.t, r.worker.Killed(), "the worker ended otherwise: %v", r.worker.Err())
+	r.kills++
+	r.killed = r.worker.PID()
+}
+
+// holdRequest has a worker make requests until one is held: the first time any
+// of the first half, then one of the next.
+func (r *round) holdRequest() {
+	r.t.Helper()
+	if r.worker != nil {
+		r.holdNext()
+		return
+	}
+	r.api.hold(r.between(1, r.scenario.attempts()/2))
+	r.startWorker()
+	r.awaitHeld()
+}
+
+// holdNext waits until a request is held, one of the next few.
+func (r *round) holdNext() {
+	r.t.Helper()
+	most := max((r.scenario.attempts()-r.api.count())/2, 1)
+	r.api.hold(r.api.count() + r.between(1, most))
+	r.awaitHeld()
+}
+
+func (r *round) awaitHeld() {
+	r.t.Helper()
+	r.until("a request is under way", func() bool { return r.api.waiting() > 0 })
+}
+
+// killInWrite kills the worker while a sink waits for a table.
+func (r *round) killInWrite(table string) {
+	r.t.Helper()
+	r.t.Logf("the worker dies in a write to %s", table)
+	unlock := r.db.Lock(r.t, table)
+	defer unlock()
+	r.startWorker()
+	r.until("a sink waits for the table "+table, func() bool { return r.db.Waiting(r.t, table) > 0 })
+	r.kill()
+}
+
+// pause waits for d, or until the run has ended.
+func (r *round) pause(d time.Duration) {
+	r.t.Helper()
+	over := time.Now().Add(d)
+	r.until("the outage is over", func() bool { return time.Now().After(over) })
+}
+
+// until waits for something that has to happen while the run goes on.
+func (r *round) until(what string, happened func() bool) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for looked := time.Now(); !happened(); {
+		select {
+		case <-ctx.Done():
+			require.Fail(r.t, "it did not happen in "+patience.String(), "%s", what)
+		case <-ticker.C:
+		}
+		if time.Since(looked) > time.Second {
+			looked = time.Now()
+			require.False(r.t, r.ended(), "the run ended before this: %s", what)
+		}
+	}
+}
+
+// ended reports whether the run is over; a server that does not answer cannot
+// tell.
+func (r *round) ended() bool {
+	described, err := r.env.Client().DescribeWorkflowExecution(r.t.Context(), r.run.GetID(), "")
+	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+}
+
+// openChildren counts the iterations that the server says are running.
+func (r *round) openChildren() int {
+	described, err := r.env.Client().DescribeWorkflowExecution(r.t.Context(), r.run.GetID()+"/fetch#1", "")
+	require.NoError(r.t, err)
+	return len(described.GetPendingChildren())
+}
+
+// events counts those of a type in all histories of the run.
+func (r *round) events(wanted enumspb.EventType) int {
+	n := 0
+	for _, history := range testenv.Histories(r.t, r.env.Client(), r.run.GetID(), r.run.GetRunID()) {
+		for _, event := range history.History.GetEvents() {
+			if event.GetEventType() == wanted {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (r *round) rows() int {
+	return int(r.db.Query(r.t, "SELECT count(*) AS n FROM rows")[0]["n"].(int64))
+}

@@ -1,0 +1,290 @@
+package chaos_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// scenario is a playbook with one loop, what the API answers it, and so all
+// that has to come of it.
+type scenario struct {
+	shape
+	sink    string // where rows are written: page, call or loop
+	upsert  bool   // rows are written by their key, else once per operation key
+	scripts [][]answer
+}
+
+// shape is what a disturbance asks of a scenario.
+type shape struct {
+	parallel bool
+	width    int // max_concurrency of a parallel loop
+	batch    int
+	items    int
+	waits    int      // about how many attempts fail and are made again after a wait
+	polls    int      // of one item, 0 for none
+	sinks    []string // those to choose from, nil for all
+	upsert   bool     // rows have to be upserted
+	pages    int      // of an item at most, 0 for 3
+	failing  int      // one item in so many fails for good, 0 for 5
+}
+
+func (s shape) String() string {
+	mode := "sequential"
+	if s.parallel {
+		mode = fmt.Sprintf("parallel %d", s.width)
+	}
+	text := fmt.Sprintf("%d items, %s, batch %d", s.items, mode, s.batch)
+	if s.polls > 0 {
+		text += fmt.Sprintf(", %d polls", s.polls)
+	}
+	return text
+}
+
+func (s *scenario) String() string { return fmt.Sprintf("%s, %s sink", s.shape, s.sink) }
+
+// What the playbook says of failures.
+const (
+	retryDelay  = time.Second
+	maxAttempts = 3
+	// longWait is one for which an iteration leaves its place in a parallel loop.
+	longWait = 5 * time.Second
+	// ballast makes 40 polls or so a history that is long enough to go on in
+	// another.
+	ballast = 100_000
+)
+
+func newScenario(random *rand.Rand, s shape) *scenario {
+	if s.sinks == nil {
+		s.sinks = []string{"page", "call", "loop"}
+	}
+	made := &scenario{
+		shape: s, sink: s.sinks[random.IntN(len(s.sinks))], upsert: s.upsert || random.IntN(2) == 0,
+		scripts: make([][]answer, s.items),
+	}
+	for i := range made.scripts {
+		made.scripts[i] = pages(1 + random.IntN(cmp.Or(s.pages, 3)))
+	}
+	made.addFailures(random)
+	made.addWaits(random)
+	if s.polls > 0 {
+		polls := make([]answer, s.polls)
+		for i := range polls {
+			polls[i] = answer{Status: http.StatusOK, Pending: true, Bytes: ballast}
+		}
+		made.scripts[0] = append(polls, made.scripts[0]...)
+	}
+	return made
+}
+
+// pages are the answers to an item that goes well.
+func pages(n int) []answer {
+	script := make([]answer, n)
+	for i := range script {
+		script[i] = answer{Status: http.StatusOK, Page: i + 1, More: i+1 < n}
+	}
+	return script
+}
+
+// addFailures lets some items fail for good, at any page: the second, and a
+// share of the others. The first and the last go well.
+func (s *scenario) addFailures(random *rand.Rand) {
+	for i := 1; i < s.items-1; i++ {
+		if i > 1 && random.IntN(cmp.Or(s.failing, 5)) > 0 {
+			continue
+		}
+		script := s.scripts[i][:random.IntN(len(s.scripts[i]))]
+		if random.IntN(3) > 0 {
+			script = append(script, answer{Status: http.StatusNotFound})
+		} else {
+			for range maxAttempts {
+				script = append(script, answer{Status: http.StatusInternalServerError})
+			}
+		}
+		s.scripts[i] = script
+	}
+}
+
+// addWaits lets requests of items fail that go well in the end. The first item
+// is among them.
+func (s *scenario) addWaits(random *rand.Rand) {
+	for n := range s.waits {
+		i := random.IntN(s.items)
+		if n == 0 {
+			i = 0
+		}
+		script := s.scripts[i]
+		page := random.IntN(len(script))
+		if script[page].Status != http.StatusOK || page > 0 && script[page-1].Status != http.StatusOK {
+			continue // it fails already
+		}
+		failure := answer{Status: http.StatusServiceUnavailable}
+		if random.IntN(2) == 0 {
+			failure = answer{Status: http.StatusTooManyRequests, RetryAfter: time.Second}
+			if s.parallel && random.IntN(4) == 0 {
+				failure.RetryAfter = longWait
+			}
+		}
+		failures := []answer{failure}
+		if random.IntN(4) == 0 {
+			failures = append(failures, answer{Status: http.StatusServiceUnavailable})
+		}
+		s.scripts[i] = append(append(append([]answer{}, script[:page]...), failures...), script[page:]...)
+	}
+}
+
+// row is what the API has on a page and the sinks write.
+type row struct {
+	id         string
+	item, page int
+}
+
+func rowsOf(item, page int) []row {
+	rows := make([]row, 1+(item+page)%3)
+	for i := range rows {
+		rows[i] = row{id: fmt.Sprintf("%04d-%d-%d", item, page, i), item: item, page: page}
+	}
+	return rows
+}
+
+func pageRows(item, page int) []any {
+	var list []any
+	for _, r := range rowsOf(item, page) {
+		list = append(list, map[string]any{"id": r.id, "item": r.item, "page": r.page})
+	}
+	return list
+}
+
+// fails reports whether an item fails for good.
+func (s *scenario) fails(item int) bool { return s.last(item).Status != http.StatusOK }
+
+func (s *scenario) last(item int) answer { return s.scripts[item][len(s.scripts[item])-1] }
+
+func (s *scenario) failed() int {
+	n := 0
+	for i := range s.scripts {
+		if s.fails(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// attempts is how many there are in all.
+func (s *scenario) attempts() int {
+	n := 0
+	for _, script := range s.scripts {
+		n += len(script)
+	}
+	return n
+}
+
+// waitAfter is the wait that is due after an attempt, 0 for none; the first
+// attempt is 1.
+func waitAfter(script []answer, attempt int) time.Duration {
+	said := script[attempt-1]
+	switch {
+	case said.Status == http.StatusOK || attempt == len(script):
+		return 0
+	case said.RetryAfter > 0:
+		return said.RetryAfter
+	}
+	return retryDelay
+}
+
+// dueWaits counts the waits of all items and says how long they take at least:
+// one after the other in a sequential loop, else the item that waits longest.
+func (s *scenario) dueWaits() (count int, least time.Duration) {
+	for _, script := range s.scripts {
+		var item time.Duration
+		for attempt := range script {
+			if wait := waitAfter(script, attempt+1); wait > 0 {
+				count++
+				item += wait
+			}
+		}
+		if s.parallel {
+			least = max(least, item)
+		} else {
+			least += item
+		}
+	}
+	return count, least
+}
+
+const playbookText = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: chaos}
+workload: {api: "", items: []}
+workflow:
+  - step: fetch
+    tool: http
+    url: "{{ api }}/items/{{ item }}"
+    params: {page: 1}
+    headers: {X-Attempt: "{{ attempt_key }}"}
+    loop:
+      collection: "{{ items }}"
+      batch: BATCH
+      MODE
+      dead_letter:
+        sink: {tool: postgres, auth: pg, table: dead, RETRY,
+          args: {item: "{{ result.index }}", status: "{{ error.status }}", attempts: "{{ result.attempts }}"}}
+      LOOP_SINK
+    retry:
+      - when: "{{ error.class in ['retryable', 'rate_limited'] }}"
+        then: {max_attempts: 3, delay: 1s, jitter: none}
+      - when: "{{ response.state == 'pending' }}"
+        then: {max_attempts: 1000, backoff: none}
+      - when: "{{ response.more }}"
+        then:
+          max_attempts: 1000
+          next_call: {params: {page: "{{ response.page + 1 }}"}}
+          collect: {path: rows}
+          PAGE_SINK
+    sink: {tool: postgres, auth: pg, table: runs, RETRY,
+      args: {run: "{{ execution_id }}", total: "{{ result.stats.total }}", success: "{{ result.stats.success }}",
+        failed: "{{ result.stats.failed }}", cancelled: "{{ result.stats.cancelled }}"}}
+output: "{{ fetch }}"
+`
+
+// sinkRetry survives a database that is away for 20 s and more.
+const sinkRetry = `retry: [{when: "{{ error.class == 'retryable' }}",
+          then: {max_attempts: 11, initial_delay: 0.5s, max_delay: 5s, jitter: none}}]`
+
+// playbook is the scenario's source.
+func (s *scenario) playbook() string {
+	mode, loopSink, pageSink := "mode: sequential", "", ""
+	if s.parallel {
+		mode = fmt.Sprintf("mode: parallel\n      max_concurrency: %d", s.width)
+	}
+	write := "mode: insert"
+	if s.upsert {
+		write = "mode: upsert, key: id"
+	}
+	sink := "sink: {tool: postgres, auth: pg, table: rows, " + write + ", RETRY}"
+	switch s.sink {
+	case "loop":
+		loopSink = sink
+	case "call":
+		pageSink = sink
+	case "page":
+		pageSink = "per_iteration: {" + sink + "}"
+	}
+	return strings.NewReplacer("RETRY", sinkRetry).Replace(strings.NewReplacer(
+		"BATCH", fmt.Sprint(max(s.batch, 1)), "MODE", mode, "LOOP_SINK", loopSink, "PAGE_SINK", pageSink,
+	).Replace(playbookText))
+}
+
+// tables creates those of the sinks.
+func (s *scenario) tables() string {
+	key := ""
+	if s.upsert {
+		key = "PRIMARY KEY"
+	}
+	return fmt.Sprintf(`CREATE TABLE rows (id text %s, item bigint, page bigint);
+		CREATE TABLE dead (item bigint, status bigint, attempts bigint);
+		CREATE TABLE runs (run text, total bigint, success bigint, failed bigint, cancelled bigint)`, key)
+}
