@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,32 +36,46 @@ type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResul
 // heartbeats, survives panics, and turns errors into non-retryable
 // ApplicationErrors whose type is the kind and whose details hold the
 // ErrorObject. Only an attempt that ended because its worker stops is left to
-// Temporal to deliver again.
-func wrap(spec playbook.ToolSpec, run attempt, pacer *pacer, res Resources) ActivityFunc {
-	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+// Temporal to deliver again. It tells the size of a result too.
+func wrap(spec playbook.ToolSpec, run attempt, pacer *pacer, res Resources) measuredFunc {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		limit := timeLimit(in, spec)
 		ctx, secrets := withSecrets(ctx)
 		if in.RateLimit != nil {
 			if err := pacer.await(ctx, *in.RateLimit); err != nil {
-				return interpreter.ToolResult{}, activityError(ctx, ctx, err, in, limit, secrets)
+				return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, in, limit, secrets)
 			}
 		}
 
 		bounded, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
 
+		var size resultSize
+
 		result, err := supervise(ctx, bounded, run, in, res.Logger)
 		if err == nil {
-			err = checkSize(result, in, res.Payloads.MaxBytes)
+			size, err = checkSize(result, in, res.Payloads.MaxBytes)
 		}
 
 		if err == nil {
-			return result, nil
+			return result, size, nil
 		}
 
 		tellOthers(ctx, pacer, in, err)
 
-		return interpreter.ToolResult{}, activityError(ctx, bounded, err, in, limit, secrets)
+		return interpreter.ToolResult{}, resultSize{}, activityError(ctx, bounded, err, in, limit, secrets)
+	}
+}
+
+// measuredFunc is an ActivityFunc that tells the size of its result.
+type measuredFunc func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, resultSize, error)
+
+// plain is the function as Temporal calls it.
+func (f measuredFunc) plain() ActivityFunc {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		result, _, err := f(ctx, in)
+
+		return result, err
 	}
 }
 
@@ -163,18 +176,18 @@ func heartbeats(ctx context.Context) (<-chan time.Time, func()) {
 // checkSize refuses a result of more than most bytes of JSON, which Temporal or
 // the payload store would not take. Temporal refuses in a way that repeats the
 // attempt.
-func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int) error {
-	encoded, err := json.Marshal(result)
+func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int) (resultSize, error) {
+	size, err := sizeOfResult(result)
 	if err != nil {
-		return toolErrorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
+		return size, toolErrorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
 	}
 
-	if len(encoded) > most {
-		return tooLargef("step %q: the result of one attempt is %d bytes of JSON, the limit is %d; ask for less at a time",
-			in.Step, len(encoded), most)
+	if size.all > most {
+		return size, tooLargef("step %q: the result of one attempt is %d bytes of JSON, the limit is %d; ask for less at a time",
+			in.Step, size.all, most)
 	}
 
-	return nil
+	return size, nil
 }
 
 // activityError says why the attempt ended: its own time, somebody's cancel,

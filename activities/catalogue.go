@@ -37,7 +37,7 @@ type Catalogue struct {
 	pacer *pacer
 
 	functions sync.Once // fills byName
-	byName    map[string]ActivityFunc
+	byName    map[string]measuredFunc
 }
 
 var _ playbook.Tools = (*Catalogue)(nil)
@@ -99,31 +99,34 @@ func (c *Catalogue) Names() []string {
 // of every tool under the tool's name and Write of every writer under
 // interpreter.WriteActivity.
 func (c *Catalogue) Activities() []Activity {
-	var all []Activity
+	wrapped := c.wrapped()
+	all := make([]Activity, 0, len(wrapped))
 
-	for _, name := range c.Names() {
-		tool := c.tools[name]
-		all = append(all, Activity{Name: name, Run: wrap(tool.Spec(), tool.Run, c.pacer, c.res)})
-
-		if writer, ok := tool.(Writer); ok {
-			all = append(all, Activity{
-				Name: interpreter.WriteActivity(name),
-				Run:  wrap(tool.Spec(), writer.Write, c.pacer, c.res),
-			})
-		}
+	for _, name := range slices.Sorted(maps.Keys(wrapped)) {
+		all = append(all, Activity{Name: name, Run: wrapped[name].plain()})
 	}
 
 	return all
 }
 
-// function is the activity function of a name, nil if there is none.
-func (c *Catalogue) function(name string) ActivityFunc {
-	c.functions.Do(func() {
-		c.byName = map[string]ActivityFunc{}
-		for _, activity := range c.Activities() {
-			c.byName[activity.Name] = activity.Run
+// wrapped are the functions of all activities by name.
+func (c *Catalogue) wrapped() map[string]measuredFunc {
+	byName := map[string]measuredFunc{}
+
+	for name, tool := range c.tools {
+		byName[name] = wrap(tool.Spec(), tool.Run, c.pacer, c.res)
+
+		if writer, ok := tool.(Writer); ok {
+			byName[interpreter.WriteActivity(name)] = wrap(tool.Spec(), writer.Write, c.pacer, c.res)
 		}
-	})
+	}
+
+	return byName
+}
+
+// function is the activity function of a name, nil if there is none.
+func (c *Catalogue) function(name string) measuredFunc {
+	c.functions.Do(func() { c.byName = c.wrapped() })
 
 	return c.byName[name]
 }

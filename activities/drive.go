@@ -60,7 +60,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 // fitting makes sure that the output can travel: a call whose result takes more
 // than its share fails and says so, one that was left half-way begins again.
 func fitting(output interpreter.DriveOutput, most int) interpreter.DriveOutput {
-	if sizeOf(output) <= most {
+	if surelyFits(output, most) || sizeOf(output) <= most {
 		return output
 	}
 	share := most / len(output.Calls)
@@ -159,16 +159,15 @@ func (d *hosting) pages(ctx context.Context, call *interpreter.Call, page func()
 			continue
 		}
 		before := call.Snapshot()
-		outcome, err := d.attempt(ctx, command.Input)
+		outcome, size, err := d.attempt(ctx, command.Input)
 		if err != nil {
 			return interpreter.Driven{State: &before}, err
 		}
-		size := sizeOf(outcome)
 		call.Attempted(outcome, time.Now())
-		if size > maxPageBytes || !call.TurnsPage() {
+		if size.all > maxPageBytes || !call.TurnsPage() {
 			return d.handBack(interpreter.Driven{State: &before, Outcome: &outcome}), nil
 		}
-		chunk.Add(size)
+		chunk.Add(size.all)
 		page()
 	}
 	state := call.Snapshot()
@@ -182,7 +181,8 @@ const maxPageBytes = 300_000
 // handBack leaves an outcome out that cannot travel with its call's state: the
 // workflow makes that attempt again, alone.
 func (d *hosting) handBack(driven interpreter.Driven) interpreter.Driven {
-	if sizeOf(interpreter.DriveOutput{Calls: []interpreter.Driven{driven}}) > d.catalogue.res.Payloads.MaxBytes {
+	output, most := interpreter.DriveOutput{Calls: []interpreter.Driven{driven}}, d.catalogue.res.Payloads.MaxBytes
+	if !surelyFits(output, most) && sizeOf(output) > most {
 		driven.Outcome = nil
 	}
 	return driven
@@ -218,11 +218,11 @@ func (d *hosting) host(ctx context.Context, call *interpreter.Call, page func())
 				d.cut.Store(true)
 				return false, nil
 			}
-			outcome, err := d.attempt(ctx, command.Input)
+			outcome, size, err := d.attempt(ctx, command.Input)
 			if err != nil {
 				return false, err
 			}
-			chunk.Add(sizeOf(outcome.Data))
+			chunk.Add(size.data)
 			call.Attempted(outcome, time.Now())
 			page()
 		case interpreter.DoWait:
@@ -259,41 +259,40 @@ func workerStopping(ctx context.Context) bool {
 	}
 }
 
-func sizeOf(data any) int {
-	encoded, err := json.Marshal(data)
-	if err != nil {
-		return 0
-	}
-	return len(encoded)
-}
-
 // attempt makes one attempt with the tool's own wrapping, and takes its failure
 // apart again. The error is one that ends the activity.
-func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (interpreter.Outcome, error) {
+func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (interpreter.Outcome, resultSize, error) {
 	run := d.catalogue.function(input.Activity())
 	if run == nil {
-		return interpreter.Outcome{Err: &interpreter.ErrorObject{
+		return failed(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
 			Message: fmt.Sprintf("this worker has no tool %q", input.Tool),
-		}}, nil
+		})
 	}
-	result, err := run(ctx, input)
+	result, size, err := run(ctx, input)
 	if err == nil {
-		return interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}, nil
+		return interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}, size, nil
 	}
 	var application *temporal.ApplicationError
 	var object interpreter.ErrorObject
 	if errors.As(err, &application) && application.NonRetryable() &&
 		application.HasDetails() && application.Details(&object) == nil {
-		return interpreter.Outcome{Err: &object}, nil
+		return failed(&object)
 	}
-	return interpreter.Outcome{}, err
+	return interpreter.Outcome{}, size, err
+}
+
+// failed is the outcome of an attempt that has no data.
+func failed(object *interpreter.ErrorObject) (interpreter.Outcome, resultSize, error) {
+	outcome := interpreter.Outcome{Err: object}
+	return outcome, resultSize{data: len("null"), all: sizeOf(outcome)}, nil
 }
 
 // progress is what Drive has done so far.
 type progress struct {
 	mu    sync.Mutex
 	calls []interpreter.Driven
+	fresh []int // calls that ended or were left since the heartbeat before
 	held  held
 	most  int // bytes of held
 }
@@ -334,10 +333,13 @@ func (p *progress) of(i int) interpreter.Driven {
 	return p.calls[i]
 }
 
-// set records where the call ended, or was left.
+// set records where the call ended, or was left. It changes no more, so that
+// the heartbeat that tells of it can encode it; most activities end before.
 func (p *progress) set(i int, driven interpreter.Driven) {
-	p.hold(i, driven)
-	p.keep(i, driven)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[i] = driven
+	p.fresh = append(p.fresh, i)
 }
 
 // keep is set for an activity that ends now: no heartbeat will tell.
@@ -355,6 +357,10 @@ func (p *progress) hold(i int, driven interpreter.Driven) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.put(i, encoded)
+}
+
+func (p *progress) put(i int, encoded json.RawMessage) {
 	if bytes := p.held.bytes - len(p.held.Calls[i]) + len(encoded); bytes <= p.most {
 		p.held.bytes, p.held.Calls[i] = bytes, encoded
 	}
@@ -369,6 +375,12 @@ func (p *progress) output() interpreter.DriveOutput {
 func (p *progress) snapshot() held {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, i := range p.fresh {
+		if encoded, err := json.Marshal(p.calls[i]); err == nil {
+			p.put(i, encoded)
+		}
+	}
+	p.fresh = p.fresh[:0]
 	return held{Calls: slices.Clone(p.held.Calls)}
 }
 

@@ -17,7 +17,9 @@ type Call struct {
 	action *playbook.Action
 	tool   string
 	scope  *Scope // with args
-	State  CallState
+	// operation is the operation key that was asked for last.
+	operation pageKey
+	State     CallState
 }
 
 // CallConfig is what a call is made of; none of it changes while it runs.

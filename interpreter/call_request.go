@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -171,6 +172,10 @@ const operationKeyLength = 32
 // operationKey is the same for every attempt and redelivery of one request
 // (language.md, section keys).
 func (c *Call) operationKey() string {
+	page := c.page()
+	if c.operation.page == page && c.operation.key != "" {
+		return c.operation.key
+	}
 	index, place := any(nil), ""
 	if c.config.Index != nil {
 		index = *c.config.Index
@@ -181,7 +186,16 @@ func (c *Call) operationKey() string {
 			place = fmt.Sprintf("%s@%d", place, c.config.Run.Round)
 		}
 	}
-	return digest(c.config.Run.RunID, c.config.Step.Name, c.config.Visit, index, c.page(), place)[:operationKeyLength]
+	key := digest(c.config.Run.RunID, c.config.Step.Name, c.config.Visit, index, page, place)[:operationKeyLength]
+	c.operation = pageKey{page: page, key: key}
+	return key
+}
+
+// pageKey is the operation key of a page, which much that is rendered asks for.
+// All else that is in a key is the same for a whole call.
+type pageKey struct {
+	page int
+	key  string
 }
 
 // attemptKey is another one for each attempt, those of a reprocess included.
@@ -189,7 +203,7 @@ func (c *Call) attemptKey() string {
 	if round := c.config.Run.Round; round > 0 {
 		return fmt.Sprintf("%s:%d.%d", c.operationKey(), round, c.State.Attempts+1)
 	}
-	return fmt.Sprintf("%s:%d", c.operationKey(), c.State.Attempts+1)
+	return c.operationKey() + ":" + strconv.Itoa(c.State.Attempts+1)
 }
 
 // keys are the names that only exist while something is sent.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -190,12 +191,14 @@ func hash(vs ...any) string { return digest(vs...)[:16] }
 // digest is a stable digest of values.
 func digest(vs ...any) string {
 	sum := sha256.New()
+	prefix := make([]byte, 0, 24)
 	for _, v := range vs {
 		encoded, err := expression.Encode(v)
 		if err != nil {
 			encoded = []byte(fmt.Sprint(v))
 		}
-		fmt.Fprintf(sum, "%d:", len(encoded))
+		prefix = append(strconv.AppendInt(prefix[:0], int64(len(encoded)), 10), ':')
+		sum.Write(prefix)
 		sum.Write(encoded)
 	}
 	return hex.EncodeToString(sum.Sum(nil))

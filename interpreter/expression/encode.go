@@ -7,20 +7,35 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 	"unicode/utf8"
 )
 
 // Encode writes a canonical value as compact JSON with sorted keys and without
 // HTML escapes. A number that is not finite is an error.
 func Encode(v any) ([]byte, error) {
-	size, _ := sizeOf(v, math.MaxInt)
+	scratch, _ := buffers.Get().(*[]byte)
 
-	if out, ok := appendValue(make([]byte, 0, size), v, 0); ok {
-		return out, nil
+	out, ok := appendValue((*scratch)[:0], v, 0)
+	if !ok {
+		return encodeWithReasons(v)
 	}
 
-	return encodeWithReasons(v)
+	encoded := bytes.Clone(out)
+
+	if cap(out) <= keptBuffer {
+		*scratch = out
+		buffers.Put(scratch)
+	}
+
+	return encoded, nil
 }
+
+// buffers are used again, so that what is written needs no more memory than its
+// size. Large ones are left to the garbage collector.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const keptBuffer = 1 << 20
 
 // encodeWithReasons is Encode by encoding/json, which takes more than canonical
 // values, and says what is wrong with the others. It is several times slower.
