@@ -119,8 +119,8 @@ func newRoot(a *app) *cobra.Command {
 	root.SetVersionTemplate("starter {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newRunCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a), newToolsCommand(a),
-		newDemoAPICommand(a), newVersionCommand(a),
+		newRunCommand(a), newDeadLettersCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a),
+		newToolsCommand(a), newDemoAPICommand(a), newVersionCommand(a),
 	)
 	return root
 }

@@ -100,6 +100,9 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 		}
 	} else {
 		writeReport(a.Out, run.GetID(), result, link)
+		if s.server == nil && hasDeadLetters(result.Steps) {
+			a.notef("To run the failed iterations again: starter dead-letters reprocess %s", run.GetID())
+		}
 	}
 	switch result.Status {
 	case interpreter.Completed:
@@ -149,6 +152,12 @@ func stepTable(records []workflows.StepRecord) string {
 		})
 	}
 	return rows.Render()
+}
+
+func hasDeadLetters(records []workflows.StepRecord) bool {
+	return slices.ContainsFunc(records, func(record workflows.StepRecord) bool {
+		return record.Loop != nil && record.Loop.Stats.Failed > 0
+	})
 }
 
 // iterations sums up a loop; what is zero and no news is left out.

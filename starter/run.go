@@ -18,6 +18,7 @@ type runOptions struct {
 	server     serverFlags
 	local      localFlags
 	workload   workloadFlags
+	fairness   fairnessFlags
 	workflowID string
 	output     string
 	detach     bool
@@ -43,6 +44,7 @@ playbook, 3 no server, 4 partial success, 130 stopped following.`
 const runExample = `  starter run playbooks/hello.yaml --set name=Ada
   starter run fetch.yaml --set patient_ids='[p1,p2]' --workload more.yaml
   starter run fetch.yaml --address temporal.example.com:7233 --detach
+  starter run nightly.yaml --priority 5 --fairness-key nightly
   starter run fetch.yaml --output json | jq .result`
 
 func newRunCommand(a *app) *cobra.Command {
@@ -64,6 +66,7 @@ func newRunCommand(a *app) *cobra.Command {
 	options.server.add(command)
 	command.Flags().StringVarP(&options.workflowID, "workflow-id", "w", "", "ID of the run, default the playbook's name and a random part")
 	command.Flags().BoolVar(&options.detach, "detach", false, "start the run and do not follow it; needs a server that stays")
+	options.fairness.add(command)
 	options.local.add(command)
 	outputFlag(command, &options.output)
 	return command
@@ -100,22 +103,37 @@ func (a *app) run(name string, options *runOptions) error {
 
 // plan reads and checks everything that can be known before a server is there.
 func (a *app) plan(name string, options *runOptions) (plan, error) {
+	if err := options.fairness.check(); err != nil {
+		return plan{}, err
+	}
 	workload, err := options.workload.read()
 	if err != nil {
 		return plan{}, err
 	}
-	checked, err := a.check(name, workload, playbook.Limits{})
+	checked, err := a.checkForRun(name, workload)
 	if err != nil {
 		return plan{}, err
-	}
-	if errs := checked.found.Errors(); len(errs) > 0 {
-		_, _ = fmt.Fprint(a.Err, checked.file.FormatAll(errs))
-		return plan{}, withStatus(exitUsage, &invalidError{name: name, problems: problems(errs)})
 	}
 	for _, note := range misspelt(checked.book, workload) {
 		a.notef("note: %s", note)
 	}
-	return newPlan(checked, workload, options.workflowID)
+	plan, err := newPlan(checked, workload, options.workflowID)
+	plan.priority = options.fairness.over(plan.priority)
+	return plan, err
+}
+
+// checkForRun reads and checks a playbook that is to run; errors in it are said
+// and end the command.
+func (a *app) checkForRun(name string, workload map[string]any) (checked, error) {
+	checked, err := a.check(name, workload, playbook.Limits{})
+	if err != nil {
+		return checked, err
+	}
+	if errs := checked.found.Errors(); len(errs) > 0 {
+		_, _ = fmt.Fprint(a.Err, checked.file.FormatAll(errs))
+		return checked, withStatus(exitUsage, &invalidError{name: name, problems: problems(errs)})
+	}
+	return checked, nil
 }
 
 // invalidError is a playbook that must not run.

@@ -203,7 +203,7 @@ func (f *localFlags) startServer(
 		remove()
 	}
 	options.DBFile, options.Namespace = f.dbFile, target.Namespace
-	options.Keywords = []string{workflows.StatusAttribute, workflows.PlaybookAttribute}
+	options.Attributes = workflows.SearchAttributes()
 	server, err := localserver.Start(ctx, options)
 	if err != nil {
 		leave()

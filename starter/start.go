@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -28,6 +30,7 @@ type plan struct {
 	playbook    string // its name
 	description string
 	input       workflows.Input
+	priority    temporal.Priority // and fairness
 }
 
 func newPlan(checked checked, workload map[string]any, workflowID string) (plan, error) {
@@ -40,7 +43,7 @@ func newPlan(checked checked, workload map[string]any, workflowID string) (plan,
 		workflowID = book.Name + "-" + strings.ToLower(rand.Text()[:6])
 	}
 	return plan{
-		workflowID: workflowID, playbook: book.Name, description: book.Description,
+		workflowID: workflowID, playbook: book.Name, description: book.Description, priority: ownTurn(workflowID),
 		input: workflows.Input{
 			Name: checked.file.Name, Source: string(checked.file.Bytes()), Workload: expression.Of(values),
 		},
@@ -57,11 +60,11 @@ func (s *session) start(ctx context.Context, plan plan, a *app) (client.Workflow
 	if err := s.fits(plan); err != nil {
 		return nil, err
 	}
-	err := connect.EnsureKeywords(ctx, s.client, s.namespace, workflows.StatusAttribute, workflows.PlaybookAttribute)
+	err := connect.EnsureAttributes(ctx, s.client, s.namespace, workflows.SearchAttributes())
 	if ctx.Err() != nil {
 		return nil, withStatus(exitInterrupted, errors.New("interrupted before the run began"))
 	}
-	plan.input.SearchAttributes = err == nil
+	plan.input.SearchAttributes, plan.input.DeadLetters = err == nil, err == nil
 	if err != nil {
 		a.notef("note: the run gets no search attributes: %v", err)
 	}
@@ -75,7 +78,7 @@ func (s *session) start(ctx context.Context, plan plan, a *app) (client.Workflow
 		case !errors.As(err, &refused) || !plan.input.SearchAttributes || !aboutAttributes(refused):
 			return nil, startError(plan, err)
 		case time.Now().After(deadline):
-			plan.input.SearchAttributes = false
+			plan.input.SearchAttributes, plan.input.DeadLetters = false, false
 		case !pause(ctx, 200*time.Millisecond):
 			return nil, startError(plan, ctx.Err())
 		}
@@ -104,8 +107,8 @@ func (s *session) fits(plan plan) error {
 }
 
 func aboutAttributes(err error) bool {
-	return slices.ContainsFunc([]string{workflows.StatusAttribute, workflows.PlaybookAttribute, "search attribute"},
-		func(name string) bool { return strings.Contains(err.Error(), name) })
+	names := append(slices.Collect(maps.Keys(workflows.SearchAttributes())), "search attribute")
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(err.Error(), name) })
 }
 
 func (s *session) execute(ctx context.Context, plan plan) (client.WorkflowRun, error) {
@@ -114,18 +117,38 @@ func (s *session) execute(ctx context.Context, plan plan) (client.WorkflowRun, e
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            plan.playbook,
 		StaticDetails:                            plan.description,
+		Priority:                                 plan.priority,
 	}
 	if plan.input.SearchAttributes {
-		key := temporal.NewSearchAttributeKeyKeyword(workflows.PlaybookAttribute)
-		options.TypedSearchAttributes = temporal.NewSearchAttributes(key.ValueSet(plan.playbook))
+		options.TypedSearchAttributes = temporal.NewSearchAttributes(plan.attributes()...)
+	}
+	if plan.input.Reprocess != nil { // its ID stands for what it does, so it is done once
+		options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	}
 	return s.client.ExecuteWorkflow(ctx, options, workflows.PlaybookWorkflowName, plan.input)
+}
+
+func (p plan) attributes() []temporal.SearchAttributeUpdate {
+	name := temporal.NewSearchAttributeKeyKeyword(workflows.PlaybookAttribute)
+	attributes := []temporal.SearchAttributeUpdate{name.ValueSet(p.playbook)}
+	if again := p.input.Reprocess; again != nil {
+		origin := temporal.NewSearchAttributeKeyKeyword(workflows.OriginAttribute)
+		attributes = append(attributes, origin.ValueSet(again.Origin.WorkflowID))
+	}
+	return attributes
+}
+
+// startedError says that there is a run with the ID already.
+type startedError struct{ workflowID string }
+
+func (e *startedError) Error() string {
+	return fmt.Sprintf("a run with the ID %q is under way; choose another --workflow-id, or leave it out", e.workflowID)
 }
 
 func startError(plan plan, err error) error {
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &started) {
-		return fmt.Errorf("a run with the ID %q is under way; choose another --workflow-id, or leave it out", plan.workflowID)
+		return &startedError{plan.workflowID}
 	}
 	var unavailable *serviceerror.Unavailable
 	if errors.As(err, &unavailable) {

@@ -83,7 +83,7 @@ func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carr
 		})
 		var result interpreter.CallResult
 		err := workflow.ExecuteChildWorkflow(ctx, CallWorkflowName, input).Get(ctx, &result)
-		if err == nil || detailsOf(err, &result) {
+		if err == nil || DetailsOf(err, &result) {
 			return result
 		}
 		if failure = childError(err); isCancelled(err) || errors.Is(ctx.Err(), workflow.ErrCanceled) {

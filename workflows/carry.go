@@ -52,7 +52,7 @@ func hostCalls(
 	}
 	ctx = delivered(ctx, maxDriveTime, summary)
 	err := workflow.ExecuteActivity(ctx, interpreter.DriveActivity, input).Get(ctx, &output)
-	if err == nil || detailsOf(err, &output) && len(output.Calls) == len(input.Calls) {
+	if err == nil || DetailsOf(err, &output) && len(output.Calls) == len(input.Calls) {
 		return output, nil
 	}
 	return output, activityError(err)

@@ -83,7 +83,7 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 	})
 	var result interpreter.LoopResult
 	err := workflow.ExecuteChildWorkflow(ctx, LoopWorkflowName, input).Get(ctx, &result)
-	if err != nil && !detailsOf(err, &result) {
+	if err != nil && !DetailsOf(err, &result) {
 		if ctx.Err() != nil {
 			return 0
 		}

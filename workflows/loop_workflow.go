@@ -259,7 +259,7 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interp
 	}()
 	var output IterationOutput
 	err := workflow.ExecuteChildWorkflow(ctx, IterationWorkflowName, input).Get(ctx, &output)
-	if err != nil && !detailsOf(err, &output) {
+	if err != nil && !DetailsOf(err, &output) {
 		if ctx.Err() == nil {
 			l.failAll(calls, childError(err))
 		}
@@ -319,8 +319,8 @@ func loopID(task Task) string {
 	return fmt.Sprintf("%s/%s#%d", cmp.Or(task.ID, task.Run.WorkflowID), task.Step, task.Visit)
 }
 
-// detailsOf reads what a child that failed or was cancelled still tells.
-func detailsOf(err error, into any) bool {
+// DetailsOf reads what a child that failed or was cancelled still tells.
+func DetailsOf(err error, into any) bool {
 	var application *temporal.ApplicationError
 	if errors.As(err, &application) && application.HasDetails() {
 		return application.Details(into) == nil

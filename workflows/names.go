@@ -4,6 +4,7 @@
 package workflows
 
 import (
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
@@ -35,6 +36,16 @@ const (
 	// takes up again.
 	OriginAttribute = "RepriseOrigin"
 )
+
+// SearchAttributes are the types of all of them.
+func SearchAttributes() map[string]enumspb.IndexedValueType {
+	return map[string]enumspb.IndexedValueType{
+		StatusAttribute:      enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+		PlaybookAttribute:    enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+		DeadLettersAttribute: enumspb.INDEXED_VALUE_TYPE_INT,
+		OriginAttribute:      enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+	}
+}
 
 // Registry is what workflows are registered with: a worker, a replayer or the
 // test environment.

@@ -26,7 +26,7 @@ var ErrRefused = errors.New("the worker refused the playbook")
 func Outcome(ctx context.Context, run client.WorkflowRun) (Result, error) {
 	var result Result
 	err := run.Get(ctx, &result)
-	if err == nil || detailsOf(err, &result) {
+	if err == nil || DetailsOf(err, &result) {
 		return result, nil
 	}
 	if ctx.Err() != nil {

@@ -157,7 +157,7 @@ func (r *run) runLoop(
 	var result interpreter.LoopResult
 	err := workflow.ExecuteChildWorkflow(ctx, LoopWorkflowName, input).Get(ctx, &result)
 	switch {
-	case err == nil, detailsOf(err, &result):
+	case err == nil, DetailsOf(err, &result):
 		return &result, nil
 	case isCancelled(err):
 		return aggregate, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -12,11 +14,13 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// EnsureKeywords adds search attributes of type Keyword to a namespace where
-// they are missing. A server can take about a second until runs may use them.
-// Some servers let only an administrator add them: then it is an error, and
-// runs do without.
-func EnsureKeywords(ctx context.Context, c client.Client, namespace string, names ...string) error {
+// EnsureAttributes adds search attributes to a namespace where they are
+// missing. A server can take about a second until runs may use them. Some
+// servers let only an administrator add them: then it is an error, and runs do
+// without.
+func EnsureAttributes(
+	ctx context.Context, c client.Client, namespace string, wanted map[string]enums.IndexedValueType,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	operator := c.OperatorService()
@@ -24,13 +28,14 @@ func EnsureKeywords(ctx context.Context, c client.Client, namespace string, name
 	if err != nil {
 		return fmt.Errorf("list search attributes: %w", err)
 	}
-	missing := map[string]enums.IndexedValueType{}
-	for _, name := range names {
-		switch kind, found := known.GetCustomAttributes()[name]; {
-		case !found:
-			missing[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
-		case kind != enums.INDEXED_VALUE_TYPE_KEYWORD:
-			return fmt.Errorf("search attribute %s is of type %s, expected Keyword", name, kind)
+	missing := maps.Clone(wanted)
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		kind, found := known.GetCustomAttributes()[name]
+		if found && kind != wanted[name] {
+			return fmt.Errorf("search attribute %s is of type %s, expected %s", name, kind, wanted[name])
+		}
+		if found {
+			delete(missing, name)
 		}
 	}
 	if len(missing) == 0 {

@@ -119,12 +119,13 @@ func TestDialSaysThatNoServerAnswers(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestEnsureKeywords(t *testing.T) {
+func TestEnsureAttributes(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
 	name := "Test" + strings.ToLower(rand.Text()[:8])
+	keyword := map[string]enums.IndexedValueType{name: enums.INDEXED_VALUE_TYPE_KEYWORD}
 	for range 2 { // the second time they are there
-		require.NoError(t, connect.EnsureKeywords(t.Context(), env.Client(), env.Namespace, name))
+		require.NoError(t, connect.EnsureAttributes(t.Context(), env.Client(), env.Namespace, keyword))
 	}
 	known, err := env.Client().OperatorService().ListSearchAttributes(t.Context(),
 		&operatorservice.ListSearchAttributesRequest{Namespace: env.Namespace})
@@ -137,5 +138,6 @@ func TestEnsureKeywords(t *testing.T) {
 		SearchAttributes: map[string]enums.IndexedValueType{number: enums.INDEXED_VALUE_TYPE_INT},
 	})
 	require.NoError(t, err)
-	require.ErrorContains(t, connect.EnsureKeywords(t.Context(), env.Client(), env.Namespace, number), "expected Keyword")
+	keyword = map[string]enums.IndexedValueType{number: enums.INDEXED_VALUE_TYPE_KEYWORD}
+	require.ErrorContains(t, connect.EnsureAttributes(t.Context(), env.Client(), env.Namespace, keyword), "expected Keyword")
 }

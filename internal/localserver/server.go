@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/childproc"
@@ -28,7 +30,8 @@ type Options struct {
 	UIPort    int    // 0: a free one
 	DBFile    string // SQLite file that keeps the state; "" is memory
 	Namespace string // "" is connect.DefaultNamespace
-	Keywords  []string
+	// Attributes are search attributes that the namespace knows.
+	Attributes map[string]enums.IndexedValueType
 }
 
 // Server is a running Temporal server.
@@ -116,8 +119,8 @@ func command(options Options, port, uiPort int) *exec.Cmd {
 	if options.DBFile != "" {
 		args = append(args, "--db-filename", options.DBFile)
 	}
-	for _, name := range options.Keywords {
-		args = append(args, "--search-attribute", name+"=Keyword")
+	for _, name := range slices.Sorted(maps.Keys(options.Attributes)) {
+		args = append(args, "--search-attribute", name+"="+options.Attributes[name].String())
 	}
 	//nolint:noctx // it ends with Stop, which is gentler than a context
 	cmd := exec.Command(options.Binary, args...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -48,12 +49,15 @@ func dial(t *testing.T, server *localserver.Server) client.Client {
 
 func TestServerServesWhenStartReturns(t *testing.T) {
 	t.Parallel()
-	server := start(t, localserver.Options{Binary: binary(t), Namespace: "clinic", Keywords: []string{"Color"}})
+	server := start(t, localserver.Options{Binary: binary(t), Namespace: "clinic", Attributes: map[string]enums.IndexedValueType{
+		"Color": enums.INDEXED_VALUE_TYPE_KEYWORD, "Legs": enums.INDEXED_VALUE_TYPE_INT,
+	}})
 	c := dial(t, server)
 	attributes, err := c.OperatorService().ListSearchAttributes(t.Context(),
 		&operatorservice.ListSearchAttributesRequest{Namespace: "clinic"})
 	require.NoError(t, err)
-	require.Contains(t, attributes.GetCustomAttributes(), "Color")
+	require.Equal(t, enums.INDEXED_VALUE_TYPE_KEYWORD, attributes.GetCustomAttributes()["Color"])
+	require.Equal(t, enums.INDEXED_VALUE_TYPE_INT, attributes.GetCustomAttributes()["Legs"])
 	connection, err := net.Dial("tcp", server.UIURL[len("http://"):])
 	require.NoError(t, err)
 	require.NoError(t, connection.Close())

@@ -1,0 +1,283 @@
+package deadletter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// States of a dead letter.
+const (
+	Open         = "open"         // it failed, and nothing has come after
+	Reprocessing = "reprocessing" // it runs again
+	Resolved     = "resolved"     // it ran again and succeeded
+)
+
+// Letter is a dead letter and what became of it.
+type Letter struct {
+	ID string `json:"id"` // of the iteration: run/step#visit/index
+	interpreter.DeadLetter
+	State string `json:"state"`
+	// FailedRuns counts the run itself and the reprocesses in which it failed.
+	FailedRuns int `json:"failed_runs"`
+	// FailedIn is the workflow ID of the run in which it failed last.
+	FailedIn string `json:"failed_in"`
+}
+
+// Chain is a run with its reprocesses, and the dead letters of all of them.
+type Chain struct {
+	Origin  *Run
+	Rounds  []*Run
+	Letters []Letter // newest first
+	// Lost counts failed iterations that the histories no longer describe.
+	Lost int
+}
+
+// roundIDLength is how much of the run ID tells the reprocesses of runs with one
+// workflow ID apart.
+const roundIDLength = 8
+
+// RoundID is the workflow ID of a run's nth reprocess: the same for everybody
+// who asks for it, so that Temporal starts it once.
+func RoundID(workflowID, runID string, n int) string {
+	return fmt.Sprintf("%s/reprocess-%s-%d", workflowID, runID[:min(len(runID), roundIDLength)], n)
+}
+
+// Chain reads a run and its reprocesses. The run may be given as one of these.
+func (r *Reader) Chain(ctx context.Context, workflowID, runID string) (*Chain, error) {
+	origin, err := r.Run(ctx, workflowID, runID)
+	if err != nil {
+		return nil, err
+	}
+	if again := origin.Input.Reprocess; again != nil {
+		if origin, err = r.Run(ctx, again.Origin.WorkflowID, again.Origin.RunID); err != nil {
+			return nil, fmt.Errorf("read the run that %s reprocesses: %w", workflowID, err)
+		}
+	}
+	chain := &Chain{Origin: origin}
+	for {
+		round, err := r.Run(ctx, RoundID(origin.WorkflowID, origin.RunID, len(chain.Rounds)+1), "")
+		if errors.Is(err, ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		chain.Rounds = append(chain.Rounds, round)
+	}
+	return chain, chain.gather()
+}
+
+// Running is the last reprocess while it runs, nil otherwise.
+func (c *Chain) Running() *Run {
+	if n := len(c.Rounds); n > 0 && !c.Rounds[n-1].Closed {
+		return c.Rounds[n-1]
+	}
+	return nil
+}
+
+// place is where an iteration stands in every run of a chain.
+type place struct {
+	step         string
+	visit, index int
+}
+
+func (c *Chain) gather() error {
+	letters := map[place]*Letter{}
+	for n, run := range append([]*Run{c.Origin}, c.Rounds...) {
+		book, err := run.Book()
+		if err != nil {
+			return err
+		}
+		for _, loop := range run.Loops {
+			c.Lost += loop.Lost
+			for _, failure := range loop.Failed {
+				c.failed(letters, run, loop, failure, book)
+			}
+		}
+		if n > 0 {
+			c.settle(letters, run)
+		}
+	}
+	for _, letter := range letters {
+		c.Letters = append(c.Letters, *letter)
+	}
+	slices.SortFunc(c.Letters, Newest)
+	return nil
+}
+
+// failed notes a failure of an iteration, the first or another one.
+func (c *Chain) failed(
+	letters map[place]*Letter, run *Run, loop *Loop, failure interpreter.LoopError, book *playbook.Playbook,
+) {
+	at := place{loop.Step, loop.Visit, failure.Index}
+	letter := letters[at]
+	if letter == nil {
+		letter = &Letter{ID: fmt.Sprintf("%s/%s#%d/%d", c.Origin.WorkflowID, loop.Step, loop.Visit, failure.Index)}
+		letters[at] = letter
+	}
+	letter.DeadLetter = interpreter.DeadLetter{
+		ExecutionID: c.Origin.WorkflowID, RunID: c.Origin.RunID, Playbook: book.Name, PlaybookHash: book.Hash,
+		Step: loop.Step, Visit: loop.Visit, Index: failure.Index, Element: failure.Element,
+		Attempts: failure.Attempts, LastAttemptAt: failure.LastAttemptAt, Error: failure.Error,
+	}
+	letter.State, letter.FailedIn = Open, run.WorkflowID
+	letter.FailedRuns++
+}
+
+// settle says of the iterations of a reprocess that did not fail in it what
+// became of them. Those that were cancelled stay open.
+func (c *Chain) settle(letters map[place]*Letter, run *Run) {
+	for _, again := range run.Input.Reprocess.Loops {
+		loop := run.loop(again.Step, again.Visit) // nil where it has not begun
+		for _, index := range again.Indexes {
+			letter := letters[place{again.Step, again.Visit, index}]
+			switch {
+			case letter == nil || letter.FailedIn == run.WorkflowID:
+			case loop != nil && loop.Succeeded(index):
+				letter.State = Resolved
+			case !run.Closed:
+				letter.State = Reprocessing
+			}
+		}
+	}
+}
+
+// loop finds a visit of a step, nil if there is none.
+func (run *Run) loop(step string, visit int) *Loop {
+	for _, loop := range run.Loops {
+		if loop.Step == step && loop.Visit == visit {
+			return loop
+		}
+	}
+	return nil
+}
+
+// Book is the playbook that a run runs.
+func (run *Run) Book() (*playbook.Playbook, error) {
+	return interpreter.Load(run.Input.Name, run.Input.Source)
+}
+
+// Newest orders letters by the time of the last attempt, the newest first, and
+// those of one moment by their place.
+func Newest(x, y Letter) int {
+	return cmp.Or(y.LastAttemptAt.Compare(x.LastAttemptAt), cmp.Compare(x.ExecutionID, y.ExecutionID),
+		cmp.Compare(x.Step, y.Step), cmp.Compare(x.Visit, y.Visit), cmp.Compare(x.Index, y.Index))
+}
+
+// Filter chooses dead letters; zero values choose all.
+type Filter struct {
+	Step, Class string
+	Since       time.Time // of the last attempt
+	// All takes those that are resolved too.
+	All bool
+}
+
+// Matches reports whether the filter takes a letter.
+func (f Filter) Matches(letter Letter) bool {
+	return (f.All || letter.State != Resolved) &&
+		(f.Step == "" || letter.Step == f.Step) &&
+		(f.Class == "" || letter.Error.Class == f.Class) &&
+		!letter.LastAttemptAt.Before(f.Since)
+}
+
+// Select gives the letters that a filter takes, newest first.
+func (c *Chain) Select(filter Filter) []Letter {
+	return slices.DeleteFunc(slices.Clone(c.Letters), func(letter Letter) bool { return !filter.Matches(letter) })
+}
+
+// UnfitError says why a playbook cannot run the iterations of another.
+type UnfitError struct{ Reason string }
+
+func (e *UnfitError) Error() string { return e.Reason }
+
+// Reprocess plans the next reprocess: the letters' iterations, as the origin
+// placed them, under a playbook that may be another than the origin's. An
+// *UnfitError says that it cannot run them.
+func (r *Reader) Reprocess(
+	ctx context.Context, chain *Chain, letters []Letter, book *playbook.Playbook,
+) (*workflows.Reprocess, error) {
+	before, err := chain.Origin.Book()
+	if err != nil {
+		return nil, err
+	}
+	origin := chain.Origin
+	plan := &workflows.Reprocess{Origin: interpreter.RunInfo{
+		WorkflowID: origin.WorkflowID, RunID: origin.RunID, StartedAt: origin.StartedAt, Playbook: book.Name,
+		Round: len(chain.Rounds) + 1,
+	}}
+	for _, loop := range origin.Loops {
+		indexes := indexesOf(loop, letters)
+		if len(indexes) == 0 {
+			continue
+		}
+		if err := fits(before, book, loop.Step); err != nil {
+			return nil, err
+		}
+		again, err := r.again(ctx, loop, indexes)
+		if err != nil {
+			return nil, err
+		}
+		plan.Loops = append(plan.Loops, again)
+	}
+	return plan, nil
+}
+
+func indexesOf(loop *Loop, letters []Letter) []int {
+	var indexes []int
+	for _, letter := range letters {
+		if letter.Step == loop.Step && letter.Visit == loop.Visit {
+			indexes = append(indexes, letter.Index)
+		}
+	}
+	slices.Sort(indexes)
+	return indexes
+}
+
+// fits reports whether a playbook's step can run iterations of the origin's.
+func fits(before, book *playbook.Playbook, name string) error {
+	if step := book.Step(name); step == nil || step.Loop == nil {
+		return &UnfitError{fmt.Sprintf("the playbook has no step %q with a loop; that is where the iterations failed", name)}
+	}
+	if missing := interpreter.Uncaptured(before, book, name); len(missing) > 0 {
+		return &UnfitError{fmt.Sprintf("step %s names %v, which it did not name when its iterations failed, "+
+			"so the run has not kept it for them; put the value into the workload, and give it with --set", name, missing)}
+	}
+	return nil
+}
+
+// again places iterations of a loop as the origin did.
+func (r *Reader) again(ctx context.Context, loop *Loop, indexes []int) (workflows.ReprocessLoop, error) {
+	var input workflows.LoopInput
+	if err := r.decode(ctx, loop.WorkflowID, loop.input, &input); err != nil {
+		return workflows.ReprocessLoop{}, err
+	}
+	again := workflows.ReprocessLoop{
+		Step: loop.Step, Visit: loop.Visit, Args: input.Task.Args,
+		Vars:   merged(input.Task.Data.Vars, input.SinkData.Vars),
+		Steps:  merged(input.Task.Data.Steps, input.SinkData.Steps),
+		Chosen: workflows.Chosen{Indexes: indexes, Size: len(input.Elements)},
+	}
+	for _, index := range indexes {
+		again.Elements = append(again.Elements, input.Elements[index])
+	}
+	return again, nil
+}
+
+func merged(base, overlay expression.Value) expression.Value {
+	switch {
+	case overlay.Data == nil:
+		return base
+	case base.Data == nil:
+		return overlay
+	}
+	return expression.Of(expression.Merge(base.Data, overlay.Data))
+}

@@ -1,0 +1,232 @@
+// Package deadletter finds the iterations of runs that ended as failed, and what
+// became of them. It reads them from the histories that Temporal keeps, so they
+// are there as long as those are, also where a run was terminated.
+package deadletter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/payload"
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// ErrNotFound says that there is no such run, or no longer.
+var ErrNotFound = errors.New("there is no such run")
+
+// Reader reads runs from Temporal. It is safe for concurrent use.
+type Reader struct {
+	Client client.Client
+	Store  *payload.Store // of large values, nil for none
+}
+
+// Run is a run of a playbook, its whole chain of histories.
+type Run struct {
+	WorkflowID string
+	RunID      string // the first of the chain
+	StartedAt  time.Time
+	Closed     bool
+	Input      workflows.Input
+	Loops      []*Loop // visits of steps with a loop, in the order of their start
+}
+
+// Loop is one visit of a step with a loop, as far as it has come.
+type Loop struct {
+	WorkflowID string
+	Step       string
+	Visit      int
+	Failed     []interpreter.LoopError // iterations, in no certain order
+	// Lost counts failed iterations that the histories no longer describe.
+	Lost int
+
+	input     *commonpb.Payloads
+	whole     bool         // every iteration that did not fail succeeded
+	succeeded map[int]bool // those known to have, where the loop is not whole
+}
+
+// Succeeded reports whether an iteration is known to have succeeded.
+func (l *Loop) Succeeded(index int) bool { return l.whole || l.succeeded[index] }
+
+// Run reads a run with all of its loops; an empty runID is the latest run with
+// that workflow ID. It is ErrNotFound where there is none.
+func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error) {
+	given, err := r.read(ctx, workflowID, runID)
+	var missing *serviceerror.NotFound
+	var invalid *serviceerror.InvalidArgument // a run ID that is none
+	if errors.As(err, &missing) || errors.As(err, &invalid) {
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, strings.TrimSpace(workflowID+" "+runID))
+	}
+	if err != nil {
+		return nil, err
+	}
+	first := given
+	if id := given.firstRunID; id != "" && id != given.runID {
+		if first, err = r.read(ctx, workflowID, id); err != nil {
+			return nil, err
+		}
+	}
+	run := &Run{WorkflowID: workflowID, RunID: cmp.Or(given.firstRunID, given.runID), StartedAt: first.startedAt.GetEventTime().AsTime()}
+	if err := r.decode(ctx, workflowID, first.input, &run.Input); err != nil {
+		return nil, fmt.Errorf("%w; is it a run of a playbook?", err)
+	}
+	return run, r.chain(ctx, run, first)
+}
+
+// chain reads the loops of a run's histories, from the first to the last.
+func (r *Reader) chain(ctx context.Context, run *Run, h *history) error {
+	for {
+		for _, begun := range h.children {
+			if begun.workflow != workflows.LoopWorkflowName {
+				continue
+			}
+			loop, err := r.loop(ctx, begun)
+			if err != nil {
+				return err
+			}
+			run.Loops = append(run.Loops, loop)
+		}
+		if run.Closed = h.closed; h.nextRunID == "" {
+			return nil
+		}
+		var err error
+		if h, err = r.read(ctx, run.WorkflowID, h.nextRunID); err != nil {
+			return err
+		}
+	}
+}
+
+// loop reads how the iterations of a loop ended: from its result, and where
+// that does not tell all of it from the histories below.
+func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
+	loop := &Loop{WorkflowID: begun.workflowID, input: begun.input, succeeded: map[int]bool{}}
+	if err := loop.identify(); err != nil {
+		return nil, err
+	}
+	var result interpreter.LoopResult
+	told, err := r.result(ctx, begun, &result)
+	if err != nil {
+		return nil, err
+	}
+	if told && tellsAll(&result) {
+		loop.Failed, loop.whole = result.Errors, true
+		return loop, nil
+	}
+	if err := r.below(ctx, loop, begun.workflowID, begun.runID); err != nil {
+		return nil, err
+	}
+	if told {
+		loop.Lost = max(0, result.Stats.Failed-len(loop.Failed))
+	}
+	return loop, nil
+}
+
+// tellsAll reports whether a loop's result tells how every iteration ended.
+func tellsAll(result *interpreter.LoopResult) bool {
+	return len(result.Errors) == result.Stats.Failed && result.Stats.Cancelled == 0
+}
+
+// identify takes the step and the visit from the workflow ID: run/step#visit.
+func (l *Loop) identify() error {
+	name := l.WorkflowID[strings.LastIndex(l.WorkflowID, "/")+1:]
+	step, visit, _ := strings.Cut(name, "#")
+	number, err := strconv.Atoi(visit)
+	if err != nil {
+		return fmt.Errorf("the workflow ID %q is not that of a loop, which ends in /step#visit", l.WorkflowID)
+	}
+	l.Step, l.Visit = step, number
+	return nil
+}
+
+// below collects what the children of a loop, or of a part of one, told.
+func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string) error {
+	if runID == "" {
+		return nil // it has not started
+	}
+	h, err := r.read(ctx, workflowID, runID)
+	if err != nil {
+		return err
+	}
+	for _, begun := range h.children {
+		switch begun.workflow {
+		case workflows.LoopWorkflowName:
+			err = r.below(ctx, loop, begun.workflowID, begun.runID)
+		case workflows.IterationWorkflowName:
+			err = r.iterations(ctx, loop, begun)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// iterations collects what one batch told.
+func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error {
+	var output workflows.IterationOutput
+	told, err := r.result(ctx, begun, &output)
+	if err != nil || begun.end == nil {
+		return err
+	}
+	var failed []interpreter.IterationResult
+	for _, iteration := range output.Iterations {
+		switch {
+		case iteration.Cancelled:
+		case iteration.Result.Failed():
+			failed = append(failed, iteration)
+		default:
+			loop.succeeded[iteration.Index] = true
+		}
+	}
+	cancelled := begun.end.GetEventType() == enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED
+	if len(failed) == 0 && (told || cancelled) {
+		return nil
+	}
+	return r.fail(ctx, loop, begun, told, failed)
+}
+
+// fail notes the failed iterations of a batch with their elements; all of them
+// where the batch ended without telling.
+func (r *Reader) fail(
+	ctx context.Context, loop *Loop, begun *child, told bool, failed []interpreter.IterationResult,
+) error {
+	var input workflows.IterationInput
+	if err := r.decode(ctx, begun.workflowID, begun.input, &input); err != nil {
+		return err
+	}
+	elements := map[int]any{}
+	for _, call := range input.Calls {
+		elements[*call.Index] = call.Element.Data
+		if !told {
+			failed = append(failed, lost(*call.Index, begun))
+		}
+	}
+	for _, iteration := range failed {
+		loop.Failed = append(loop.Failed, interpreter.NewLoopError(elements[iteration.Index], iteration))
+	}
+	return nil
+}
+
+// lost is an iteration whose workflow was terminated, timed out, or could not
+// start.
+func lost(index int, begun *child) interpreter.IterationResult {
+	ended := begun.end.GetEventTime().AsTime()
+	return interpreter.IterationResult{Index: index, Result: interpreter.CallResult{
+		Status: interpreter.StatusError,
+		Error: &interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "child_workflow",
+			Message: fmt.Sprintf("the workflow %s ended without a result (%s)", begun.workflowID, begun.end.GetEventType()),
+		},
+		Meta: interpreter.CallMeta{StartedAt: ended, EndedAt: ended},
+	}}
+}

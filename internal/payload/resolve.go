@@ -1,0 +1,47 @@
+package payload
+
+import (
+	"context"
+	"fmt"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/proxy"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/proto"
+)
+
+// Resolve puts stored values back into a message in place of the references to
+// them: the SDK does so for results, but not for the events of a history. The
+// message itself is changed.
+func (s *Store) Resolve(ctx context.Context, message proto.Message) error {
+	return proxy.VisitPayloads(ctx, message, proxy.VisitPayloadsOptions{
+		SkipSearchAttributes: true,
+		Visitor: func(visit *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+			resolved := make([]*commonpb.Payload, len(payloads))
+			for i, payload := range payloads {
+				var err error
+				if resolved[i], err = s.resolve(visit, payload); err != nil {
+					return nil, err
+				}
+			}
+			return resolved, nil
+		},
+	})
+}
+
+var referenceName = string((*sdkpb.ExternalStorageReference)(nil).ProtoReflect().Descriptor().FullName())
+
+func (s *Store) resolve(ctx context.Context, payload *commonpb.Payload) (*commonpb.Payload, error) {
+	if string(payload.GetMetadata()[converter.MetadataMessageType]) != referenceName {
+		return payload, nil
+	}
+	var reference sdkpb.ExternalStorageReference
+	if err := converter.NewProtoJSONPayloadConverter().FromPayload(payload, &reference); err != nil {
+		return nil, fmt.Errorf("decode the reference to a stored value: %w", err)
+	}
+	if reference.GetDriverName() != driverName {
+		return nil, fmt.Errorf("a value was stored by the driver %q, which this program does not have", reference.GetDriverName())
+	}
+	return (&driver{store: s}).retrieve(ctx, reference.GetClaimData())
+}

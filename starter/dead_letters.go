@@ -1,0 +1,328 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"reprise/internal/deadletter"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+const deadLettersLong = `Look at iterations that failed, and run them again.
+
+Every iteration of a loop that ends as failed is a dead letter. It is read from
+the histories that Temporal keeps, so it is there until the run's retention ends;
+loop.dead_letter in a playbook writes it away as well.`
+
+func newDeadLettersCommand(a *app) *cobra.Command {
+	command := &cobra.Command{
+		Use: "dead-letters", Aliases: []string{"dlq"}, Short: "List failed iterations and run them again", Long: deadLettersLong,
+		Example: `  starter dead-letters list
+  starter dead-letters reprocess patients-7x2k --class retryable`,
+		Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newDeadLettersListCommand(a), newDeadLettersShowCommand(a), newReprocessCommand(a))
+	return command
+}
+
+// letterFlags choose dead letters.
+type letterFlags struct {
+	runID, step, class, since string
+}
+
+func (f *letterFlags) add(command *cobra.Command) {
+	flags := command.Flags()
+	f.addRun(command)
+	flags.StringVar(&f.step, "step", "", "only iterations of this step")
+	flags.StringVar(&f.class, "class", "", "only errors of this class: final, retryable or rate_limited")
+	flags.StringVar(&f.since, "since", "", "only where the last attempt was since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
+}
+
+func (f *letterFlags) addRun(command *cobra.Command) {
+	command.Flags().StringVarP(&f.runID, "run-id", "r", "", "run ID, where several runs had the workflow ID; default the latest")
+}
+
+// filter checks the flags.
+func (f *letterFlags) filter(now time.Time) (deadletter.Filter, error) {
+	filter := deadletter.Filter{Step: f.step, Class: f.class}
+	switch f.class {
+	case "", interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited:
+	default:
+		return filter, usageError("--class %q is unknown, expected %s, %s or %s", f.class,
+			interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited)
+	}
+	since, err := parseSince(f.since, now)
+	filter.Since = since
+	return filter, err
+}
+
+// parseSince reads a time, or how long ago it was.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateTime, time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, usageError("--since %q is neither a duration nor a time, expected such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z", text)
+}
+
+// stored connects to a server that stays, where past runs are.
+func (f *serverFlags) stored(ctx context.Context) (*session, error) {
+	s, err := f.existing(ctx)
+	if err == nil && s == nil {
+		return nil, withStatus(exitNoServer, errors.New(
+			"no Temporal server to look on: name one with --address or TEMPORAL_ADDRESS, or start one with starter dev"))
+	}
+	return s, err
+}
+
+func (s *session) reader() *deadletter.Reader {
+	return &deadletter.Reader{Client: s.client, Store: s.store}
+}
+
+// chain reads a run with its reprocesses. What it could not tell is said.
+func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (*deadletter.Chain, error) {
+	chain, err := s.reader().Chain(ctx, workflowID, runID)
+	if errors.Is(err, deadletter.ErrNotFound) {
+		return nil, usageError("%w on %s, namespace %s; starter dead-letters list shows those with failed iterations",
+			err, s.address, s.namespace)
+	}
+	if err == nil {
+		a.noteLost([]*deadletter.Chain{chain})
+	}
+	return chain, err
+}
+
+func (a *app) noteLost(chains []*deadletter.Chain) {
+	for _, chain := range chains {
+		if chain.Lost > 0 {
+			a.notef("note: %d failed iterations of %s are counted but no longer described by any history", chain.Lost, chain.Origin.WorkflowID)
+		}
+	}
+}
+
+// listOptions is the command line of dead-letters list.
+type listOptions struct {
+	server  serverFlags
+	letters letterFlags
+	all     bool
+	limit   int
+	output  string
+}
+
+// mostListed is how many dead letters a table shows unless told otherwise.
+const mostListed = 100
+
+func newDeadLettersListCommand(a *app) *cobra.Command {
+	options := &listOptions{}
+	command := &cobra.Command{
+		Use: "list [WORKFLOW-ID]", Aliases: []string{"ls"}, Short: "List failed iterations, of one run or of all, newest first",
+		Long: `List failed iterations, the newest first: of one run, also while it goes on, or of
+all runs that the server still has. Those that a reprocess has brought to success
+are left out, unless --all asks for them.
+
+Without WORKFLOW-ID runs are found by the search attribute RepriseDeadLetters, which
+a run sets when a loop of it has ended.`,
+		Example: `  starter dead-letters list
+  starter dead-letters list --since 24h --class retryable
+  starter dead-letters list patients-7x2k --step fetch
+  starter dead-letters list --output json | jq '.dead_letters[].id'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkOutput(options.output); err != nil {
+				return err
+			}
+			return a.listDeadLetters(strings.Join(args, ""), options)
+		},
+	}
+	options.letters.add(command)
+	command.Flags().BoolVar(&options.all, "all", false, "also those that have succeeded since")
+	command.Flags().IntVar(&options.limit, "limit", 0, fmt.Sprintf("how many at most; default %d in a table, all as JSON", mostListed))
+	options.server.add(command)
+	outputFlag(command, &options.output)
+	return command
+}
+
+// letterList is what `dead-letters list --output json` prints.
+type letterList struct {
+	DeadLetters []deadletter.Letter `json:"dead_letters"` // newest first
+	Total       int                 `json:"total"`        // without the limit
+}
+
+func (a *app) listDeadLetters(workflowID string, options *listOptions) error {
+	filter, err := options.letters.filter(time.Now())
+	if err != nil {
+		return err
+	}
+	filter.All = options.all
+	ctx := a.interrupts.asked
+	s, err := options.server.stored(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	chains, err := a.chains(ctx, s, workflowID, options.letters.runID, filter)
+	if err != nil {
+		return err
+	}
+	letters := deadletter.Letters(chains, filter)
+	list := letterList{DeadLetters: letters, Total: len(letters)}
+	limit := options.limit
+	if limit <= 0 && options.output == "table" {
+		limit = mostListed
+	}
+	if limit > 0 {
+		list.DeadLetters = letters[:min(limit, len(letters))]
+	}
+	if options.output == "json" {
+		list.DeadLetters = orEmpty(list.DeadLetters)
+		return printJSON(a.Out, list)
+	}
+	return a.writeLetters(list)
+}
+
+func (a *app) chains(
+	ctx context.Context, s *session, workflowID, runID string, filter deadletter.Filter,
+) ([]*deadletter.Chain, error) {
+	if workflowID != "" {
+		chain, err := a.chain(ctx, s, workflowID, runID)
+		return []*deadletter.Chain{chain}, err
+	}
+	if runID != "" {
+		return nil, usageError("--run-id needs a WORKFLOW-ID")
+	}
+	chains, err := s.reader().Search(ctx, s.namespace, filter.Since)
+	if errors.Is(err, deadletter.ErrNoAttributes) {
+		return nil, fmt.Errorf("%w; name a run, or have an administrator add it with type Int", err)
+	}
+	if err == nil {
+		a.noteLost(chains)
+	}
+	return chains, err
+}
+
+func (a *app) writeLetters(list letterList) error {
+	if list.Total == 0 {
+		a.notef("no dead letters")
+		return nil
+	}
+	rows := newTable("last attempt", "dead letter", "element", "class", "error", "attempts", "failed runs", "state")
+	for _, letter := range list.DeadLetters {
+		rows.AppendRow(table.Row{
+			letter.LastAttemptAt.Local().Format(time.DateTime), letter.ID, oneLine(expression.Text(letter.Element.Data), 40),
+			letter.Error.Class, oneLine(letter.Error.Message, 60), letter.Attempts, letter.FailedRuns, letter.State,
+		})
+	}
+	_, err := io.WriteString(a.Out, rows.Render()+"\n")
+	if left := list.Total - len(list.DeadLetters); left > 0 {
+		a.notef("and %d more; --limit %d shows them", left, list.Total)
+	}
+	return err
+}
+
+// showOptions is the command line of dead-letters show.
+type showOptions struct {
+	server  serverFlags
+	letters letterFlags
+	output  string
+}
+
+func newDeadLettersShowCommand(a *app) *cobra.Command {
+	options := &showOptions{}
+	command := &cobra.Command{
+		Use: "show DEAD-LETTER", Short: "Show all that is known of a failed iteration",
+		Long: `Show all that is known of a failed iteration: its element, and the error with the
+body of the answer and what was collected before.
+
+DEAD-LETTER is what list shows: workflow-id/step#visit/index.`,
+		Example: `  starter dead-letters show 'patients-7x2k/fetch#1/13'`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkOutput(options.output); err != nil {
+				return err
+			}
+			return a.showDeadLetter(args[0], options)
+		},
+	}
+	options.letters.addRun(command)
+	options.server.add(command)
+	outputFlag(command, &options.output)
+	return command
+}
+
+func (a *app) showDeadLetter(id string, options *showOptions) error {
+	workflowID, found := runOf(id)
+	if !found {
+		return usageError("%q is no dead letter, expected such as 'patients-7x2k/fetch#1/13'; starter dead-letters list shows them", id)
+	}
+	ctx := a.interrupts.asked
+	s, err := options.server.stored(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	chain, err := a.chain(ctx, s, workflowID, options.letters.runID)
+	if err != nil {
+		return err
+	}
+	for _, letter := range chain.Letters {
+		if letter.ID != id {
+			continue
+		}
+		if options.output == "json" {
+			return printJSON(a.Out, letter)
+		}
+		return a.writeLetter(s, chain, letter)
+	}
+	return usageError("run %s has no dead letter %q; it has %s", workflowID, id, counted(len(chain.Letters), "dead letter"))
+}
+
+// runOf takes the run's workflow ID from the ID of a dead letter.
+func runOf(id string) (string, bool) {
+	rest, ok := cutLast(id)
+	if ok {
+		rest, ok = cutLast(rest)
+	}
+	return rest, ok && rest != ""
+}
+
+func cutLast(id string) (string, bool) {
+	at := strings.LastIndex(id, "/")
+	return id[:max(at, 0)], at > 0
+}
+
+func (a *app) writeLetter(s *session, chain *deadletter.Chain, letter deadletter.Letter) error {
+	var b strings.Builder
+	line := func(name, text string) { fmt.Fprintf(&b, "%-14s %s\n", name+":", text) }
+	line("dead letter", letter.ID)
+	line("state", letter.State)
+	line("playbook", fmt.Sprintf("%s, sha256 %.12s", letter.Playbook, letter.PlaybookHash))
+	line("element", expression.Text(letter.Element.Data))
+	line("last attempt", letter.LastAttemptAt.Local().Format(time.RFC3339))
+	line("attempts", fmt.Sprint(letter.Attempts))
+	line("failed in", fmt.Sprintf("%s, the last %s", counted(letter.FailedRuns, "run"), letter.FailedIn))
+	if link := s.link(chain.Origin.WorkflowID, chain.Origin.RunID); link != "" {
+		line("web UI", link)
+	}
+	var failure strings.Builder
+	if err := printJSON(&failure, letter.Error); err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "error:\n%s", failure.String())
+	_, err := io.WriteString(a.Out, b.String())
+	return err
+}

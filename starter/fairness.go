@@ -1,0 +1,85 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/temporal"
+)
+
+const (
+	// maxFairnessKey is how many bytes Temporal takes.
+	maxFairnessKey = 64
+	// defaultPriority is the one in the middle, which Temporal gives to runs
+	// that say nothing.
+	defaultPriority, lastPriority        = 3, 5
+	minFairnessWeight, maxFairnessWeight = 0.001, 1000
+)
+
+// fairnessFlags say where a run stands among the others of its task queue.
+type fairnessFlags struct {
+	priority int
+	key      string
+	weight   float64
+}
+
+func (f *fairnessFlags) add(command *cobra.Command) {
+	flags := command.Flags()
+	flags.IntVar(&f.priority, "priority", defaultPriority, "1 to 5: where work waits, all of 1 goes before any of 2, and so on")
+	flags.StringVar(&f.key, "fairness-key", "",
+		"runs of one priority take turns by key, those with the same key share a turn; up to 64 bytes, default the run's ID")
+	flags.Float64Var(&f.weight, "fairness-weight", 1, "how many turns the key gets where others get one, 0.001 to 1000")
+}
+
+// check refuses what Temporal would not take, or would take for something else.
+func (f *fairnessFlags) check() error {
+	switch {
+	case f.priority < 1 || f.priority > lastPriority:
+		return usageError("--priority %d: expected a number from 1, the first, to %d, the last", f.priority, lastPriority)
+	case len(f.key) > maxFairnessKey:
+		return usageError("--fairness-key has %d bytes, expected at most %d", len(f.key), maxFairnessKey)
+	case !utf8.ValidString(f.key):
+		return usageError("--fairness-key %q: expected UTF-8", f.key)
+	case !(f.weight >= minFairnessWeight && f.weight <= maxFairnessWeight): // NaN is neither
+		return usageError("--fairness-weight %v: expected a number from %v to %v", f.weight, minFairnessWeight, maxFairnessWeight)
+	}
+	return nil
+}
+
+// over are the settings of a run with what the flags say. Defaults stay unset,
+// so that a server may have others.
+func (f *fairnessFlags) over(settings temporal.Priority) temporal.Priority {
+	if f.priority != defaultPriority {
+		settings.PriorityKey = f.priority
+	}
+	if f.key != "" {
+		settings.FairnessKey = f.key
+	}
+	if f.weight != 1 {
+		settings.FairnessWeight = float32(f.weight)
+	}
+	return settings
+}
+
+// ownTurn are the settings of a run that shares its turns with no other.
+// Temporal gives them to all workflows and activities of the run.
+func ownTurn(workflowID string) temporal.Priority {
+	return temporal.Priority{FairnessKey: fairnessKey(workflowID)}
+}
+
+// fairnessKey is the ID of a run. One that is too long keeps its beginning, for
+// people, and a hash that tells it from others with the same beginning.
+func fairnessKey(workflowID string) string {
+	if len(workflowID) <= maxFairnessKey {
+		return workflowID
+	}
+	digest := sha256.Sum256([]byte(workflowID))
+	hash := "~" + hex.EncodeToString(digest[:8])
+	beginning := workflowID[:maxFairnessKey-len(hash)]
+	for !utf8.ValidString(beginning) { // it ends within a character
+		beginning = beginning[:len(beginning)-1]
+	}
+	return beginning + hash
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/deadletter"
+	"reprise/interpreter/expression"
+)
+
+// reprocessOptions is the command line of dead-letters reprocess.
+type reprocessOptions struct {
+	server     serverFlags
+	letters    letterFlags
+	workload   workloadFlags
+	playbook   string
+	quarantine int
+	dryRun     bool
+	detach     bool
+	output     string
+}
+
+const reprocessLong = `Run the failed iterations of a run again, and only those, as a run of its own that
+is linked to the first. The steps before and after the loop do not run.
+
+An iteration keeps its index and its operation keys: what its sinks have written is
+not written twice. Asking twice runs once; while a reprocess goes on, the command
+follows it.
+
+The playbook and the workload are those of the run, unless --playbook, --set or
+--workload say otherwise. The sink on the step gets the aggregate of the iterations
+that ran again.
+
+Exit status: as of starter run; 0 also where there is nothing to do.`
+
+func newReprocessCommand(a *app) *cobra.Command {
+	options := &reprocessOptions{}
+	command := &cobra.Command{
+		Use: "reprocess WORKFLOW-ID", Short: "Run failed iterations again", Long: reprocessLong,
+		Example: `  starter dead-letters reprocess patients-7x2k
+  starter dead-letters reprocess patients-7x2k --step fetch --class retryable
+  starter dead-letters reprocess patients-7x2k --playbook fixed.yaml --set api=https://api.example.com
+  starter dead-letters reprocess patients-7x2k --quarantine-after 3 --detach`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkOutput(options.output); err != nil {
+				return err
+			}
+			err := a.reprocess(args[0], options)
+			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
+				return errors.Join(printJSON(a.Out, refusal(err)), err)
+			}
+			return err
+		},
+	}
+	options.letters.add(command)
+	flags := command.Flags()
+	flags.StringVar(&options.playbook, "playbook", "", "another playbook, with the same step, to run them with")
+	flags.IntVar(&options.quarantine, "quarantine-after", 0, "leave out what has failed in this many runs; 0 leaves out nothing")
+	flags.BoolVar(&options.dryRun, "dry-run", false, "list what would run, and run nothing")
+	flags.BoolVar(&options.detach, "detach", false, "start the run and do not follow it")
+	options.workload.add(command)
+	options.server.add(command)
+	outputFlag(command, &options.output)
+	return command
+}
+
+// chosen are the dead letters of a chain that a reprocess asks for.
+type chosen struct {
+	open        []deadletter.Letter
+	underWay    int // of them run again just now
+	quarantined int
+}
+
+func choose(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter int) chosen {
+	var found chosen
+	for _, letter := range chain.Select(filter) {
+		switch {
+		case letter.State == deadletter.Reprocessing:
+			found.underWay++
+		case quarantineAfter > 0 && letter.FailedRuns >= quarantineAfter:
+			found.quarantined++
+		default:
+			found.open = append(found.open, letter)
+		}
+	}
+	return found
+}
+
+func (a *app) reprocess(workflowID string, options *reprocessOptions) error {
+	filter, err := options.letters.filter(time.Now())
+	if err != nil {
+		return err
+	}
+	if options.quarantine < 0 {
+		return usageError("--quarantine-after %d: expected 0 or more", options.quarantine)
+	}
+	workload, err := options.workload.read()
+	if err != nil {
+		return err
+	}
+	ctx := a.interrupts.asked
+	s, err := options.server.stored(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	chain, err := a.chain(ctx, s, workflowID, options.letters.runID)
+	if err != nil {
+		return err
+	}
+	found := choose(chain, filter, options.quarantine)
+	if found.quarantined > 0 {
+		a.notef("left out: %s that failed in %d runs or more (--quarantine-after)",
+			counted(found.quarantined, "iteration"), options.quarantine)
+	}
+	switch running := chain.Running(); {
+	case options.dryRun:
+		return a.dryRun(found, options.output)
+	case running != nil:
+		return a.followReprocess(s, running, found, options)
+	case len(found.open) == 0:
+		return a.nothingToDo(found, options.output)
+	}
+	plan, err := a.reprocessPlan(ctx, s, chain, found.open, workload, options)
+	if err != nil {
+		return err
+	}
+	return a.startReprocess(ctx, s, plan, len(found.open), options)
+}
+
+func (a *app) dryRun(found chosen, output string) error {
+	list := letterList{DeadLetters: orEmpty(found.open), Total: len(found.open)}
+	if output == "json" {
+		return printJSON(a.Out, list)
+	}
+	return a.writeLetters(list)
+}
+
+// idle is what reprocess prints where there is nothing to do.
+type idle struct {
+	Status      string `json:"status"`
+	Quarantined int    `json:"quarantined"`
+}
+
+func (a *app) nothingToDo(found chosen, output string) error {
+	if output == "json" {
+		return printJSON(a.Out, idle{Status: "nothing_to_do", Quarantined: found.quarantined})
+	}
+	a.notef("nothing to do: no iteration is open")
+	return nil
+}
+
+// followReprocess follows the one that is under way, if it does all that was
+// asked for.
+func (a *app) followReprocess(s *session, running *deadletter.Run, found chosen, options *reprocessOptions) error {
+	if len(found.open) > 0 {
+		return withStatus(exitFailed, fmt.Errorf("%s is under way and leaves out %s that you ask for; wait for its end, and ask again",
+			running.WorkflowID, counted(len(found.open), "iteration")))
+	}
+	run := s.client.GetWorkflow(a.interrupts.asked, running.WorkflowID, "")
+	if options.detach {
+		return a.reportStart(s, run, options.output)
+	}
+	a.notef("%s is under way; following it", running.WorkflowID)
+	return a.follow(s, run, options.output)
+}
+
+// reprocessPlan is the run that takes the letters up again.
+func (a *app) reprocessPlan(
+	ctx context.Context, s *session, chain *deadletter.Chain, letters []deadletter.Letter,
+	overlay map[string]any, options *reprocessOptions,
+) (plan, error) {
+	input := chain.Origin.Input
+	input.State, input.Reprocess = nil, nil
+	values, err := expression.Canonical(merged(asMap(input.Workload.Data), overlay))
+	if err != nil {
+		return plan{}, usageError("the workload: %w", err)
+	}
+	input.Workload = expression.Of(values)
+	book, err := chain.Origin.Book()
+	if err != nil {
+		return plan{}, err
+	}
+	if options.playbook != "" {
+		checked, err := a.checkForRun(options.playbook, asMap(values))
+		if err != nil {
+			return plan{}, err
+		}
+		book, input.Name, input.Source = checked.book, checked.file.Name, string(checked.file.Bytes())
+	}
+	for _, note := range misspelt(book, overlay) {
+		a.notef("note: %s", note)
+	}
+	input.Reprocess, err = s.reader().Reprocess(ctx, chain, letters, book)
+	var unfit *deadletter.UnfitError
+	if errors.As(err, &unfit) {
+		return plan{}, withStatus(exitUsage, err)
+	}
+	if err != nil {
+		return plan{}, err
+	}
+	id := deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round)
+	return plan{
+		workflowID: id, playbook: book.Name, priority: ownTurn(id), input: input,
+		description: "runs failed iterations of " + chain.Origin.WorkflowID + " again",
+	}, nil
+}
+
+func asMap(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func (a *app) startReprocess(ctx context.Context, s *session, plan plan, n int, options *reprocessOptions) error {
+	run, err := s.start(ctx, plan, a)
+	var started *startedError
+	if errors.As(err, &started) { // somebody else asked at the same time
+		run, err = s.client.GetWorkflow(ctx, plan.workflowID, ""), nil
+	}
+	if err != nil {
+		return err
+	}
+	if options.detach {
+		return a.reportStart(s, run, options.output)
+	}
+	a.notef("%s runs %s again", run.GetID(), counted(n, "iteration"))
+	return a.follow(s, run, options.output)
+}
