@@ -4,6 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,6 +158,56 @@ func TestFailureBudget(t *testing.T) {
 		require.Equal(t, interpreter.Failed, loop.Status(playbook.Thresholds{}), "over budget whatever the thresholds")
 	}
 	require.Nil(t, gather("ff", inOrder(2)).OverBudget("s", nil), "off unless given")
+}
+
+// edgeRow is a row of the table of edges in docs/language.md, section loop.
+var edgeRow = regexp.MustCompile(
+	"(?m)^\\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (?:`(.+)`)? ?\\| (\\w*) ?\\| `(\\w+)` \\| .+ \\|$")
+
+// TestLoopEdges: what the language says of statuses and budgets at their edges
+// is what the code does, row by row.
+func TestLoopEdges(t *testing.T) {
+	t.Parallel()
+	language, err := os.ReadFile(filepath.Join("..", "docs", "language.md"))
+	require.NoError(t, err)
+	rows := edgeRow.FindAllStringSubmatch(string(language), -1)
+	require.Len(t, rows, 15)
+	for _, row := range rows {
+		var counts [4]int // total, success, failed, cancelled
+		for i := range counts {
+			counts[i], err = strconv.Atoi(row[1+i])
+			require.NoError(t, err)
+		}
+		how := strings.Repeat("s", counts[1]) + strings.Repeat("f", counts[2]) + strings.Repeat("-", counts[3])
+		require.Len(t, how, counts[0], row[0])
+		loop := gather(how, inOrder(len(how)))
+		budget, said := budgetOf(t, row[5]), ""
+		if budget != nil {
+			said = "kept"
+		}
+		if loop.Budget = loop.OverBudget("s", budget); loop.Budget != nil {
+			said = "spent"
+			require.Contains(t, loop.Budget.Message, fmt.Sprintf("%d of %d ended iterations failed", counts[2], counts[1]+counts[2]))
+			require.Contains(t, loop.Budget.Message, fmt.Sprintf("; %d of %d did not run to their end", counts[3], counts[0]))
+		}
+		require.Equal(t, row[6], said, row[0])
+		require.Equal(t, row[7], loop.Status(thresholds), row[0])
+		require.Equal(t, interpreter.LoopStats{
+			Total: counts[0], Success: counts[1], Failed: counts[2], Cancelled: counts[3],
+		}, loop.Stats, row[0])
+	}
+}
+
+// budgetOf reads a failure budget as the author writes it; nil for none.
+func budgetOf(t *testing.T, text string) *playbook.FailureBudget {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	budget := &playbook.FailureBudget{}
+	_, err := fmt.Sscanf(text, "{rate: %g, min_samples: %d}", &budget.Rate, &budget.MinSamples)
+	require.NoError(t, err, text)
+	return budget
 }
 
 // TestLoopProperty adds random mixes in random orders: the figures add up at
