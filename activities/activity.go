@@ -139,11 +139,15 @@ func supervise(ctx, bounded context.Context, run attempt, in interpreter.ToolInp
 func protect(ctx context.Context, run attempt, in interpreter.ToolInput, logger *slog.Logger, done chan<- outcome) {
 	var o outcome
 
-	// Stays where the goroutine ends without a return and without a panic.
-	o.err = toolErrorf("tool %q ended without an answer", in.Tool)
+	answered := false // stays where the goroutine ends without a return and without a panic
 
 	defer func() {
-		if r := recover(); r != nil {
+		r := recover()
+		if r == nil && !answered {
+			o.err = toolErrorf("tool %q ended without an answer", in.Tool)
+		}
+
+		if r != nil {
 			logger.Error("a tool panicked", "tool", in.Tool, "step", in.Step,
 				"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 
@@ -154,6 +158,7 @@ func protect(ctx context.Context, run attempt, in interpreter.ToolInput, logger 
 	}()
 
 	o.result, o.err = run(ctx, in)
+	answered = true
 }
 
 // heartbeats ticks three times per heartbeat timeout and at least every 2 s;

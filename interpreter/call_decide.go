@@ -19,7 +19,7 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 		return
 	}
 	budget := c.budget(now)
-	conditions := &callConditions{scope: c.policyScope(), budget: budget}
+	conditions := &callConditions{call: c, budget: budget}
 	decision, err := Decide(c.config.Policies, outcome, &c.State.Counters, conditions, now, c.config.Random)
 	if err != nil {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
@@ -262,8 +262,10 @@ func (c *Call) lastCollector() int {
 	return 0
 }
 
-// callConditions evaluates conditions in the scope of one outcome.
+// callConditions evaluates conditions in the scope of one outcome, which is
+// made for the first of them.
 type callConditions struct {
+	call   *Call
 	scope  *Scope
 	budget *expression.Budget
 }
@@ -277,6 +279,9 @@ func (c *callConditions) StopWhen(policy *playbook.Policy) (bool, error) {
 }
 
 func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, word string) (bool, error) {
+	if c.scope == nil {
+		c.scope = c.call.policyScope()
+	}
 	result, err := node.Truth(c.scope, c.budget)
 	if err == nil {
 		return result, nil

@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -77,6 +78,10 @@ func (c *Call) args(scope *Scope, budget *expression.Budget) (any, error) {
 // that changes between the attempts of a request and between polls. now() stays
 // what it was when the request was rendered.
 func (c *Call) renew(request *Request, keys map[string]any) error {
+	if !c.namesKeys() {
+		c.restore(c.State.StartedAt)
+		return nil
+	}
 	budget := c.budget(request.At)
 	again := c.renderer(budget)
 	wanted := namesKeys
@@ -94,6 +99,13 @@ func (c *Call) renew(request *Request, keys map[string]any) error {
 	again.scope = again.scope.With(keys)
 	request.Fields = clone(request.Fields, 0) // the attempt before may still be read
 	return again.fields(request, naming(wanted...))
+}
+
+// namesKeys reports whether anything of a request changes between attempts.
+func (c *Call) namesKeys() bool {
+	return c.action.Args.Names(namesKeys...) || slices.ContainsFunc(c.action.Fields, func(field *playbook.Entry) bool {
+		return field.Value.Names(namesKeys...)
+	})
 }
 
 // fingerprint tells the requests of a call apart for the guard against
@@ -191,11 +203,14 @@ func (c *Call) operationKey() string {
 	return key
 }
 
-// pageKey is the operation key of a page, which much that is rendered asks for.
-// All else that is in a key is the same for a whole call.
+// pageKey is the operation key of a page, with the names of one attempt. All
+// else that is in a key is the same for a whole call.
 type pageKey struct {
 	page int
 	key  string
+
+	attempt int
+	names   map[string]any
 }
 
 // attemptKey is another one for each attempt, those of a reprocess included.
@@ -206,11 +221,16 @@ func (c *Call) attemptKey() string {
 	return c.operationKey() + ":" + strconv.Itoa(c.State.Attempts+1)
 }
 
-// keys are the names that only exist while something is sent.
+// keys are the names that only exist while something is sent. Much is rendered
+// with the same ones.
 func (c *Call) keys() map[string]any {
-	keys := map[string]any{"operation_key": c.operationKey(), "attempt_key": c.attemptKey()}
-	if c.config.Sink != nil {
-		keys["result"] = c.config.Sink.Result
+	operation, attempt := c.operationKey(), c.State.Attempts+1
+	if sent := &c.operation; sent.names == nil || sent.attempt != attempt {
+		sent.attempt = attempt
+		sent.names = map[string]any{"operation_key": operation, "attempt_key": c.attemptKey()}
+		if c.config.Sink != nil {
+			sent.names["result"] = c.config.Sink.Result
+		}
 	}
-	return keys
+	return c.operation.names
 }

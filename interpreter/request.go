@@ -119,16 +119,7 @@ func values(vs []any) []expression.Value {
 
 // naming accepts nodes whose expressions name one of the roots.
 func naming(roots ...string) func(*playbook.Node) bool {
-	return func(node *playbook.Node) bool {
-		for _, ref := range node.Refs() {
-			for _, root := range roots {
-				if ref.Root == root {
-					return true
-				}
-			}
-		}
-		return false
-	}
+	return func(node *playbook.Node) bool { return node.Names(roots...) }
 }
 
 // applyOverlay lays what next_call changed over the rendered fields.
@@ -201,7 +192,7 @@ func digest(vs ...any) string {
 		sum.Write(prefix)
 		sum.Write(encoded)
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return hex.EncodeToString(sum.Sum(make([]byte, 0, sha256.Size)))
 }
 
 // idempotencyKey is what the tool sends as Idempotency-Key: the operation key

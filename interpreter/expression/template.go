@@ -195,6 +195,17 @@ func (t *Template) Refs() []Ref {
 	return refs
 }
 
+// Names reports whether an expression takes one of the roots from its scope.
+func (t *Template) Names(roots ...string) bool {
+	for _, s := range t.segments {
+		if s.Program != nil && slices.ContainsFunc(s.Program.roots, func(root string) bool { return slices.Contains(roots, root) }) {
+			return true
+		}
+	}
+
+	return false
+}
+
 // UsesNow reports whether an expression calls now().
 func (t *Template) UsesNow() bool {
 	return slices.ContainsFunc(t.segments, func(s Segment) bool { return s.Program != nil && s.Program.usesNow })

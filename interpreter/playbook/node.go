@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"errors"
+	"slices"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
@@ -106,6 +107,35 @@ func (n *Node) Refs() []expression.Ref {
 	}
 
 	return refs
+}
+
+// Names reports whether a template below the node takes one of the roots from
+// its scope: what Refs tells, without a list of all.
+func (n *Node) Names(roots ...string) bool {
+	switch {
+	case n == nil:
+		return false
+	case n.Template != nil && n.Template.Names(roots...):
+		return true
+	case n.statement != nil && slices.ContainsFunc(n.statement.Refs(), func(ref expression.Ref) bool {
+		return slices.Contains(roots, ref.Root)
+	}):
+		return true
+	}
+
+	for _, item := range n.Items {
+		if item.Names(roots...) {
+			return true
+		}
+	}
+
+	for _, entry := range n.Entries {
+		if entry.Value.Names(roots...) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // Constant reports whether the node holds no template, so that it renders to
