@@ -14,6 +14,15 @@ import (
 // run before it goes on in one of its own.
 const handOverAfter = 150
 
+// maxHandedBytes is the state up to which a call also leaves a history that its
+// answers made large. One that has collected more would only be carried along.
+const maxHandedBytes = 1 << 20
+
+// isHandedOver reports whether a step's call goes on in a history of its own.
+func isHandedOver(ctx workflow.Context, call *interpreter.Call) bool {
+	return call.State.Attempts >= handOverAfter || historyIsLong(ctx) && encodedSize(call.State) <= maxHandedBytes
+}
+
 // CallWorkflow goes on with the call of a step that takes more attempts than
 // the history of its run should hold. It begins a new history as often as it
 // has to.

@@ -51,7 +51,7 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	carried := interpreter.Carried{}
 	call := takeUp(ctx, r.book, start.Step, task, carried)
 	driveUntil(ctx, call, r.waiter(ctx, record), &carrier{task: task}, func(wait *interpreter.Wait) bool {
-		return call.State.Attempts >= handOverAfter && leaveWith(ctx, call, &carried, wait)
+		return isHandedOver(ctx, call) && leaveWith(ctx, call, &carried, wait)
 	})
 	if call.Finished() {
 		return *call.State.Result

@@ -86,8 +86,17 @@ func waiting(r *round) shape {
 	return apart(r)
 }
 
+// goingOn has one workflow whose history gets long: that of an iteration, of a
+// step's call, or of the run.
 func goingOn(r *round) shape {
-	return shape{parallel: r.chance(2), width: 4, batch: 1, items: r.between(4, 8), polls: r.between(45, 60), waits: 2}
+	s := shape{parallel: r.chance(2), width: 4, batch: 1, items: r.between(4, 8), waits: 2}
+	switch s.long = []string{longIteration, longCall, longRun}[r.random.IntN(3)]; s.long {
+	case longCall:
+		s.polls = r.between(190, 200)
+	default:
+		s.polls = r.between(45, 60)
+	}
+	return s
 }
 
 func wide(r *round) shape {
@@ -195,8 +204,11 @@ func killServer(r *round) {
 	r.holdNext()
 	r.server.Kill()
 	r.kills++
-	r.api.release()
+	if r.chance(2) {
+		r.api.release()
+	}
 	r.server.Start(r.t)
+	r.api.release()
 }
 
 func ownDatabase(r *round) { r.db = testenv.PostgresServer(r.t) }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/worker"
+	"google.golang.org/protobuf/proto"
 
 	"reprise/internal/testenv"
 	"reprise/interpreter"
@@ -17,6 +18,12 @@ import (
 
 // replays is how often the histories of every run are replayed.
 const replays = 3
+
+// What a history may have at most (docs/architecture.md, section figures).
+const (
+	maxEvents = 4096
+	maxBytes  = 4 << 20
+)
 
 // outcome waits for the end of the run and checks all that holds whatever went
 // wrong meanwhile. It gives the time the run took.
@@ -28,11 +35,13 @@ func (r *round) outcome() time.Duration {
 	require.NoError(r.t, err, "the run has to end")
 	histories := testenv.Histories(r.t, r.env.Client(), r.run.GetID(), r.run.GetRunID())
 	r.checkAggregate(result)
-	r.checkTables(result)
+	r.checkTables()
 	r.checkRequests()
 	took := r.checkTime(histories)
 	for _, history := range histories {
 		require.Contains(r.t, testenv.OrderlyEndings(), history.Ending(), "%s", history)
+		require.LessOrEqual(r.t, len(history.History.GetEvents()), maxEvents, "events of %s", history)
+		require.LessOrEqual(r.t, proto.Size(history.History), maxBytes, "bytes of %s", history)
 	}
 	require.NoError(r.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, replays))
 	if r.disturbance.evidence != nil {
@@ -47,8 +56,9 @@ func (r *round) checkAggregate(result workflows.Result) {
 	r.t.Helper()
 	s := r.scenario
 	require.Equal(r.t, s.status(), result.Status, "%+v", result.Error)
-	require.Len(r.t, result.Steps, 1)
-	loop := result.Steps[0].Loop
+	record := result.Steps[len(result.Steps)-1]
+	require.Equal(r.t, "fetch", record.Step)
+	loop := record.Loop
 	require.NotNil(r.t, loop)
 	require.Equal(r.t, interpreter.LoopStats{Total: s.items, Success: s.items - s.failed(), Failed: s.failed()}, loop.Stats)
 	require.Equal(r.t, loop.Stats.Total, loop.Stats.Success+loop.Stats.Failed+loop.Stats.Cancelled)
@@ -129,7 +139,7 @@ func (s *scenario) written() []map[string]any {
 }
 
 // checkTables: each holds what it should, each row once.
-func (r *round) checkTables(result workflows.Result) {
+func (r *round) checkTables() {
 	r.t.Helper()
 	require.Equal(r.t, r.scenario.written(), r.db.Query(r.t, `SELECT id, item, page FROM rows ORDER BY id COLLATE "C"`))
 	var dead []map[string]any
@@ -137,10 +147,9 @@ func (r *round) checkTables(result workflows.Result) {
 		dead = append(dead, map[string]any{"item": int64(f.item), "status": int64(f.status), "attempts": int64(f.attempts)})
 	}
 	require.Equal(r.t, dead, r.db.Query(r.t, "SELECT item, status, attempts FROM dead ORDER BY item, attempts"))
-	stats := result.Steps[0].Loop.Stats
+	items, failed := int64(r.scenario.items), int64(r.scenario.failed())
 	require.Equal(r.t, []map[string]any{{
-		"run": r.run.GetID(), "total": int64(stats.Total), "success": int64(stats.Success),
-		"failed": int64(stats.Failed), "cancelled": int64(0),
+		"run": r.run.GetID(), "total": items, "success": items - failed, "failed": failed, "cancelled": int64(0),
 	}}, r.db.Query(r.t, "SELECT * FROM runs"))
 }
 
@@ -163,7 +172,7 @@ func (r *round) checkRequests() {
 	}
 	require.Len(r.t, first, r.scenario.attempts(), "attempts that came to the API")
 	var before time.Time
-	for item, script := range r.scenario.scripts {
+	for item, script := range r.scenario.all() {
 		for attempt := 1; attempt <= len(script); attempt++ {
 			made := first[[2]int{item, attempt}]
 			require.False(r.t, made.answered.IsZero(), "item %d, attempt %d has no answer", item, attempt)
@@ -171,7 +180,7 @@ func (r *round) checkRequests() {
 				waited := first[[2]int{item, attempt + 1}].arrived.Sub(made.answered)
 				require.GreaterOrEqual(r.t, waited, wait, "item %d waits after attempt %d", item, attempt)
 			}
-			if !r.scenario.parallel {
+			if !r.scenario.parallel && item < r.scenario.items {
 				require.True(r.t, made.arrived.After(before), "item %d, attempt %d came before its turn", item, attempt)
 				before = made.answered
 			}

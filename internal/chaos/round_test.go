@@ -64,7 +64,7 @@ func newRound(t *testing.T, number int, short bool, seed uint64, d disturbance) 
 	}
 	r.queue = r.env.NewTaskQueue()
 	r.scenario = newScenario(r.random, d.fits(r))
-	r.api = newAPI(t, r.scenario.scripts)
+	r.api = newAPI(t, r.scenario.all())
 	r.db.Exec(t, r.scenario.tables())
 	return r
 }

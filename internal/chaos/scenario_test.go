@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,6 +17,9 @@ type scenario struct {
 	sink    string // where rows are written: page, call or loop
 	upsert  bool   // rows are written by their key, else once per operation key
 	scripts [][]answer
+	// others are what the API answers before the loop begins, to items of higher
+	// numbers.
+	others [][]answer
 }
 
 // shape is what a disturbance asks of a scenario.
@@ -25,7 +29,8 @@ type shape struct {
 	batch    int
 	items    int
 	waits    int      // about how many attempts fail and are made again after a wait
-	polls    int      // of one item, 0 for none
+	polls    int      // polls or visits in one workflow, 0 for none
+	long     string   // what they make long: the iteration, a call or the run
 	sinks    []string // those to choose from, nil for all
 	upsert   bool     // rows have to be upserted
 	pages    int      // of an item at most, 0 for 3
@@ -39,7 +44,7 @@ func (s shape) String() string {
 	}
 	text := fmt.Sprintf("%d items, %s, batch %d", s.items, mode, s.batch)
 	if s.polls > 0 {
-		text += fmt.Sprintf(", %d polls", s.polls)
+		text += fmt.Sprintf(", %d polls in the %s", s.polls, s.long)
 	}
 	return text
 }
@@ -70,13 +75,7 @@ func newScenario(random *rand.Rand, s shape) *scenario {
 	}
 	made.addFailures(random)
 	made.addWaits(random)
-	if s.polls > 0 {
-		polls := make([]answer, s.polls)
-		for i := range polls {
-			polls[i] = answer{Status: http.StatusOK, Pending: true, Bytes: ballast}
-		}
-		made.scripts[0] = append(polls, made.scripts[0]...)
-	}
+	made.addPolls()
 	return made
 }
 
@@ -136,6 +135,24 @@ func (s *scenario) addWaits(random *rand.Rand) {
 	}
 }
 
+// addPolls adds answers that make the history of a workflow long.
+func (s *scenario) addPolls() {
+	polls := make([]answer, s.polls)
+	for i := range polls {
+		polls[i] = answer{Status: http.StatusOK, Pending: true, Bytes: ballast}
+	}
+	switch s.long {
+	case longIteration:
+		s.scripts[0] = append(polls, s.scripts[0]...)
+	case longCall:
+		s.others = [][]answer{append(polls, answer{Status: http.StatusOK, Page: 1})}
+	case longRun:
+		for _, poll := range polls {
+			s.others = append(s.others, []answer{poll})
+		}
+	}
+}
+
 // row is what the API has on a page and the sinks write.
 type row struct {
 	id         string
@@ -173,10 +190,13 @@ func (s *scenario) failed() int {
 	return n
 }
 
+// all are the scripts of the loop's items and of the others.
+func (s *scenario) all() [][]answer { return slices.Concat(s.scripts, s.others) }
+
 // attempts is how many there are in all.
 func (s *scenario) attempts() int {
 	n := 0
-	for _, script := range s.scripts {
+	for _, script := range s.all() {
 		n += len(script)
 	}
 	return n
@@ -220,6 +240,7 @@ kind: Playbook
 metadata: {name: chaos}
 workload: {api: "", items: []}
 workflow:
+  BEFORE
   - step: fetch
     tool: http
     url: "{{ api }}/items/{{ item }}"
@@ -236,8 +257,7 @@ workflow:
     retry:
       - when: "{{ error.class in ['retryable', 'rate_limited'] }}"
         then: {max_attempts: 3, delay: 1s, jitter: none}
-      - when: "{{ response.state == 'pending' }}"
-        then: {max_attempts: 1000, backoff: none}
+      POLL
       - when: "{{ response.more }}"
         then:
           max_attempts: 1000
@@ -249,6 +269,41 @@ workflow:
         failed: "{{ result.stats.failed }}", cancelled: "{{ result.stats.cancelled }}"}}
 output: "{{ fetch }}"
 `
+
+// poll asks again until the item is done.
+const poll = `- when: "{{ response.state == 'pending' }}"
+        then: {max_attempts: 1000, backoff: none}`
+
+// What may become long before the loop begins.
+const (
+	longIteration = "iteration"
+	longCall      = "call"
+	longRun       = "run"
+)
+
+// callText is a call of many polls, in the place of BEFORE.
+const callText = `- step: await
+    tool: http
+    url: "{{ api }}/items/FIRST"
+    params: {page: 1}
+    headers: {X-Attempt: "{{ attempt_key }}"}
+    retry:
+      POLL
+    next: fetch`
+
+// cycleText visits a step many times.
+const cycleText = `- step: begin
+    vars: {n: FIRST}
+    next: turn
+  - step: turn
+    tool: http
+    url: "{{ api }}/items/{{ vars.n }}"
+    params: {page: 1}
+    headers: {X-Attempt: "{{ attempt_key }}"}
+    vars: {n: "{{ vars.n + 1 }}"}
+    next:
+      - {when: "{{ vars.n < END }}", step: turn}
+      - {else: fetch}`
 
 // sinkRetry survives a database that is away for 20 s and more.
 const sinkRetry = `retry: [{when: "{{ error.class == 'retryable' }}",
@@ -273,9 +328,22 @@ func (s *scenario) playbook() string {
 	case "page":
 		pageSink = "per_iteration: {" + sink + "}"
 	}
-	return strings.NewReplacer("RETRY", sinkRetry).Replace(strings.NewReplacer(
-		"BATCH", fmt.Sprint(max(s.batch, 1)), "MODE", mode, "LOOP_SINK", loopSink, "PAGE_SINK", pageSink,
-	).Replace(playbookText))
+	before := map[string]string{longCall: callText, longRun: cycleText}[s.long]
+	text := playbookText
+	for _, fill := range [][2]string{ // in this order: texts hold further names
+		{"BEFORE", before},
+		{"FIRST", fmt.Sprint(s.items)},
+		{"END", fmt.Sprint(s.items + len(s.others))},
+		{"BATCH", fmt.Sprint(max(s.batch, 1))},
+		{"MODE", mode},
+		{"LOOP_SINK", loopSink},
+		{"PAGE_SINK", pageSink},
+		{"POLL", poll},
+		{"RETRY", sinkRetry},
+	} {
+		text = strings.ReplaceAll(text, fill[0], fill[1])
+	}
+	return text
 }
 
 // tables creates those of the sinks.

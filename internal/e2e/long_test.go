@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"reprise/internal/testenv"
 )
@@ -31,6 +32,32 @@ output: {polls: "{{ vars.polls }}", attempts: "{{ steps.poll.meta.attempts }}"}
 	require.Equal(t, map[string]any{"polls": 900, "attempts": 900}, result.Result.Data)
 	require.Equal(t, 900, w.api.CountRequests(run.GetID(), "/api/v1/jobs"))
 	w.requireRuns(run.GetID(), run.GetRunID(), "CallWorkflow")
+}
+
+// TestLargeAnswersGoOn: a poll whose answers are large leaves the history of its
+// run before that is too large.
+func TestLargeAnswersGoOn(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	run := w.start(book(`
+  - step: poll
+    tool: http
+    url: "{{ api }}/body"
+    params: {bytes: 100000}
+    retry:
+      - when: "{{ error is not defined and _retry.count < 80 }}"
+        then: {max_attempts: 100, backoff: none}
+output: "{{ steps.poll.meta.attempts }}"
+`), nil)
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, 80, result.Result.Data)
+	types := map[string]int{}
+	for _, history := range testenv.Histories(t, w.env.Client(), run.GetID(), run.GetRunID()) {
+		types[history.Type]++
+		require.LessOrEqual(t, proto.Size(history.History), maxBytes, "%s", history)
+	}
+	require.GreaterOrEqual(t, types["CallWorkflow"], 2)
 }
 
 // TestLongCycleGoesOn: a cycle of more visits than one history should hold goes on in
