@@ -97,12 +97,20 @@ func readBody(response *http.Response, limit int64) ([]byte, error) {
 		body = reader
 	}
 
-	content, err := io.ReadAll(io.LimitReader(body, limit+1))
-	if int64(len(content)) > limit {
-		return content[:limit], errTooLarge
+	var content bytes.Buffer
+
+	// A size that the server only claims takes no more memory than this.
+	const mostClaimed = 1 << 20
+	if claimed := response.ContentLength; claimed > 0 {
+		content.Grow(int(min(claimed, mostClaimed, limit)) + bytes.MinRead)
 	}
 
-	return content, err
+	_, err := content.ReadFrom(io.LimitReader(body, limit+1))
+	if int64(content.Len()) > limit {
+		return content.Bytes()[:limit], errTooLarge
+	}
+
+	return content.Bytes(), err
 }
 
 // parseBody gives the body's value by its content type: JSON with exact

@@ -23,9 +23,9 @@ func readFault(p *params) fault {
 	f := fault{
 		status:     p.intOrHeader("fail_status", "X-Fail-Status", http.StatusServiceUnavailable, 400, 599),
 		times:      p.intOrHeader("fail_times", "X-Fail-Times", 1, 0, 1_000_000),
-		retryAfter: queryOrHeader(p.r, "fail_retry_after", "X-Fail-Retry-After"),
+		retryAfter: p.textOrHeader("fail_retry_after", "X-Fail-Retry-After"),
 	}
-	list := queryOrHeader(p.r, "fail_pages", "X-Fail-Pages")
+	list := p.textOrHeader("fail_pages", "X-Fail-Pages")
 	if list == "" {
 		return f
 	}

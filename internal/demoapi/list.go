@@ -24,10 +24,12 @@ func (s *Server) addLists() {
 }
 
 // span returns the rows from offset on, at most limit of them, numbered from 1,
-// each made by row. It is never nil: an empty page is [] in JSON.
-func (s *Server) span(offset, limit int, row func(n int) object) []object {
-	rows := []object{}
-	for n := offset + 1; n <= min(offset+limit, s.options.Items); n++ {
+// each made by row. It is never nil: an empty page is [] in JSON. Rows are
+// structs, which are encoded several times faster than maps: what a benchmark
+// measures is the client.
+func span[Row any](items, offset, limit int, row func(n int) Row) []Row {
+	rows := make([]Row, 0, min(limit, max(items-offset, 0)))
+	for n := offset + 1; n <= min(offset+limit, items); n++ {
 		rows = append(rows, row(n))
 	}
 	return rows
@@ -42,6 +44,12 @@ func pageParams(p *params) (page, size int) {
 	return p.int("page", 1, 1, math.MaxInt32), p.int("pageSize", defaultPageSize, 1, maxPageSize)
 }
 
+type assessment struct {
+	ID        int    `json:"id"`
+	PatientID string `json:"patient_id"`
+	Score     int    `json:"score"`
+}
+
 // assessments pages by number.
 func (s *Server) assessments(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
@@ -49,13 +57,19 @@ func (s *Server) assessments(w http.ResponseWriter, r *http.Request) {
 	if s.obstruct(w, p, page, 0) {
 		return
 	}
-	rows := s.span((page-1)*size, size, func(n int) object {
-		return object{"id": n, "patient_id": PatientID(n), "score": n * 7 % 100}
+	rows := span(s.options.Items, (page-1)*size, size, func(n int) assessment {
+		return assessment{ID: n, PatientID: PatientID(n), Score: n * 7 % 100}
 	})
 	respond(w, http.StatusOK, object{"data": rows, "paging": object{
 		"hasMore": page < s.totalPages(size), "page": page, "pageSize": size,
 		"total": s.options.Items, "totalPages": s.totalPages(size),
 	}})
+}
+
+type user struct {
+	Email string `json:"email"`
+	ID    int    `json:"id"`
+	Name  string `json:"name"`
 }
 
 // users pages by offset. For the purpose of fail_pages the page is
@@ -66,13 +80,19 @@ func (s *Server) users(w http.ResponseWriter, r *http.Request) {
 	if s.obstruct(w, p, offset/limit+1, 0) {
 		return
 	}
-	rows := s.span(offset, limit, func(n int) object {
-		return object{"id": n, "name": fmt.Sprintf("User %02d", n), "email": fmt.Sprintf("user%02d@example.com", n)}
+	rows := span(s.options.Items, offset, limit, func(n int) user {
+		return user{ID: n, Name: fmt.Sprintf("User %02d", n), Email: fmt.Sprintf("user%02d@example.com", n)}
 	})
 	respond(w, http.StatusOK, object{
 		"data": rows, "has_more": offset+limit < s.options.Items,
 		"offset": offset, "limit": limit, "total": s.options.Items,
 	})
+}
+
+type event struct {
+	ID        int    `json:"id"`
+	PatientID string `json:"patient_id"`
+	Type      string `json:"type"`
 }
 
 // events pages by an opaque cursor, null after the last page.
@@ -87,8 +107,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	kinds := []string{"admitted", "measured", "treated", "released"}
-	rows := s.span(offset, limit, func(n int) object {
-		return object{"id": n, "type": kinds[(n-1)%len(kinds)], "patient_id": PatientID(n)}
+	rows := span(s.options.Items, offset, limit, func(n int) event {
+		return event{ID: n, Type: kinds[(n-1)%len(kinds)], PatientID: PatientID(n)}
 	})
 	var next any
 	if offset+limit < s.options.Items {
@@ -118,6 +138,12 @@ func (s *Server) readCursor(cursor string) (int, error) {
 	return 0, fmt.Errorf("cursor %q is not one of this list", cursor)
 }
 
+type order struct {
+	Amount   int    `json:"amount"`
+	Currency string `json:"currency"`
+	ID       int    `json:"id"`
+}
+
 // orders pages by link, in the body and in a Link header (RFC 8288). The links
 // are relative and keep the other query parameters.
 func (s *Server) orders(w http.ResponseWriter, r *http.Request) {
@@ -126,8 +152,8 @@ func (s *Server) orders(w http.ResponseWriter, r *http.Request) {
 	if s.obstruct(w, p, page, 0) {
 		return
 	}
-	rows := s.span((page-1)*size, size, func(n int) object {
-		return object{"id": n, "amount": n * 5, "currency": "EUR"}
+	rows := span(s.options.Items, (page-1)*size, size, func(n int) order {
+		return order{ID: n, Amount: n * 5, Currency: "EUR"}
 	})
 	var next any
 	if page < s.totalPages(size) {

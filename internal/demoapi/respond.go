@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -18,10 +19,14 @@ func respond(w http.ResponseWriter, status int, value any) {
 		panic(fmt.Sprintf("demo API: encode response: %v", err))
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if bodyAllowed(status) {
-		_, _ = w.Write(append(body, '\n'))
+	if !bodyAllowed(status) {
+		w.WriteHeader(status)
+		return
 	}
+	body = append(body, '\n')
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
 }
 
 // respondError writes the one error shape that all routes share.
@@ -52,19 +57,36 @@ func bodyAllowed(status int) bool {
 // params reads whole numbers from the query and remembers the first problem, so
 // that a handler asks for all it needs and checks once.
 type params struct {
-	r   *http.Request
-	err error
+	r     *http.Request
+	query url.Values // parsed when it is first asked for
+	err   error
+}
+
+// text returns the named parameter, "" if it is absent.
+func (p *params) text(name string) string {
+	if p.query == nil {
+		p.query = p.r.URL.Query()
+	}
+	return p.query.Get(name)
+}
+
+// textOrHeader is text with a header as the second source.
+func (p *params) textOrHeader(name, header string) string {
+	if value := p.text(name); value != "" {
+		return value
+	}
+	return p.r.Header.Get(header)
 }
 
 // int returns the named parameter, fallback if it is absent. A value that is no
 // number, or lies outside least..most, is an error.
 func (p *params) int(name string, fallback, least, most int) int {
-	return p.parse(name, p.r.URL.Query().Get(name), fallback, least, most)
+	return p.parse(name, p.text(name), fallback, least, most)
 }
 
 // intOrHeader is int with a header as the second source.
 func (p *params) intOrHeader(name, header string, fallback, least, most int) int {
-	return p.parse(name, queryOrHeader(p.r, name, header), fallback, least, most)
+	return p.parse(name, p.textOrHeader(name, header), fallback, least, most)
 }
 
 func (p *params) parse(name, text string, fallback, least, most int) int {
@@ -88,11 +110,4 @@ func (p *params) failed(w http.ResponseWriter) bool {
 	}
 	respondError(w, http.StatusBadRequest, "%v", p.err)
 	return true
-}
-
-func queryOrHeader(r *http.Request, name, header string) string {
-	if value := r.URL.Query().Get(name); value != "" {
-		return value
-	}
-	return r.Header.Get(header)
 }
