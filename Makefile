@@ -58,6 +58,11 @@ test-nocache: bin/devserver ## test with workers that replay every workflow from
 chaos: bin/devserver ## kill workers, servers and connections under 60 runs (CHAOSFLAGS='-chaos.seed=1 -chaos.rounds=200')
 	@cd internal/chaos && go test -count=1 -timeout 3h -run TestChaos -chaos.rounds=60 $(CHAOSFLAGS)
 
+.PHONY: soak
+soak: bin/devserver ## run loops of every size in every way, then one of 100,000 (hours on a small machine)
+	@go test ./internal/e2e -count=1 -timeout 8h -run '^TestLoopMatrix$$' -soak
+	@$(MAKE) bench BENCHFLAGS='-only scale'
+
 .PHONY: record-histories
 record-histories: bin/devserver ## record the stored histories of workflows/ afresh, from real runs
 	@go test ./internal/e2e -count=1 -record-histories

@@ -68,13 +68,16 @@ type world struct {
 	queue     string
 	resources activities.Resources
 	connected activities.Connections
+	tools     []activities.Tool // that the worker has besides its own
 	// secrets must not be part of any history.
 	secrets []string
 	// terminates says that a workflow is terminated by hand.
 	terminates bool
 	runs       int
-	replays    int    // of each history, 0 is replays
-	record     string // where histories are kept, "" for nowhere
+	replays    int                  // of each history, 0 is replays
+	patience   time.Duration        // 0 is patience
+	histories  []testenv.RunHistory // of the last run that ended
+	record     string               // where histories are kept, "" for nowhere
 }
 
 func newWorld(t *testing.T) *world {
@@ -129,6 +132,9 @@ func (quiet) Error(message string, pairs ...any) {
 func (w *world) workWith(c client.Client) {
 	w.t.Helper()
 	catalogue := activities.NewCatalogue(w.resources)
+	for _, tool := range w.tools {
+		require.NoError(w.t, catalogue.Register(tool))
+	}
 	worker := host.NewWorker(c, catalogue, host.Options{TaskQueue: w.queue, StopTimeout: time.Second})
 	require.NoError(w.t, worker.Start())
 	w.t.Cleanup(func() {
@@ -190,11 +196,12 @@ func (w *world) tryStart(source string, workload map[string]any) (client.Workflo
 // histories, those of its children included.
 func (w *world) outcome(run client.WorkflowRun) (workflows.Result, error) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), cmp.Or(w.patience, patience))
 	defer cancel()
 	result, err := workflows.Outcome(ctx, run)
 	require.NoError(w.t, ctx.Err(), "the run did not end")
 	histories := testenv.Histories(w.t, w.env.Client(), run.GetID(), run.GetRunID())
+	w.histories = histories
 	w.checkHistories(histories)
 	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, cmp.Or(w.replays, replays)))
 	for _, record := range result.Steps {

@@ -5,11 +5,14 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 
 	"reprise/internal/demoapi"
 	"reprise/internal/testenv"
+	"reprise/interpreter"
 )
 
 func TestLoopWithoutSinkGivesOneAggregate(t *testing.T) {
@@ -40,6 +43,26 @@ func TestLoopWithoutSinkGivesOneAggregate(t *testing.T) {
 	require.Equal(t, 1, failure["attempts"])
 	require.Equal(t, "http", failure["error"].(map[string]any)["kind"])
 	require.Equal(t, 404, failure["error"].(map[string]any)["status"])
+}
+
+// TestLoopThatKeepsStatsOnly: counts and errors stay, results do not.
+func TestLoopThatKeepsStatsOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	result := w.completes(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/status/{{ item == 2 ? 404 : 200 }}"
+    loop: {collection: [1, 2, 3], mode: parallel, results: stats, thresholds: {completed: 0.5}}
+output:
+  results: "{{ fetch.results }}"
+  stats: "{{ fetch.stats }}"
+  failed: "{{ map(fetch.errors, .element) }}"
+`), nil)
+	require.Equal(t, map[string]any{
+		"results": []any{}, "failed": []any{2},
+		"stats": map[string]any{"total": 3, "success": 2, "failed": 1, "truncated": 0, "cancelled": 0},
+	}, result)
 }
 
 func TestLoopOverMap(t *testing.T) {
@@ -127,24 +150,45 @@ func TestFailureBudget(t *testing.T) {
 	require.Len(t, w.bodies(), 1)
 }
 
+// TestFailureBudgetCancelsThoseInFlight: a request and a wait of a minute each end
+// within seconds of the failure that spends the budget, and count as cancelled.
 func TestFailureBudgetCancelsThoseInFlight(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	result := w.ends("failed", book(`
   - step: fetch
     tool: http
-    url: "{{ api }}{{ '/slow?ms=60000' if item == 0 else '/status/404' }}"
+    url: "{{ api }}{{ item == 0 ? '/slow?ms=60000' : item == 1 ? '/status/503' : '/status/404' }}"
     timeout: 90s
+    retry:
+      - when: "{{ error.status == 503 }}"
+        then: {max_attempts: 3, delay: 60s}
     loop:
       collection: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
       mode: parallel
       max_concurrency: 2
       failure_budget: {rate: 0.5, min_samples: 3}
 `), nil)
-	stats := step(t, result, "fetch").Loop.Stats
-	require.Equal(t, 10, stats.Total)
-	require.Equal(t, 3, stats.Failed)
-	require.Equal(t, 7, stats.Cancelled)
+	record := step(t, result, "fetch")
+	require.Equal(t, interpreter.LoopStats{Total: 10, Failed: 3, Cancelled: 7}, record.Loop.Stats)
+	require.Equal(t, "FailureBudgetExceeded", result.Error.Type)
+	require.Contains(t, result.Error.Message,
+		"3 of 3 ended iterations failed (1), budget 0.5 after 3 samples; 7 of 10 did not run to their end")
+
+	at := map[enums.EventType][]time.Time{}
+	for _, history := range w.histories {
+		if history.WorkflowID != record.Loop.WorkflowID {
+			continue
+		}
+		for _, event := range history.History.Events {
+			at[event.EventType] = append(at[event.EventType], event.EventTime.AsTime())
+		}
+	}
+	failed := at[enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED]
+	request, wait := at[enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED], at[enums.EVENT_TYPE_TIMER_CANCELED]
+	require.Equal(t, [3]int{3, 1, 1}, [3]int{len(failed), len(request), len(wait)})
+	require.WithinDuration(t, failed[2], request[0], 5*time.Second)
+	require.WithinDuration(t, failed[2], wait[0], 5*time.Second)
 }
 
 // TestSequentialKeepsOrder: the next iteration begins after the one before has

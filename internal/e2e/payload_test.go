@@ -20,6 +20,13 @@ import (
 func newStoring(t *testing.T, environment map[string]string) *world {
 	t.Helper()
 	w := newWorld(t)
+	w.workStoring(environment)
+	return w
+}
+
+func (w *world) workStoring(environment map[string]string) {
+	t := w.t
+	t.Helper()
 	w.env = w.env.Storing(t)
 	store := testenv.PayloadStore(t)
 	payloads, err := host.Payloads(store, func(name string) (string, bool) {
@@ -31,7 +38,6 @@ func newStoring(t *testing.T, environment map[string]string) *world {
 	w.resources.MaxResponseBytes = 60 << 20
 	w.replays = 1 // of many megabytes
 	w.workWith(w.env.Dial(t, store.Use(client.Options{Logger: quiet{}})))
-	return w
 }
 
 // historyBytes is the size of the largest history of a run and its descendants.
