@@ -80,6 +80,11 @@ var stored = map[string][]string{
 	"poll_exhausted": {
 		"01-PlaybookWorkflow.json",
 	},
+	"reprocess": {
+		"01-PlaybookWorkflow.json",
+		"02-LoopWorkflow.json",
+		"03-IterationWorkflow.json",
+	},
 	"retry_after": {
 		"01-PlaybookWorkflow.json",
 	},
