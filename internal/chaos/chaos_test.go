@@ -101,7 +101,7 @@ func (p *report) add(r *round, took time.Duration) {
 	p.requests += r.api.count()
 	p.again += r.surplus()
 	p.kills += r.kills
-	p.printf("round %2d  %-54s  %-52s %6.1f s %5d requests, %3d again  %d kills\n",
+	p.printf("round %2d  %-54s  %-62s %6.1f s %5d requests, %3d again  %d kills\n",
 		r.number, r.disturbance.name, r.scenario, took.Seconds(), r.api.count(), r.surplus(), r.kills)
 }
 

@@ -61,7 +61,7 @@ func kinds(short bool, draw func(n int, swap func(i, j int))) []disturbance {
 func anyLoop(r *round) shape {
 	shapes := []func(*round) shape{sequential, apart, batches}
 	if !r.short && r.chance(6) {
-		return shape{items: 430, batch: 1, pages: 1, waits: 4, failing: 40}
+		return shape{items: 410, batch: 1, pages: 1, waits: 4, failing: 40}
 	}
 	return shapes[r.random.IntN(len(shapes))](r)
 }

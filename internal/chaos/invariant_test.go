@@ -1,7 +1,6 @@
 package chaos_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -29,10 +28,9 @@ const (
 // wrong meanwhile. It gives the time the run took.
 func (r *round) outcome() time.Duration {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
-	defer cancel()
-	result, err := workflows.Outcome(ctx, r.run)
-	require.NoError(r.t, err, "the run has to end")
+	r.await("the run ends", r.ended)
+	result, err := workflows.Outcome(r.t.Context(), r.run)
+	require.NoError(r.t, err)
 	histories := testenv.Histories(r.t, r.env.Client(), r.run.GetID(), r.run.GetRunID())
 	r.checkAggregate(result)
 	r.checkTables()

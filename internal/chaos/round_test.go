@@ -1,7 +1,6 @@
 package chaos_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -19,11 +18,11 @@ import (
 )
 
 const (
-	// patience is how long a round waits for what has to happen, on a machine
-	// that has much else to do.
+	// patience is how long a run may stand still, on a machine that has much else
+	// to do.
 	patience = 4 * time.Minute
-	// tick is how often it looks.
-	tick = 20 * time.Millisecond
+	// tick is how often a round looks, and beat how often it asks the server.
+	tick, beat = 20 * time.Millisecond, 250 * time.Millisecond
 )
 
 // round is one run of a scenario and what goes wrong in it.
@@ -45,6 +44,7 @@ type round struct {
 	queue   string
 	worker  *testworker.Process
 	run     client.WorkflowRun
+	asked   time.Time // when the server was asked last whether the run has ended
 	kills   int
 	killed  int // process ID of the last worker killed
 }
@@ -178,26 +178,38 @@ func (r *round) pause(d time.Duration) {
 // until waits for something that has to happen while the run goes on.
 func (r *round) until(what string, happened func() bool) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
-	defer cancel()
+	r.await(what, func() bool {
+		if happened() {
+			return true
+		}
+		require.False(r.t, r.ended(), "the run ended before this: %s", what)
+		return false
+	})
+}
+
+// await waits for something as long as the run makes requests, and for patience
+// beyond the last.
+func (r *round) await(what string, happened func() bool) {
+	r.t.Helper()
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	for looked := time.Now(); !happened(); {
-		select {
-		case <-ctx.Done():
-			require.Fail(r.t, "it did not happen in "+patience.String(), "%s", what)
-		case <-ticker.C:
+	for requests, moved := r.api.count(), time.Now(); !happened(); {
+		<-ticker.C
+		if now := r.api.count(); now != requests {
+			requests, moved = now, time.Now()
 		}
-		if time.Since(looked) > time.Second {
-			looked = time.Now()
-			require.False(r.t, r.ended(), "the run ended before this: %s", what)
-		}
+		require.Less(r.t, time.Since(moved), patience, "%s: no request since %s, %d of %d attempts were made",
+			what, moved.Format(time.TimeOnly), requests, r.scenario.attempts())
 	}
 }
 
-// ended reports whether the run is over; a server that does not answer cannot
-// tell.
+// ended reports whether the run is over. It asks the server once a beat; one
+// that does not answer cannot tell.
 func (r *round) ended() bool {
+	if time.Since(r.asked) < beat {
+		return false
+	}
+	r.asked = time.Now()
 	described, err := r.env.Client().DescribeWorkflowExecution(r.t.Context(), r.run.GetID(), "")
 	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }

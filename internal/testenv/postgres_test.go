@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -54,6 +55,23 @@ func TestStopAndStart(t *testing.T) {
 	database.Start(t)
 	require.Len(t, database.Query(t, "SELECT 1 FROM pg_tables WHERE tablename = 'kept'"), 1)
 	require.Equal(t, "127.0.0.1/32", fmt.Sprint(database.Query(t, "SELECT inet_server_addr()::text AS a")[0]["a"]))
+}
+
+func TestLockHoldsWriters(t *testing.T) {
+	t.Parallel()
+	database := testenv.Postgres(t)
+	database.Exec(t, `CREATE TABLE "Kept" (id int)`)
+	unlock := database.Lock(t, "Kept")
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		database.Exec(t, `INSERT INTO "Kept" VALUES (1)`)
+	}()
+	require.Eventually(t, func() bool { return database.Waiting(t, "Kept") == 1 }, 20*time.Second, 20*time.Millisecond)
+	require.Empty(t, database.Query(t, `SELECT * FROM "Kept"`), "readers go on")
+	unlock()
+	<-written
+	require.Len(t, database.Query(t, `SELECT * FROM "Kept"`), 1)
 }
 
 func TestPasswordIsNeeded(t *testing.T) {
