@@ -154,8 +154,24 @@ func TestFailureBudget(t *testing.T) {
 // within seconds of the failure that spends the budget, and count as cancelled.
 func TestFailureBudgetCancelsThoseInFlight(t *testing.T) {
 	t.Parallel()
-	w := newWorking(t)
-	result := w.ends("failed", book(`
+	for _, c := range []struct {
+		batch, failed, waits int
+		ends                 enums.EventType // of children whose iterations failed
+		message              string
+	}{
+		{
+			1, 3, 1, enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED,
+			"3 of 3 ended iterations failed (1), budget 0.5 after 3 samples; 7 of 10 did not run to their end",
+		},
+		{
+			2, 4, 0, enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED,
+			"4 of 4 ended iterations failed (1), budget 0.5 after 3 samples; 6 of 10 did not run to their end",
+		},
+	} {
+		t.Run(fmt.Sprint("batch ", c.batch), func(t *testing.T) {
+			t.Parallel()
+			w := newWorking(t)
+			result := w.ends("failed", book(fmt.Sprintf(`
   - step: fetch
     tool: http
     url: "{{ api }}{{ item == 0 ? '/slow?ms=60000' : item == 1 ? '/status/503' : '/status/404' }}"
@@ -166,29 +182,38 @@ func TestFailureBudgetCancelsThoseInFlight(t *testing.T) {
     loop:
       collection: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
       mode: parallel
-      max_concurrency: 2
+      batch: %d
+      max_concurrency: %d
       failure_budget: {rate: 0.5, min_samples: 3}
-`), nil)
-	record := step(t, result, "fetch")
-	require.Equal(t, interpreter.LoopStats{Total: 10, Failed: 3, Cancelled: 7}, record.Loop.Stats)
-	require.Equal(t, "FailureBudgetExceeded", result.Error.Type)
-	require.Contains(t, result.Error.Message,
-		"3 of 3 ended iterations failed (1), budget 0.5 after 3 samples; 7 of 10 did not run to their end")
+`, c.batch, 2*c.batch)), nil)
+			record := step(t, result, "fetch")
+			require.Equal(t, interpreter.LoopStats{Total: 10, Failed: c.failed, Cancelled: 10 - c.failed}, record.Loop.Stats)
+			require.Equal(t, "FailureBudgetExceeded", result.Error.Type)
+			require.Contains(t, result.Error.Message, c.message)
 
+			at := w.times(record.Loop.WorkflowID)
+			ended, waits := at[c.ends], at[enums.EVENT_TYPE_TIMER_CANCELED]
+			cancelled := at[enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED]
+			require.Equal(t, [3]int{c.failed / c.batch, 1, c.waits}, [3]int{len(ended), len(cancelled), len(waits)})
+			for _, over := range append(cancelled, waits...) {
+				require.WithinDuration(t, ended[len(ended)-1], over, 5*time.Second)
+			}
+		})
+	}
+}
+
+// times are those of the events of a workflow of the last run that ended.
+func (w *world) times(workflowID string) map[enums.EventType][]time.Time {
 	at := map[enums.EventType][]time.Time{}
 	for _, history := range w.histories {
-		if history.WorkflowID != record.Loop.WorkflowID {
+		if history.WorkflowID != workflowID {
 			continue
 		}
 		for _, event := range history.History.Events {
 			at[event.EventType] = append(at[event.EventType], event.EventTime.AsTime())
 		}
 	}
-	failed := at[enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED]
-	request, wait := at[enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED], at[enums.EVENT_TYPE_TIMER_CANCELED]
-	require.Equal(t, [3]int{3, 1, 1}, [3]int{len(failed), len(request), len(wait)})
-	require.WithinDuration(t, failed[2], request[0], 5*time.Second)
-	require.WithinDuration(t, failed[2], wait[0], 5*time.Second)
+	return at
 }
 
 // TestSequentialKeepsOrder: the next iteration begins after the one before has
