@@ -60,6 +60,36 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
+// BenchmarkCondition evaluates conditions as playbooks have them.
+func BenchmarkCondition(b *testing.B) {
+	scope := expression.MapScope{
+		"error":    map[string]any{"status": 503, "class": "rate_limited"},
+		"response": map[string]any{"paging": map[string]any{"hasMore": true}},
+		"_retry":   map[string]any{"attempt": 2},
+	}
+
+	for _, source := range conditions {
+		condition, problems := expression.ParseCondition(source)
+		require.Empty(b, problems)
+
+		b.Run(source, func(b *testing.B) {
+			b.ReportAllocs()
+
+			for b.Loop() {
+				if v, err := condition.Render(scope, budget()); err != nil || v != true {
+					b.Fatal(v, err)
+				}
+			}
+		})
+	}
+}
+
+var conditions = []string{
+	`error.status in [429, 503] and _retry.attempt < 5`,
+	`response.paging.hasMore`,
+	`error.class == 'rate_limited'`,
+}
+
 func BenchmarkRenderRequest(b *testing.B) {
 	scope := testScope(b)
 

@@ -393,3 +393,46 @@ func TestResultsSurviveJSON(t *testing.T) {
 		require.Equal(t, result, back.Data, source)
 	}
 }
+
+// TestConditionsAreCheap: a condition is evaluated for every policy after every
+// attempt.
+func TestConditionsAreCheap(t *testing.T) { //nolint:paralleltest // it counts allocations
+	scope := expression.MapScope{
+		"error":  map[string]any{"status": 503, "class": "rate_limited"},
+		"_retry": map[string]any{"attempt": 2}, "response": map[string]any{"paging": map[string]any{"hasMore": true}},
+	}
+	decision := budget()
+
+	for _, source := range conditions {
+		condition, problems := expression.ParseCondition(source)
+		require.Empty(t, problems)
+		require.Less(t, testing.AllocsPerRun(1000, func() { _, _ = condition.Render(scope, decision) }), 5.0, source)
+	}
+}
+
+// TestEvaluationsLeaveNothingBehind: what one has seen is gone for the next,
+// also when it failed, had predicates or let.
+func TestEvaluationsLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+
+	for _, source := range []string{`x`, `let y = x; y`, `first([x] | map(# ?? x))`, `[1, 2, x][2]`} {
+		program, problems := expression.Compile(source)
+		require.Empty(t, problems)
+
+		failing, problems := expression.Compile(`x + [1]`)
+		require.Empty(t, problems)
+
+		for range 3 {
+			v, err := program.Eval(expression.MapScope{"x": "seen"}, budget())
+			require.NoError(t, err)
+			require.Equal(t, "seen", v, source)
+
+			_, err = failing.Eval(expression.MapScope{"x": "seen"}, budget())
+			require.Error(t, err)
+
+			v, err = program.Eval(expression.MapScope{}, budget())
+			require.NoError(t, err)
+			require.Nil(t, v, source)
+		}
+	}
+}

@@ -230,7 +230,36 @@ func (l *lowering) array(n *ast.ArrayNode) ast.Node {
 		nodes[i] = l.value(element)
 	}
 
-	return l.charged("$madeList", len(nodes), place(&ast.ArrayNode{Nodes: nodes}, n))
+	list := place(&ast.ArrayNode{Nodes: nodes}, n)
+	if values, ok := constants(nodes); ok {
+		list = place(&ast.ConstantNode{Value: values}, n)
+	}
+
+	return l.charged("$madeList", len(nodes), list)
+}
+
+// constants are the values of nodes that have them, so that a list such as
+// [429, 503] is made once. Nobody changes a value, and a list without room to
+// spare is copied by whoever appends to it.
+func constants(nodes []ast.Node) (values []any, ok bool) {
+	values = make([]any, len(nodes))
+
+	for i, node := range nodes {
+		switch n := node.(type) {
+		case *ast.IntegerNode:
+			values[i] = n.Value
+		case *ast.FloatNode:
+			values[i] = n.Value
+		case *ast.StringNode:
+			values[i] = n.Value
+		case *ast.BoolNode:
+			values[i] = n.Value
+		default:
+			return nil, false
+		}
+	}
+
+	return values, true
 }
 
 func (l *lowering) mapping(n *ast.MapNode) ast.Node {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/checker"
@@ -112,21 +113,18 @@ func compileTree(source string, node ast.Node) (*vm.Program, error) {
 // does not fit, the budget is used up, or the result is larger as JSON than the
 // bytes of the budget's limits (4 MiB in a decision).
 func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
-	env := make(map[string]any, len(p.roots)+1)
-	env[budgetName] = b
+	m, _ := machines.Get().(*machine)
+	m.env[budgetName] = b
 
 	for _, root := range p.roots {
 		if v, ok := scope.Lookup(root); ok {
-			env[root] = v
+			m.env[root] = v
 		}
 	}
 
-	machine := vm.VM{
-		Stack:        make([]any, 0, 16),
-		MemoryBudget: math.MaxUint, // b bounds the work
-	}
+	result, err := m.vm.Run(p.code, m.env)
+	m.free()
 
-	result, err := machine.Run(p.code, env)
 	if err != nil {
 		return nil, p.explain(err)
 	}
@@ -140,6 +138,35 @@ func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 	}
 
 	return result, nil
+}
+
+// machine is what one evaluation needs. It is used again, because a condition
+// is done in less time than it takes to make one.
+type machine struct {
+	vm  vm.VM
+	env map[string]any
+}
+
+var machines = sync.Pool{New: func() any {
+	const depth, names = 16, 8
+
+	return &machine{
+		vm:  vm.VM{Stack: make([]any, 0, depth), MemoryBudget: math.MaxUint}, // the Budget bounds the work
+		env: make(map[string]any, names),
+	}
+}}
+
+// free gives the machine back without the values of its evaluation. One that
+// had predicates keeps some where nobody can clear them.
+func (m *machine) free() {
+	if m.vm.Scopes != nil {
+		return
+	}
+
+	clear(m.env)
+	clear(m.vm.Variables)
+	clear(m.vm.Stack[:cap(m.vm.Stack)])
+	machines.Put(m)
 }
 
 // checkSize refuses a result that is larger as JSON than the text that the
