@@ -23,9 +23,6 @@ const StopGrace = 2 * time.Second
 // least. A heartbeat is also how it learns that its run was cancelled.
 const maxHeartbeatInterval = 2 * time.Second
 
-// defaultTimeout bounds an attempt where neither step nor tool says anything.
-const defaultTimeout = 5 * time.Minute
-
 // errTimeout is the cause of a context that ended with the attempt's time.
 var errTimeout = errors.New("the attempt's time is over")
 
@@ -37,9 +34,9 @@ type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResul
 // ApplicationErrors whose type is the kind and whose details hold the
 // ErrorObject. Only an attempt that ended because its worker stops is left to
 // Temporal to deliver again. It tells the size of a result too.
-func wrap(spec playbook.ToolSpec, run attempt, pacer *pacer, res Resources) measuredFunc {
+func wrap(run attempt, pacer *pacer, res Resources) measuredFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
-		limit := timeLimit(in, spec)
+		limit := timeLimit(in)
 		ctx, secrets := withSecrets(ctx)
 		if in.RateLimit != nil {
 			if err := pacer.await(ctx, *in.RateLimit); err != nil {
@@ -88,15 +85,13 @@ func tellOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err
 	}
 }
 
-func timeLimit(in interpreter.ToolInput, spec playbook.ToolSpec) time.Duration {
-	switch {
-	case in.TimeoutSeconds > 0 && in.TimeoutSeconds < math.MaxInt64/float64(time.Second):
+// timeLimit is that of the input, which says none only in tests of tools.
+func timeLimit(in interpreter.ToolInput) time.Duration {
+	if in.TimeoutSeconds > 0 && in.TimeoutSeconds < math.MaxInt64/float64(time.Second) {
 		return in.Timeout()
-	case spec.DefaultTimeout > 0:
-		return spec.DefaultTimeout
 	}
 
-	return defaultTimeout
+	return playbook.DefaultTimeout(in.Tool)
 }
 
 type outcome struct {

@@ -29,7 +29,7 @@ import (
 type toolFunc func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error)
 
 func (toolFunc) Spec() playbook.ToolSpec {
-	return playbook.ToolSpec{Name: "probe", Summary: "A tool of a test.", DefaultTimeout: 300 * time.Millisecond}
+	return playbook.ToolSpec{Name: "probe", Summary: "A tool of a test."}
 }
 
 func (f toolFunc) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
@@ -166,22 +166,6 @@ func TestAttemptsEndThoughTheToolDoesNot(t *testing.T) {
 
 	require.Equal(t, interpreter.KindTimeout, tooltest.ErrorObject(t, err).Kind)
 	require.Less(t, time.Since(began), activities.StopGrace+8*time.Second)
-}
-
-func TestTheSpecsTimeoutHoldsWhereTheStepHasNone(t *testing.T) {
-	t.Parallel()
-
-	for _, activity := range probe(t, untilDone).Activities() {
-		if activity.Name != "probe" {
-			continue
-		}
-
-		_, err := activity.Run(t.Context(), interpreter.ToolInput{Tool: "probe", Step: "s"})
-		object := tooltest.ErrorObject(t, err)
-
-		require.Equal(t, interpreter.KindTimeout, object.Kind)
-		require.Equal(t, `step "s": the attempt took longer than its timeout of 300ms`, object.Message)
-	}
 }
 
 func untilDone(ctx context.Context, _ interpreter.ToolInput) (interpreter.ToolResult, error) {

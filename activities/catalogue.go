@@ -114,10 +114,10 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 	byName := map[string]measuredFunc{}
 
 	for name, tool := range c.tools {
-		byName[name] = wrap(tool.Spec(), tool.Run, c.pacer, c.res)
+		byName[name] = wrap(tool.Run, c.pacer, c.res)
 
 		if writer, ok := tool.(Writer); ok {
-			byName[interpreter.WriteActivity(name)] = wrap(tool.Spec(), writer.Write, c.pacer, c.res)
+			byName[interpreter.WriteActivity(name)] = wrap(writer.Write, c.pacer, c.res)
 		}
 	}
 

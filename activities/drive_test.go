@@ -37,7 +37,7 @@ type player struct {
 }
 
 func (*player) Spec() playbook.ToolSpec {
-	return playbook.ToolSpec{Name: "player", Summary: "A tool of a test.", Writes: true, DefaultTimeout: time.Minute}
+	return playbook.ToolSpec{Name: "player", Summary: "A tool of a test.", Writes: true}
 }
 
 func (p *player) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {

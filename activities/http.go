@@ -10,9 +10,6 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// httpTimeout bounds one attempt of the http tool where the step says nothing.
-const httpTimeout = 30 * time.Second
-
 // httpTool sends requests. One transport, and so one pool of connections,
 // serves all runs of a worker.
 type httpTool struct {
@@ -75,8 +72,7 @@ The server recognises a repeated write by the header Idempotency-Key.`,
 			{Name: "form", Kind: playbook.KindMap, Doc: "A body of form fields, sent as application/x-www-form-urlencoded."},
 			{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true", Doc: "Whether to follow redirects, at most 10."},
 		},
-		Writes:         true,
-		DefaultTimeout: httpTimeout,
+		Writes: true,
 		Example: `step: fetch
 tool: http
 url: "{{ workload.api }}/patients"

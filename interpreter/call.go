@@ -186,20 +186,11 @@ func (c *Call) method() string {
 	return "GET"
 }
 
-// Default time limits of one attempt (language.md, section steps).
-const (
-	defaultHTTPTimeout = 30 * time.Second
-	defaultTimeout     = 5 * time.Minute
-)
-
 func (c *Call) timeout() time.Duration {
-	switch {
-	case c.action.Timeout > 0:
+	if c.action.Timeout > 0 {
 		return c.action.Timeout
-	case c.tool == "http":
-		return defaultHTTPTimeout
 	}
-	return defaultTimeout
+	return playbook.DefaultTimeout(c.tool)
 }
 
 // page is the page under way: successes so far + 1; a sink's is its origin's.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -99,7 +98,7 @@ func yes(is bool) string {
 func toolDocument(spec playbook.ToolSpec) toolDoc {
 	doc := toolDoc{
 		Name: spec.Name, Summary: spec.Summary, Doc: spec.Doc, Sink: spec.Writes,
-		DefaultTimeout: defaultTimeout(spec).Seconds(), Fields: []fieldDoc{},
+		DefaultTimeout: playbook.DefaultTimeout(spec.Name).Seconds(), Fields: []fieldDoc{},
 		RequireOneOf: spec.RequireOneOf, Example: spec.Example,
 	}
 	for _, field := range spec.Fields {
@@ -109,14 +108,6 @@ func toolDocument(spec playbook.ToolSpec) toolDoc {
 		})
 	}
 	return doc
-}
-
-// defaultTimeout is that of one attempt (docs/language.md, section steps).
-func defaultTimeout(spec playbook.ToolSpec) time.Duration {
-	if spec.DefaultTimeout == 0 {
-		return 5 * time.Minute
-	}
-	return spec.DefaultTimeout
 }
 
 func explain(w io.Writer, spec playbook.ToolSpec) {
@@ -134,7 +125,7 @@ func explain(w io.Writer, spec playbook.ToolSpec) {
 	for _, group := range spec.RequireOneOf {
 		_, _ = fmt.Fprintf(w, "\nOne of these is needed: %s.\n", strings.Join(group, ", "))
 	}
-	_, _ = fmt.Fprintf(w, "\nOne attempt may take %s unless the step sets timeout.", defaultTimeout(spec))
+	_, _ = fmt.Fprintf(w, "\nOne attempt may take %s unless the step sets timeout.", playbook.DefaultTimeout(spec.Name))
 	if spec.Writes {
 		_, _ = fmt.Fprint(w, " Usable as a sink.")
 	}

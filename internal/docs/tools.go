@@ -113,11 +113,8 @@ func demands(spec playbook.ToolSpec) string {
 }
 
 func limit(spec playbook.ToolSpec) string {
-	if spec.DefaultTimeout < time.Minute && spec.DefaultTimeout > 0 {
-		return fmt.Sprintf("%g seconds", spec.DefaultTimeout.Seconds())
+	if timeout := playbook.DefaultTimeout(spec.Name); timeout < time.Minute {
+		return fmt.Sprintf("%g seconds", timeout.Seconds())
 	}
-	if spec.DefaultTimeout == 0 {
-		return "5 minutes"
-	}
-	return fmt.Sprintf("%g minutes", spec.DefaultTimeout.Minutes())
+	return fmt.Sprintf("%g minutes", playbook.DefaultTimeout(spec.Name).Minutes())
 }

@@ -50,9 +50,16 @@ type ToolSpec struct {
 	SinkOnly  bool // usable as a sink and in no other place
 	// Dialect is the SQL of statement fields: postgres, sqlite or "".
 	Dialect string
-	// DefaultTimeout bounds one attempt where the step says nothing; 0 is 5 minutes.
-	DefaultTimeout time.Duration
-	Example        string // YAML of one step
+	Example string // YAML of one step
+}
+
+// DefaultTimeout bounds one attempt of a tool where the step says nothing
+// (docs/language.md, section timeout).
+func DefaultTimeout(tool string) time.Duration {
+	if tool == "http" {
+		return 30 * time.Second
+	}
+	return 5 * time.Minute
 }
 
 // Requirement says that a field with a certain value needs another field, such

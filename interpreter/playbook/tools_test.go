@@ -3,7 +3,6 @@ package playbook_test
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"reprise/interpreter/playbook"
 )
@@ -21,7 +20,7 @@ func (c catalogue) Names() []string { return slices.Sorted(maps.Keys(c)) }
 
 var testTools = catalogue{
 	"http": {
-		Name: "http", Writes: true, DefaultTimeout: 30 * time.Second,
+		Name: "http", Writes: true,
 		Fields: []playbook.Field{
 			{Name: "url", Kind: playbook.KindText, Required: true},
 			{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}, Default: "GET"},
