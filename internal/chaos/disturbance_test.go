@@ -103,13 +103,15 @@ func wide(r *round) shape {
 	return shape{parallel: true, width: r.between(50, 60), batch: 1, items: r.between(70, 90), waits: 10}
 }
 
-// writing has sinks that are activities, or parts of those of a batch.
+// writing has sinks that are activities, or parts of those of pages and batches.
 func writing(r *round) shape {
 	if r.chance(3) {
 		return batches(r)
 	}
 	s := apart(r)
-	s.sinks = []string{"loop"}
+	if r.chance(2) {
+		s.sinks = []string{"loop"}
+	}
 	return s
 }
 
@@ -141,7 +143,7 @@ func killBetween(r *round) {
 // killInWait has the next worker come at once, or when the waits are over.
 func killInWait(r *round) {
 	waits, _ := r.scenario.dueWaits()
-	r.dieAt(moment{What: "timer", When: "after", Nth: r.between(1, waits)})
+	r.dieAt(moment{What: "timer", When: "after", Nth: r.between(1, len(waits))})
 	if r.chance(2) {
 		r.until("all timers have fired", func() bool {
 			return r.events(enumspb.EVENT_TYPE_TIMER_STARTED) <= r.events(enumspb.EVENT_TYPE_TIMER_FIRED)
@@ -175,7 +177,7 @@ func killWithChildren(r *round) {
 
 // killInSink: the write is under way, or it is done and not reported.
 func killInSink(r *round) {
-	if r.scenario.batch == 1 && r.chance(2) {
+	if r.scenario.batch == 1 && r.scenario.sink == "loop" && r.chance(2) {
 		r.dieAt(moment{What: "sink", When: "before", Nth: r.between(1, (r.scenario.items-r.scenario.failed())/2)})
 	} else {
 		r.killInWrite("rows")

@@ -187,24 +187,47 @@ func (r *round) checkRequests() {
 }
 
 // checkTime: the server says that the run took at least as long as the waits
-// that were due.
+// that were due, and each of them has its timer. Iterations that left their place
+// share theirs.
 func (r *round) checkTime(histories []testenv.RunHistory) time.Duration {
 	r.t.Helper()
 	var began, ended time.Time
+	var timers []time.Duration
 	for _, history := range histories {
+		events := history.History.GetEvents()
+		for _, event := range events {
+			if timer := event.GetTimerStartedEventAttributes(); timer != nil {
+				timers = append(timers, timer.GetStartToFireTimeout().AsDuration())
+			}
+		}
 		if history.WorkflowID != r.run.GetID() {
 			continue
 		}
-		events := history.History.GetEvents()
 		if began.IsZero() {
 			began = events[0].GetEventTime().AsTime()
 		}
 		ended = events[len(events)-1].GetEventTime().AsTime()
 	}
 	took := ended.Sub(began)
-	_, least := r.scenario.dueWaits()
+	waits, least := r.scenario.dueWaits()
 	require.GreaterOrEqual(r.t, took, least)
+	for _, d := range waits {
+		if d < longWait {
+			require.GreaterOrEqual(r.t, atLeast(timers, d), atLeast(waits, d)-atLeast(waits, longWait), "timers of %s", d)
+		}
+	}
 	return took
+}
+
+// atLeast counts the durations from d on.
+func atLeast(all []time.Duration, d time.Duration) int {
+	n := 0
+	for _, one := range all {
+		if one >= d {
+			n++
+		}
+	}
+	return n
 }
 
 // requireTakeOver: a worker that was killed had the last word about an

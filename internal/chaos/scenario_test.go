@@ -51,9 +51,10 @@ func (s shape) String() string {
 
 func (s *scenario) String() string { return fmt.Sprintf("%s, %s sink", s.shape, s.sink) }
 
-// What the playbook says of failures.
+// What the playbook says of failures. Timers end up to a second late, so waits
+// are long enough to tell them from shorter ones.
 const (
-	retryDelay  = time.Second
+	retryDelay  = 2 * time.Second
 	maxAttempts = 3
 	// longWait is one for which an iteration leaves its place in a parallel loop.
 	longWait = 5 * time.Second
@@ -122,9 +123,9 @@ func (s *scenario) addWaits(random *rand.Rand) {
 		}
 		failure := answer{Status: http.StatusServiceUnavailable}
 		if random.IntN(2) == 0 {
-			failure = answer{Status: http.StatusTooManyRequests, RetryAfter: time.Second}
+			failure = answer{Status: http.StatusTooManyRequests, RetryAfter: time.Duration(1+random.IntN(3)) * time.Second}
 			if s.parallel && random.IntN(4) == 0 {
-				failure.RetryAfter = longWait
+				failure.RetryAfter += longWait
 			}
 		}
 		failures := []answer{failure}
@@ -215,14 +216,14 @@ func waitAfter(script []answer, attempt int) time.Duration {
 	return retryDelay
 }
 
-// dueWaits counts the waits of all items and says how long they take at least:
-// one after the other in a sequential loop, else the item that waits longest.
-func (s *scenario) dueWaits() (count int, least time.Duration) {
+// dueWaits are the waits of all items, and how long they take at least: one
+// after the other in a sequential loop, else the item that waits longest.
+func (s *scenario) dueWaits() (waits []time.Duration, least time.Duration) {
 	for _, script := range s.scripts {
 		var item time.Duration
 		for attempt := range script {
 			if wait := waitAfter(script, attempt+1); wait > 0 {
-				count++
+				waits = append(waits, wait)
 				item += wait
 			}
 		}
@@ -232,7 +233,7 @@ func (s *scenario) dueWaits() (count int, least time.Duration) {
 			least += item
 		}
 	}
-	return count, least
+	return waits, least
 }
 
 const playbookText = `apiVersion: reprise/v1
@@ -256,7 +257,7 @@ workflow:
       LOOP_SINK
     retry:
       - when: "{{ error.class in ['retryable', 'rate_limited'] }}"
-        then: {max_attempts: 3, delay: 1s, jitter: none}
+        then: {max_attempts: 3, delay: 2s, jitter: none}
       POLL
       - when: "{{ response.more }}"
         then:
