@@ -39,7 +39,7 @@ func (a *app) follow(s *session, run client.WorkflowRun, output string) error {
 	watchContext, stopWatching := context.WithCancel(ctx)
 	go func() {
 		defer close(watching)
-		watch(watchContext, &observer{session: s, run: run}, screen)
+		watch(watchContext, &observer{session: s, run: run, loops: map[string]workflows.Progress{}}, screen)
 	}()
 	stop := func() {
 		stopWatching()

@@ -34,6 +34,8 @@ type observer struct {
 	session  *session
 	run      client.WorkflowRun
 	failures int // questions in a row that nobody answered
+	// loops is what loops told last, by workflow ID.
+	loops map[string]workflows.Progress
 }
 
 // mostFailed is how often a question may fail before that is news: a server
@@ -122,11 +124,18 @@ func (o *observer) loopProgress(ctx context.Context, workflowID string) (workflo
 	return progress, err
 }
 
+func done(progress workflows.Progress) int { return progress.Stats.Success + progress.Stats.Failed }
+
 // loop counts iterations: ended, failed, waiting for a retry, running.
 func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string {
 	stats, open, waiting := record.Loop.Stats, 0, 0
 	if record.EndedAt.IsZero() {
-		if progress, err := o.loopProgress(ctx, record.Loop.WorkflowID); err == nil && progress.Stats.Total > 0 {
+		progress, err := o.loopProgress(ctx, record.Loop.WorkflowID)
+		before := o.loops[record.Loop.WorkflowID]
+		if err != nil || done(progress) < done(before) { // it, or a part of it, is busy with its end
+			progress = before
+		}
+		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {
 			stats, open = progress.Stats, len(progress.Open)+progress.Parked
 			waiting = o.waiting(ctx, progress.Open) + progress.Parked
 		}

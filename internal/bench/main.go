@@ -141,6 +141,7 @@ func (o options) groups(url string) ([][]one, error) {
 	for _, n := range sizes {
 		add(loopCases(n, 10, 0, 1, 10, 50))
 		add(loopCases(n, 100, 0, 1, 10, 50))
+		add(loopCases(n, 500, 0, 1, 10, 50))
 		add(loopCases(n, 100, 20, 1, 10, 50))
 	}
 	name := fmt.Sprintf("%d pages of 100 rows", o.pages)
