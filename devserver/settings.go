@@ -37,14 +37,20 @@ var raisedLimits = []string{
 	"matching.persistenceMaxQPS",
 }
 
-// dynamicConfig is the server's settings: raised limits, nothing that calls
-// home, and on top what the command line says.
+// dynamicConfig is the server's settings: raised limits, fairness between keys,
+// nothing that calls home, and on top what the command line says.
 func dynamicConfig(overrides map[string]any) dynamicconfig.StaticClient {
 	conf := dynamicconfig.StaticClient{
 		// The version check sends usage data to the vendor.
 		dynamicconfig.MakeKey("frontend.enableServerVersionCheck"): false,
 		// Enough for local work, and it keeps memory small.
 		dynamicconfig.MakeKey("history.hostLevelCacheMaxSize"): 8192,
+		// Runs on one task queue take turns, as those of starter expect. Each
+		// partition of a queue takes turns by itself, so new work goes to one:
+		// parts are for servers of several hosts. All are still read, because a
+		// file may hold work in others.
+		dynamicconfig.MakeKey("matching.enableFairness"):              true,
+		dynamicconfig.MakeKey("matching.numTaskqueueWritePartitions"): 1,
 	}
 	for _, key := range raisedLimits {
 		conf[dynamicconfig.MakeKey(key)] = raisedRate

@@ -2,8 +2,10 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/server/common/dynamicconfig"
 )
 
@@ -42,6 +44,10 @@ func TestDynamicConfigReachesTheServersOwnTypes(t *testing.T) {
 	require.Equal(t, 5000, dynamicconfig.TransferProcessorMaxPollRPS.Get(values)())
 	require.Equal(t, 7, dynamicconfig.TimerProcessorMaxPollRPS.Get(values)(), "the command line wins")
 	require.False(t, dynamicconfig.EnableServerVersionCheck.Get(values)(), "it would call home")
+	const activities = enums.TASK_QUEUE_TYPE_ACTIVITY
+	fairness := dynamicconfig.MatchingEnableFairness.Get(values)("default", "reprise", activities)
+	require.True(t, fairness.Value(nil, time.Now()))
+	require.Equal(t, 1, dynamicconfig.MatchingNumTaskqueueWritePartitions.Get(values)("default", "reprise", activities))
 }
 
 func TestRaisedLimitsNameSettingsTheServerKnows(t *testing.T) {
