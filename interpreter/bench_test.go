@@ -93,6 +93,20 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
+// BenchmarkCheck500 decodes, checks and compiles the largest playbook that is
+// allowed, as run and validate do.
+func BenchmarkCheck500(b *testing.B) {
+	const most = 500
+	text := []byte(benchPlaybook(most))
+	b.ReportAllocs()
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, found := playbook.Validate(source.NewFile("bench.yaml", text), benchTools{}, playbook.CheckOptions{}); found.HasErrors() {
+			b.Fatal(found)
+		}
+	}
+}
+
 func BenchmarkCompile(b *testing.B) {
 	for b.Loop() {
 		if _, problems := expression.ParseTemplate("{{ api }}/items/{{ (response.paging.page | default(0)) + 1 }}"); len(problems) > 0 {

@@ -49,12 +49,7 @@ const (
 // the facts hold about some of its names. It is cautious: Undecided says
 // nothing.
 func (p *Program) Assume(facts map[string]Fact) Verdict {
-	parsed, problems := parse([]rune(p.source), false)
-	if len(problems) > 0 {
-		return Undecided
-	}
-
-	return assume(facts).of(parsed.node).verdict()
+	return assume(facts).of(p.tree).verdict()
 }
 
 func (f Fact) verdict() Verdict {

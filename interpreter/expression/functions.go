@@ -57,6 +57,13 @@ func FunctionNames() []string {
 	return slices.Sorted(maps.Keys(functions))
 }
 
+// IsFunction reports whether the language has a function of the name.
+func IsFunction(name string) bool {
+	_, found := functions[name]
+
+	return found
+}
+
 // Functions returns what the language's documentation says about each
 // function, sorted by name.
 func Functions() []FunctionDoc {

@@ -76,7 +76,9 @@ type lexer struct {
 
 // lex returns the tokens of the text, closed by one of kind tokenEnd.
 func lex(text []rune) []token {
-	l := &lexer{text: text}
+	const usual = 3 // runes of a token, with the space around it
+
+	l := &lexer{text: text, tokens: make([]token, 0, len(text)/usual+usual)}
 	for l.next() {
 	}
 

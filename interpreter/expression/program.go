@@ -47,6 +47,7 @@ func (e *Error) Error() string { return e.Message }
 type Program struct {
 	source  string
 	code    *vm.Program
+	tree    ast.Node // before lowering
 	refs    []Ref
 	roots   []string
 	usesNow bool
@@ -73,7 +74,7 @@ func Compile(source string) (*Program, []Problem) {
 		return nil, []Problem{{Offset: 0, End: len(text), Code: codeSyntax, Message: err.Error()}}
 	}
 
-	p := &Program{source: source, code: code, refs: parsed.refs, usesNow: parsed.usesNow, builds: parsed.builds}
+	p := &Program{source: source, code: code, tree: parsed.node, refs: parsed.refs, usesNow: parsed.usesNow, builds: parsed.builds}
 	for _, ref := range parsed.refs {
 		if !slices.Contains(p.roots, ref.Root) {
 			p.roots = append(p.roots, ref.Root)
@@ -229,7 +230,5 @@ func (p *Program) Source() string { return p.source }
 
 // Printed returns an equivalent expression without the forms of Jinja.
 func (p *Program) Printed() string {
-	parsed, _ := parse([]rune(p.source), false)
-
-	return printNode(parsed.node)
+	return printNode(p.tree)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"reprise/interpreter/expression"
-	"reprise/interpreter/source"
 )
 
 // members are the members of the words whose shape the language fixes. A
@@ -25,7 +24,7 @@ var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ende
 
 // checkMembers checks the members that a name is asked for, as far as they are
 // constant.
-func (c *checker) checkMembers(pos source.Position, ref expression.Ref) {
+func (c *checker) checkMembers(pos place, ref expression.Ref) {
 	key, ok := pathKey(ref.Path, 0)
 	if !ok {
 		return
@@ -33,7 +32,7 @@ func (c *checker) checkMembers(pos source.Position, ref expression.Ref) {
 	switch ref.Root {
 	case "steps":
 		if c.pb.Step(key) == nil {
-			c.errorf(pos, CodeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
+			c.errorf(pos.at(), CodeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
 			return
 		}
 		c.checkEnvelope(pos, "steps."+key, ref.Path[1:])
@@ -47,7 +46,7 @@ func (c *checker) checkMembers(pos source.Position, ref expression.Ref) {
 }
 
 // checkEnvelope checks a path into an envelope: docs/language.md, section names.
-func (c *checker) checkEnvelope(pos source.Position, owner string, path []any) {
+func (c *checker) checkEnvelope(pos place, owner string, path []any) {
 	key, ok := pathKey(path, 0)
 	if !ok {
 		return
@@ -63,7 +62,7 @@ func (c *checker) checkEnvelope(pos source.Position, owner string, path []any) {
 	}
 }
 
-func (c *checker) checkVar(pos source.Position, key string) {
+func (c *checker) checkVar(pos place, key string) {
 	var known []string
 	for _, step := range c.pb.Steps {
 		for _, entry := range step.Vars {
@@ -74,13 +73,13 @@ func (c *checker) checkVar(pos source.Position, key string) {
 		return
 	}
 	if near := expression.Suggest(key, known); near != "" {
-		c.warnf(pos, CodeUnknownMember, "no step sets vars.%s; did you mean vars.%s?", key, near)
+		c.warnf(pos.at(), CodeUnknownMember, "no step sets vars.%s; did you mean vars.%s?", key, near)
 		return
 	}
-	c.warnf(pos, CodeUnknownMember, "no step sets vars.%s, so it is always nil; a step sets it with vars: {%s: …}", key, key)
+	c.warnf(pos.at(), CodeUnknownMember, "no step sets vars.%s, so it is always nil; a step sets it with vars: {%s: …}", key, key)
 }
 
-func (c *checker) checkMember(pos source.Position, owner, key string, known []string) {
+func (c *checker) checkMember(pos place, owner, key string, known []string) {
 	if len(known) == 0 || slices.Contains(known, key) {
 		return
 	}
@@ -88,7 +87,7 @@ func (c *checker) checkMember(pos source.Position, owner, key string, known []st
 	if near := expression.Suggest(key, known); near != "" {
 		hint = fmt.Sprintf("did you mean %s.%s?", owner, near)
 	}
-	c.warnf(pos, CodeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
+	c.warnf(pos.at(), CodeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
 }
 
 func pathKey(path []any, i int) (string, bool) {

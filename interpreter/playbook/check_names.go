@@ -13,7 +13,7 @@ import (
 // the place where it stands: docs/language.md, section names.
 func checkNames(c *checker) {
 	check := func(at site, node *Node, ref expression.Ref) {
-		c.checkRef(at, node.Position(ref.Offset), ref)
+		c.checkRef(at, place{node: node, offset: ref.Offset}, ref)
 	}
 	c.pb.eachValue(func(at site, node *Node) {
 		node.eachTemplate(func(leaf *Node) {
@@ -25,7 +25,16 @@ func checkNames(c *checker) {
 	c.statementRefs(check)
 }
 
-func (c *checker) checkRef(at site, pos source.Position, ref expression.Ref) {
+// place is where a name stands. The position is worked out for those that are a
+// problem: it takes a walk over the text.
+type place struct {
+	node   *Node
+	offset int
+}
+
+func (p place) at() source.Position { return p.node.Position(p.offset) }
+
+func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
 	name := ref.Root
 	if w, ok := findWord(name); ok {
 		c.checkWord(at, pos, ref, w)
@@ -43,7 +52,7 @@ func (c *checker) checkRef(at site, pos source.Position, ref expression.Ref) {
 	}
 	if c.pb.Step(name) != nil {
 		if at.spot == atToolName {
-			c.errorf(pos, CodeUnavailableName, "%q is a step, but tool may only use the workload: it is worked out before the run starts", name)
+			c.errorf(pos.at(), CodeUnavailableName, "%q is a step, but tool may only use the workload: it is worked out before the run starts", name)
 		}
 		return
 	}
@@ -51,12 +60,12 @@ func (c *checker) checkRef(at site, pos source.Position, ref expression.Ref) {
 }
 
 // checkWord checks a word of the language: where it stands, and its members.
-func (c *checker) checkWord(at site, pos source.Position, ref expression.Ref, w word) {
+func (c *checker) checkWord(at site, pos place, ref expression.Ref, w word) {
 	switch {
 	case w.loop && at.spot == atStepSink && at.step.Loop != nil:
 		c.elementInStepSink(at, pos, w.name)
 	case at.spot&w.where == 0, w.loop && !c.insideLoop(at):
-		c.errorf(pos, CodeUnavailableName, "%q has no value here; it is known %s%s", w.name, w.known, c.insteadOf(w.name))
+		c.errorf(pos.at(), CodeUnavailableName, "%q has no value here; it is known %s%s", w.name, w.known, c.insteadOf(w.name))
 	default:
 		c.checkMembers(pos, ref)
 	}
@@ -70,8 +79,8 @@ func (c *checker) insteadOf(name string) string {
 	return ""
 }
 
-func (c *checker) elementInStepSink(at site, pos source.Position, name string) {
-	c.errorf(pos, CodeElementInStepSink,
+func (c *checker) elementInStepSink(at site, pos place, name string) {
+	c.errorf(pos.at(), CodeElementInStepSink,
 		"%q is known inside the loop of step %q only, but the sink on the step runs once, after the loop; to write once per iteration, move it: loop: {…, sink: {tool: %s, …}}",
 		name, at.step.Name, c.toolOf(at.action))
 }
@@ -117,25 +126,25 @@ func intos(at site) []string {
 	return slices.Compact(names)
 }
 
-func (c *checker) unknownName(at site, pos source.Position, name string) {
+func (c *checker) unknownName(at site, pos place, name string) {
 	if step := c.loopWith(name); step != nil {
-		c.errorf(pos, CodeUnavailableName, "%q is the element of the loop in step %q and known only inside it", name, step.Name)
+		c.errorf(pos.at(), CodeUnavailableName, "%q is the element of the loop in step %q and known only inside it", name, step.Name)
 		return
 	}
 	if step := c.stepInto(name); step != nil {
-		c.errorf(pos, CodeUnavailableName, "%q is what step %q collects into, known in the when and then of its retry; after the step write %s for its result", name, step.Name, step.Name)
+		c.errorf(pos.at(), CodeUnavailableName, "%q is what step %q collects into, known in the when and then of its retry; after the step write %s for its result", name, step.Name, step.Name)
 		return
 	}
 	hint := fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
 	switch near := expression.Suggest(name, c.namesAt(at)); {
 	case near != "":
 		hint = fmt.Sprintf("; did you mean %q?", near)
-	case slices.Contains(expression.FunctionNames(), name):
+	case expression.IsFunction(name):
 		hint = fmt.Sprintf("; the function is called with brackets: %s(…)", name)
 	case c.unnamed(), c.partial && len(c.workload) == 0:
 		return // it may be what could not be decoded
 	}
-	c.errorf(pos, CodeUnknownName, "unknown name %q%s", name, hint)
+	c.errorf(pos.at(), CodeUnknownName, "unknown name %q%s", name, hint)
 }
 
 func (c *checker) loopWith(element string) *Step {

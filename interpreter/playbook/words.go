@@ -68,7 +68,7 @@ func nameProblem(name string) string {
 	if slices.Contains(operatorWords, name) {
 		return "is a word of expressions"
 	}
-	if slices.Contains(expression.FunctionNames(), name) {
+	if expression.IsFunction(name) {
 		return "is a function of expressions"
 	}
 	return ""
