@@ -39,7 +39,7 @@ func (a *app) follow(s *session, run client.WorkflowRun, output string) error {
 	watchContext, stopWatching := context.WithCancel(ctx)
 	go func() {
 		defer close(watching)
-		watch(watchContext, &observer{session: s, run: run, loops: map[string]workflows.Progress{}}, screen)
+		watch(watchContext, newObserver(s, run), screen)
 	}()
 	stop := func() {
 		stopWatching()

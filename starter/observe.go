@@ -36,6 +36,12 @@ type observer struct {
 	failures int // questions in a row that nobody answered
 	// loops is what loops told last, by workflow ID.
 	loops map[string]workflows.Progress
+	// idle are the iterations that had nothing under way at the last look.
+	idle map[string]bool
+}
+
+func newObserver(s *session, run client.WorkflowRun) *observer {
+	return &observer{session: s, run: run, loops: map[string]workflows.Progress{}, idle: map[string]bool{}}
 }
 
 // mostFailed is how often a question may fail before that is news: a server
@@ -156,7 +162,8 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 }
 
 // waiting counts the iterations that have neither an attempt nor a decision
-// under way: a timer is what they wait for.
+// under way: a timer is what they wait for. A single look may fall between the
+// two, so it takes two in a row.
 func (o *observer) waiting(ctx context.Context, open []string) int {
 	open = open[:min(len(open), mostDescribed)]
 	waits := make([]bool, len(open))
@@ -174,9 +181,14 @@ func (o *observer) waiting(ctx context.Context, open []string) int {
 	}
 	_ = group.Wait() // an iteration that cannot be looked at does not count
 	n := 0
-	for _, is := range waits {
-		if is {
+	for i, id := range open {
+		switch {
+		case !waits[i]:
+			delete(o.idle, id)
+		case o.idle[id]:
 			n++
+		default:
+			o.idle[id] = true
 		}
 	}
 	return n
