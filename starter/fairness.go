@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"unicode/utf8"
@@ -48,14 +49,12 @@ func (f *fairnessFlags) check() error {
 	return nil
 }
 
-// over are the settings of a run with what the flags say. Defaults stay unset,
-// so that a server may have others.
-func (f *fairnessFlags) over(settings temporal.Priority) temporal.Priority {
+// settings are what the flags say. Defaults stay unset, so that a server may
+// have others.
+func (f *fairnessFlags) settings() temporal.Priority {
+	settings := temporal.Priority{FairnessKey: f.key}
 	if f.priority != defaultPriority {
 		settings.PriorityKey = f.priority
-	}
-	if f.key != "" {
-		settings.FairnessKey = f.key
 	}
 	if f.weight != 1 {
 		settings.FairnessWeight = float32(f.weight)
@@ -63,10 +62,12 @@ func (f *fairnessFlags) over(settings temporal.Priority) temporal.Priority {
 	return settings
 }
 
-// ownTurn are the settings of a run that shares its turns with no other.
-// Temporal gives them to all workflows and activities of the run.
-func ownTurn(workflowID string) temporal.Priority {
-	return temporal.Priority{FairnessKey: fairnessKey(workflowID)}
+// priority is what the run starts with: unless it shares a key it has one of
+// its own. Temporal hands it on to all workflows and activities of the run.
+func (p plan) priority() temporal.Priority {
+	settings := p.fairness
+	settings.FairnessKey = cmp.Or(settings.FairnessKey, fairnessKey(p.workflowID))
+	return settings
 }
 
 // fairnessKey is the ID of a run. One that is too long keeps its beginning, for

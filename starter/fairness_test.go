@@ -34,7 +34,7 @@ func TestFairnessKeyFitsTemporal(t *testing.T) {
 	require.NotEqual(t, fairnessKey(long+"1"), fairnessKey(long+"2"), "long IDs with one beginning")
 }
 
-func TestFairnessFlagsOverOwnTurn(t *testing.T) {
+func TestFairnessFlags(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		flags fairnessFlags
@@ -46,7 +46,7 @@ func TestFairnessFlagsOverOwnTurn(t *testing.T) {
 		{fairnessFlags{priority: 5, key: "night", weight: 2}, temporal.Priority{PriorityKey: 5, FairnessKey: "night", FairnessWeight: 2}},
 	} {
 		require.NoError(t, row.flags.check())
-		require.Equal(t, row.want, row.flags.over(ownTurn("run")))
+		require.Equal(t, row.want, plan{workflowID: "run", fairness: row.flags.settings()}.priority())
 	}
 }
 

@@ -206,7 +206,7 @@ func (a *app) reprocessPlan(
 	}
 	id := deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round)
 	return plan{
-		workflowID: id, playbook: book.Name, priority: ownTurn(id), input: input,
+		workflowID: id, playbook: book.Name, input: input,
 		description: "runs failed iterations of " + chain.Origin.WorkflowID + " again",
 	}, nil
 }

@@ -118,7 +118,7 @@ func (a *app) plan(name string, options *runOptions) (plan, error) {
 		a.notef("note: %s", note)
 	}
 	plan, err := newPlan(checked, workload, options.workflowID)
-	plan.priority = options.fairness.over(plan.priority)
+	plan.fairness = options.fairness.settings()
 	return plan, err
 }
 

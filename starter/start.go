@@ -30,7 +30,7 @@ type plan struct {
 	playbook    string // its name
 	description string
 	input       workflows.Input
-	priority    temporal.Priority // and fairness
+	fairness    temporal.Priority // what the command line says of it
 }
 
 func newPlan(checked checked, workload map[string]any, workflowID string) (plan, error) {
@@ -43,7 +43,7 @@ func newPlan(checked checked, workload map[string]any, workflowID string) (plan,
 		workflowID = book.Name + "-" + strings.ToLower(rand.Text()[:6])
 	}
 	return plan{
-		workflowID: workflowID, playbook: book.Name, description: book.Description, priority: ownTurn(workflowID),
+		workflowID: workflowID, playbook: book.Name, description: book.Description,
 		input: workflows.Input{
 			Name: checked.file.Name, Source: string(checked.file.Bytes()), Workload: expression.Of(values),
 		},
@@ -117,7 +117,7 @@ func (s *session) execute(ctx context.Context, plan plan) (client.WorkflowRun, e
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            plan.playbook,
 		StaticDetails:                            plan.description,
-		Priority:                                 plan.priority,
+		Priority:                                 plan.priority(),
 	}
 	if plan.input.SearchAttributes {
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(plan.attributes()...)
