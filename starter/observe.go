@@ -98,7 +98,7 @@ func (o *observer) describe(ctx context.Context, record workflows.StepRecord) st
 	case record.Loop != nil:
 		text += o.loop(ctx, record)
 	case record.Waiting != "":
-		text += record.Waiting
+		text += strings.Replace(record.Waiting, " of "+record.Step+" ", " ", 1) // its name stands before it
 	default:
 		text += record.Status
 	}

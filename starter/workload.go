@@ -114,7 +114,8 @@ func parseSetValue(raw string) (any, error) {
 	return value, nil
 }
 
-// misspelt notes keys that the playbook's workload does not have but almost.
+// misspelt notes keys that the playbook's workload does not have: those that it
+// has almost, and those that no expression names either.
 func misspelt(book *playbook.Playbook, workload map[string]any) []string {
 	var known []string
 	for key := range book.Workload {
@@ -127,6 +128,8 @@ func misspelt(book *playbook.Playbook, workload map[string]any) []string {
 		}
 		if near := expression.Suggest(key, known); near != "" {
 			notes = append(notes, fmt.Sprintf("the playbook's workload has no key %q; did you mean %q?", key, near))
+		} else if !book.UsesWorkloadKey(key) {
+			notes = append(notes, fmt.Sprintf("the playbook's workload has no key %q, and no expression names it", key))
 		}
 	}
 	return notes
