@@ -3,6 +3,7 @@ package deadletter
 import (
 	"context"
 	"fmt"
+	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -20,7 +21,7 @@ type history struct {
 	firstRunID        string // of its chain
 	nextRunID         string // that it continued as, "" for none
 	input             *commonpb.Payloads
-	startedAt         *historypb.HistoryEvent
+	startedAt         time.Time
 	closed            bool // and did not continue
 	children          []*child
 }
@@ -33,7 +34,7 @@ type child struct {
 	end               *historypb.HistoryEvent // nil while it runs, as far as the parent knows
 }
 
-// read fetches the history of a run; an empty runID is the latest.
+// read fetches the history of a run.
 func (r *Reader) read(ctx context.Context, workflowID, runID string) (*history, error) {
 	events := r.Client.GetWorkflowHistory(ctx, workflowID, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	h := &history{workflowID: workflowID, runID: runID}
@@ -52,10 +53,7 @@ func (r *Reader) read(ctx context.Context, workflowID, runID string) (*history, 
 // initiated them.
 func (h *history) take(event *historypb.HistoryEvent, byEvent map[int64]*child) {
 	if started := event.GetWorkflowExecutionStartedEventAttributes(); started != nil {
-		h.input, h.startedAt, h.firstRunID = started.GetInput(), event, started.GetFirstExecutionRunId()
-		if h.runID == "" {
-			h.runID = started.GetOriginalExecutionRunId()
-		}
+		h.input, h.startedAt, h.firstRunID = started.GetInput(), event.GetEventTime().AsTime(), started.GetFirstExecutionRunId()
 	}
 	if initiated := event.GetStartChildWorkflowExecutionInitiatedEventAttributes(); initiated != nil {
 		begun := &child{

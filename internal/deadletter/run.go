@@ -4,7 +4,6 @@
 package deadletter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,12 +60,16 @@ func (l *Loop) Succeeded(index int) bool { return l.whole || l.succeeded[index] 
 // Run reads a run with all of its loops; an empty runID is the latest run with
 // that workflow ID. It is ErrNotFound where there is none.
 func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error) {
-	given, err := r.read(ctx, workflowID, runID)
+	described, err := r.Client.DescribeWorkflowExecution(ctx, workflowID, runID)
 	var missing *serviceerror.NotFound
 	var invalid *serviceerror.InvalidArgument // a run ID that is none
 	if errors.As(err, &missing) || errors.As(err, &invalid) {
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, strings.TrimSpace(workflowID+" "+runID))
 	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the run %s: %w", workflowID, err)
+	}
+	given, err := r.read(ctx, workflowID, described.GetWorkflowExecutionInfo().GetExecution().GetRunId())
 	if err != nil {
 		return nil, err
 	}
@@ -76,32 +79,38 @@ func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error
 			return nil, err
 		}
 	}
-	run := &Run{WorkflowID: workflowID, RunID: cmp.Or(given.firstRunID, given.runID), StartedAt: first.startedAt.GetEventTime().AsTime()}
+	run := &Run{WorkflowID: workflowID, RunID: first.runID, StartedAt: first.startedAt}
 	if err := r.decode(ctx, workflowID, first.input, &run.Input); err != nil {
 		return nil, fmt.Errorf("%w; is it a run of a playbook?", err)
 	}
-	return run, r.chain(ctx, run, first)
+	reached, err := r.chain(ctx, run, first, given.runID)
+	if err == nil && !reached { // a run that was reset has copied what was before
+		run.Loops = nil
+		_, err = r.chain(ctx, run, given, given.runID)
+	}
+	return run, err
 }
 
-// chain reads the loops of a run's histories, from the first to the last.
-func (r *Reader) chain(ctx context.Context, run *Run, h *history) error {
+// chain reads the loops of a run's histories, from one to the last, and reports
+// whether a certain one was among them.
+func (r *Reader) chain(ctx context.Context, run *Run, h *history, runID string) (reached bool, err error) {
 	for {
+		reached = reached || h.runID == runID
 		for _, begun := range h.children {
 			if begun.workflow != workflows.LoopWorkflowName {
 				continue
 			}
 			loop, err := r.loop(ctx, begun)
 			if err != nil {
-				return err
+				return reached, err
 			}
 			run.Loops = append(run.Loops, loop)
 		}
 		if run.Closed = h.closed; h.nextRunID == "" {
-			return nil
+			return reached, nil
 		}
-		var err error
 		if h, err = r.read(ctx, run.WorkflowID, h.nextRunID); err != nil {
-			return err
+			return reached, err
 		}
 	}
 }

@@ -47,7 +47,8 @@ func (r *Reader) Search(ctx context.Context, namespace string, since time.Time) 
 		}
 		request.NextPageToken = page.GetNextPageToken()
 		if len(request.NextPageToken) == 0 {
-			return search.chains, group.Wait()
+			err := group.Wait()
+			return search.chains, err
 		}
 	}
 }

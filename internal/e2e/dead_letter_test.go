@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/deadletter"
@@ -260,6 +262,32 @@ func TestDeadLettersWhileARunGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "completed", result.Status)
 	require.Equal(t, []string{"fetch#1/1 2: resolved after 1, failed runs 1"}, told(w.chain(run).Letters))
+}
+
+// TestDeadLettersOfAResetRun: a run that was reset behind its loop has the
+// loop's dead letters once.
+func TestDeadLettersOfAResetRun(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	run := w.start(book(waiting), map[string]any{"busy": []any{}})
+	_, err := w.outcome(run)
+	require.NoError(t, err)
+	histories := testenv.Histories(t, w.env.Client(), run.GetID(), run.GetRunID())
+	last := int64(0)
+	for _, event := range histories[0].History.Events {
+		if event.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+			last = event.GetEventId()
+		}
+	}
+	reset, err := w.env.Client().ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace:         w.env.Namespace,
+		WorkflowExecution: &common.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()},
+		Reason:            "for the test", RequestId: run.GetRunID(), WorkflowTaskFinishEventId: last,
+	})
+	require.NoError(t, err)
+	require.NotEqual(t, run.GetRunID(), reset.GetRunId())
+	require.NoError(t, w.env.Client().GetWorkflow(t.Context(), run.GetID(), reset.GetRunId()).Get(t.Context(), nil))
+	require.Equal(t, []string{"fetch#1/1 2: open after 1, failed runs 1"}, told(w.chain(run).Letters))
 }
 
 // TestCancelledReprocess: what was cancelled is open again.
