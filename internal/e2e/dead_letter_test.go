@@ -153,8 +153,10 @@ func TestReprocess(t *testing.T) {
 	pages := `SELECT id, array_agg(page ORDER BY page)::text AS pages FROM pages WHERE country = 'se' GROUP BY id ORDER BY id`
 	all := "{1,2,3,4}"
 	require.Equal(t, []any{
-		map[string]any{"id": "a", "pages": all}, map[string]any{"id": "b", "pages": "{1}"},
-		map[string]any{"id": "c", "pages": all}, map[string]any{"id": "d", "pages": "{1}"},
+		map[string]any{"id": "a", "pages": all},
+		map[string]any{"id": "b", "pages": "{1}"},
+		map[string]any{"id": "c", "pages": all},
+		map[string]any{"id": "d", "pages": "{1}"},
 		map[string]any{"id": "e", "pages": all},
 	}, w.rows(db, pages))
 
@@ -219,7 +221,7 @@ func TestReprocessKeepsOnlyWhatWasNamed(t *testing.T) {
 	chain := w.chain(run)
 	for want, source := range map[string]string{
 		"step fetch names [steps.site.data.query.town]": strings.Replace(steps, "query.name[0]", "query.town[0]", 1),
-		`no step "fetch" with a loop`:                    strings.Replace(steps, "loop: {collection: [1, 2]}", "", 1),
+		`no step "fetch" with a loop`:                   strings.Replace(steps, "loop: {collection: [1, 2]}", "", 1),
 	} {
 		other, err := interpreter.Load("other.yaml", book(source))
 		require.NoError(t, err)
