@@ -44,7 +44,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 	err = d.driveAll(hosted(ctx))
 	switch {
 	case err == nil && !d.cut.Load():
-		return fitting(d.progress.output(), c.res.Payloads.MaxBytes), nil
+		return fitting(d.progress.output(), step, c.res.Payloads.MaxBytes), nil
 	case err == nil, workerStopped(ctx):
 		activity.RecordHeartbeat(ctx, d.progress.snapshot())
 		return interpreter.DriveOutput{}, applicationError(&interpreter.ErrorObject{
@@ -52,14 +52,14 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 			Message: "the worker was stopped during the attempts",
 		}, false)
 	case ctx.Err() != nil:
-		return interpreter.DriveOutput{}, temporal.NewCanceledError(fitting(d.progress.output(), c.res.Payloads.MaxBytes))
+		return interpreter.DriveOutput{}, temporal.NewCanceledError(fitting(d.progress.output(), step, c.res.Payloads.MaxBytes))
 	}
 	return interpreter.DriveOutput{}, err
 }
 
 // fitting makes sure that the output can travel: a call whose result takes more
 // than its share fails and says so, one that was left half-way begins again.
-func fitting(output interpreter.DriveOutput, most int) interpreter.DriveOutput {
+func fitting(output interpreter.DriveOutput, step *playbook.Step, most int) interpreter.DriveOutput {
 	if surelyFits(output, most) || sizeOf(output) <= most {
 		return output
 	}
@@ -72,7 +72,8 @@ func fitting(output interpreter.DriveOutput, most int) interpreter.DriveOutput {
 		output.Calls[i] = interpreter.Driven{}
 		if driven.Result != nil {
 			output.Calls[i].Result = &interpreter.CallResult{
-				Status: interpreter.StatusError, Meta: driven.Result.Meta, Warnings: driven.Result.Warnings,
+				Status: interpreter.StatusError, Meta: driven.Result.Meta,
+				Warnings: append(driven.Result.Warnings, interpreter.Unwritten(step)...),
 				Error: &interpreter.ErrorObject{
 					Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
 					Message: fmt.Sprintf("the result of an iteration is %d bytes, more than its share of %d in its batch; "+

@@ -80,3 +80,12 @@ func deadLetterSink(step *playbook.Step) *playbook.Sink {
 	}
 	return step.Loop.DeadLetter
 }
+
+// Unwritten warns of a failure that comes after, or instead of, the sinks of its
+// iteration.
+func Unwritten(step *playbook.Step) []string {
+	if deadLetterSink(step) == nil {
+		return nil
+	}
+	return []string{"its failure is not written to the sink of loop.dead_letter; starter dead-letters lists it"}
+}

@@ -192,7 +192,7 @@ func bound(output *IterationOutput, step *playbook.Step, most int) {
 		}
 		if size := encodedSize(result.Data); size > share {
 			*result = interpreter.CallResult{
-				Status: interpreter.StatusError, Meta: result.Meta, Warnings: append(result.Warnings, unwritten(step)...),
+				Status: interpreter.StatusError, Meta: result.Meta, Warnings: append(result.Warnings, interpreter.Unwritten(step)...),
 				Error: &interpreter.ErrorObject{
 					Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
 					Message: fmt.Sprintf("the result of iteration %d is %d bytes, more than the %d that it may have; "+

@@ -282,19 +282,10 @@ func (l *loop) failAll(calls []interpreter.Carried, failure *interpreter.ErrorOb
 	for _, call := range calls {
 		l.add(interpreter.IterationResult{
 			Index: *call.Index, Result: interpreter.CallResult{
-				Status: interpreter.StatusError, Error: failure, Warnings: unwritten(l.step),
+				Status: interpreter.StatusError, Error: failure, Warnings: interpreter.Unwritten(l.step),
 			},
 		})
 	}
-}
-
-// unwritten warns of a failure that comes after, or instead of, the sinks of its
-// iteration.
-func unwritten(step *playbook.Step) []string {
-	if step.Loop.DeadLetter == nil {
-		return nil
-	}
-	return []string{"its failure is not written to the sink of loop.dead_letter; starter dead-letters lists it"}
 }
 
 // summary is what Temporal's UI shows beside the child.
