@@ -21,18 +21,18 @@ func Encode(v any) ([]byte, error) {
 		return encodeWithReasons(v)
 	}
 
-	encoded := bytes.Clone(out)
-
-	if cap(out) <= keptBuffer {
-		*scratch = out
-		buffers.Put(scratch)
+	if cap(out) > keptBuffer {
+		return out, nil
 	}
 
-	return encoded, nil
+	*scratch = out
+	defer buffers.Put(scratch)
+
+	return bytes.Clone(out), nil
 }
 
 // buffers are used again, so that what is written needs no more memory than its
-// size. Large ones are left to the garbage collector.
+// size. Large ones are given away.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const keptBuffer = 1 << 20

@@ -348,3 +348,39 @@ workflow:
 	require.Contains(t, found.Error(), `x.yaml:9:62: unknown key "endpoint" in next_call; reprise/v1 writes "url" [unknown-key]`)
 	require.Contains(t, found.Error(), `unknown key "path" in metadata`)
 }
+
+// TestNames: what Names says is what a search of Refs would.
+func TestNames(t *testing.T) {
+	t.Parallel()
+
+	pb, found := decode(t, head+`workflow:
+  - step: a
+    tool: postgres
+    statement: "select {{ args.id }} where {{ vars.x }} = 1"
+    args: {id: "{{ item }}", list: [1, {deep: "a {{ operation_key }} b"}], none: text}
+    loop: {collection: [1, 2], element: item}
+`)
+	require.Empty(t, found)
+
+	action := pb.Steps[0].Action
+	for _, c := range []struct {
+		node  *playbook.Node
+		names []string
+	}{
+		{action.Args, []string{"item", "operation_key"}},
+		{action.Args.Get("list"), []string{"operation_key"}},
+		{action.Args.Get("none"), nil},
+		{action.Field("statement"), []string{"args", "vars"}},
+		{nil, nil},
+	} {
+		var names []string
+
+		for _, name := range []string{"args", "item", "operation_key", "vars", "workload"} {
+			if c.node.Names("nobody", name) {
+				names = append(names, name)
+			}
+		}
+
+		require.Equal(t, c.names, names)
+	}
+}
