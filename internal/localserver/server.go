@@ -115,6 +115,9 @@ func command(options Options, port, uiPort int) *exec.Cmd {
 	args := []string{
 		"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(port), "--ui-port", strconv.Itoa(uiPort),
 		"--namespace", options.Namespace, "--log-level", "error",
+		// Ours has these by itself, Temporal's own command has not: runs take turns.
+		"--dynamic-config-value", "matching.enableFairness=true",
+		"--dynamic-config-value", "matching.numTaskqueueWritePartitions=1",
 	}
 	if options.DBFile != "" {
 		args = append(args, "--db-filename", options.DBFile)
