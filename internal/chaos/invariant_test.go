@@ -105,15 +105,13 @@ func (s *scenario) results() []any {
 	return all
 }
 
-// status is that of the run (language.md, section loop).
+// status is that of the run (docs/language.md, section loop).
 func (s *scenario) status() string {
-	switch share := float64(s.items-s.failed()) / float64(s.items); {
-	case share >= 0.95:
+	const completed = 0.95
+	if float64(s.items-s.failed())/float64(s.items) >= completed {
 		return interpreter.Completed
-	case share >= 0.5:
-		return interpreter.Partial
 	}
-	return interpreter.Failed
+	return interpreter.Partial
 }
 
 // written are the rows that the sink has to have written. A sink of pages has

@@ -90,12 +90,15 @@ func pages(n int) []answer {
 }
 
 // addFailures lets some items fail for good, at any page: the second, and a
-// share of the others. The first and the last go well.
+// share of the others, a third of all at most, so that the run has an output. The
+// first and the last go well.
 func (s *scenario) addFailures(random *rand.Rand) {
+	failing := 0
 	for i := 1; i < s.items-1; i++ {
-		if i > 1 && random.IntN(cmp.Or(s.failing, 5)) > 0 {
+		if i > 1 && (random.IntN(cmp.Or(s.failing, 5)) > 0 || failing >= s.items/3) {
 			continue
 		}
+		failing++
 		script := s.scripts[i][:random.IntN(len(s.scripts[i]))]
 		if random.IntN(3) > 0 {
 			script = append(script, answer{Status: http.StatusNotFound})
