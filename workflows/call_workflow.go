@@ -10,17 +10,30 @@ import (
 	"reprise/interpreter"
 )
 
-// handOverAfter is how many attempts a step's call makes in the history of its
-// run before it goes on in one of its own.
-const handOverAfter = 150
+// handOverAfter is by how many events the history of a run grows while a step
+// makes its call, before the call goes on in one of its own. An attempt takes six,
+// with a wait eleven; pages that are fetched together take far fewer.
+const handOverAfter = 900
 
 // maxHandedBytes is the state up to which a call also leaves a history that its
 // answers made large. One that has collected more would only be carried along.
 const maxHandedBytes = 1 << 20
 
-// isHandedOver reports whether a step's call goes on in a history of its own.
-func isHandedOver(ctx workflow.Context, call *interpreter.Call) bool {
-	return call.State.Attempts >= handOverAfter || historyIsLong(ctx) && encodedSize(call.State) <= maxHandedBytes
+// handingOver decides whether a step's call goes on in a history of its own.
+type handingOver struct {
+	began int  // length of the history at which the call began
+	stays bool // it has become too large to be carried
+}
+
+func (h *handingOver) due(ctx workflow.Context, call *interpreter.Call) bool {
+	switch {
+	case workflow.GetInfo(ctx).GetCurrentHistoryLength()-h.began > handOverAfter:
+		return true
+	case h.stays || !historyIsLong(ctx):
+		return false
+	}
+	h.stays = encodedSize(call.State) > maxHandedBytes
+	return !h.stays
 }
 
 // CallWorkflow goes on with the call of a step that takes more attempts than

@@ -50,8 +50,9 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	task := r.task(start)
 	carried := interpreter.Carried{}
 	call := takeUp(ctx, r.book, start.Step, task, carried)
+	handing := handingOver{began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
 	driveUntil(ctx, call, r.waiter(ctx, record), &carrier{task: task}, func(wait *interpreter.Wait) bool {
-		return isHandedOver(ctx, call) && leaveWith(ctx, call, &carried, wait)
+		return handing.due(ctx, call) && leaveWith(ctx, call, &carried, wait)
 	})
 	if call.Finished() {
 		return *call.State.Result

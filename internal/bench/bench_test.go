@@ -21,7 +21,7 @@ func TestCases(t *testing.T) {
 	require.NoError(t, catalogue.Register(nap{}))
 	groups, err := options{sizes: "1, 1000,10000", sequential: 300, pages: 30}.groups("http://127.0.0.1:1")
 	require.NoError(t, err)
-	require.Len(t, groups, 1+3*3+1)
+	require.Len(t, groups, 1+3*4+1)
 	texts := []string{politeBook("http://127.0.0.1:1", 100, 50)}
 	long, err := options{scale: "10, 1000"}.growing()
 	require.NoError(t, err)

@@ -148,6 +148,7 @@ func (o options) groups(url string) ([][]one, error) {
 	add([]one{
 		{group: name, name: "one by one", n: o.pages, source: pagesBook(url, 1)},
 		{group: name, name: "together", n: o.pages, source: pagesBook(url, 0)},
+		{group: name, name: "200 an activity", n: o.pages, source: pagesBook(url, 200)},
 	})
 	return groups, nil
 }
