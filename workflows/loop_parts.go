@@ -19,6 +19,10 @@ const (
 	// and results are all it holds.
 	fanParts = 12
 
+	// heavyTask is the size, in bytes, from which what all children of a loop get
+	// decides how many a history holds.
+	heavyTask = 64_000
+
 	// A leaf stops starting children beyond these; those under way still end
 	// within Temporal's own suggestion of 4,096 events and 4 MB.
 	longHistory  = 3500
@@ -31,17 +35,29 @@ func historyIsLong(ctx workflow.Context) bool {
 	return info.GetCurrentHistoryLength() > longHistory || info.GetCurrentHistorySize() > largeHistory
 }
 
+// room is how many children a leaf may have, and how many parts another workflow
+// of the tree: fewer where each of them gets a large playbook or large values.
+func (l *loop) room(ctx workflow.Context) (leaf, parts int) {
+	size := outboxOf(ctx).limits.Carried(encodedSize(l.input.Task))
+	if size < heavyTask {
+		return leafBatches, fanParts
+	}
+	room := largeHistory/size - 1 // the workflow's own input is as large
+	return max(room, 1), min(fanParts, max(room, 2))
+}
+
 // partSize is how many elements a part of n has: whole batches, and few enough
 // parts for one history.
-func (l *loop) partSize(n int) int {
+func (l *loop) partSize(ctx workflow.Context, n int) int {
+	leaf, parts := l.room(ctx)
 	batches := (n + l.batchSize() - 1) / l.batchSize()
-	perPart := max(leafBatches, (batches+fanParts-1)/fanParts)
+	perPart := max(leaf, (batches+parts-1)/parts)
 	return min(n, perPart*l.batchSize())
 }
 
 // runParts runs the elements from the given place on, part by part.
 func (l *loop) runParts(ctx workflow.Context, from int) {
-	size := l.partSize(len(l.input.Elements) - from)
+	size := l.partSize(ctx, len(l.input.Elements)-from)
 	for from < len(l.input.Elements) && ctx.Err() == nil && l.result.Budget == nil {
 		end := min(from+size, len(l.input.Elements))
 		done := l.runPart(ctx, from, end)

@@ -26,7 +26,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	if l.batches() <= leafBatches {
+	if leaf, _ := l.room(ctx); l.batches() <= leaf {
 		l.runLeaf(ctx)
 	} else {
 		l.runParts(ctx, 0)

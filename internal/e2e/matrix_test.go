@@ -275,3 +275,24 @@ func (c cell) checkHistories(w *world) {
 		require.False(w.t, parts, "the loop fits one history")
 	}
 }
+
+// TestLoopOfLargeValues: each child gets the value that its step names, and still no
+// history becomes large.
+func TestLoopOfLargeValues(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.tools, w.replays = []activities.Tool{pick{}}, 1
+	w.work()
+	c := cell{size: 60, batch: 1}
+	result := w.completes(book(`
+  - step: each
+    tool: pick
+    give: "{{ len(large) + element }}"
+    loop: {collection: "{{ elements }}", element: element, mode: parallel, max_concurrency: 2, batch: 1}
+output: "{{ each.results }}"
+`), map[string]any{"elements": c.elements(), "large": strings.Repeat("x", 400_000)})
+	for i, element := range c.elements() {
+		require.Equal(t, 400_000+element.(int), result.([]any)[i])
+	}
+	c.checkHistories(w)
+}
