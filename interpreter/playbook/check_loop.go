@@ -12,6 +12,38 @@ func checkLoop(c *checker) {
 	for _, loop := range c.pb.loops() {
 		c.checkWindow(loop)
 		c.checkShares(loop)
+		c.checkBatch(loop)
+	}
+}
+
+// manyElements is from how many a loop should run in batches.
+const manyElements = 1000
+
+// checkBatch recommends batches for a large collection, as far as the workload
+// alone tells how large it is.
+func (c *checker) checkBatch(loop *Loop) {
+	if loop.Words.Has("batch") || loop.Collection == nil {
+		return
+	}
+	for _, ref := range loop.Collection.Refs() {
+		if c.pb.DataPath(ref)[0] != "workload" {
+			return
+		}
+	}
+	collection, err := loop.Collection.Render(c.workloadScope(), c.budget())
+	if err != nil {
+		return
+	}
+	n := 0
+	switch collection := collection.(type) {
+	case []any:
+		n = len(collection)
+	case map[string]any:
+		n = len(collection)
+	}
+	if n > manyElements {
+		c.warnf(loop.Collection.Pos, CodeManyElements,
+			"the loop has %d elements, and each has a child workflow of its own; batch: 50 gives the same results many times as fast", n)
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	CodeMissingTarget          = "missing-target"
 	CodeNextCallAfterFailure   = "next-call-after-failure"
 	CodeNoEffect               = "no-effect"
+	CodeManyElements           = "many-elements"
 	CodeNotYet                 = "not-yet"
 	CodeOperatorLimit          = "operator-limit"
 	CodePagesNotCollected      = "pages-not-collected"
@@ -69,6 +70,7 @@ var checkCodes = []CodeDoc{
 	{CodeMissingTarget, "next leads to a step that does not exist"},
 	{CodeNextCallAfterFailure, "a policy for failures has next_call, which follows a success"},
 	{CodeNoEffect, "a word does nothing where it stands (warning)"},
+	{CodeManyElements, "a loop over more than 1,000 elements without `batch` (warning)"},
 	{CodeNotYet, "a word or tool that the language keeps for later"},
 	{CodeOperatorLimit, "a policy is above a limit that the worker's environment sets"},
 	{CodePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},
