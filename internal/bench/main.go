@@ -183,8 +183,28 @@ func loopCases(n, width, ms int, batches ...int) []one {
 	return cases
 }
 
+// thereAndBack runs cases in their order and then in the opposite one: a
+// server gets slower as it fills, which would be held against those that come
+// later.
+func (b *bench) thereAndBack(ctx context.Context, cases []one) ([]figures, error) {
+	all := make([]figures, len(cases))
+	for i := range 2 * len(cases) {
+		place := min(i, 2*len(cases)-1-i)
+		f, err := b.run(ctx, cases[place])
+		if err != nil {
+			return nil, err
+		}
+		all[place].add(f)
+	}
+	return all, nil
+}
+
 // group runs cases and prints them as a table.
 func (b *bench) group(ctx context.Context, cases []one, stdout io.Writer) error {
+	all, err := b.thereAndBack(ctx, cases)
+	if err != nil {
+		return err
+	}
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.SetTitle(cases[0].group)
@@ -195,11 +215,7 @@ func (b *bench) group(ctx context.Context, cases []one, stdout io.Writer) error 
 	}
 	t.SetColumnConfigs(columns)
 	var base []figures // the first two, which the others are measured against
-	for _, c := range cases {
-		f, err := b.run(ctx, c)
-		if err != nil {
-			return err
-		}
+	for _, f := range all {
 		if len(base) < 2 {
 			base = append(base, f)
 		}
@@ -214,7 +230,7 @@ func (b *bench) group(ctx context.Context, cases []one, stdout io.Writer) error 
 			fmt.Sprintf("%.2f", float64(f.cpu.Milliseconds())/n), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
 		})
 	}
-	_, err := fmt.Fprintf(stdout, "%s\n\n", t.Render())
+	_, err = fmt.Fprintf(stdout, "%s\n\n", t.Render())
 	return err
 }
 

@@ -35,6 +35,20 @@ type figures struct {
 
 func (f figures) rate() float64 { return float64(f.n) / f.took.Seconds() }
 
+// add takes in another run of the same case.
+func (f *figures) add(other figures) {
+	n := f.n + other.n
+	f.one = other.one
+	f.n = n
+	f.took += other.took
+	f.cpu += other.cpu
+	f.events += other.events
+	f.bytes += other.bytes
+	f.memory = max(f.memory, other.memory)
+	f.most = max(f.most, other.most)
+	f.large = max(f.large, other.large)
+}
+
 // bench runs cases one after the other on one server.
 type bench struct {
 	client  client.Client
