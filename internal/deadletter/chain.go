@@ -42,13 +42,13 @@ type Chain struct {
 }
 
 // roundIDLength is how much of the run ID tells the reprocesses of runs with one
-// workflow ID apart.
-const roundIDLength = 8
+// workflow ID apart: its end, which is random; it begins with the time.
+const roundIDLength = 12
 
 // RoundID is the workflow ID of a run's nth reprocess: the same for everybody
 // who asks for it, so that Temporal starts it once.
 func RoundID(workflowID, runID string, n int) string {
-	return fmt.Sprintf("%s/reprocess-%s-%d", workflowID, runID[:min(len(runID), roundIDLength)], n)
+	return fmt.Sprintf("%s/reprocess-%s-%d", workflowID, runID[max(0, len(runID)-roundIDLength):], n)
 }
 
 // Chain reads a run and its reprocesses. The run may be given as one of these.
