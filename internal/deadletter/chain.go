@@ -93,12 +93,12 @@ type place struct {
 func (c *Chain) gather() error {
 	letters := map[place]*Letter{}
 	for n, run := range append([]*Run{c.Origin}, c.Rounds...) {
-		book, err := run.Book()
-		if err != nil {
-			return err
-		}
 		for _, loop := range run.Loops {
 			c.Lost += loop.Lost
+			book, err := run.Book() // one that was refused has no loops
+			if err != nil {
+				return err
+			}
 			for _, failure := range loop.Failed {
 				c.failed(letters, run, loop, failure, book)
 			}

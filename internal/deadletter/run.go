@@ -69,7 +69,11 @@ func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error
 	if err != nil {
 		return nil, fmt.Errorf("look for the run %s: %w", workflowID, err)
 	}
-	given, err := r.read(ctx, workflowID, described.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+	info := described.GetWorkflowExecutionInfo()
+	if kind := info.GetType().GetName(); kind != workflows.PlaybookWorkflowName {
+		return nil, fmt.Errorf("%w of a playbook: %s is a %s", ErrNotFound, workflowID, kind)
+	}
+	given, err := r.read(ctx, workflowID, info.GetExecution().GetRunId())
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +85,7 @@ func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error
 	}
 	run := &Run{WorkflowID: workflowID, RunID: first.runID, StartedAt: first.startedAt}
 	if err := r.decode(ctx, workflowID, first.input, &run.Input); err != nil {
-		return nil, fmt.Errorf("%w; is it a run of a playbook?", err)
+		return nil, err
 	}
 	reached, err := r.chain(ctx, run, first, given.runID)
 	if err == nil && !reached { // a run that was reset has copied what was before
