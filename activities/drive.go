@@ -44,7 +44,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 	err = d.driveAll(hosted(ctx))
 	switch {
 	case err == nil && !d.cut.Load():
-		return fitting(d.progress.output(), step, c.res.Payloads.MaxBytes), nil
+		return fitting(d.output(), step, c.res.Payloads.MaxBytes), nil
 	case err == nil, workerStopped(ctx):
 		activity.RecordHeartbeat(ctx, d.progress.snapshot())
 		return interpreter.DriveOutput{}, applicationError(&interpreter.ErrorObject{
@@ -52,7 +52,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 			Message: "the worker was stopped during the attempts",
 		}, false)
 	case ctx.Err() != nil:
-		return interpreter.DriveOutput{}, temporal.NewCanceledError(fitting(d.progress.output(), step, c.res.Payloads.MaxBytes))
+		return interpreter.DriveOutput{}, temporal.NewCanceledError(fitting(d.output(), step, c.res.Payloads.MaxBytes))
 	}
 	return interpreter.DriveOutput{}, err
 }
@@ -80,6 +80,18 @@ func fitting(output interpreter.DriveOutput, step *playbook.Step, most int) inte
 						"write rows away with a sink and return less, or make the batch smaller", size, share),
 				},
 			}
+		}
+	}
+	return output
+}
+
+// output is what the calls have come to. Pages go back without what they came
+// with.
+func (d *hosting) output() interpreter.DriveOutput {
+	output := d.progress.output()
+	if d.in.Pages {
+		for i, driven := range output.Calls {
+			output.Calls[i] = driven.Handed(d.in.Calls[i].State)
 		}
 	}
 	return output

@@ -411,16 +411,19 @@ func TestDriveTurnsPagesAfterALostWorker(t *testing.T) {
 	in := turning(t, "", firstPage())
 	turned := newStage(t, &player{answer: pager(20, 0)}, activities.Resources{}).drive(in)[0]
 	require.NotNil(t, turned.Outcome)
+	require.Equal(t, len(in.Calls[0].State.Seen), turned.SeenBefore)
+	whole := *turned.State // as heartbeats hold it
+	whole.Seen = slices.Concat(in.Calls[0].State.Seen, turned.State.Seen)
 
 	second := &player{answer: pager(20, 0)}
 	stage := newStage(t, second, activities.Resources{})
-	stage.env.SetHeartbeatDetails(interpreter.DriveOutput{Calls: []interpreter.Driven{turned}})
+	stage.env.SetHeartbeatDetails(interpreter.DriveOutput{Calls: []interpreter.Driven{{State: &whole, Outcome: turned.Outcome}}})
 	again := stage.drive(in)[0]
 	require.Empty(t, second.asked)
 	require.Equal(t, toJSON(t, turned), toJSON(t, again))
 
 	stage = newStage(t, second, activities.Resources{})
-	stage.env.SetHeartbeatDetails(interpreter.DriveOutput{Calls: []interpreter.Driven{{State: turned.State}}})
+	stage.env.SetHeartbeatDetails(interpreter.DriveOutput{Calls: []interpreter.Driven{{State: &whole}}})
 	require.Equal(t, toJSON(t, turned), toJSON(t, stage.drive(in)[0]))
 	require.Equal(t, []string{"a/20"}, second.asked)
 }

@@ -66,7 +66,7 @@ type CallState struct {
 	Collector       int              `json:"collector,omitempty"` // policy whose collect was used last
 	Pager           int              `json:"pager,omitempty"`     // policy with a page sink that paged last
 	Matched         []int            `json:"matched,omitempty"`   // policies that matched a success
-	Seen            []string         `json:"seen,omitempty"`      // fingerprints of requests made
+	Seen            Fingerprints     `json:"seen,omitempty"`      // of requests made
 	LastPage        string           `json:"last_page,omitempty"` // digest of the page before
 	Last            LastAttempt      `json:"last"`
 	Wait            *Wait            `json:"wait,omitempty"`

@@ -187,12 +187,10 @@ func (c *Call) nextRequest(
 	if err != nil {
 		return Request{}, c.complete(expressionError(c.config.Book, c.whereThen(policy), err))
 	}
-	for _, seen := range c.State.Seen {
-		if seen == print && !policy.Then.AllowRepeat {
-			return Request{}, c.repeatError("the request for page %d was made before in this call", c.State.Successes+1)
-		}
+	if !policy.Then.AllowRepeat && c.State.Seen.has(print) {
+		return Request{}, c.repeatError("the request for page %d was made before in this call", c.State.Successes+1)
 	}
-	c.State.Seen = append(c.State.Seen, print)
+	c.State.Seen = append(c.State.Seen, print...)
 	return request, nil
 }
 

@@ -29,7 +29,7 @@ func (c *Call) start(now time.Time) {
 		return
 	}
 	c.State.Request = request
-	c.State.Seen = append(c.State.Seen, print)
+	c.State.Seen = append(c.State.Seen, print...)
 	c.State.Phase = PhaseAttempt
 }
 
@@ -110,13 +110,13 @@ func (c *Call) namesKeys() bool {
 
 // fingerprint tells the requests of a call apart for the guard against
 // repetition. The keys are left out of the comparison.
-func (c *Call) fingerprint(request Request) (string, error) {
+func (c *Call) fingerprint(request Request) (Fingerprints, error) {
 	none := make(map[string]any, len(namesKeys))
 	for _, name := range namesKeys {
 		none[name] = ""
 	}
 	if err := c.renew(&request, none); err != nil {
-		return "", err
+		return nil, err
 	}
 	return request.fingerprint(), nil
 }

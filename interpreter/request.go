@@ -164,7 +164,7 @@ func dropKey[V any](m map[string]V, field, key string) {
 
 // fingerprint tells requests of one call apart for the guard against
 // repetition.
-func (r *Request) fingerprint() string {
+func (r *Request) fingerprint() Fingerprints {
 	fields := make(map[string]any, len(r.Fields)+1)
 	for _, name := range sortedKeys(r.Fields) {
 		fields[name] = r.Fields[name].Data
@@ -173,7 +173,8 @@ func (r *Request) fingerprint() string {
 	for i, param := range r.Params {
 		params[i] = param.Data
 	}
-	return hash(fields, params, r.Args.Data)
+	print, _ := hex.DecodeString(hash(fields, params, r.Args.Data)) // it is hexadecimal
+	return print
 }
 
 // hash is a short digest of values, for comparisons within one call.

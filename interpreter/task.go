@@ -106,8 +106,11 @@ type DriveOutput struct {
 // waits or leaves the rest to another activity. Both are nil where it has not
 // begun. Kept in workflow history.
 type Driven struct {
-	State  *CallState  `json:"state,omitempty"`
-	Result *CallResult `json:"result,omitempty"`
+	State *CallState `json:"state,omitempty"`
+	// SeenBefore is how many bytes of State.Seen are left out: those that the call
+	// was handed over with.
+	SeenBefore int         `json:"seen_before,omitempty"`
+	Result     *CallResult `json:"result,omitempty"`
 	// Outcome is that of an attempt which State has not taken in yet.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
@@ -202,15 +205,29 @@ func (c *Call) Detach() CallState {
 // Attach takes the state of a detached call back, and an outcome that it has
 // not taken in yet.
 func (c *Call) Attach(driven Driven, now time.Time) {
-	before := c.State.Collected
+	before := c.State
 	c.State = *driven.State
+	c.State.Seen = slices.Concat(before.Seen[:min(driven.SeenBefore, len(before.Seen))], c.State.Seen)
 	added, _ := c.State.Collected.Data.([]any)
-	if collected, isList := before.Data.([]any); isList {
+	if collected, isList := before.Collected.Data.([]any); isList {
 		c.State.Collected = expression.Of(append(collected, added...))
 	}
 	if driven.Outcome != nil {
 		c.Attempted(*driven.Outcome, now)
 	}
+}
+
+// Handed leaves out of a detached call's state what its host has at hand, before
+// it goes back there.
+func (d Driven) Handed(before *CallState) Driven {
+	if d.State == nil || before == nil {
+		return d
+	}
+	state := *d.State
+	d.SeenBefore = len(before.Seen)
+	state.Seen = state.Seen[d.SeenBefore:]
+	d.State = &state
+	return d
 }
 
 // Finish ends the call with a result that another host has come to.

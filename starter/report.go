@@ -101,7 +101,8 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 	} else {
 		writeReport(a.Out, run.GetID(), result, link)
 		if s.server == nil && hasDeadLetters(result.Steps) {
-			a.notef("To run the failed iterations again: starter dead-letters reprocess %s", run.GetID())
+			a.notef("To run the failed iterations again: starter dead-letters reprocess %s --address %s --namespace %s",
+				run.GetID(), s.address, s.namespace)
 		}
 	}
 	switch result.Status {
