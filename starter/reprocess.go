@@ -18,6 +18,7 @@ type reprocessOptions struct {
 	letters    letterFlags
 	workload   workloadFlags
 	playbook   string
+	queueGiven bool
 	quarantine int
 	dryRun     bool
 	detach     bool
@@ -31,8 +32,8 @@ An iteration keeps its index and its operation keys: what its sinks have written
 not written twice. Asking twice runs once; while a reprocess goes on, the command
 follows it.
 
-The playbook and the workload are those of the run, unless --playbook, --set or
---workload say otherwise. The sink on the step gets the aggregate of the iterations
+The playbook, the workload and the task queue are those of the run, unless
+--playbook, --set, --workload or --task-queue say otherwise. The sink on the step gets the aggregate of the iterations
 that ran again.
 
 Exit status: as of starter run; 0 also where there is nothing to do.`
@@ -46,10 +47,11 @@ func newReprocessCommand(a *app) *cobra.Command {
   starter dead-letters reprocess patients-7x2k --playbook fixed.yaml --set api=https://api.example.com
   starter dead-letters reprocess patients-7x2k --quarantine-after 3 --detach`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(command *cobra.Command, args []string) error {
 			if err := checkOutput(options.output); err != nil {
 				return err
 			}
+			options.queueGiven = command.Flags().Changed("task-queue")
 			err := a.reprocess(args[0], options)
 			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
 				return errors.Join(printJSON(a.Out, refusal(err)), err)
@@ -112,6 +114,9 @@ func (a *app) reprocess(workflowID string, options *reprocessOptions) error {
 	chain, err := a.chain(ctx, s, workflowID, options.letters.runID)
 	if err != nil {
 		return err
+	}
+	if !options.queueGiven { // where the workers of the run are
+		s.taskQueue = chain.Origin.TaskQueue
 	}
 	found := choose(chain, filter, options.quarantine)
 	if found.quarantined > 0 {

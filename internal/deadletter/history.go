@@ -22,6 +22,7 @@ type history struct {
 	nextRunID         string // that it continued as, "" for none
 	input             *commonpb.Payloads
 	startedAt         time.Time
+	taskQueue         string
 	closed            bool // and did not continue
 	children          []*child
 }
@@ -53,6 +54,7 @@ func (r *Reader) read(ctx context.Context, workflowID, runID string) (*history, 
 // initiated them.
 func (h *history) take(event *historypb.HistoryEvent, byEvent map[int64]*child) {
 	if started := event.GetWorkflowExecutionStartedEventAttributes(); started != nil {
+		h.taskQueue = started.GetTaskQueue().GetName()
 		h.input, h.startedAt, h.firstRunID = started.GetInput(), event.GetEventTime().AsTime(), started.GetFirstExecutionRunId()
 	}
 	if initiated := event.GetStartChildWorkflowExecutionInitiatedEventAttributes(); initiated != nil {

@@ -35,6 +35,7 @@ type Run struct {
 	WorkflowID string
 	RunID      string // the first of the chain
 	StartedAt  time.Time
+	TaskQueue  string
 	Closed     bool
 	Input      workflows.Input
 	Loops      []*Loop // visits of steps with a loop, in the order of their start
@@ -83,7 +84,7 @@ func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error
 			return nil, err
 		}
 	}
-	run := &Run{WorkflowID: workflowID, RunID: first.runID, StartedAt: first.startedAt}
+	run := &Run{WorkflowID: workflowID, RunID: first.runID, StartedAt: first.startedAt, TaskQueue: first.taskQueue}
 	if err := r.decode(ctx, workflowID, first.input, &run.Input); err != nil {
 		return nil, err
 	}
