@@ -173,16 +173,17 @@ func (r *Request) fingerprint() Fingerprints {
 	for i, param := range r.Params {
 		params[i] = param.Data
 	}
-	print, _ := hex.DecodeString(hash(fields, params, r.Args.Data)) // it is hexadecimal
-	return print
+	return sum(fields, params, r.Args.Data)[:fingerprintSize]
 }
 
 // hash is a short digest of values, for comparisons within one call.
 func hash(vs ...any) string { return digest(vs...)[:16] }
 
 // digest is a stable digest of values.
-func digest(vs ...any) string {
-	sum := sha256.New()
+func digest(vs ...any) string { return hex.EncodeToString(sum(vs...)) }
+
+func sum(vs ...any) []byte {
+	hasher := sha256.New()
 	prefix := make([]byte, 0, 24)
 	for _, v := range vs {
 		encoded, err := expression.Encode(v)
@@ -190,10 +191,10 @@ func digest(vs ...any) string {
 			encoded = []byte(fmt.Sprint(v))
 		}
 		prefix = append(strconv.AppendInt(prefix[:0], int64(len(encoded)), 10), ':')
-		sum.Write(prefix)
-		sum.Write(encoded)
+		hasher.Write(prefix)
+		hasher.Write(encoded)
 	}
-	return hex.EncodeToString(sum.Sum(make([]byte, 0, sha256.Size)))
+	return hasher.Sum(make([]byte, 0, sha256.Size))
 }
 
 // idempotencyKey is what the tool sends as Idempotency-Key: the operation key

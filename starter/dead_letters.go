@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,6 +106,23 @@ func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (
 		a.noteLost([]*deadletter.Chain{chain})
 	}
 	return chain, err
+}
+
+// withChain has a command work on a run with its reprocesses.
+func (a *app) withChain(
+	server *serverFlags, workflowID, runID string, work func(*session, *deadletter.Chain) error,
+) error {
+	ctx := a.interrupts.asked
+	s, err := server.stored(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	chain, err := a.chain(ctx, s, workflowID, runID)
+	if err != nil {
+		return err
+	}
+	return work(s, chain)
 }
 
 func (a *app) noteLost(chains []*deadletter.Chain) {
@@ -269,26 +287,16 @@ func (a *app) showDeadLetter(id string, options *showOptions) error {
 	if !found {
 		return usageError("%q is no dead letter, expected such as 'patients-7x2k/fetch#1/13'; starter dead-letters list shows them", id)
 	}
-	ctx := a.interrupts.asked
-	s, err := options.server.stored(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.end(false)
-	chain, err := a.chain(ctx, s, workflowID, options.letters.runID)
-	if err != nil {
-		return err
-	}
-	for _, letter := range chain.Letters {
-		if letter.ID != id {
-			continue
+	return a.withChain(&options.server, workflowID, options.letters.runID, func(s *session, chain *deadletter.Chain) error {
+		place := slices.IndexFunc(chain.Letters, func(letter deadletter.Letter) bool { return letter.ID == id })
+		switch {
+		case place < 0:
+			return usageError("run %s has no dead letter %q; it has %s", workflowID, id, counted(len(chain.Letters), "dead letter"))
+		case options.output == "json":
+			return printJSON(a.Out, chain.Letters[place])
 		}
-		if options.output == "json" {
-			return printJSON(a.Out, letter)
-		}
-		return a.writeLetter(s, chain, letter)
-	}
-	return usageError("run %s has no dead letter %q; it has %s", workflowID, id, counted(len(chain.Letters), "dead letter"))
+		return a.writeLetter(s, chain, chain.Letters[place])
+	})
 }
 
 // runOf takes the run's workflow ID from the ID of a dead letter.

@@ -73,8 +73,7 @@ func newReprocessCommand(a *app) *cobra.Command {
 
 // chosen are the dead letters of a chain that a reprocess asks for.
 type chosen struct {
-	open        []deadletter.Letter
-	underWay    int // of them run again just now
+	open        []deadletter.Letter // and not under way in a reprocess
 	quarantined int
 }
 
@@ -83,7 +82,6 @@ func choose(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter i
 	for _, letter := range chain.Select(filter) {
 		switch {
 		case letter.State == deadletter.Reprocessing:
-			found.underWay++
 		case quarantineAfter > 0 && letter.FailedRuns >= quarantineAfter:
 			found.quarantined++
 		default:
@@ -105,16 +103,15 @@ func (a *app) reprocess(workflowID string, options *reprocessOptions) error {
 	if err != nil {
 		return err
 	}
-	ctx := a.interrupts.asked
-	s, err := options.server.stored(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.end(false)
-	chain, err := a.chain(ctx, s, workflowID, options.letters.runID)
-	if err != nil {
-		return err
-	}
+	return a.withChain(&options.server, workflowID, options.letters.runID, func(s *session, chain *deadletter.Chain) error {
+		return a.reprocessChain(s, chain, filter, workload, options)
+	})
+}
+
+// reprocessChain starts the next reprocess, or follows the one under way.
+func (a *app) reprocessChain(
+	s *session, chain *deadletter.Chain, filter deadletter.Filter, workload map[string]any, options *reprocessOptions,
+) error {
 	if !options.queueGiven { // where the workers of the run are
 		s.taskQueue = chain.Origin.TaskQueue
 	}
@@ -131,6 +128,7 @@ func (a *app) reprocess(workflowID string, options *reprocessOptions) error {
 	case len(found.open) == 0:
 		return a.nothingToDo(found, options.output)
 	}
+	ctx := a.interrupts.asked
 	plan, err := a.reprocessPlan(ctx, s, chain, found.open, workload, options)
 	if err != nil {
 		return err
@@ -181,7 +179,6 @@ func (a *app) reprocessPlan(
 	overlay map[string]any, options *reprocessOptions,
 ) (plan, error) {
 	input := chain.Origin.Input
-	input.State, input.Reprocess = nil, nil
 	values, err := expression.Canonical(merged(asMap(input.Workload.Data), overlay))
 	if err != nil {
 		return plan{}, usageError("the workload: %w", err)

@@ -3,7 +3,6 @@ package workflows
 import (
 	"fmt"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
@@ -23,11 +22,11 @@ func (r *run) reprocess(ctx workflow.Context) (*Result, error) {
 		if r.leavesHistory(ctx) {
 			return nil, workflow.NewContinueAsNewError(ctx, PlaybookWorkflowName, r.continued())
 		}
-		step, err := r.reprocessedStep(loops[r.Reprocessed])
+		again := loops[r.Reprocessed]
+		step, err := r.reprocessedStep(again)
 		if err != nil {
 			return nil, err
 		}
-		again := loops[r.Reprocessed]
 		r.Data.Vars, r.Data.Steps = again.Vars, again.Steps
 		done := r.step(branches, interpreter.Start{Step: step, Visit: again.Visit, Args: again.Args.Data})
 		r.keepLoop(ctx, done)
@@ -41,9 +40,8 @@ func (r *run) reprocess(ctx workflow.Context) (*Result, error) {
 func (r *run) reprocessedStep(again ReprocessLoop) (*playbook.Step, error) {
 	step := r.book.Step(again.Step)
 	if step == nil || step.Loop == nil {
-		return nil, temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("playbook %s has no step %q with a loop, whose iterations are to run again", r.book.Name, again.Step),
-			InvalidPlaybook, nil)
+		return nil, invalid(fmt.Errorf("playbook %s has no step %q with a loop, whose iterations are to run again",
+			r.book.Name, again.Step))
 	}
 	return step, nil
 }

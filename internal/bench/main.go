@@ -199,21 +199,28 @@ func (b *bench) thereAndBack(ctx context.Context, cases []one) ([]figures, error
 	return all, nil
 }
 
+// newTable is one whose columns hold figures, from the given one on.
+func newTable(title string, from int, header ...any) table.Writer {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.SetTitle(title)
+	t.AppendHeader(header)
+	var columns []table.ColumnConfig
+	for number := from; number <= len(header); number++ {
+		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	return t
+}
+
 // group runs cases and prints them as a table.
 func (b *bench) group(ctx context.Context, cases []one, stdout io.Writer) error {
 	all, err := b.thereAndBack(ctx, cases)
 	if err != nil {
 		return err
 	}
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.SetTitle(cases[0].group)
-	t.AppendHeader(table.Row{"", "time", "per second", "to " + cases[0].name, "to " + cases[1].name, "events each", "bytes each", "longest history", "CPU ms each", "peak MB"})
-	var columns []table.ColumnConfig
-	for number := 2; number <= 10; number++ {
-		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(columns)
+	t := newTable(cases[0].group, 2, "", "time", "per second", "to "+cases[0].name, "to "+cases[1].name,
+		"events each", "bytes each", "longest history", "CPU ms each", "peak MB")
 	var base []figures // the first two, which the others are measured against
 	for _, f := range all {
 		if len(base) < 2 {

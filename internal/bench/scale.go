@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // What a loop must not exceed, however long it is. Events and bytes are those at
@@ -36,15 +35,9 @@ func (o options) growing() ([]one, error) {
 // scale prints what longer loops take, and fails where something grows that must
 // not.
 func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.SetTitle("scale: batches of 50, window 100, results: stats, a tool that answers at once")
-	t.AppendHeader(table.Row{"iterations", "time", "per second", "ms each", "to " + cases[0].name, "longest history", "largest history", "events each", "CPU ms each", "peak MB"})
-	var columns []table.ColumnConfig
-	for number := 1; number <= 10; number++ {
-		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(columns)
+	t := newTable("scale: batches of 50, window 100, results: stats, a tool that answers at once", 1,
+		"iterations", "time", "per second", "ms each", "to "+cases[0].name,
+		"longest history", "largest history", "events each", "CPU ms each", "peak MB")
 	var shortest figures
 	var missed []error
 	for i, c := range cases {

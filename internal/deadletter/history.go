@@ -7,7 +7,6 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -47,6 +46,18 @@ func (r *Reader) read(ctx context.Context, workflowID, runID string) (*history, 
 		}
 		h.take(event, byEvent)
 	}
+	return h, nil
+}
+
+// begun reads what the first event of a run tells, and no more.
+func (r *Reader) begun(ctx context.Context, workflowID, runID string) (*history, error) {
+	events := r.Client.GetWorkflowHistory(ctx, workflowID, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	h := &history{workflowID: workflowID, runID: runID}
+	first, err := events.Next()
+	if err != nil {
+		return nil, fmt.Errorf("read the history of %s: %w", workflowID, err)
+	}
+	h.take(first, nil)
 	return h, nil
 }
 
@@ -116,7 +127,8 @@ func (r *Reader) result(ctx context.Context, of *child, into any) (bool, error) 
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
 		payloads = of.end.GetChildWorkflowExecutionCanceledEventAttributes().GetDetails()
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
-		return workflows.DetailsOf(failureOf(of.end), into), nil
+		failure := of.end.GetChildWorkflowExecutionFailedEventAttributes().GetFailure()
+		return workflows.DetailsOf(temporal.GetDefaultFailureConverter().FailureToError(failure), into), nil
 	default:
 		return false, nil
 	}
@@ -127,15 +139,6 @@ func (r *Reader) result(ctx context.Context, of *child, into any) (bool, error) 
 		return false, fmt.Errorf("decode how %s ended: %w", of.workflowID, err)
 	}
 	return true, nil
-}
-
-// failureOf is the error that a child's parent saw.
-func failureOf(end *historypb.HistoryEvent) error {
-	failure := end.GetChildWorkflowExecutionFailedEventAttributes().GetFailure()
-	if failure == nil {
-		failure = &failurepb.Failure{Message: "the child workflow ended as " + end.GetEventType().String()}
-	}
-	return temporal.GetDefaultFailureConverter().FailureToError(failure)
 }
 
 // decode reads the argument of a workflow.

@@ -72,7 +72,7 @@ type searching struct {
 
 func (s *searching) add(ctx context.Context, found *workflowpb.WorkflowExecutionInfo) error {
 	execution := found.GetExecution()
-	first, err := s.reader.read(ctx, execution.GetWorkflowId(), execution.GetRunId())
+	first, err := s.reader.begun(ctx, execution.GetWorkflowId(), execution.GetRunId())
 	if err != nil {
 		return ignoreGone(err)
 	}
