@@ -131,6 +131,30 @@ func (c *Catalogue) function(name string) measuredFunc {
 	return c.byName[name]
 }
 
+// Recall asks the ledger of a sink for the notes of a call; a tool that keeps
+// none has none. See [Ledger].
+func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error) {
+	ledger, ok := c.tools[in.Tool].(Ledger)
+	if !ok || !ledger.Notes(in) {
+		return nil, nil
+	}
+
+	var notes []interpreter.Note
+
+	ask := wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		found, err := ledger.Recall(ctx, in)
+		notes = found
+
+		return interpreter.ToolResult{}, err
+	}, c.pacer, c.res)
+
+	if _, _, err := ask(ctx, in); err != nil {
+		return nil, err // and notes may still be written to
+	}
+
+	return notes, nil
+}
+
 // Close frees the pools of all tools. Attempts under way fail.
 func (c *Catalogue) Close() error {
 	var errs []error

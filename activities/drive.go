@@ -3,9 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -125,139 +123,6 @@ func (d *hosting) driveAll(ctx context.Context) error {
 	return group.Wait()
 }
 
-// drive takes one call as far as it goes without a wait. What it has done
-// before an error stays in the progress.
-func (d *hosting) drive(ctx context.Context, i int) error {
-	carried := d.in.Calls[i]
-	switch done := d.progress.of(i); {
-	case done.Result != nil, done.Outcome != nil:
-		return nil // before the worker was lost
-	case done.State != nil:
-		carried.State = done.State
-	}
-	call := d.in.Task.Call(d.book, d.step, carried, rand.Float64)
-	noted := time.Now()
-	note := func() {
-		if now := time.Now(); now.Sub(noted) >= progressInterval {
-			noted = now
-			d.progress.hold(i, interpreter.Driven{State: &call.State})
-		}
-	}
-	if d.in.Pages {
-		driven, err := d.pages(ctx, call, note)
-		if d.progress.keep(i, driven); err != nil || d.cut.Load() {
-			d.progress.hold(i, driven)
-		}
-		return err
-	}
-	finished, err := d.host(ctx, call, note)
-	if finished {
-		d.progress.set(i, interpreter.Driven{Result: call.State.Result})
-	} else {
-		d.progress.set(i, interpreter.Driven{State: &call.State})
-	}
-	return err
-}
-
-// pages fetches pages of a call, with their sinks, until something else is due;
-// that is left to the workflow, which holds what was collected before.
-func (d *hosting) pages(ctx context.Context, call *interpreter.Call, page func()) (interpreter.Driven, error) {
-	chunk := call.NewChunk(time.Now())
-	for call.TurnsPage() && !chunk.Full(call, time.Now()) && !workerStopping(ctx) {
-		command := call.Next(time.Now())
-		if command.Kind == interpreter.DoSink {
-			if err := d.pageSink(ctx, call, command.Sink); err != nil || call.State.Sink != nil {
-				return interpreter.Driven{State: &call.State}, err
-			}
-			continue
-		}
-		before := call.Snapshot()
-		outcome, size, err := d.attempt(ctx, command.Input)
-		if err != nil {
-			return interpreter.Driven{State: &before}, err
-		}
-		call.Attempted(outcome, time.Now())
-		if size.all > maxPageBytes || !call.TurnsPage() {
-			return d.handBack(interpreter.Driven{State: &before, Outcome: &outcome}), nil
-		}
-		chunk.Add(size.all)
-		page()
-	}
-	state := call.Snapshot()
-	return interpreter.Driven{State: &state}, nil
-}
-
-// maxPageBytes is the size of a page from which it is handed back as it came,
-// so that large pages do not gather in one activity.
-const maxPageBytes = 300_000
-
-// handBack leaves an outcome out that cannot travel with its call's state: the
-// workflow makes that attempt again, alone.
-func (d *hosting) handBack(driven interpreter.Driven) interpreter.Driven {
-	output, most := interpreter.DriveOutput{Calls: []interpreter.Driven{driven}}, d.catalogue.res.Payloads.MaxBytes
-	if !surelyFits(output, most) && sizeOf(output) > most {
-		driven.Outcome = nil
-	}
-	return driven
-}
-
-// pageSink writes a page away. A sink that waits or failed is left to the
-// workflow, as far as it has come.
-func (d *hosting) pageSink(ctx context.Context, call, sink *interpreter.Call) error {
-	finished, err := d.host(ctx, sink, func() {})
-	if err != nil {
-		return err
-	}
-	if !finished || sink.State.Result.Failed() {
-		call.State.Sink = &sink.State
-		return nil
-	}
-	call.SinkDone(*sink.State.Result, time.Now())
-	return nil
-}
-
-// host runs what the call asks for. It returns false where the call waits or
-// has had its share.
-func (d *hosting) host(ctx context.Context, call *interpreter.Call, page func()) (finished bool, err error) {
-	chunk := call.NewChunk(time.Now())
-	for ctx.Err() == nil {
-		command := call.Next(time.Now())
-		switch command.Kind {
-		case interpreter.DoAttempt:
-			if chunk.Full(call, time.Now()) {
-				return false, nil
-			}
-			if workerStopping(ctx) {
-				d.cut.Store(true)
-				return false, nil
-			}
-			outcome, size, err := d.attempt(ctx, command.Input)
-			if err != nil {
-				return false, err
-			}
-			chunk.Add(size.data)
-			call.Attempted(outcome, time.Now())
-			page()
-		case interpreter.DoWait:
-			return false, nil
-		case interpreter.DoSink:
-			written, err := d.host(ctx, command.Sink, func() {})
-			if err != nil {
-				return false, err
-			}
-			if !written {
-				call.State.Sink = &command.Sink.State
-				return false, nil
-			}
-			call.SinkDone(*command.Sink.State.Result, time.Now())
-			page()
-		case interpreter.DoFinish:
-			return true, nil
-		}
-	}
-	return false, ctx.Err()
-}
-
 // workerStopping reports whether the worker takes no more work: what begins now
 // might not end.
 func workerStopping(ctx context.Context) bool {
@@ -270,35 +135,6 @@ func workerStopping(ctx context.Context) bool {
 	default:
 		return false
 	}
-}
-
-// attempt makes one attempt with the tool's own wrapping, and takes its failure
-// apart again. The error is one that ends the activity.
-func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (interpreter.Outcome, resultSize, error) {
-	run := d.catalogue.function(input.Activity())
-	if run == nil {
-		return failed(&interpreter.ErrorObject{
-			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
-			Message: fmt.Sprintf("this worker has no tool %q", input.Tool),
-		})
-	}
-	result, size, err := run(ctx, input)
-	if err == nil {
-		return interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}, size, nil
-	}
-	var application *temporal.ApplicationError
-	var object interpreter.ErrorObject
-	if errors.As(err, &application) && application.NonRetryable() &&
-		application.HasDetails() && application.Details(&object) == nil {
-		return failed(&object)
-	}
-	return interpreter.Outcome{}, size, err
-}
-
-// failed is the outcome of an attempt that has no data.
-func failed(object *interpreter.ErrorObject) (interpreter.Outcome, resultSize, error) {
-	outcome := interpreter.Outcome{Err: object}
-	return outcome, resultSize{data: len("null"), all: sizeOf(outcome)}, nil
 }
 
 // progress is what Drive has done so far.

@@ -29,11 +29,13 @@ import (
 type player struct {
 	answer func(ctx context.Context, in interpreter.ToolInput) (any, error)
 	write  func(in interpreter.ToolInput) error // nil takes everything
+	plain  bool                                 // it keeps no notes
 
 	mu       sync.Mutex
 	asked    []string // "element/page"
 	written  []string // "key of the page: rows"
 	now, top int      // attempts at a time
+	notes    []interpreter.Note
 }
 
 func (*player) Spec() playbook.ToolSpec {
@@ -56,11 +58,37 @@ func (p *player) Run(ctx context.Context, in interpreter.ToolInput) (interpreter
 func (p *player) Write(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, note := range p.notes {
+		if in.Note != nil && note.Call == in.Note.Call && note.Written == in.Note.Written {
+			return interpreter.ToolResult{Noted: note.Continuation}, nil
+		}
+	}
 	p.written = append(p.written, param(in, "item")+": "+expression.Text(in.Result.Data))
 	if p.write != nil {
-		return interpreter.ToolResult{}, p.write(in)
+		if err := p.write(in); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+	}
+	if in.Note != nil {
+		p.notes = append(p.notes, *in.Note)
 	}
 	return interpreter.ToolResult{}, nil
+}
+
+// Notes reports whether the player is a ledger.
+func (p *player) Notes(interpreter.ToolInput) bool { return !p.plain }
+
+// Recall gives what was noted.
+func (p *player) Recall(_ context.Context, in interpreter.ToolInput) ([]interpreter.Note, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []interpreter.Note
+	for _, note := range p.notes {
+		if note.Call == in.Note.Call && note.Written > in.Note.Written {
+			found = append(found, note)
+		}
+	}
+	return found, nil
 }
 
 // param is one of the params of a request, as text.

@@ -27,9 +27,10 @@ const postgresDial = 10 * time.Second
 // postgresTool runs statements and writes rows on PostgreSQL. It holds one pool
 // per connection URL.
 type postgresTool struct {
-	res   Resources
-	mu    sync.Mutex
-	pools map[string]*pgxpool.Pool
+	res     Resources
+	mu      sync.Mutex
+	pools   map[string]*pgxpool.Pool
+	sweeper sweeper
 }
 
 func newPostgres(res Resources) *postgresTool {
@@ -102,7 +103,12 @@ func (t *postgresTool) Run(ctx context.Context, in interpreter.ToolInput) (inter
 	defer conn.Release()
 
 	if sql == nil {
-		return writePostgres(ctx, conn.Conn(), write, in.OperationKey)
+		result, err := writePostgres(ctx, conn.Conn(), write)
+		if err == nil && write.note != nil && t.sweeper.due(in.Auth) {
+			err = sweepPostgres(ctx, conn.Conn())
+		}
+
+		return result, err
 	}
 
 	if sql.parsed.ChangesSession() {

@@ -19,61 +19,75 @@ const (
 	chunkBytes = 4 << 20
 )
 
-// writesLock is the advisory lock under which reprise_writes is created; two
-// CREATE TABLE IF NOT EXISTS at once can fail.
-const writesLock = 0x7265707269736500
+// writePostgres writes all rows in one transaction. A ledger that is not there
+// is made, once.
+func writePostgres(ctx context.Context, conn *pgx.Conn, w *tableWrite) (interpreter.ToolResult, error) {
+	result, err := transactPostgres(ctx, conn, w)
+	if lacksLedger(err) && w.needed() {
+		if err := createLedger(ctx, conn); err != nil {
+			if refusedLedger(err) && w.operation == "" {
+				return interpreter.ToolResult{Unnotable: true}, nil
+			}
 
-// writePostgres writes all rows in one transaction.
-func writePostgres(ctx context.Context, conn *pgx.Conn, w *tableWrite, operationKey string) (interpreter.ToolResult, error) {
-	note := !w.upsert && operationKey != "" && len(w.rows) > 0
-	if note {
-		if err := createWrites(ctx, conn); err != nil {
 			return interpreter.ToolResult{}, tableError(ctx, w, err)
 		}
+
+		result, err = transactPostgres(ctx, conn, w)
 	}
 
-	var written int64
-
-	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		var err error
-		written, err = writeRows(ctx, tx, w, note, operationKey)
-
-		return err
-	})
 	if err != nil {
 		return interpreter.ToolResult{}, tableError(ctx, w, err)
 	}
 
-	return rowsAffected(written), nil
+	return result, nil
 }
 
-func writeRows(ctx context.Context, tx pgx.Tx, w *tableWrite, note bool, operationKey string) (int64, error) {
+func transactPostgres(ctx context.Context, conn *pgx.Conn, w *tableWrite) (result interpreter.ToolResult, err error) {
+	if len(w.rows) == 0 && w.note == nil {
+		return rowsAffected(0), nil
+	}
+
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if err := checkPostgres(ctx, tx, w); err != nil {
+			return err
+		}
+
+		if w.needed() {
+			var done bool
+			if result, done, err = enterPostgres(ctx, tx, w); done || err != nil {
+				return err
+			}
+		}
+
+		written, err := insertPostgres(ctx, tx, w)
+		result = rowsAffected(written)
+
+		return err
+	})
+	if errors.Is(err, errNoted) {
+		err = nil
+	}
+
+	return result, err
+}
+
+func checkPostgres(ctx context.Context, tx pgx.Tx, w *tableWrite) error {
 	if len(w.rows) == 0 {
-		return 0, nil
+		return nil
 	}
 
 	existing, err := postgresColumns(ctx, tx, w)
 	if err != nil {
-		return 0, err
+		return err
 	}
 
-	if err := w.checkColumns(existing); err != nil {
-		return 0, err
-	}
+	return w.checkColumns(existing)
+}
 
-	if note {
-		// A second delivery that is under way waits here for the first to end.
-		tag, err := tx.Exec(ctx, "INSERT INTO "+writesTable+" (operation_key) VALUES ($1) ON CONFLICT DO NOTHING", operationKey)
-		if err != nil || tag.RowsAffected() == 0 {
-			return 0, err
-		}
-	}
-
+func insertPostgres(ctx context.Context, tx pgx.Tx, w *tableWrite) (written int64, err error) {
 	columns := quoteNames(w.columns)
 	insert := "INSERT INTO " + w.quotedTable() + " (" + columns + ") SELECT " + columns +
 		" FROM json_populate_recordset(NULL::" + w.quotedTable() + ", $1::text::json)" + w.conflict()
-
-	var written int64
 
 	for rest := w.rows; len(rest) > 0; {
 		chunk, used, err := encodeChunk(rest)
@@ -124,25 +138,6 @@ func postgresColumns(ctx context.Context, tx pgx.Tx, w *tableWrite) ([]string, e
 	}
 
 	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
-// createWrites makes the table of operation keys once.
-func createWrites(ctx context.Context, conn *pgx.Conn) error {
-	var there bool
-	if err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", writesTable).Scan(&there); err != nil || there {
-		return err
-	}
-
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(writesLock)); err != nil {
-			return err
-		}
-
-		_, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS "+writesTable+
-			" (operation_key text PRIMARY KEY, written_at timestamptz NOT NULL DEFAULT now())")
-
-		return err
-	})
 }
 
 // tableError adds what table mode knows to the server's error.

@@ -41,7 +41,7 @@ func TestPostgresConforms(t *testing.T) {
 	t.Parallel()
 
 	pg, db := pgTool(t)
-	db.Exec(t, "CREATE TABLE conform (id int PRIMARY KEY, name text); INSERT INTO conform VALUES (1, 'a'); CREATE TABLE sunk (id int)")
+	db.Exec(t, "CREATE TABLE conform (id int PRIMARY KEY, name text); INSERT INTO conform VALUES (1, 'a'); CREATE TABLE sunk (id int); CREATE TABLE noted (id int); CREATE TABLE upserted (id int PRIMARY KEY)")
 
 	statement := func(source string) func(*testing.T) interpreter.ToolInput {
 		return func(t *testing.T) interpreter.ToolInput { return pg.input(t, source, nil) }
@@ -93,6 +93,28 @@ func TestPostgresConforms(t *testing.T) {
 			},
 			Effect: func(t *testing.T, _ interpreter.ToolInput) any {
 				return db.Query(t, "SELECT count(*) AS n FROM sunk")
+			},
+		},
+		Ledgers: []tooltest.Ledger{
+			{
+				Name: "insert", Upserts: false,
+				Input: func(*testing.T) interpreter.ToolInput {
+					return pg.rows(map[string]any{"table": "noted"}, []any{map[string]any{"id": 1}})
+				},
+				Other: func(*testing.T) interpreter.ToolInput {
+					return pg.rows(map[string]any{"table": "noted"}, []any{map[string]any{"id": 2}})
+				},
+				Effect: func(t *testing.T) any { return db.Query(t, "SELECT * FROM noted ORDER BY id") },
+			},
+			{
+				Name: "upsert", Upserts: true,
+				Input: func(*testing.T) interpreter.ToolInput {
+					return pg.rows(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}})
+				},
+				Other: func(*testing.T) interpreter.ToolInput {
+					return pg.rows(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 2}})
+				},
+				Effect: func(t *testing.T) any { return db.Query(t, "SELECT * FROM upserted ORDER BY id") },
 			},
 		},
 	})
@@ -296,7 +318,7 @@ func TestPostgresInsertIsWrittenOnce(t *testing.T) {
 
 	result, err := pg.call(t, in)
 	require.NoError(t, err)
-	require.Equal(t, affected(0), result.Data.Data)
+	require.Equal(t, affected(2500), result.Data.Data, "what the first gave")
 
 	// A write that fails notes nothing, and leaves none of its rows.
 	bad := pg.rows(map[string]any{"table": "batch"}, []any{map[string]any{"id": 5000}, map[string]any{"id": -1}})

@@ -28,9 +28,10 @@ const sqliteConns = 4
 // sqliteTool runs statements and writes rows on SQLite files. Files stay open
 // until the worker ends.
 type sqliteTool struct {
-	res   Resources
-	mu    sync.Mutex
-	files map[string]*sqliteFile
+	res     Resources
+	mu      sync.Mutex
+	files   map[string]*sqliteFile
+	sweeper sweeper
 }
 
 // sqliteFile is one open database. writer is a lock that heeds contexts: in
@@ -112,7 +113,10 @@ func (t *sqliteTool) Run(ctx context.Context, in interpreter.ToolInput) (interpr
 
 	var result interpreter.ToolResult
 	if query == nil {
-		result, err = file.write(ctx, write, in.OperationKey)
+		result, err = file.write(ctx, write)
+		if err == nil && write.note != nil && t.sweeper.due(path) {
+			err = file.sweep(ctx)
+		}
 	} else {
 		result, err = file.query(ctx, query, t.res.MaxResponseBytes)
 	}

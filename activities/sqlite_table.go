@@ -14,8 +14,8 @@ import (
 )
 
 // write writes all rows in one transaction.
-func (f *sqliteFile) write(ctx context.Context, w *tableWrite, operationKey string) (interpreter.ToolResult, error) {
-	if len(w.rows) == 0 {
+func (f *sqliteFile) write(ctx context.Context, w *tableWrite) (interpreter.ToolResult, error) {
+	if len(w.rows) == 0 && w.note == nil {
 		return rowsAffected(0), nil
 	}
 
@@ -31,33 +31,49 @@ func (f *sqliteFile) write(ctx context.Context, w *tableWrite, operationKey stri
 	}
 	defer func() { _ = tx.Rollback() }() // nothing to do after Commit
 
-	written, err := writeSQLite(ctx, tx, w, operationKey)
+	result, err := writeSQLite(ctx, tx, w)
 	if err != nil {
 		return interpreter.ToolResult{}, w.failed(err)
+	}
+
+	if result.Noted != nil {
+		return result, nil // and nothing to commit
 	}
 
 	if err := tx.Commit(); err != nil {
 		return interpreter.ToolResult{}, err
 	}
 
-	return rowsAffected(written), nil
+	return result, nil
 }
 
-func writeSQLite(ctx context.Context, tx *sql.Tx, w *tableWrite, operationKey string) (int64, error) {
-	existing, err := sqliteColumns(ctx, tx, w)
-	if err != nil {
-		return 0, err
-	}
-
-	if err := w.checkColumns(existing); err != nil {
-		return 0, err
-	}
-
-	if !w.upsert && operationKey != "" {
-		fresh, err := noteKey(ctx, tx, operationKey)
-		if err != nil || !fresh {
-			return 0, err
+func writeSQLite(ctx context.Context, tx *sql.Tx, w *tableWrite) (interpreter.ToolResult, error) {
+	if len(w.rows) > 0 {
+		existing, err := sqliteColumns(ctx, tx, w)
+		if err != nil {
+			return interpreter.ToolResult{}, err
 		}
+
+		if err := w.checkColumns(existing); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+	}
+
+	if w.needed() {
+		result, done, err := (&sqliteLedger{tx: tx}).enter(ctx, w)
+		if done || err != nil {
+			return result, err
+		}
+	}
+
+	written, err := insertSQLite(ctx, tx, w)
+
+	return rowsAffected(written), err
+}
+
+func insertSQLite(ctx context.Context, tx *sql.Tx, w *tableWrite) (written int64, err error) {
+	if len(w.rows) == 0 {
+		return 0, nil
 	}
 
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(w.columns)), ", ")
@@ -67,8 +83,6 @@ func writeSQLite(ctx context.Context, tx *sql.Tx, w *tableWrite, operationKey st
 		return 0, err
 	}
 	defer func() { _ = insert.Close() }()
-
-	var written int64
 
 	for _, row := range w.rows {
 		values := make([]any, len(w.columns))
@@ -90,24 +104,6 @@ func writeSQLite(ctx context.Context, tx *sql.Tx, w *tableWrite, operationKey st
 	}
 
 	return written, nil
-}
-
-// noteKey notes that an operation is written; false if it already was.
-func noteKey(ctx context.Context, tx *sql.Tx, operationKey string) (bool, error) {
-	create := "CREATE TABLE IF NOT EXISTS " + writesTable +
-		" (operation_key TEXT PRIMARY KEY, written_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP)"
-	if _, err := tx.ExecContext(ctx, create); err != nil {
-		return false, err
-	}
-
-	result, err := tx.ExecContext(ctx, "INSERT INTO "+writesTable+" (operation_key) VALUES (?) ON CONFLICT DO NOTHING", operationKey)
-	if err != nil {
-		return false, err
-	}
-
-	n, err := result.RowsAffected()
-
-	return n > 0, err
 }
 
 // sqliteColumns are the table's columns in order, none if there is no such

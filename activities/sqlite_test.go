@@ -47,6 +47,8 @@ func TestSQLiteConforms(t *testing.T) {
 	lite.run(t, "CREATE TABLE conform (id INTEGER PRIMARY KEY, name TEXT)", nil)
 	lite.run(t, "INSERT INTO conform VALUES (1, 'a')", nil)
 	lite.run(t, "CREATE TABLE sunk (id INTEGER)", nil)
+	lite.run(t, "CREATE TABLE noted (id INTEGER)", nil)
+	lite.run(t, "CREATE TABLE upserted (id INTEGER PRIMARY KEY)", nil)
 	require.FileExists(t, filepath.Join(directory, "sub", "what?#%20.db"))
 
 	statement := func(source string) func(*testing.T) interpreter.ToolInput {
@@ -108,6 +110,28 @@ func TestSQLiteConforms(t *testing.T) {
 			},
 			Effect: func(t *testing.T, _ interpreter.ToolInput) any {
 				return lite.run(t, "SELECT count(*) AS n FROM sunk", nil)
+			},
+		},
+		Ledgers: []tooltest.Ledger{
+			{
+				Name: "insert", Upserts: false,
+				Input: func(*testing.T) interpreter.ToolInput {
+					return lite.rows(map[string]any{"table": "noted"}, []any{map[string]any{"id": 1}})
+				},
+				Other: func(*testing.T) interpreter.ToolInput {
+					return lite.rows(map[string]any{"table": "noted"}, []any{map[string]any{"id": 2}})
+				},
+				Effect: func(t *testing.T) any { return lite.run(t, "SELECT * FROM noted ORDER BY id", nil) },
+			},
+			{
+				Name: "upsert", Upserts: true,
+				Input: func(*testing.T) interpreter.ToolInput {
+					return lite.rows(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}})
+				},
+				Other: func(*testing.T) interpreter.ToolInput {
+					return lite.rows(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 2}})
+				},
+				Effect: func(t *testing.T) any { return lite.run(t, "SELECT * FROM upserted ORDER BY id", nil) },
 			},
 		},
 	})

@@ -9,10 +9,6 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// writesTable is where mode insert notes operation keys: section sinks of
-// docs/language.md.
-const writesTable = "reprise_writes"
-
 // The modes of table mode.
 const (
 	modeInsert = "insert"
@@ -27,6 +23,7 @@ type tableWrite struct {
 	key     []string
 	columns []string // the union of all rows' keys, sorted
 	rows    []map[string]any
+	ledgerEntry
 }
 
 // tableFields are the fields of table mode, the same for every database.
@@ -45,7 +42,11 @@ stored as JSON, and a key that a row lacks but others have is NULL. All rows
 are written in one transaction. mode upsert replaces rows with the same key
 (of two such rows in one write the later wins). mode insert notes operation_key
 in the table reprise_writes, in the same transaction, and writes nothing if it
-is there: a write that is delivered twice is written once.`
+is there: a write that is delivered twice is written once. If it is there with
+other rows, the write fails and says so. Where pages, or the iterations of a
+batch, share an activity, the same transaction notes in the table reprise_notes
+how the call goes on; those notes are deleted when they are no longer needed, at
+the latest after 7 days. Both tables are made when they are first needed.`
 
 // planTable reads the fields and rows of table mode and reports what cannot be
 // written before anything is.
@@ -55,7 +56,7 @@ func planTable(in interpreter.ToolInput) (*tableWrite, error) {
 		return nil, err
 	}
 
-	w := &tableWrite{shown: shown}
+	w := &tableWrite{shown: shown, ledgerEntry: ledgerEntry{note: in.Note, fingerprint: in.Fingerprint}}
 	if w.table, err = splitName(shown); err != nil {
 		return nil, configErrorf("step %q: table is %q; write a name, or schema.name", in.Step, shown)
 	}
@@ -66,6 +67,10 @@ func planTable(in interpreter.ToolInput) (*tableWrite, error) {
 	}
 
 	w.upsert = mode == modeUpsert
+	if !w.upsert {
+		w.operation = in.OperationKey
+	}
+
 	if w.key, err = textList(in, "key"); err != nil {
 		return nil, err
 	}

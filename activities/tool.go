@@ -44,6 +44,27 @@ type Writer interface {
 	Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error)
 }
 
+// Ledger is a Writer that can note, in the transaction of a write, how the call
+// goes on that writes (language.md, section written once).
+type Ledger interface {
+	Writer
+
+	// Notes reports whether Write notes in.Note. It does not look at in.Note, and
+	// needs no resources.
+	//
+	// Write then does one of four things, in one transaction: it writes and
+	// notes; it writes nothing and gives what was noted before for this write of
+	// the call as ToolResult.Noted; it writes nothing and says with
+	// ToolResult.Unnotable that the destination takes no notes; or it fails.
+	Notes(in interpreter.ToolInput) bool
+
+	// Recall gives the notes of the call in.Note.Call whose Written is larger than
+	// in.Note.Written, in the order of Written. in has the fields and auth of a
+	// write and nothing to write. A destination that was never written to has
+	// none, and is not made.
+	Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error)
+}
+
 // closer is a tool that holds pools or files until the worker ends.
 type closer interface {
 	Close() error

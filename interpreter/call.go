@@ -71,6 +71,8 @@ type CallState struct {
 	Last            LastAttempt      `json:"last"`
 	Wait            *Wait            `json:"wait,omitempty"`
 	Sinks           []PendingSink    `json:"sinks,omitempty"`
+	Written         int              `json:"written,omitempty"`  // sinks that are done
+	Detached        int              `json:"detached,omitempty"` // elements of Collected that stayed with the workflow
 	// Sink is how far the first of Sinks has come, where the call was carried
 	// while it waited.
 	Sink *CallState `json:"sink,omitempty"`

@@ -66,7 +66,7 @@ func randomCall(rng *rand.Rand) *callCase {
 }
 
 // TestEveryCallEnds plays random scripts against random policies. A call ends,
-// does the same when it is carried in its state, counts what it did, and gives
+// does the same when it is carried in its state or resumed from notes, counts what it did, and gives
 // keys that hold: one for all attempts of a page or of a sink's write, another
 // for each other one.
 func TestEveryCallEnds(t *testing.T) {
@@ -77,13 +77,16 @@ func TestEveryCallEnds(t *testing.T) {
 		book, found := tryDecode(c.body)
 		require.False(t, found.HasErrors(), "%v", found)
 		require.NotNil(t, book)
-		live, result := c.watch(t, false)
-		carried, other := c.watch(t, true)
-		require.Equal(t, live.text.String(), carried.text.String(), "seed %d\n%s", seed, c.body)
-		require.Equal(t, live.json(result), carried.json(other), "seed %d\n%s", seed, c.body)
+		live, result := c.watch(t, straight)
+		away, other := c.watch(t, carried)
+		require.Equal(t, live.text.String(), away.text.String(), "seed %d\n%s", seed, c.body)
+		require.Equal(t, live.json(result), away.json(other), "seed %d\n%s", seed, c.body)
+		again, resumed := c.watch(t, noted)
+		require.Equal(t, live.text.String(), again.text.String(), "seed %d\n%s", seed, c.body)
+		require.Equal(t, live.json(result), again.json(resumed), "seed %d\n%s", seed, c.body)
 
-		for i, input := range carried.sent {
-			require.Equal(t, carried.json(input.Fields), live.json(live.sent[i].Fields), "a later attempt changed this one")
+		for i, input := range away.sent {
+			require.Equal(t, away.json(input.Fields), live.json(live.sent[i].Fields), "a later attempt changed this one")
 		}
 
 		attempts, keys, writes := 0, map[string]string{}, map[string]string{}
@@ -118,8 +121,8 @@ func TestEveryCallEnds(t *testing.T) {
 }
 
 // watch plays a case whose script need not be used up.
-func (c *callCase) watch(t *testing.T, carried bool) (*host, interpreter.CallResult) {
-	h := &host{t: t, carried: carried, now: started, keys: map[string]string{}, script: c.script, sinks: map[string][]string{}}
+func (c *callCase) watch(t *testing.T, kind hostKind) (*host, interpreter.CallResult) {
+	h := &host{t: t, kind: kind, now: started, keys: map[string]string{}, script: c.script, sinks: map[string][]string{}}
 	for place, outcomes := range c.sinks {
 		h.sinks[place] = outcomes
 	}

@@ -169,7 +169,7 @@ func (c *Call) attempt(now time.Time) Command {
 		input.Args = &expression.Value{Data: request.Args.Data}
 	}
 	if sink := c.config.Sink; sink != nil {
-		input.Place = sink.Place
+		input.Place, input.Fingerprint = sink.Place, hash(sink.Result)
 		if input.Args == nil && c.action.Field(fieldStatement) == nil {
 			input.Result = &expression.Value{Data: sink.Result}
 		}

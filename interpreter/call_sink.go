@@ -66,6 +66,7 @@ func (c *Call) SinkDone(result CallResult, now time.Time) {
 		c.sinkFailed(pending, result, now)
 		return
 	}
+	c.State.Written++
 	if c.State.Phase == PhasePage {
 		c.resume(now)
 		return

@@ -31,7 +31,8 @@ import (
 //	…                            written by -update
 //
 // Every case also runs on a host that carries the call to another process
-// after every command, and must give the same transcript there.
+// after every command, and on one that loses its worker behind every write and
+// goes on from what the ledger noted. It must give the same transcript there.
 func TestCallGolden(t *testing.T) {
 	t.Parallel()
 	count := 0
@@ -42,9 +43,10 @@ func TestCallGolden(t *testing.T) {
 			t.Parallel()
 			var rewritten []string
 			for _, c := range cases {
-				transcript := c.play(t, false)
+				transcript := c.play(t, straight)
 				rewritten = append(rewritten, c.text+"--- transcript\n"+transcript)
-				require.Equal(t, transcript, c.play(t, true), "%s: carried in its state the call goes another way", c.name)
+				require.Equal(t, transcript, c.play(t, carried), "%s: carried in its state the call goes another way", c.name)
+				require.Equal(t, transcript, c.play(t, noted), "%s: resumed from notes the call goes another way", c.name)
 				if !*update {
 					require.Equal(t, c.transcript, transcript, c.name)
 				}
@@ -138,10 +140,19 @@ func (c *callCase) call(t *testing.T) *interpreter.Call {
 	return task.Call(book, step, carried, func() float64 { return c.random })
 }
 
+// hostKind is how a fake host treats a call.
+type hostKind int
+
+const (
+	straight hostKind = iota
+	carried           // to another process, after every command
+	noted             // by the ledger, behind every sink's write
+)
+
 // host is a fake host: it plays a script and writes down what it is asked.
 type host struct {
 	t       *testing.T
-	carried bool // to another process, after every command
+	kind    hostKind
 	now     time.Time
 	script  []string
 	sinks   map[string][]string
@@ -151,10 +162,10 @@ type host struct {
 	sent    []interpreter.ToolInput
 }
 
-func (c *callCase) play(t *testing.T, carried bool) string {
+func (c *callCase) play(t *testing.T, kind hostKind) string {
 	t.Helper()
 	h := &host{
-		t: t, carried: carried, now: started, keys: map[string]string{},
+		t: t, kind: kind, now: started, keys: map[string]string{},
 		script: append([]string(nil), c.script...), sinks: map[string][]string{},
 	}
 	for place, outcomes := range c.sinks {
@@ -174,6 +185,8 @@ func (c *callCase) play(t *testing.T, carried bool) string {
 // drive takes a call to its end. fresh gives the call as it began.
 func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.CallResult {
 	call := fresh()
+	sure := h.json(call.State)
+	mark := call.Mark()
 	for {
 		h.rounds++
 		require.Less(h.t, h.rounds, 2000, "the call does not end:\n%s", h.text.String())
@@ -192,16 +205,36 @@ func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.
 			result := h.drive(func() *interpreter.Call {
 				return h.carry(call, fresh).Next(h.now).Sink
 			}, indent+"  ")
-			call.SinkDone(result, h.now)
+			if h.kind == noted && !result.Failed() {
+				call = h.resume(call, fresh, sure, mark)
+			} else {
+				call.SinkDone(result, h.now)
+			}
+			sure, mark = h.json(call.State), call.Mark()
 		case interpreter.DoFinish:
 			return command.Result
 		}
 	}
 }
 
+// resume gives the call as a worker finds it that takes it up where it was sure
+// last, and asks the ledger for what was noted with the write that is due.
+func (h *host) resume(call *interpreter.Call, fresh func() *interpreter.Call, sure string, mark interpreter.Mark) *interpreter.Call {
+	before := h.json(call.State)
+	note, err := call.NoteOf(mark, h.now)
+	require.NoError(h.t, err)
+	require.Equal(h.t, before, h.json(call.State), "making a note changes the call")
+	require.Equal(h.t, call.State.Written+1, note.Written)
+	other := fresh()
+	other.State = interpreter.CallState{}
+	require.NoError(h.t, json.Unmarshal([]byte(sure), &other.State))
+	require.NoError(h.t, other.Resume(note.Continuation))
+	return other
+}
+
 // carry gives the call as another process would find it: only its state.
 func (h *host) carry(call *interpreter.Call, fresh func() *interpreter.Call) *interpreter.Call {
-	if !h.carried {
+	if h.kind != carried {
 		return call
 	}
 	other := fresh()
@@ -219,7 +252,7 @@ func (h *host) json(v any) string {
 
 // attempt writes down what is sent and gives the next outcome of the script.
 func (h *host) attempt(input interpreter.ToolInput, indent string) interpreter.Outcome {
-	if h.carried {
+	if h.kind == carried {
 		text := h.json(input)
 		input = interpreter.ToolInput{}
 		require.NoError(h.t, json.Unmarshal([]byte(text), &input))

@@ -170,12 +170,12 @@ func (c *Call) TurnsPage() bool {
 // before: not where an expression looks at it, or where pages do more than
 // append to it.
 func (c *Call) Detachable() bool {
+	if !c.appends() {
+		return false
+	}
 	names := []string{defaultInto}
 	for _, policy := range c.config.Policies {
 		if collect := policy.Then.Collect; collect != nil {
-			if collect.Strategy == playbook.Replace || collect.Strategy == playbook.Merge {
-				return false
-			}
 			names = append(names, collect.Into)
 		}
 	}
@@ -196,8 +196,8 @@ const defaultInto = "pages"
 // thousands of pages do not travel with every further page.
 func (c *Call) Detach() CallState {
 	state := c.Snapshot()
-	if _, isList := state.Collected.Data.([]any); isList {
-		state.Collected = expression.Of([]any{})
+	if list, isList := state.Collected.Data.([]any); isList {
+		state.Collected, state.Detached = expression.Of([]any{}), len(list)
 	}
 	return state
 }
@@ -207,6 +207,7 @@ func (c *Call) Detach() CallState {
 func (c *Call) Attach(driven Driven, now time.Time) {
 	before := c.State
 	c.State = *driven.State
+	c.State.Detached = 0
 	c.State.Seen = slices.Concat(before.Seen[:min(driven.SeenBefore, len(before.Seen))], c.State.Seen)
 	added, _ := c.State.Collected.Data.([]any)
 	if collected, isList := before.Collected.Data.([]any); isList {
@@ -240,6 +241,11 @@ func (c *Call) Begun() bool { return c.State.Phase != PhaseStart }
 
 // Waits reports whether the call waits before its next attempt.
 func (c *Call) Waits() bool { return c.State.Phase == PhaseWait }
+
+// SinkDue reports whether a sink comes next that has not begun.
+func (c *Call) SinkDue() bool {
+	return (c.State.Phase == PhasePage || c.State.Phase == PhaseSinks) && c.State.Sink == nil
+}
 
 // Finished reports whether the call has its result.
 func (c *Call) Finished() bool { return c.State.Phase == PhaseDone }

@@ -111,7 +111,7 @@ func (a *apart) write(sink *interpreter.Call) bool {
 func (c *callCase) playApart(t *testing.T, back func() bool) (string, *apart, interpreter.CallResult) {
 	t.Helper()
 	h := &host{
-		t: t, carried: true, now: started, keys: map[string]string{},
+		t: t, kind: carried, now: started, keys: map[string]string{},
 		script: append([]string(nil), c.script...), sinks: map[string][]string{},
 	}
 	for place, outcomes := range c.sinks {
@@ -137,7 +137,7 @@ func TestCallGoldenApart(t *testing.T) {
 	pages := 0
 	for _, file := range files(t, "calls") {
 		for _, c := range parseCalls(t, file) {
-			want := c.play(t, false)
+			want := c.play(t, straight)
 			if len(c.script) > 0 && want != c.transcript {
 				require.True(t, *update, "%s: see TestCallGolden", c.name)
 			}
@@ -193,7 +193,7 @@ func TestEveryCallApart(t *testing.T) {
 	pages := 0
 	for seed := range uint64(100) {
 		c := randomPages(rand.New(rand.NewPCG(seed, 2)))
-		live, want := c.watch(t, false)
+		live, want := c.watch(t, straight)
 		for how, back := range backs {
 			_, a, result := c.playApart(t, back)
 			text := a.text.String()

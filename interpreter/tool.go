@@ -38,6 +38,13 @@ type ToolInput struct {
 	RateLimit *RateLimit `json:"rate_limit,omitempty"`
 	// IdempotencyKey is what the tool sends as Idempotency-Key, "" for none.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	// Fingerprint tells what a sink writes from other writes with its operation
+	// key; "" is not compared. It is that of the result, which is the same however
+	// often the sink's args are rendered.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Note is what a sink's ledger keeps with the write, where the activity that
+	// writes has also made the attempt; nil elsewhere.
+	Note *Note `json:"-"`
 }
 
 // Timeout is the attempt's time limit.
@@ -68,6 +75,12 @@ func (in ToolInput) Rows() []any {
 type ToolResult struct {
 	Data expression.Value `json:"data,omitzero"`
 	Meta ToolMeta         `json:"meta,omitzero"`
+	// Noted is the continuation that a ledger held already in the place of
+	// ToolInput.Note. Nothing was written then.
+	Noted []byte `json:"-"`
+	// Unnotable says that the sink's destination takes no notes. Nothing was
+	// written then.
+	Unnotable bool `json:"-"`
 }
 
 // ToolMeta is what http tells beside the data: section results of

@@ -67,10 +67,23 @@ type batch struct {
 
 // parallel has the iterations go on together.
 func (b *batch) parallel(ctx workflow.Context, width int) {
-	b.host(ctx, 0, width)
+	all := make([]int, len(b.calls))
+	for i := range all {
+		all[i] = i
+	}
+	for due := b.due(all); len(due) > 1 && !historyIsLong(ctx) && b.host(ctx, due, width); {
+		due = b.due(due)
+	}
 	fanOut(ctx, len(b.calls), width, func(ctx workflow.Context, i int) bool {
 		b.iterate(ctx, i)
 		return true
+	})
+}
+
+// due are those of the calls that an activity can take further.
+func (b *batch) due(calls []int) []int {
+	return slices.DeleteFunc(slices.Clone(calls), func(i int) bool {
+		return b.calls[i].Begun() && !b.calls[i].SinkDue()
 	})
 }
 
@@ -82,30 +95,54 @@ func (b *batch) sequential(ctx workflow.Context) {
 			b.left = append(b.left, b.input.Calls[i])
 			continue
 		}
-		b.host(ctx, i, 0)
+		for !b.calls[i].Begun() || b.calls[i].SinkDue() {
+			due := []int{i}
+			for j := i + 1; j < len(b.calls); j++ {
+				due = append(due, j)
+			}
+			if len(due) < 2 || historyIsLong(ctx) || !b.host(ctx, due, 0) {
+				break
+			}
+		}
 		b.iterate(ctx, i)
 	}
 }
 
-// host has one activity make all attempts, pages and sinks of the calls from
-// first on that need no wait; with a width of 0 in order, up to the first that
-// does. A call that has to wait comes back with its state; where the activity
-// itself fails, the calls go on one attempt at a time.
-func (b *batch) host(ctx workflow.Context, first, width int) {
-	if len(b.calls)-first < 2 || b.calls[first].Begun() || ctx.Err() != nil {
-		return
+// host has one activity make all attempts, pages and sinks of some calls that
+// need no wait; with a width of 0 in order, up to the first that does. It comes
+// back with the state of each that did not end: one that waits, or one whose
+// sink writes what has to be in history first. The rest goes on from there, one
+// attempt at a time where the activity itself failed. further is false there.
+func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) {
+	if ctx.Err() != nil {
+		return false
 	}
-	input := interpreter.DriveInput{Task: b.input.Task, Width: width, Calls: b.input.Calls[first:]}
-	output, _ := hostCalls(ctx, input, fmt.Sprintf("%s[%d–%d]", b.step.Name,
-		*b.input.Calls[first].Index, *b.input.Calls[len(b.calls)-1].Index))
-	for i, driven := range output.Calls {
-		switch call := b.calls[first+i]; {
-		case driven.Result != nil:
-			call.Finish(*driven.Result)
-		case driven.State != nil:
-			call.State = *driven.State
+	input := interpreter.DriveInput{Task: b.input.Task, Width: width, Calls: make([]interpreter.Carried, len(due))}
+	for at, i := range due {
+		input.Calls[at] = b.input.Calls[i]
+		if call := b.calls[i]; call.Begun() {
+			state := call.Snapshot()
+			input.Calls[at].State = &state
 		}
 	}
+	output, _ := hostCalls(ctx, input, fmt.Sprintf("%s[%d–%d]", b.step.Name,
+		*input.Calls[0].Index, *input.Calls[len(due)-1].Index))
+	for at, driven := range output.Calls {
+		call := b.calls[due[at]]
+		switch {
+		case driven.Result != nil:
+			call.Finish(*driven.Result)
+			further = true
+		case driven.State != nil:
+			further = further || driven.Outcome != nil || driven.State.Attempts > call.State.Attempts ||
+				driven.State.Written > call.State.Written
+			call.State = *driven.State
+			if driven.Outcome != nil {
+				call.Attempted(*driven.Outcome, workflow.Now(ctx))
+			}
+		}
+	}
+	return further
 }
 
 const (

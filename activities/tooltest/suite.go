@@ -33,6 +33,9 @@ type Suite struct {
 	Failures  []Failure
 	// Write exercises Write; needed for every tool whose spec says it writes.
 	Write *Write
+	// Ledgers are the ways to write with notes, where the tool is an
+	// activities.Ledger.
+	Ledgers []Ledger
 	// Secrets must show in no error: passwords, tokens, queries.
 	Secrets []string
 }
@@ -66,6 +69,16 @@ type Write struct {
 	AuthorsDuty string
 }
 
+// Ledger is one way to write with notes.
+type Ledger struct {
+	Name string
+	// Input is one write to a place of its own, Other another one to that place.
+	Input, Other func(t *testing.T) interpreter.ToolInput
+	Effect       func(t *testing.T) any
+	// Upserts is set where an operation key is not noted.
+	Upserts bool
+}
+
 // prompt is how fast an attempt that was stopped must return. It is generous
 // because test machines are slow; the slow attempts take far longer.
 const prompt = 10 * time.Second
@@ -97,6 +110,10 @@ func Run(t *testing.T, suite Suite) {
 	if s.spec.Writes || suite.Write != nil {
 		require.NotNil(t, suite.Write, "a tool that writes needs the suite's Write")
 		t.Run("write", s.testWrite)
+	}
+
+	for _, ledger := range suite.Ledgers {
+		t.Run("ledger/"+ledger.Name, func(t *testing.T) { s.testLedger(t, ledger) })
 	}
 }
 

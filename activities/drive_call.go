@@ -1,0 +1,351 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/interpreter"
+)
+
+// hostedCall is one call of Drive.
+type hostedCall struct {
+	*hosting
+	call *interpreter.Call
+	// sure says that whoever takes the call up comes to where it is now: that is
+	// in history, or noted in a ledger. What an attempt has given since is not:
+	// another worker may be given something else.
+	sure bool
+	// mark is where the call was sure last.
+	mark interpreter.Mark
+	// forget is the last write of which history knows; its note may go.
+	forget int
+	// unnotable says that a ledger could not be made.
+	unnotable bool
+	note      func() // has the progress told, now and then
+}
+
+// drive takes one call as far as it goes without a wait. What it has done
+// before an error stays in the progress.
+func (d *hosting) drive(ctx context.Context, i int) error {
+	carried := d.in.Calls[i]
+	h := &hostedCall{hosting: d, sure: true}
+	if carried.State != nil {
+		h.forget = carried.State.Written
+	}
+	switch done := d.progress.of(i); {
+	case done.Result != nil, done.Outcome != nil:
+		return nil // before the worker was lost
+	case done.State != nil:
+		carried.State = done.State
+	}
+	h.call = d.in.Task.Call(d.book, d.step, carried, rand.Float64)
+	if err := h.recall(ctx); err != nil {
+		return err
+	}
+	h.mark = h.call.Mark()
+	noted := time.Now()
+	h.note = func() {
+		if now := time.Now(); now.Sub(noted) >= progressInterval {
+			noted = now
+			d.progress.hold(i, interpreter.Driven{State: &h.call.State})
+		}
+	}
+	if d.in.Pages {
+		driven, err := h.pages(ctx)
+		if d.progress.keep(i, driven); err != nil || d.cut.Load() {
+			d.progress.hold(i, driven)
+		}
+		return err
+	}
+	driven, err := h.whole(ctx)
+	d.progress.set(i, driven)
+	return err
+}
+
+// pages fetches pages of a call, with their sinks, until something else is due;
+// that is left to the workflow, which holds what was collected before.
+func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
+	call, chunk := h.call, h.call.NewChunk(time.Now())
+	before, outcome := call.Snapshot(), (*interpreter.Outcome)(nil)
+	for call.TurnsPage() && !chunk.Full(call, time.Now()) && !workerStopping(ctx) {
+		command := call.Next(time.Now())
+		if command.Kind == interpreter.DoSink {
+			switch end, err := h.sink(ctx, command.Sink); {
+			case err != nil:
+				return interpreter.Driven{State: &call.State}, err
+			case end == sinkFirst:
+				return h.handBack(before, outcome), nil
+			case end != sinkDone:
+				return interpreter.Driven{State: &call.State}, nil
+			}
+			outcome = nil
+			continue
+		}
+		before = call.Snapshot()
+		made, size, err := h.attempt(ctx, command.Input)
+		if err != nil {
+			return interpreter.Driven{State: &before}, err
+		}
+		outcome = &made.outcome
+		h.took(*outcome)
+		if size.all > maxPageBytes || !call.TurnsPage() {
+			return h.handBack(before, outcome), nil
+		}
+		chunk.Add(size.all)
+		h.note()
+	}
+	state := call.Snapshot()
+	return interpreter.Driven{State: &state}, nil
+}
+
+// took gives the call the outcome of an attempt of its own.
+func (h *hostedCall) took(outcome interpreter.Outcome) {
+	h.call.Attempted(outcome, time.Now())
+	h.sure = false
+}
+
+// maxPageBytes is the size of a page from which it is handed back as it came,
+// so that large pages do not gather in one activity.
+const maxPageBytes = 300_000
+
+// handBack leaves the call to the workflow as it is: behind an attempt in the
+// form of what was before and the outcome, which takes the least room. An
+// outcome that cannot travel is left out, and the workflow makes that attempt
+// again, alone.
+func (h *hostedCall) handBack(before interpreter.CallState, outcome *interpreter.Outcome) interpreter.Driven {
+	if outcome == nil {
+		state := h.call.State
+		return interpreter.Driven{State: &state}
+	}
+	driven := interpreter.Driven{State: &before, Outcome: outcome}
+	output, most := interpreter.DriveOutput{Calls: []interpreter.Driven{driven}}, h.catalogue.res.Payloads.MaxBytes
+	if !surelyFits(output, most) && sizeOf(output) > most {
+		driven.Outcome = nil
+	}
+	return driven
+}
+
+// whole takes a call to its end, or to where it waits or has had its share.
+func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
+	call, chunk := h.call, h.call.NewChunk(time.Now())
+	before, outcome := call.Snapshot(), (*interpreter.Outcome)(nil)
+	for ctx.Err() == nil {
+		command := call.Next(time.Now())
+		switch command.Kind {
+		case interpreter.DoAttempt:
+			if chunk.Full(call, time.Now()) || h.stops(ctx) {
+				return interpreter.Driven{State: &call.State}, nil
+			}
+			before = call.Snapshot()
+			made, size, err := h.attempt(ctx, command.Input)
+			if err != nil {
+				return interpreter.Driven{State: &call.State}, err
+			}
+			outcome = &made.outcome
+			chunk.Add(size.data)
+			h.took(*outcome)
+			h.note()
+		case interpreter.DoWait:
+			return interpreter.Driven{State: &call.State}, nil
+		case interpreter.DoSink:
+			switch end, err := h.sink(ctx, command.Sink); {
+			case end == sinkFirst && err == nil:
+				return h.handBack(before, outcome), nil
+			case end == sinkLeft, err != nil:
+				return interpreter.Driven{State: &call.State}, err
+			}
+			outcome = nil
+			h.note()
+		case interpreter.DoFinish:
+			return interpreter.Driven{Result: call.State.Result}, nil
+		}
+	}
+	return interpreter.Driven{State: &call.State}, ctx.Err()
+}
+
+// stops reports whether the call is left because the worker stops.
+func (h *hostedCall) stops(ctx context.Context) bool {
+	if !workerStopping(ctx) {
+		return false
+	}
+	h.cut.Store(true)
+	return true
+}
+
+// sinkEnd is what came of a sink that was due.
+type sinkEnd int
+
+const (
+	// sinkDone: the call has gone on, behind this sink or behind one that a
+	// ledger held in its place.
+	sinkDone sinkEnd = iota
+	// sinkLeft: the workflow goes on with it, from how far it has come.
+	sinkLeft
+	// sinkFirst: what it writes has to be in history first.
+	sinkFirst
+)
+
+// sink writes what is due. What another worker might not come to again is
+// written only with a note of how the call goes on (language.md, section
+// written once).
+func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (sinkEnd, error) {
+	var note *interpreter.Note
+	for finished := false; !finished; {
+		command := sink.Next(time.Now())
+		switch command.Kind {
+		case interpreter.DoAttempt:
+			if note == nil && !h.sure {
+				if note = h.noteFor(command.Input); note == nil {
+					return sinkFirst, nil
+				}
+			}
+			if h.stops(ctx) {
+				return sinkLeft, nil
+			}
+			command.Input.Note = note
+			made, _, err := h.attempt(ctx, command.Input)
+			switch {
+			case err != nil:
+				return sinkLeft, err
+			case made.noted != nil:
+				return sinkDone, h.resume(made.noted)
+			case made.unnotable:
+				h.unnotable = true
+				return sinkFirst, nil
+			}
+			sink.Attempted(made.outcome, time.Now())
+		case interpreter.DoFinish:
+			finished = true
+		case interpreter.DoWait, interpreter.DoSink:
+			h.call.State.Sink = &sink.State
+			return sinkLeft, nil
+		}
+	}
+	if failed := sink.State.Result.Failed(); failed && h.in.Pages {
+		h.call.State.Sink = &sink.State
+		return sinkLeft, nil
+	} else if failed {
+		h.sure = false // the next worker's sink may do better
+	} else if note != nil {
+		h.sure, h.forget = true, 0
+	}
+	h.call.SinkDone(*sink.State.Result, time.Now())
+	if h.sure {
+		h.mark = h.call.Mark()
+	}
+	return sinkDone, nil
+}
+
+// noteFor is the note of the write that is due, nil where its sink takes none or
+// there is too much to note.
+func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.Note {
+	ledger, ok := h.catalogue.tools[in.Tool].(Ledger)
+	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.Fixed(time.Now()) {
+		return nil
+	}
+	note, err := h.call.NoteOf(h.mark, time.Now())
+	if err != nil || len(note.Continuation) > interpreter.MaxContinuation {
+		return nil
+	}
+	note.Forget = h.forget
+	return &note
+}
+
+// resume goes on from a note.
+func (h *hostedCall) resume(noted []byte) error {
+	if err := h.call.Resume(noted); err != nil {
+		return applicationError(&interpreter.ErrorObject{
+			Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
+		}, true)
+	}
+	h.sure, h.mark = true, h.call.Mark()
+	return nil
+}
+
+// recall goes on behind what a worker that was lost has written.
+func (h *hostedCall) recall(ctx context.Context) error {
+	if !activity.IsActivity(ctx) || activity.GetInfo(ctx).Attempt == 1 && !activity.HasHeartbeatDetails(ctx) {
+		return nil
+	}
+	var notes []interpreter.Note
+	for _, in := range h.call.Ledgers(time.Now()) {
+		found, err := h.catalogue.Recall(ctx, in)
+		if err != nil {
+			return unasked(ctx, in, err)
+		}
+		notes = append(notes, found...)
+	}
+	slices.SortStableFunc(notes, func(a, b interpreter.Note) int { return cmp.Compare(a.Written, b.Written) })
+	for _, note := range notes {
+		if note.Written <= h.call.State.Written {
+			continue // of two sinks with one ledger
+		}
+		if err := h.resume(note.Continuation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recallPatience is how long a ledger may be away after a worker was lost.
+const recallPatience = time.Hour
+
+// unasked hands the activity back to be delivered again: without its ledgers
+// nobody knows how the call goes on.
+func unasked(ctx context.Context, in interpreter.ToolInput, err error) error {
+	info := activity.GetInfo(ctx)
+	if workerStopped(ctx) || ctx.Err() != nil {
+		return err
+	}
+	return applicationError(&interpreter.ErrorObject{
+		Kind: interpreter.KindSink, Class: interpreter.ClassRetryable, Final: true,
+		Message: fmt.Sprintf("sink %s: a worker was lost, and the sink cannot tell what it has written: %s", in.Place, err),
+	}, time.Since(info.ScheduledTime) > recallPatience)
+}
+
+// made is what came of an attempt.
+type made struct {
+	outcome   interpreter.Outcome
+	noted     []byte // see interpreter.ToolResult
+	unnotable bool
+}
+
+// attempt makes one attempt with the tool's own wrapping, and takes its failure
+// apart again. The error is one that ends the activity.
+func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (made, resultSize, error) {
+	run := d.catalogue.function(input.Activity())
+	if run == nil {
+		return failed(&interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
+			Message: fmt.Sprintf("this worker has no tool %q", input.Tool),
+		})
+	}
+	result, size, err := run(ctx, input)
+	if err == nil {
+		return made{
+			outcome: interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta},
+			noted:   result.Noted, unnotable: result.Unnotable,
+		}, size, nil
+	}
+	var application *temporal.ApplicationError
+	var object interpreter.ErrorObject
+	if errors.As(err, &application) && application.NonRetryable() &&
+		application.HasDetails() && application.Details(&object) == nil {
+		return failed(&object)
+	}
+	return made{}, size, err
+}
+
+// failed is the outcome of an attempt that has no data.
+func failed(object *interpreter.ErrorObject) (made, resultSize, error) {
+	outcome := interpreter.Outcome{Err: object}
+	return made{outcome: outcome}, resultSize{data: len("null"), all: sizeOf(outcome)}, nil
+}

@@ -1,0 +1,146 @@
+package activities_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/interpreter"
+)
+
+// moving answers like pager, with other rows for each worker.
+func moving(worker string, n int) func(context.Context, interpreter.ToolInput) (any, error) {
+	return func(_ context.Context, in interpreter.ToolInput) (any, error) {
+		return map[string]any{"more": in.Page < n, "rows": []any{fmt.Sprint(worker, in.Page)}}, nil
+	}
+}
+
+// lost is the worker that is lost behind its third write: what it has told
+// nobody is gone, but what it wrote is there.
+func lost(t *testing.T, in interpreter.DriveInput) *player {
+	t.Helper()
+	p := &player{answer: moving("first ", 6)}
+	newStage(t, p, activities.Resources{}).drive(in)
+	p.notes = p.notes[:3]
+	p.written = p.written[:3]
+	return p
+}
+
+// TestDriveFollowsTheLedger: what a worker that was lost has written stays what
+// the call is made of, although the source has changed since.
+func TestDriveFollowsTheLedger(t *testing.T) {
+	t.Parallel()
+	for name, told := range map[string]bool{"asks first": true, "finds it written": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := driveInput(perItem, perPage, "a")
+			first := lost(t, in)
+			second := &player{answer: moving("second ", 6), notes: first.notes}
+			stage := newStage(t, second, activities.Resources{})
+			if told {
+				stage.env.SetHeartbeatDetails(interpreter.DriveOutput{})
+			}
+			call := stage.drive(in)[0]
+			rows := []any{"first 1", "first 2", "first 3", "second 4", "second 5", "second 6"}
+			require.Equal(t, rows, call.Result.Data.Data)
+			require.Equal(t, []string{
+				`a: ["first 1"]`, `a: ["first 2"]`, `a: ["first 3"]`, `a: ["second 4"]`, `a: ["second 5"]`, `a: ["second 6"]`,
+				`all of a: ["first 1","first 2","first 3","second 4","second 5","second 6"]`,
+			}, slices.Concat(first.written, second.written))
+			require.Equal(t, 6, call.Result.Meta.Pages)
+			if told {
+				require.Equal(t, []string{"a/4", "a/5", "a/6"}, second.asked)
+			}
+		})
+	}
+}
+
+// TestDriveFollowsTheLedgerOfPages: the same where pages are fetched apart from
+// what was collected before.
+func TestDriveFollowsTheLedgerOfPages(t *testing.T) {
+	t.Parallel()
+	in := turning(t, perPage, map[string]any{"more": true, "rows": []any{"history 1"}})
+	first := lost(t, in)
+	require.Equal(t, []string{`a: ["history 1"]`, `a: ["first 2"]`, `a: ["first 3"]`}, first.written)
+	second := &player{answer: moving("second ", 6), notes: first.notes}
+	stage := newStage(t, second, activities.Resources{})
+	stage.env.SetHeartbeatDetails(interpreter.DriveOutput{})
+	turned := stage.drive(in)[0]
+	require.Equal(t, []any{"first 2", "first 3", "first 4", "second 5"}, turned.State.Collected.Data)
+	require.Equal(t, 5, turned.State.Successes)
+	require.NotNil(t, turned.Outcome, "the last page is in history before it is written")
+	require.Equal(t, []string{"a/5", "a/6"}, second.asked)
+}
+
+// TestDriveKeepsAFailure: a dead letter that was written stays true, although
+// the next worker would have had more luck.
+func TestDriveKeepsAFailure(t *testing.T) {
+	t.Parallel()
+	in := driveInput("      dead_letter: {sink: {tool: player, params: {item: \"dead {{ item }}\"}}}", "", "a")
+	first := &player{answer: func(context.Context, interpreter.ToolInput) (any, error) { return nil, status(404) }}
+	require.Equal(t, 404, newStage(t, first, activities.Resources{}).drive(in)[0].Result.Error.Status)
+	require.Len(t, first.notes, 1)
+
+	second := &player{answer: pager(1, 0), notes: first.notes}
+	stage := newStage(t, second, activities.Resources{})
+	stage.env.SetHeartbeatDetails(interpreter.DriveOutput{})
+	require.Equal(t, 404, stage.drive(in)[0].Result.Error.Status)
+	require.Empty(t, second.asked)
+	require.Empty(t, second.written)
+}
+
+// TestDriveHasHistoryFirst: what cannot be noted is handed back before it is
+// written, as it came, and written by whoever gets it from history.
+func TestDriveHasHistoryFirst(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		player player
+		bytes  int
+		sink   string
+	}{
+		"no ledger":           {player: player{plain: true}, sink: perPage},
+		"a page too large":    {bytes: interpreter.MaxContinuation + 1, sink: perPage},
+		"a place of the page": {sink: strings.Replace(perPage, "per_page: {sink: {tool: player, params: {item: \"{{ item }}\"}", "per_page: {sink: {tool: player, params: {item: \"{{ item }}\", n: \"{{ response.rows }}\"}", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &test.player
+			p.answer = pager(4, test.bytes)
+			res := activities.Resources{Payloads: activities.Payloads{MaxBytes: 8 << 20}}
+			in := turning(t, test.sink, firstPage())
+			for page := 2; page < 4; page++ {
+				turned := newStage(t, p, res).drive(in)[0]
+				require.Equal(t, page-1, turned.State.Successes)
+				require.NotNil(t, turned.Outcome)
+				require.Len(t, p.written, page-1, "page %d is not written before it is in history", page)
+				require.Empty(t, p.notes)
+				in = resumed(t, in, turned)
+			}
+
+			batch := driveInput("", test.sink, "a")
+			driven := newStage(t, &player{plain: p.plain, answer: p.answer}, res).drive(batch)[0]
+			require.NotNil(t, driven.Outcome)
+			require.Zero(t, driven.State.Successes)
+		})
+	}
+}
+
+// resumed is the input for the activity after the one that gave turned.
+func resumed(t *testing.T, in interpreter.DriveInput, turned interpreter.Driven) interpreter.DriveInput {
+	t.Helper()
+	book, step, err := in.Task.Load()
+	require.NoError(t, err)
+	call := in.Task.Call(book, step, in.Calls[0], func() float64 { return 0 })
+	call.Attach(turned, call.State.StartedAt)
+	require.True(t, call.TurnsPage())
+	state := call.Detach()
+	next := in
+	next.Calls = slices.Clone(in.Calls)
+	next.Calls[0].State = &state
+	return next
+}

@@ -1,0 +1,187 @@
+package activities
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"reprise/interpreter"
+)
+
+// sqliteLedger is the ledger of a database, in one transaction.
+type sqliteLedger struct{ tx *sql.Tx }
+
+// enter notes a write. done is true where it was made before.
+func (l *sqliteLedger) enter(ctx context.Context, w *tableWrite) (result interpreter.ToolResult, done bool, err error) {
+	if w.note != nil {
+		noted, err := l.note(ctx, w.note)
+		if noted != nil || err != nil {
+			return interpreter.ToolResult{Noted: noted}, true, err
+		}
+	}
+
+	if w.operation == "" {
+		return interpreter.ToolResult{}, false, nil
+	}
+
+	before, err := l.key(ctx, w)
+	if before == nil || err != nil {
+		return interpreter.ToolResult{}, false, err
+	}
+
+	if err := w.check(*before); err != nil {
+		return interpreter.ToolResult{}, false, err
+	}
+
+	return rowsAffected(before.rows), true, nil
+}
+
+// key notes the operation key, or gives what it was noted with before.
+func (l *sqliteLedger) key(ctx context.Context, w *tableWrite) (*writtenBefore, error) {
+	if err := l.createWrites(ctx); err != nil {
+		return nil, err
+	}
+
+	result, err := l.tx.ExecContext(ctx, "INSERT INTO "+writesTable+
+		" (operation_key, fingerprint, rows_written) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+		w.operation, w.fingerprint, len(w.rows))
+	if err != nil {
+		return nil, err
+	}
+
+	if n, err := result.RowsAffected(); n > 0 || err != nil {
+		return nil, err
+	}
+
+	before := &writtenBefore{}
+	row := l.tx.QueryRowContext(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+writesTable+
+		" WHERE operation_key = ?", w.operation)
+
+	return before, row.Scan(&before.fingerprint, &before.rows)
+}
+
+func (l *sqliteLedger) createWrites(ctx context.Context) error {
+	create := "CREATE TABLE IF NOT EXISTS " + writesTable + " (operation_key TEXT PRIMARY KEY, " +
+		"written_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, fingerprint TEXT, rows_written INTEGER)"
+	if _, err := l.tx.ExecContext(ctx, create); err != nil {
+		return err
+	}
+
+	var columns string
+	if err := l.tx.QueryRowContext(ctx, "SELECT group_concat(name) FROM pragma_table_info(?)", writesTable).Scan(&columns); err != nil {
+		return err
+	}
+
+	if strings.Contains(columns, "fingerprint") {
+		return nil
+	}
+
+	for _, column := range []string{"fingerprint TEXT", "rows_written INTEGER"} { // of an older build
+		if _, err := l.tx.ExecContext(ctx, "ALTER TABLE "+writesTable+" ADD COLUMN "+column); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// note notes how a call goes on, or gives what was noted before.
+func (l *sqliteLedger) note(ctx context.Context, note *interpreter.Note) (noted []byte, err error) {
+	if err := l.createNotes(ctx); err != nil {
+		return nil, err
+	}
+
+	if note.Forget > 0 {
+		if _, err := l.tx.ExecContext(ctx, "DELETE FROM "+notesTable+" WHERE call_key = ? AND written <= ?",
+			note.Call, note.Forget); err != nil {
+			return nil, err
+		}
+	}
+
+	result, err := l.tx.ExecContext(ctx, "INSERT INTO "+notesTable+
+		" (call_key, written, continuation) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", note.Call, note.Written, note.Continuation)
+	if err != nil {
+		return nil, err
+	}
+
+	if n, err := result.RowsAffected(); n > 0 || err != nil {
+		return nil, err
+	}
+
+	row := l.tx.QueryRowContext(ctx, "SELECT continuation FROM "+notesTable+" WHERE call_key = ? AND written = ?",
+		note.Call, note.Written)
+
+	err = row.Scan(&noted)
+
+	return noted, err
+}
+
+func (l *sqliteLedger) createNotes(ctx context.Context) error {
+	_, err := l.tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+notesTable+" (call_key TEXT NOT NULL, "+
+		"written INTEGER NOT NULL, continuation BLOB NOT NULL, noted_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, "+
+		"PRIMARY KEY (call_key, written))")
+
+	return err
+}
+
+// sweep deletes notes that are too old for anybody to ask for them.
+func (f *sqliteFile) sweep(ctx context.Context) error {
+	_, err := f.db.ExecContext(ctx, "DELETE FROM "+notesTable+" WHERE noted_at < datetime('now', ?)",
+		fmt.Sprintf("-%d seconds", int(notesKept.Seconds())))
+
+	return err
+}
+
+// Notes reports whether a write is noted: one to a table is.
+func (t *sqliteTool) Notes(in interpreter.ToolInput) bool { return writesTo(in) }
+
+// Recall gives the notes of a call.
+func (t *sqliteTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error) {
+	path, err := t.path(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, nil // and asking does not make it
+	}
+
+	file, err := t.open(path)
+	if err != nil {
+		return nil, err
+	}
+
+	notes, err := file.recall(ctx, in.Note)
+
+	return notes, sqliteError(ctx, err)
+}
+
+func (f *sqliteFile) recall(ctx context.Context, after *interpreter.Note) ([]interpreter.Note, error) {
+	var tables int
+	if err := f.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = ?", notesTable).Scan(&tables); err != nil || tables == 0 {
+		return nil, err
+	}
+
+	rows, err := f.db.QueryContext(ctx, "SELECT written, continuation FROM "+notesTable+
+		" WHERE call_key = ? AND written > ? ORDER BY written", after.Call, after.Written)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+
+	var notes []interpreter.Note
+
+	for rows.Next() {
+		note := interpreter.Note{Call: after.Call}
+		if err := rows.Scan(&note.Written, &note.Continuation); err != nil {
+			return nil, err
+		}
+
+		notes = append(notes, note)
+	}
+
+	return notes, rows.Err()
+}

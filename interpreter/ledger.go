@@ -1,0 +1,203 @@
+package interpreter
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// What was written and the way on from it are one fact (language.md, section
+// written once). A host that makes attempts and writes what they gave, without
+// history in between, has the sink's ledger note how the call goes on, in the
+// transaction of the write. After a death the notes are followed, not the
+// source, which may have changed.
+
+// Note is how a call goes on behind one of its writes. It travels between a call
+// and the ledger of a sink, never through history.
+type Note struct {
+	Call    string // key of the call
+	Written int    // which of its writes this is, from 1
+	// Forget is the last write whose note nobody needs any more: what the call
+	// was like behind it is in history.
+	Forget       int
+	Continuation []byte // for Call.Resume
+}
+
+// MaxContinuation bounds a continuation, in bytes. What is larger goes through
+// history before it is written.
+const MaxContinuation = 128 << 10
+
+// continuation is the JSON form of Note.Continuation. What the call had before
+// is left out of State, which would otherwise grow with every page.
+type continuation struct {
+	State CallState `json:"state"`
+	// Collected and Seen are how many elements and bytes come before those of
+	// State. Collected is nil where State has all that was collected.
+	Collected *int `json:"collected,omitempty"`
+	Seen      int  `json:"seen,omitempty"`
+}
+
+// Mark is a point of a call that its host can go back to.
+type Mark struct{ collected, seen int }
+
+// Mark is where the call stands.
+func (c *Call) Mark() Mark {
+	return Mark{collected: c.collectedSoFar(), seen: len(c.State.Seen)}
+}
+
+// collectedSoFar counts also what a detached call has left with its workflow.
+func (c *Call) collectedSoFar() int {
+	list, _ := c.State.Collected.Data.([]any)
+	return c.State.Detached + len(list)
+}
+
+// NoteOf is the note of the write that is due, for the ledger that takes it: how
+// the call goes on once the sink has written. since is where the call stood at
+// the note before, or where its host took it up.
+func (c *Call) NoteOf(since Mark, now time.Time) (Note, error) {
+	after := *c
+	after.State.Sinks = slices.Clone(c.State.Sinks)
+	after.SinkDone(CallResult{Status: StatusSuccess}, now)
+	next := continuation{State: after.Snapshot()}
+	state := &next.State
+	if state.Phase == PhaseDone {
+		next.State = CallState{Phase: PhaseDone, Result: state.Result, Written: state.Written}
+	} else {
+		next.Seen = since.seen
+		state.Seen = state.Seen[since.seen:]
+		if list, isList := state.Collected.Data.([]any); isList && c.appends() {
+			next.Collected = &since.collected
+			state.Collected = expression.Of(list[since.collected-c.State.Detached:])
+		}
+		state.Detached = 0
+	}
+	encoded, err := json.Marshal(next)
+	if err != nil {
+		return Note{}, fmt.Errorf("encode how the call goes on: %w", err)
+	}
+	return Note{Call: c.ledgerKey(), Written: state.Written, Continuation: encoded}, nil
+}
+
+// Resume takes the call to where it stood behind a write, by the continuation
+// that was noted with it.
+func (c *Call) Resume(noted []byte) error {
+	var next continuation
+	if err := json.Unmarshal(noted, &next); err != nil {
+		return fmt.Errorf("decode how the call goes on: %w", err)
+	}
+	state := next.State
+	if state.Phase != PhaseDone {
+		if next.Seen > len(c.State.Seen) {
+			return fmt.Errorf("the note of write %d does not belong to this call", state.Written)
+		}
+		state.Seen = slices.Concat(c.State.Seen[:next.Seen], state.Seen)
+		if next.Collected != nil {
+			before, _ := c.State.Collected.Data.([]any)
+			kept := *next.Collected - c.State.Detached
+			if kept < 0 || kept > len(before) {
+				return fmt.Errorf("the note of write %d does not belong to this call", state.Written)
+			}
+			added, _ := state.Collected.Data.([]any)
+			all := make([]any, 0, kept+len(added)) // not nil: an empty list is what was collected
+			state.Collected = expression.Of(append(append(all, before[:kept]...), added...))
+		}
+		state.Detached = c.State.Detached
+	}
+	c.State = state
+	return nil
+}
+
+// ledgerKey names the call in ledgers. Each round of a reprocess makes calls of
+// its own.
+func (c *Call) ledgerKey() string {
+	index := any(nil)
+	if c.config.Index != nil {
+		index = *c.config.Index
+	}
+	run := c.config.Run
+	return digest(run.RunID, run.Round, c.config.Step.Name, c.config.Visit, index)[:operationKeyLength]
+}
+
+// Ledgers are the places in which notes of this call may stand, as the inputs
+// with which their tools are asked: one for each sink whose place does not
+// depend on what attempts give.
+func (c *Call) Ledgers(now time.Time) []ToolInput {
+	var asked []ToolInput
+	for _, sink := range c.sinks() {
+		if input, fixed := c.ledger(sink, now); fixed {
+			input.Note = &Note{Call: c.ledgerKey(), Written: c.State.Written}
+			asked = append(asked, input)
+		}
+	}
+	return asked
+}
+
+// sinks are all that the call may write to.
+func (c *Call) sinks() []*playbook.Sink {
+	var all []*playbook.Sink
+	for _, policy := range c.config.Policies {
+		all = append(all, policy.Then.PerIteration, policy.Then.Sink)
+	}
+	all = append(append(all, c.config.After...), c.config.DeadLetter)
+	return slices.DeleteFunc(all, func(sink *playbook.Sink) bool { return sink == nil })
+}
+
+// ledger is where a sink writes to, without what it writes. It is not fixed
+// where that can only be told once there is something to write.
+func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input ToolInput, fixed bool) {
+	action := c.config.Book.Resolve(sink.Action)
+	if action.Field(fieldStatement) != nil || c.looksAtOutcomes(action) {
+		return ToolInput{}, false
+	}
+	budget := c.budget(now)
+	name, err := action.Tool.Render(c.config.Scope, budget)
+	if err != nil {
+		return ToolInput{}, false
+	}
+	request, err := renderer{action: action, scope: c.config.Scope, budget: budget}.request(nil)
+	if err != nil {
+		return ToolInput{}, false // the write will say why
+	}
+	tool := expression.Text(name)
+	timeout := action.Timeout
+	if timeout == 0 {
+		timeout = playbook.DefaultTimeout(tool)
+	}
+	return ToolInput{
+		Tool: tool, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Place: sink.Place,
+		Fields: request.Fields, Auth: request.Auth, TimeoutSeconds: timeout.Seconds(),
+	}, true
+}
+
+// looksAtOutcomes reports whether a field that says where a sink writes names
+// what only exists after an attempt.
+func (c *Call) looksAtOutcomes(action *playbook.Action) bool {
+	names := append([]string{"response", "error", "this", "page", defaultInto, "_retry", "result", "args"}, namesKeys...)
+	for _, policy := range c.config.Policies {
+		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
+			names = append(names, collect.Into)
+		}
+	}
+	if action.Tool.Names(names...) || action.Auth.Names(names...) {
+		return true
+	}
+	return slices.ContainsFunc(action.Fields, func(field *playbook.Entry) bool { return field.Value.Names(names...) })
+}
+
+// Fixed reports whether the place of the sink that is due is among Ledgers.
+func (c *Call) Fixed(now time.Time) bool {
+	_, fixed := c.ledger(c.pendingSink(c.State.Sinks[0]), now)
+	return fixed
+}
+
+// appends reports whether what the call collects only ever grows at its end.
+func (c *Call) appends() bool {
+	return !slices.ContainsFunc(c.config.Policies, func(policy *playbook.Policy) bool {
+		collect := policy.Then.Collect
+		return collect != nil && (collect.Strategy == playbook.Replace || collect.Strategy == playbook.Merge)
+	})
+}
