@@ -16,9 +16,12 @@ func newDemoAPICommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "demo-api", Short: "Serve the API that the examples call", Args: cobra.NoArgs,
 		Long: `Serve the demo API until Ctrl-C: paginated lists that fail, limit rates and go
-missing on purpose. GET / lists its routes. It has no access control.`,
+missing on purpose, and collections whose rows are inserted, updated and deleted
+between any two reads: /api/v1/moving/NAME?seed=1, with what every read was
+answered at /moving/NAME. GET / lists its routes. It has no access control.`,
 		Example: `  starter demo-api --port 8088
-  curl http://127.0.0.1:8088/api/v1/patients`,
+  curl http://127.0.0.1:8088/api/v1/patients
+  curl 'http://127.0.0.1:8088/api/v1/moving/orders?seed=1&limit=3&after=30'`,
 		RunE: func(*cobra.Command, []string) error {
 			api := demoapi.New(demoapi.Options{})
 			url, err := api.Start(a.interrupts.asked, net.JoinHostPort(ip, strconv.Itoa(port)))

@@ -70,6 +70,13 @@ func (l *requestLog) begin(r *http.Request) func(status int) {
 
 func (l *requestLog) elapsed() int64 { return l.now().Sub(l.start).Milliseconds() }
 
+// sinceStart is the time now, in milliseconds since the server was made.
+func (l *requestLog) sinceStart() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.elapsed()
+}
+
 func keptHeaders(header http.Header) map[string]string {
 	kept := map[string]string{}
 	for _, name := range loggedHeaders {

@@ -32,6 +32,7 @@ type scenario struct {
 	recent   map[string][]time.Time // accepted requests of the last second, by path
 	writes   map[string]*Write
 	order    []string // idempotency keys in order of arrival
+	moving   map[string]*moving
 }
 
 // count adds one to the named counter and returns the new value, from 1.
@@ -88,6 +89,7 @@ func (s *scenarios) get(key string) *scenario {
 		counters: map[string]int{},
 		recent:   map[string][]time.Time{},
 		writes:   map[string]*Write{},
+		moving:   map[string]*moving{},
 	}
 	s.byKey[key] = created
 	s.order = append(s.order, key)

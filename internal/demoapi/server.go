@@ -1,6 +1,6 @@
 // Package demoapi is a small HTTP API that behaves badly on request: it pages
 // in four styles, fails chosen pages, limits rates, answers slowly, late, cut
-// short or not at all. Examples and tests run against it.
+// short or not at all, and has collections whose rows change while they are read. Examples and tests run against it.
 //
 // Everything it answers is a function of the request and of counters kept per
 // scenario, a key which the client chooses (header X-Scenario or query
@@ -46,6 +46,7 @@ type Server struct {
 	url    string
 	done   chan struct{} // closed when the listener's goroutine has ended
 	detach func() bool   // lets go of the context given to Start
+	holds  []*Hold
 }
 
 // New returns a server that does not listen yet.
@@ -69,6 +70,7 @@ func New(options Options) *Server {
 	s.addPatients()
 	s.addJobs()
 	s.addWrites()
+	s.addMoving()
 	s.addResponses()
 	s.addTransport()
 	s.addAuth()
@@ -118,6 +120,7 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	server, done, detach := s.http, s.done, s.detach
 	s.mu.Unlock()
+	s.releaseAll()
 	if server == nil {
 		return nil
 	}
@@ -142,7 +145,10 @@ func (s *Server) handle(pattern string, handler http.HandlerFunc) {
 		finish := s.log.begin(r)
 		recorder := &statusRecorder{ResponseWriter: w}
 		defer func() { finish(recorder.status) }()
-		handler(recorder, r)
+		if s.wait(r, false) {
+			handler(recorder, r)
+			s.wait(r, true)
+		}
 	})
 }
 

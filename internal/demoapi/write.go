@@ -9,12 +9,17 @@ import (
 // maxBody bounds the request bodies that are read, in bytes.
 const maxBody = 1 << 20
 
+// maxOthers bounds the bodies that are kept beside the first of a key.
+const maxOthers = 10
+
 // Write is one stored effect of POST /api/v1/writes.
 type Write struct {
 	ID       int    `json:"id"` // from 1, in order of arrival within the scenario
 	Key      string `json:"key"`
 	Body     any    `json:"body"`     // the JSON value, or the text if it is not JSON
 	Attempts int    `json:"attempts"` // requests with this key, the first included
+	// Others are bodies that came later under the same key and differ, ten at most.
+	Others []any `json:"others,omitempty"`
 
 	raw string
 }
@@ -43,7 +48,8 @@ func (s *Server) Writes(scenario string) []Write {
 // stores, and loses the answer of the first n requests: the case in which a
 // client that repeats without a key would write twice. With drop_every=n it
 // stores, and closes the connection without an answer, at the first request of
-// every n-th key.
+// every n-th key. A key that comes with another body is refused, or with
+// other_body=keep answered like any other repeat: the first body is kept.
 func (s *Server) createWrite(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	failAfter := p.int("fail_after", 0, 0, 1_000_000)
@@ -63,7 +69,7 @@ func (s *Server) createWrite(w http.ResponseWriter, r *http.Request) {
 	}
 	stored, isNew, same := s.scenario(r).store(key, body)
 	switch {
-	case !same:
+	case !same && p.text("other_body") != "keep":
 		respondError(w, http.StatusUnprocessableEntity, "key %q was used with another body", key)
 	case dropEvery > 0 && isNew && stored.ID%dropEvery == 0:
 		panic(http.ErrAbortHandler) // net/http closes the connection, quietly
@@ -89,7 +95,11 @@ func (s *scenario) store(key string, body []byte) (stored Write, isNew, same boo
 		s.order = append(s.order, key)
 	}
 	found.Attempts++
-	return *found, !ok, found.raw == string(body)
+	same = found.raw == string(body)
+	if !same && len(found.Others) < maxOthers {
+		found.Others = append(found.Others, decodeBody(body))
+	}
+	return *found, !ok, same
 }
 
 // decodeBody returns the JSON value of body, or its text if it is not JSON.

@@ -23,6 +23,7 @@ func TestWritesHappenOncePerKey(t *testing.T) {
 	require.Equal(t, 200, again.status)
 	require.Equal(t, map[string]any{"id": 1.0, "key": "k1", "stored": false}, again.json)
 	require.Equal(t, 422, post(writes, `{"a":2}`, "k1").status)
+	require.Equal(t, 200, post(writes+"?other_body=keep", `{"a":3}`, "k1").status)
 
 	require.Equal(t, 503, post(writes+"?fail_after=2", "text", "k2").status)
 	require.Equal(t, 503, post(writes+"?fail_after=2", "text", "k2").status)
@@ -32,7 +33,8 @@ func TestWritesHappenOncePerKey(t *testing.T) {
 	listed := get(t, writes)
 	require.Equal(t, 2.0, listed.at("total"))
 	require.Equal(t, []any{
-		map[string]any{"id": 1.0, "key": "k1", "body": map[string]any{"a": 1.0}, "attempts": 3.0},
+		map[string]any{"id": 1.0, "key": "k1", "body": map[string]any{"a": 1.0}, "attempts": 4.0,
+			"others": []any{map[string]any{"a": 2.0}, map[string]any{"a": 3.0}}},
 		map[string]any{"id": 2.0, "key": "k2", "body": "text", "attempts": 3.0},
 	}, listed.at("data"))
 	require.Len(t, api.Writes(""), 2)

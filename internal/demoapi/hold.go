@@ -1,0 +1,96 @@
+package demoapi
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// Hold makes requests wait, so that something can happen while they are under
+// way. One whose client goes away is not answered.
+type Hold struct {
+	server *Server
+	match  func(*http.Request) bool
+	done   bool // requests wait after they have been carried out, before they are answered
+
+	mu      sync.Mutex
+	waiting int
+	gate    chan struct{} // closed when they may go on
+	open    bool
+}
+
+// Hold lets logged requests that match wait until Release. The function is
+// called for every request, by many goroutines.
+func (s *Server) Hold(match func(*http.Request) bool) *Hold {
+	return s.hold(&Hold{match: match})
+}
+
+// HoldAnswer is Hold for requests that have been carried out and wait for their
+// answer.
+func (s *Server) HoldAnswer(match func(*http.Request) bool) *Hold {
+	return s.hold(&Hold{match: match, done: true})
+}
+
+func (s *Server) hold(h *Hold) *Hold {
+	h.server, h.gate = s, make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds = append(s.holds, h)
+	return h
+}
+
+// Waiting is how many requests have been held.
+func (h *Hold) Waiting() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.waiting
+}
+
+// Release lets those go on that wait, and holds no more.
+func (h *Hold) Release() {
+	h.server.mu.Lock()
+	h.server.holds = slices.DeleteFunc(h.server.holds, func(other *Hold) bool { return other == h })
+	h.server.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.open {
+		h.open = true
+		close(h.gate)
+	}
+}
+
+// wait returns once the request may go on, and false when its client went away
+// before.
+func (s *Server) wait(r *http.Request, done bool) bool {
+	s.mu.Lock()
+	holds := slices.Clone(s.holds)
+	s.mu.Unlock()
+	for _, h := range holds {
+		if h.done == done && h.match(r) && !h.wait(r) {
+			return false
+		}
+	}
+	return true
+}
+
+func (h *Hold) wait(r *http.Request) bool {
+	h.mu.Lock()
+	h.waiting++
+	h.mu.Unlock()
+	select {
+	case <-h.gate:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
+// releaseAll ends every hold.
+func (s *Server) releaseAll() {
+	s.mu.Lock()
+	holds := slices.Clone(s.holds)
+	s.mu.Unlock()
+	for _, h := range holds {
+		h.Release()
+	}
+}

@@ -1,0 +1,308 @@
+package demoapi
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+const (
+	maxMovingRows  = 1_000 // at the start; there are at most twice as many later
+	maxCollections = 1_000 // of one scenario
+	maxMovingLog   = 1_000 // answers kept of one collection, the oldest go first
+	// movingGap is the distance of the first rows' ids where rows move: others
+	// are inserted between them.
+	movingGap = 10
+)
+
+// MovingRow is a row of a collection that moves.
+type MovingRow struct {
+	Collection string `json:"collection"`
+	ID         int    `json:"id"`
+	Version    int    `json:"version"` // another for every change in the collection
+}
+
+// MovingAnswer is what one read of a collection was answered.
+type MovingAnswer struct {
+	N       int         `json:"n"`       // from 1, in order of the reads
+	Query   string      `json:"query"`   // raw, without "?"
+	Key     string      `json:"key"`     // the header Idempotency-Key, else X-Attempt
+	AtMS    int64       `json:"at_ms"`   // milliseconds since the server was made
+	After   int         `json:"after"`   // the cursor that was asked for, -1 for none
+	Offset  int         `json:"offset"`  // -1 where the read did not name one
+	Limit   int         `json:"limit"`   // rows on a page
+	Status  int         `json:"status"`  // of the answer
+	Rows    []MovingRow `json:"rows"`    // those that were answered, in order
+	More    bool        `json:"more"`    // whether the answer says that more follow
+	Sent    bool        `json:"sent"`    // whether all of it went out to a client that was there
+	Changes []string    `json:"changes"` // what happened to the collection since the read before
+}
+
+// moving is a collection whose rows change between any two reads. What happens
+// is drawn from its seed.
+type moving struct {
+	mu      sync.Mutex
+	name    string
+	random  *rand.Rand
+	changes int // between two reads
+	rows    []MovingRow
+	first   int // how many rows there were
+	highest int // no row has a higher id, so that pages end
+	version int
+	reads   int
+	asked   MovingAnswer // the last read
+	byHand  []string     // changes since, that clients made
+	answers []*MovingAnswer
+}
+
+// movingSetup is how a collection begins.
+type movingSetup struct {
+	seed, rows, changes int
+}
+
+func newMoving(name string, setup movingSetup) *moving {
+	c := &moving{name: name, first: setup.rows}
+	gap := 1
+	if setup.seed > 0 {
+		gap, c.changes = movingGap, setup.changes
+		c.random = rand.New(rand.NewPCG(uint64(setup.seed), 0)) //nolint:gosec // it repeats on purpose
+	}
+	c.highest = (setup.rows+1)*gap - 1
+	for n := 1; n <= setup.rows; n++ {
+		c.put(n * gap)
+	}
+	return c
+}
+
+// put inserts the row or gives it another version, and says which.
+func (c *moving) put(id int) string {
+	c.version++
+	made := MovingRow{Collection: c.name, ID: id, Version: c.version}
+	at, found := slices.BinarySearchFunc(c.rows, id, byID)
+	if found {
+		c.rows[at] = made
+		return fmt.Sprintf("%d updated", id)
+	}
+	c.rows = slices.Insert(c.rows, at, made)
+	return fmt.Sprintf("%d inserted", id)
+}
+
+// remove deletes a row and reports whether it was there.
+func (c *moving) remove(id int) bool {
+	at, found := slices.BinarySearchFunc(c.rows, id, byID)
+	if found {
+		c.version++
+		c.rows = slices.Delete(c.rows, at, at+1)
+	}
+	return found
+}
+
+func byID(row MovingRow, id int) int { return row.ID - id }
+
+// move changes some rows, half of them among those of the last answer, where a
+// client that reads once more sees it. Some rows are always left, and never more
+// than twice as many as at first.
+func (c *moving) move() []string {
+	made := c.byHand
+	c.byHand = nil
+	if c.random == nil || c.reads == 0 {
+		return made
+	}
+	for range c.changes {
+		low, high := 1, c.highest
+		if rows := c.asked.Rows; len(rows) > 0 && c.random.IntN(2) == 0 {
+			low, high = rows[0].ID, min(rows[len(rows)-1].ID+movingGap-1, c.highest)
+		}
+		id, kind := low+c.random.IntN(high-low+1), c.random.IntN(3)
+		at, found := slices.BinarySearchFunc(c.rows, id, byID)
+		switch {
+		case len(c.rows) >= 2*c.first:
+			kind = 0
+		case len(c.rows) <= (c.first+1)/2:
+			kind = 2
+		}
+		if kind < 2 && !found { // there is none of this id: the next one changes
+			id = c.rows[min(at, len(c.rows)-1)].ID
+		}
+		if kind == 0 {
+			c.remove(id)
+			made = append(made, fmt.Sprintf("%d deleted", id))
+		} else {
+			made = append(made, c.put(id))
+		}
+	}
+	return made
+}
+
+// read moves the collection and answers what is asked for. The answer is in the
+// log and not yet sent.
+func (c *moving) read(asked MovingAnswer) MovingAnswer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asked.Changes = c.move()
+	c.reads++
+	asked.N = c.reads
+	from := max(asked.Offset, 0)
+	if asked.Offset < 0 {
+		from, _ = slices.BinarySearchFunc(c.rows, asked.After+1, byID)
+	}
+	from = min(from, len(c.rows))
+	to := min(from+asked.Limit, len(c.rows))
+	asked.Rows, asked.More = slices.Clone(c.rows[from:to]), to < len(c.rows)
+	c.asked = asked
+	if len(c.answers) >= maxMovingLog {
+		c.answers = slices.Delete(c.answers, 0, 1)
+	}
+	c.answers = append(c.answers, &asked)
+	return asked
+}
+
+// answered notes how a read ended. One that failed had no rows.
+func (c *moving) answered(n, status int, sent bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, answer := range c.answers {
+		if answer.N == n {
+			answer.Status, answer.Sent = status, sent
+			if status != http.StatusOK {
+				answer.Rows, answer.More = nil, false
+			}
+		}
+	}
+}
+
+// moving returns a collection of the scenario, which begins as the first request
+// for it says; nil where there are too many.
+func (s *scenario) collection(name string, setup movingSetup) *moving {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, ok := s.moving[name]
+	if !ok && len(s.moving) < maxCollections {
+		found = newMoving(name, setup)
+		s.moving[name] = found
+	}
+	return found
+}
+
+// Moving returns what the reads of a collection were answered, in their order.
+func (s *Server) Moving(scenario, collection string) []MovingAnswer {
+	if scenario == "" {
+		scenario = defaultScenario
+	}
+	state := s.scenarios.get(scenario)
+	state.mu.Lock()
+	c := state.moving[collection]
+	state.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answers := make([]MovingAnswer, len(c.answers))
+	for i, answer := range c.answers {
+		answers[i] = *answer
+	}
+	return answers
+}
+
+func (s *Server) addMoving() {
+	s.handleAPI("GET /api/v1/moving/{collection}", s.readMoving)
+	s.handleAPI("PUT /api/v1/moving/{collection}/{id}", s.changeMoving)
+	s.handleAPI("DELETE /api/v1/moving/{collection}/{id}", s.changeMoving)
+	s.handle("GET /moving/{collection}", func(w http.ResponseWriter, r *http.Request) {
+		answers := s.Moving(scenarioKey(r), r.PathValue("collection"))
+		respond(w, http.StatusOK, object{"answers": answers, "total": len(answers)})
+	})
+}
+
+// movingCollection is the one that the path names. It has answered where that
+// cannot be, and returns nil.
+func (s *Server) movingCollection(w http.ResponseWriter, p *params) *moving {
+	setup := movingSetup{
+		seed: p.int("seed", 0, 0, math.MaxInt32), rows: p.int("rows", 12, 1, maxMovingRows),
+		changes: p.int("changes", 3, 0, maxMovingRows),
+	}
+	if p.failed(w) {
+		return nil
+	}
+	c := s.scenario(p.r).collection(p.r.PathValue("collection"), setup)
+	if c == nil {
+		respondError(w, http.StatusInsufficientStorage, "the scenario has %d moving collections already", maxCollections)
+	}
+	return c
+}
+
+// readMoving pages by the id of the last row (after), or by offset, through a
+// collection that changes between any two reads. Without a seed it changes by
+// PUT and DELETE alone. For the purpose of fail_pages the page is the number of
+// the read; with fail_from every read fails of what comes after that id.
+func (s *Server) readMoving(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	asked := MovingAnswer{
+		Query: r.URL.RawQuery, Key: r.Header.Get("Idempotency-Key"), AtMS: s.log.sinceStart(),
+		After: p.int("after", -1, 0, math.MaxInt32), Offset: p.int("offset", -1, 0, math.MaxInt32),
+		Limit: p.int("limit", 3, 1, maxPageSize),
+	}
+	if asked.Key == "" {
+		asked.Key = r.Header.Get("X-Attempt")
+	}
+	failFrom, failure := p.int("fail_from", 0, 1, math.MaxInt32), readFault(p)
+	c := s.movingCollection(w, p)
+	if c == nil {
+		return
+	}
+	answer := c.read(asked)
+	recorder := &statusRecorder{ResponseWriter: w}
+	switch {
+	case s.obstruct(recorder, p, answer.N, 0):
+	case failFrom > 0 && max(asked.After, asked.Offset) >= failFrom:
+		respondError(recorder, failure.status, "what comes after %d fails as asked", failFrom)
+	default:
+		respond(recorder, http.StatusOK, movingPage(answer))
+	}
+	sent := http.NewResponseController(recorder).Flush() == nil && r.Context().Err() == nil
+	c.answered(answer.N, recorder.status, sent)
+}
+
+// movingPage is the body of an answer: how to go on is null after the last page.
+func movingPage(answer MovingAnswer) object {
+	page := object{"rows": answer.Rows, "more": answer.More, "next": nil, "next_offset": nil}
+	if answer.More {
+		page["next"] = answer.Rows[len(answer.Rows)-1].ID
+		page["next_offset"] = max(answer.Offset, 0) + answer.Limit
+	}
+	return page
+}
+
+// changeMoving inserts, updates or deletes one row.
+func (s *Server) changeMoving(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	c := s.movingCollection(w, p)
+	if c == nil {
+		return
+	}
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil || id < 1 {
+		respondError(w, http.StatusBadRequest, "id %q is not a whole number from 1", r.PathValue("id"))
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case r.Method == http.MethodPut && len(c.rows) >= 2*maxMovingRows:
+		respondError(w, http.StatusInsufficientStorage, "the collection has %d rows already", len(c.rows))
+		return
+	case r.Method == http.MethodPut:
+		c.byHand = append(c.byHand, c.put(id))
+	case !c.remove(id):
+		respondError(w, http.StatusNotFound, "no row %d", id)
+		return
+	default:
+		c.byHand = append(c.byHand, fmt.Sprintf("%d deleted", id))
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
