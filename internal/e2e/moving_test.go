@@ -57,7 +57,9 @@ var movingSinks = []movingSink{
 	{"http", `tool: http, url: "{{ api }}/api/v1/writes?other_body=keep"`, inAPI},
 }
 
-func inPostgres(w *world, db *testenv.Database) []any { return w.rows(db, "SELECT * FROM orders ORDER BY id") }
+func inPostgres(w *world, db *testenv.Database) []any {
+	return w.rows(db, "SELECT * FROM orders ORDER BY id")
+}
 
 // inSQLite asks the worker itself.
 func inSQLite(w *world, _ *testenv.Database) []any {
