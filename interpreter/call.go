@@ -67,6 +67,7 @@ type CallState struct {
 	Pager           int              `json:"pager,omitempty"`     // policy with a page sink that paged last
 	Matched         []int            `json:"matched,omitempty"`   // policies that matched a success
 	Seen            Fingerprints     `json:"seen,omitempty"`      // of requests made
+	PagedBy         *PagedBy         `json:"paged_by,omitempty"`
 	LastPage        string           `json:"last_page,omitempty"` // digest of the page before
 	Last            LastAttempt      `json:"last"`
 	Wait            *Wait            `json:"wait,omitempty"`

@@ -87,6 +87,7 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 	after := &AfterPage{}
 	switch {
 	case decision.Repeat:
+		c.notePage(c.policy(decision.Policy).policy)
 		after = c.prepareNext(decision, budget, now)
 	case decision.Fails:
 		after.Result = c.failure(*c.exhaustedError(decision), now)

@@ -71,6 +71,11 @@ func (c *Call) success(decision Decision, now time.Time) *CallResult {
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: policy %d stopped the call after %d pages (%s); the result may be incomplete",
 			c.where(), decision.Policy, c.State.Successes, decision.Why))
+	} else if decision.Policy == 0 && !decision.Stopped {
+		if lacks := c.cutShort(); lacks != "" {
+			result.Meta.Truncated = true
+			result.Warnings = append(result.Warnings, lacks)
+		}
 	}
 	return result
 }

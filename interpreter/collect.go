@@ -70,6 +70,9 @@ func shape(page any) string {
 	if !ok {
 		return "it is a " + expression.TypeName(page)
 	}
+	if len(m) == 0 {
+		return "it is empty"
+	}
 	names := sortedKeys(m)
 	const most = 8
 	if len(names) > most {

@@ -16,7 +16,7 @@ func Path(v any, path string) (found any, ok bool, err error) {
 	}
 
 	for _, key := range keys {
-		if v, ok = pathStep(v, key); !ok {
+		if v, ok = Step(v, key); !ok {
 			return nil, false, nil
 		}
 	}
@@ -24,7 +24,8 @@ func Path(v any, path string) (found any, ok bool, err error) {
 	return v, true, nil
 }
 
-func pathStep(v, key any) (any, bool) {
+// Step is the member or item of v that key names; ok is false where there is none.
+func Step(v, key any) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		found, ok := v[Text(key)]
