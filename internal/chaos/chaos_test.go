@@ -46,9 +46,7 @@ func TestChaos(t *testing.T) {
 	seed := cmp.Or(*seedFlag, uint64(rand.Uint32()))
 	short := *roundsFlag <= shortForm
 	turns := kinds(short, rand.New(rand.NewPCG(seed, 0)).Shuffle)
-	report := &report{began: time.Now(), seed: seed}
-	report.printf("chaos: %d rounds, seed %d\n", *roundsFlag, seed)
-	t.Cleanup(report.summary)
+	report := newReport(t, "chaos", seed)
 	for number := 1; number <= *roundsFlag; number++ {
 		if *roundFlag != 0 && number != *roundFlag {
 			continue
@@ -56,30 +54,28 @@ func TestChaos(t *testing.T) {
 		disturbance := turns[(number-1)%len(turns)]
 		t.Run(fmt.Sprintf("%02d %s", number, disturbance.name), func(t *testing.T) {
 			t.Parallel()
-			t.Cleanup(func() {
-				if t.Failed() {
-					report.failed(number)
-					t.Logf("again: make chaos CHAOSFLAGS='-chaos.seed=%d -chaos.rounds=%d -chaos.round=%d'", seed, *roundsFlag, number)
-				}
-			})
-			report.add(play(newRound(t, number, short, seed, disturbance)))
+			report.watch(t, number)
+			r := newRound(t, number, short, seed, disturbance)
+			took := r.play()
+			report.add(&r.stage, disturbance.name, r.scenario.String(), took, r.surplus())
 		})
 	}
 }
 
 // play is a whole round.
-func play(r *round) (*round, time.Duration) {
+func (r *round) play() time.Duration {
 	r.t.Helper()
 	r.t.Log(r.scenario)
 	r.start()
 	r.disturbance.strike(r)
 	took := r.outcome()
 	r.worker.Stop()
-	return r, took
+	return took
 }
 
 // report is what people read while rounds go on.
 type report struct {
+	name  string
 	began time.Time
 	seed  uint64
 
@@ -91,18 +87,40 @@ type report struct {
 	kills    int
 }
 
+// newReport begins one that ends with the test.
+func newReport(t *testing.T, name string, seed uint64) *report {
+	t.Helper()
+	p := &report{name: name, began: time.Now(), seed: seed}
+	p.printf("%s: %d rounds, seed %d\n", name, *roundsFlag, seed)
+	t.Cleanup(p.summary)
+	return p
+}
+
+// watch says of a round that fails how to run it again.
+func (p *report) watch(t *testing.T, number int) {
+	t.Helper()
+	test, _, _ := strings.Cut(t.Name(), "/")
+	t.Cleanup(func() {
+		if t.Failed() {
+			p.failed(number)
+			t.Logf("again: make chaos CHAOSFLAGS='-run=%s -chaos.seed=%d -chaos.rounds=%d -chaos.round=%d'",
+				test, p.seed, *roundsFlag, number)
+		}
+	})
+}
+
 func (p *report) printf(format string, args ...any) { fmt.Fprintf(os.Stdout, format, args...) }
 
 // add prints the line of a round that went well.
-func (p *report) add(r *round, took time.Duration) {
+func (p *report) add(r *stage, name, scenario string, took time.Duration, again int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rounds++
-	p.requests += r.api.count()
-	p.again += r.surplus()
+	p.requests += r.requests()
+	p.again += again
 	p.kills += r.kills
 	p.printf("round %2d  %-54s  %-62s %6.1f s %5d requests, %3d again  %d kills\n",
-		r.number, r.disturbance.name, r.scenario, took.Seconds(), r.api.count(), r.surplus(), r.kills)
+		r.number, name, scenario, took.Seconds(), r.requests(), again, r.kills)
 }
 
 func (p *report) failed(round int) {
@@ -114,9 +132,9 @@ func (p *report) failed(round int) {
 func (p *report) summary() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.printf("chaos: seed %d: %d rounds went well in %.0f s, with %d requests, %d of them made again, and %d kills\n",
-		p.seed, p.rounds, time.Since(p.began).Seconds(), p.requests, p.again, p.kills)
+	p.printf("%s: seed %d: %d rounds went well in %.0f s, with %d requests, %d of them made again, and %d kills\n",
+		p.name, p.seed, p.rounds, time.Since(p.began).Seconds(), p.requests, p.again, p.kills)
 	if len(p.failures) > 0 {
-		p.printf("chaos: FAILED rounds %s\n", strings.Join(p.failures, ", "))
+		p.printf("%s: FAILED rounds %s\n", p.name, strings.Join(p.failures, ", "))
 	}
 }

@@ -36,16 +36,23 @@ func (r *round) outcome() time.Duration {
 	r.checkTables()
 	r.checkRequests()
 	took := r.checkTime(histories)
+	r.checkHistories(histories)
+	if r.disturbance.evidence != nil {
+		r.disturbance.evidence(r, histories)
+	}
+	return took
+}
+
+// checkHistories: every workflow has ended in order and within its bounds, and
+// goes the same way when it is replayed.
+func (r *stage) checkHistories(histories []testenv.RunHistory) {
+	r.t.Helper()
 	for _, history := range histories {
 		require.Contains(r.t, testenv.OrderlyEndings(), history.Ending(), "%s", history)
 		require.LessOrEqual(r.t, len(history.History.GetEvents()), maxEvents, "events of %s", history)
 		require.LessOrEqual(r.t, proto.Size(history.History), maxBytes, "bytes of %s", history)
 	}
 	require.NoError(r.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, replays))
-	if r.disturbance.evidence != nil {
-		r.disturbance.evidence(r, histories)
-	}
-	return took
 }
 
 // checkAggregate: each element is there exactly once, as what the API answered
@@ -189,24 +196,15 @@ func (r *round) checkRequests() {
 // share theirs.
 func (r *round) checkTime(histories []testenv.RunHistory) time.Duration {
 	r.t.Helper()
-	var began, ended time.Time
 	var timers []time.Duration
 	for _, history := range histories {
-		events := history.History.GetEvents()
-		for _, event := range events {
+		for _, event := range history.History.GetEvents() {
 			if timer := event.GetTimerStartedEventAttributes(); timer != nil {
 				timers = append(timers, timer.GetStartToFireTimeout().AsDuration())
 			}
 		}
-		if history.WorkflowID != r.run.GetID() {
-			continue
-		}
-		if began.IsZero() {
-			began = events[0].GetEventTime().AsTime()
-		}
-		ended = events[len(events)-1].GetEventTime().AsTime()
 	}
-	took := ended.Sub(began)
+	took := r.took(histories)
 	waits, least := r.scenario.dueWaits()
 	require.GreaterOrEqual(r.t, took, least)
 	for _, d := range waits {
@@ -215,6 +213,22 @@ func (r *round) checkTime(histories []testenv.RunHistory) time.Duration {
 		}
 	}
 	return took
+}
+
+// took is how long the run took, as the server says.
+func (r *stage) took(histories []testenv.RunHistory) time.Duration {
+	var began, ended time.Time
+	for _, history := range histories {
+		if history.WorkflowID != r.run.GetID() {
+			continue
+		}
+		events := history.History.GetEvents()
+		if began.IsZero() {
+			began = events[0].GetEventTime().AsTime()
+		}
+		ended = events[len(events)-1].GetEventTime().AsTime()
+	}
+	return ended.Sub(began)
 }
 
 // atLeast counts the durations from d on.

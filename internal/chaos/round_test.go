@@ -25,20 +25,17 @@ const (
 	tick, beat = 20 * time.Millisecond, 250 * time.Millisecond
 )
 
-// round is one run of a scenario and what goes wrong in it.
-type round struct {
-	t           *testing.T
-	number      int
-	short       bool
-	random      *rand.Rand
-	disturbance disturbance
-	scenario    *scenario
+// stage is where a run is played: the servers, a worker that may be killed, and
+// the run.
+type stage struct {
+	t      *testing.T
+	number int
+	random *rand.Rand
 
 	env     *testenv.Env
 	server  *testenv.Server // set where it is the round's own
 	proxy   *proxy          // set where there is one
 	address string          // of the server, for workers
-	api     *api
 	db      *testenv.Database
 	dir     string
 	queue   string
@@ -47,15 +44,34 @@ type round struct {
 	asked   time.Time // when the server was asked last whether the run has ended
 	kills   int
 	killed  int // process ID of the last worker killed
+
+	requests func() int    // how many have come to the API
+	made     func() string // the same for people
+}
+
+// round is one run of a scenario and what goes wrong in it.
+type round struct {
+	stage
+
+	short       bool
+	disturbance disturbance
+	scenario    *scenario
+	api         *api
+}
+
+func newStage(t *testing.T, number int, seed uint64) stage {
+	t.Helper()
+	s := stage{
+		t: t, number: number, env: testenv.Temporal(t), dir: t.TempDir(),
+		random: rand.New(rand.NewPCG(seed, uint64(number))),
+	}
+	s.address = s.env.Address
+	return s
 }
 
 func newRound(t *testing.T, number int, short bool, seed uint64, d disturbance) *round {
 	t.Helper()
-	r := &round{
-		t: t, number: number, short: short, disturbance: d, env: testenv.Temporal(t), dir: t.TempDir(),
-		random: rand.New(rand.NewPCG(seed, uint64(number))),
-	}
-	r.address = r.env.Address
+	r := &round{stage: newStage(t, number, seed), short: short, disturbance: d}
 	if d.prepare != nil {
 		d.prepare(r)
 	}
@@ -65,15 +81,17 @@ func newRound(t *testing.T, number int, short bool, seed uint64, d disturbance) 
 	r.queue = r.env.NewTaskQueue()
 	r.scenario = newScenario(r.random, d.fits(r))
 	r.api = newAPI(t, r.scenario.all())
+	r.requests = r.api.count
+	r.made = func() string { return fmt.Sprintf("%d of %d attempts were made", r.api.count(), r.scenario.attempts()) }
 	r.db.Exec(t, r.scenario.tables())
 	return r
 }
 
 // between draws from low to high, both included.
-func (r *round) between(low, high int) int { return low + r.random.IntN(max(high-low, 0)+1) }
+func (r *stage) between(low, high int) int { return low + r.random.IntN(max(high-low, 0)+1) }
 
 // chance is true once in n times.
-func (r *round) chance(n int) bool { return r.random.IntN(n) == 0 }
+func (r *stage) chance(n int) bool { return r.random.IntN(n) == 0 }
 
 // start starts the run. No worker has seen it yet.
 func (r *round) start() {
@@ -82,17 +100,23 @@ func (r *round) start() {
 	for i := range items {
 		items[i] = i
 	}
-	workload, err := expression.Canonical(map[string]any{"api": r.api.url, "items": items})
+	r.begin(r.scenario.playbook(), map[string]any{"api": r.api.url, "items": items})
+}
+
+// begin starts the run of a playbook.
+func (r *stage) begin(source string, inputs map[string]any) {
+	r.t.Helper()
+	workload, err := expression.Canonical(inputs)
 	require.NoError(r.t, err)
 	r.run, err = r.env.Client().ExecuteWorkflow(r.t.Context(),
 		client.StartWorkflowOptions{ID: fmt.Sprintf("chaos-%d-%s", r.number, r.queue), TaskQueue: r.queue},
 		workflows.PlaybookWorkflowName,
-		workflows.Input{Name: "chaos.yaml", Source: r.scenario.playbook(), Workload: expression.Of(workload)})
+		workflows.Input{Name: "chaos.yaml", Source: source, Workload: expression.Of(workload)})
 	require.NoError(r.t, err)
 }
 
 // startWorker starts a worker, which may have to end itself.
-func (r *round) startWorker(env ...string) {
+func (r *stage) startWorker(env ...string) {
 	r.t.Helper()
 	r.worker = testworker.Start(r.t, testworker.Options{
 		Address: r.address, Namespace: r.env.Namespace, TaskQueue: r.queue, Directory: r.dir,
@@ -101,7 +125,7 @@ func (r *round) startWorker(env ...string) {
 }
 
 // kill ends the worker with SIGKILL.
-func (r *round) kill() {
+func (r *stage) kill() {
 	r.t.Helper()
 	r.worker.Kill()
 	r.wasKilled()
@@ -109,7 +133,7 @@ func (r *round) kill() {
 
 // dieAt starts a worker and returns once the moment has come at which it ends
 // itself.
-func (r *round) dieAt(m moment) {
+func (r *stage) dieAt(m moment) {
 	r.t.Helper()
 	r.t.Logf("the worker dies %s", m)
 	r.startWorker(m.env()...)
@@ -124,7 +148,7 @@ func (r *round) dieAt(m moment) {
 	r.wasKilled()
 }
 
-func (r *round) wasKilled() {
+func (r *stage) wasKilled() {
 	r.t.Helper()
 	require.True(r.t, r.worker.Killed(), "the worker ended otherwise: %v", r.worker.Err())
 	r.kills++
@@ -158,7 +182,7 @@ func (r *round) awaitHeld() {
 }
 
 // killInWrite kills the worker while a sink waits for a table.
-func (r *round) killInWrite(table string) {
+func (r *stage) killInWrite(table string) {
 	r.t.Helper()
 	r.t.Logf("the worker dies in a write to %s", table)
 	unlock := r.db.Lock(r.t, table)
@@ -169,14 +193,14 @@ func (r *round) killInWrite(table string) {
 }
 
 // pause waits for d, or until the run has ended.
-func (r *round) pause(d time.Duration) {
+func (r *stage) pause(d time.Duration) {
 	r.t.Helper()
 	over := time.Now().Add(d)
 	r.until("the outage is over", func() bool { return time.Now().After(over) })
 }
 
 // until waits for something that has to happen while the run goes on.
-func (r *round) until(what string, happened func() bool) {
+func (r *stage) until(what string, happened func() bool) {
 	r.t.Helper()
 	r.await(what, func() bool {
 		if happened() {
@@ -189,23 +213,23 @@ func (r *round) until(what string, happened func() bool) {
 
 // await waits for something as long as the run makes requests, and for patience
 // beyond the last.
-func (r *round) await(what string, happened func() bool) {
+func (r *stage) await(what string, happened func() bool) {
 	r.t.Helper()
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	for requests, moved := r.api.count(), time.Now(); !happened(); {
+	for requests, moved := r.requests(), time.Now(); !happened(); {
 		<-ticker.C
-		if now := r.api.count(); now != requests {
+		if now := r.requests(); now != requests {
 			requests, moved = now, time.Now()
 		}
-		require.Less(r.t, time.Since(moved), patience, "%s: no request since %s, %d of %d attempts were made",
-			what, moved.Format(time.TimeOnly), requests, r.scenario.attempts())
+		require.Less(r.t, time.Since(moved), patience, "%s: no request since %s, %s",
+			what, moved.Format(time.TimeOnly), r.made())
 	}
 }
 
 // ended reports whether the run is over. It asks the server once a beat; one
 // that does not answer cannot tell.
-func (r *round) ended() bool {
+func (r *stage) ended() bool {
 	if time.Since(r.asked) < beat {
 		return false
 	}
@@ -215,14 +239,14 @@ func (r *round) ended() bool {
 }
 
 // openChildren counts the iterations that the server says are running.
-func (r *round) openChildren() int {
+func (r *stage) openChildren() int {
 	described, err := r.env.Client().DescribeWorkflowExecution(r.t.Context(), r.run.GetID()+"/fetch#1", "")
 	require.NoError(r.t, err)
 	return len(described.GetPendingChildren())
 }
 
 // events counts those of a type in all histories of the run.
-func (r *round) events(wanted enumspb.EventType) int {
+func (r *stage) events(wanted enumspb.EventType) int {
 	n := 0
 	for _, history := range testenv.Histories(r.t, r.env.Client(), r.run.GetID(), r.run.GetRunID()) {
 		for _, event := range history.History.GetEvents() {
