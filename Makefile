@@ -55,8 +55,8 @@ test-nocache: bin/devserver ## test with workers that replay every workflow from
 	@TEST_NO_CACHE=1 go test -count=1 ./workflows ./internal/e2e
 
 .PHONY: chaos
-chaos: bin/devserver ## kill workers, servers and connections under 60 runs (CHAOSFLAGS='-chaos.seed=1 -chaos.rounds=200')
-	@cd internal/chaos && go test -count=1 -timeout 3h -run TestChaos -chaos.rounds=60 $(CHAOSFLAGS)
+chaos: bin/devserver ## kill workers, servers and connections under 60 runs, and workers under 60 whose sources move (CHAOSFLAGS='-chaos.seed=1 -chaos.rounds=200')
+	@cd internal/chaos && go test -count=1 -timeout 3h -run '^(TestChaos|TestMoving)$$' -chaos.rounds=60 $(CHAOSFLAGS)
 
 .PHONY: soak
 soak: bin/devserver ## run loops of every size in every way, then one of 100,000 (hours on a small machine)

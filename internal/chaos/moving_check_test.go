@@ -116,7 +116,7 @@ func convert(t require.TestingT, data, into any) {
 func (r *movingRound) checkLoop(result workflows.Result, outcomes []outcome) {
 	r.t.Helper()
 	failed := 0
-	var dead []map[string]any
+	dead := []map[string]any{}
 	for _, e := range r.loop(result).Errors {
 		failed++
 		require.Positive(r.t, r.movement.elements[e.Index].failFrom, "element %d failed", e.Index)

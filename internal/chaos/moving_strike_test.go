@@ -6,36 +6,44 @@ import (
 )
 
 // maxKills is how often the worker is killed in a moving round. An attempt whose
-// worker is lost four times has failed.
+// worker is lost four times has failed. The short form takes one less, since each
+// costs the time in which the server notices.
 const maxKills = 3
 
+// blow is one way to kill the worker. It reports false where the run has ended
+// before; the first of a round comes in any case, unless it is for late pages.
+type blow func(r *movingRound, first bool) bool
+
+// Blows of which one is drawn each time: most fall where something is written and
+// nobody knows.
+var (
+	pageBlows = []blow{
+		killBehindPage, killBehindPage, killBehindPage, killBehindPage,
+		killBeforeItIsTold, killAfterItWasTold, killInMovingWrite, killSomewhere,
+	}
+	callBlows = []blow{
+		killBehindPage, killBehindPage, killBeforeItIsTold, killBeforeItIsTold,
+		killAfterItWasTold, killInMovingWrite, killInMovingWrite, killSomewhere,
+	}
+)
+
 // strike kills the worker some times: while it asks for the page behind one that
-// is written, in a sink, or in its talk with the server. The first kill comes in
-// any case, others where the run has not ended before.
-func (r *movingRound) strike() {
+// is written, in a sink, or in its talk with the server.
+func (r *movingRound) strike(short bool) {
 	r.t.Helper()
-	kills := r.between(1, maxKills)
-	for n := 1; n <= kills; n++ {
-		first := n == 1
-		var struck bool
-		switch r.random.IntN(6) {
-		case 0:
-			struck = r.killInMovingWrite(first)
-		case 1:
-			struck = r.killBeforeItIsTold(first)
-		case 2:
-			struck = r.killAfterItWasTold(first)
-		default:
-			struck = r.killBehindPage(first)
-		}
-		if !struck {
+	blows, most := callBlows, maxKills
+	if r.movement.turn.place == placePage {
+		blows = pageBlows
+	}
+	if short {
+		most--
+	}
+	for n := range r.between(1, most) {
+		if !blows[r.random.IntN(len(blows))](r, n == 0) {
 			break
 		}
 	}
-	if r.alive() {
-		return
-	}
-	r.startWorker()
+	r.ensureWorker()
 }
 
 // alive reports whether there is a worker that has not been killed.
@@ -78,13 +86,11 @@ func (r *movingRound) comes(first bool, what string, happened func() bool) bool 
 // killBehindPage holds reads that ask for another page than the first, from the
 // nth on, and kills the worker: what came before is written, as far as it has to
 // be, and nobody knows.
-func (r *movingRound) killBehindPage(first bool) bool {
+func killBehindPage(r *movingRound, first bool) bool {
 	r.t.Helper()
-	most := r.movement.leastReads() - len(r.movement.elements)
-	if !first {
-		most = len(r.movement.elements)
-	}
-	pass := r.between(0, max(most-1, 0)/2)
+	elements := len(r.movement.elements)
+	pass := r.between(0, max(r.movement.usualReads()-elements, elements)/(1+r.kills)-1)
+	first = first && pass < elements // every element goes on once in any case
 	passed := make(chan struct{}, pass)
 	hold := r.api.Hold(func(request *http.Request) bool {
 		if !goesOn(request) {
@@ -117,7 +123,7 @@ func goesOn(request *http.Request) bool {
 // killInMovingWrite kills the worker while a sink waits for its table or for the
 // answer to a write that was carried out, or was not. Other sinks cannot be held,
 // so it dies somewhere.
-func (r *movingRound) killInMovingWrite(first bool) bool {
+func killInMovingWrite(r *movingRound, first bool) bool {
 	r.t.Helper()
 	for _, s := range r.movement.sinks {
 		switch {
@@ -127,14 +133,14 @@ func (r *movingRound) killInMovingWrite(first bool) bool {
 			return r.killAtWrite(first)
 		}
 	}
-	return r.killSomewhere(first)
+	return killSomewhere(r, first)
 }
 
 // killSomewhere kills the worker when some request has come, whatever it is doing
 // then.
-func (r *movingRound) killSomewhere(first bool) bool {
+func killSomewhere(r *movingRound, first bool) bool {
 	r.t.Helper()
-	at := r.requests() + r.between(1, r.movement.leastReads())
+	at := r.requests() + r.between(1, 2*len(r.movement.elements))
 	r.t.Logf("the worker dies at request %d", at)
 	r.ensureWorker()
 	if !r.comes(first, "more requests are made", func() bool { return r.requests() >= at }) {
@@ -194,14 +200,14 @@ func (r *movingRound) killAtWrite(first bool) bool {
 
 // killBeforeItIsTold: an activity has done all it had to do, and the server does
 // not know.
-func (r *movingRound) killBeforeItIsTold(first bool) bool {
+func killBeforeItIsTold(r *movingRound, first bool) bool {
 	r.t.Helper()
 	return r.killAtMoment(first, moment{What: "activity", When: "before", Nth: r.between(1, 2)})
 }
 
 // killAfterItWasTold: the result of an activity is in history, and no workflow
 // task has taken it up.
-func (r *movingRound) killAfterItWasTold(first bool) bool {
+func killAfterItWasTold(r *movingRound, first bool) bool {
 	r.t.Helper()
 	return r.killAtMoment(first, moment{What: "activity", When: "after", Nth: r.between(1, 2)})
 }
@@ -211,7 +217,7 @@ func (r *movingRound) killAfterItWasTold(first bool) bool {
 func (r *movingRound) killAtMoment(first bool, m moment) bool {
 	r.t.Helper()
 	if r.alive() {
-		return r.killBehindPage(first)
+		return killBehindPage(r, first)
 	}
 	if first {
 		m.Nth = 1

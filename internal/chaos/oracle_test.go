@@ -112,7 +112,7 @@ func (a *account) follows(made path, answer demoapi.MovingAnswer) bool {
 // answered with the failure.
 func (a *account) failsAfter(made path) bool {
 	return slices.ContainsFunc(a.answers, func(answer demoapi.MovingAnswer) bool {
-		return answer.Status == a.outcome.status && a.follows(made, answer)
+		return answer.Status == a.outcome.status && answer.Sent && a.follows(made, answer)
 	})
 }
 
