@@ -12,7 +12,7 @@ import (
 // A page that is empty, null or no JSON at all has none of the members by which
 // a policy pages, so its condition is false and the call ends as if this were
 // the last page. What the pages before had tells it from one (language.md,
-// section cut short).
+// section collect).
 
 // PagedBy is what the pages had by which a policy asked for more; kept with
 // CallState.
