@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"reprise/internal/connect"
 )
 
 // Exit statuses (docs/language.md, section command line).
@@ -16,7 +18,7 @@ const (
 	exitOK       = 0
 	exitFailed   = 1
 	exitUsage    = 2
-	exitNoServer = 3
+	exitNoServer = 3 // or it did not tell how the run ended
 	exitPartial  = 4
 	// exitInterrupted is what shells use for a command ended by Ctrl-C.
 	exitInterrupted = 130
@@ -54,6 +56,18 @@ var errSaid = errors.New("")
 
 func withStatus(status int, err error) error { return &statusError{status: status, err: err} }
 
+// statusOf is the exit status of a command that ended with an error.
+func statusOf(err error) int {
+	var stated *statusError
+	switch {
+	case errors.As(err, &stated):
+		return stated.status
+	case connect.Unreachable(err):
+		return exitNoServer
+	}
+	return exitFailed
+}
+
 func usageError(format string, args ...any) error {
 	return withStatus(exitUsage, fmt.Errorf(format, args...))
 }
@@ -74,12 +88,8 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	if err == nil {
 		return exitOK
 	}
-	status := exitFailed
-	var stated *statusError
-	switch {
-	case errors.As(err, &stated):
-		status = stated.status
-	case !ran: // cobra refused flags or arguments
+	status := statusOf(err)
+	if !ran { // cobra refused flags or arguments
 		status = exitUsage
 	}
 	if !errors.Is(err, errSaid) {

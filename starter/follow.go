@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -19,7 +20,7 @@ const (
 	cancelPatience = 10 * time.Second
 )
 
-// outcome is how a run ended, or why we do not know.
+// outcome is how a run ended, or why that has no result or is not known.
 type outcome struct {
 	result workflows.Result
 	err    error
@@ -27,24 +28,23 @@ type outcome struct {
 
 // follow shows a run's progress, waits for its end and reports it.
 func (a *app) follow(s *session, run client.WorkflowRun, output string) error {
+	return a.followWith(s, run, output, newContact(contactPatience))
+}
+
+func (a *app) followWith(s *session, run client.WorkflowRun, output string, link *contact) error {
 	ctx, cancel := context.WithCancel(a.interrupts.now)
 	defer cancel()
 	ended := make(chan outcome, 1)
-	go func() {
-		result, err := workflows.Outcome(ctx, run)
-		ended <- outcome{result, err}
-	}()
-	screen := newProgress(a.Streams)
+	go func() { ended <- link.outcome(ctx, run) }()
 	watching := make(chan struct{})
 	watchContext, stopWatching := context.WithCancel(ctx)
 	go func() {
 		defer close(watching)
-		watch(watchContext, newObserver(s, run), screen)
+		a.watch(watchContext, newObserver(s, run), link)
 	}()
 	stop := func() {
 		stopWatching()
 		<-watching
-		screen.close()
 	}
 	select {
 	case end := <-ended:
@@ -55,12 +55,12 @@ func (a *app) follow(s *session, run client.WorkflowRun, output string) error {
 		return a.report(s, run, end, output)
 	case <-s.lost():
 		stop()
-		return s.lostError()
+		return a.report(s, run, outcome{err: s.lostError()}, output)
 	case <-a.interrupts.asked.Done():
 		stop()
 	}
 	if s.server == nil {
-		return a.leave(s, run, output)
+		return a.leave(s, run, link.isLost(), output)
 	}
 	a.notef("cancelling the run; Ctrl-C again leaves at once")
 	end := cancelled(ctx, s, run, ended)
@@ -90,30 +90,62 @@ func cancelled(ctx context.Context, s *session, run client.WorkflowRun, ended <-
 	}
 }
 
-// leave tells how to go on with a run that we no longer follow.
-func (a *app) leave(s *session, run client.WorkflowRun, output string) error {
-	a.notef("stopped following; the run goes on")
-	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
-		a.notef("  look on:  %s", link)
+// leave tells how to go on with a run that we no longer follow; lost says that
+// its server does not answer.
+func (a *app) leave(s *session, run client.WorkflowRun, lost bool, output string) error {
+	doc := s.unfinished(run)
+	if lost {
+		doc.Status = statusUnknown
+		a.notef("stopped following; the server does not answer, so how the run stands is unknown")
+	} else {
+		a.notef("stopped following; the run goes on")
 	}
-	a.notef("  cancel:   temporal workflow cancel --address %s --namespace %s --workflow-id %q", s.address, s.namespace, run.GetID())
+	a.hints(s, run)
 	if output == "json" {
-		if err := printJSON(a.Out, s.unfinished(run)); err != nil {
+		if err := printJSON(a.Out, doc); err != nil {
 			return err
 		}
 	}
 	return withStatus(exitInterrupted, errSaid)
 }
 
+// hints tell how to find a run again.
+func (a *app) hints(s *session, run client.WorkflowRun) {
+	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
+		a.notef("  look on:  %s", link)
+	}
+	for _, command := range [][2]string{{"look at:", "describe"}, {"cancel:", "cancel"}} {
+		a.notef("  %-9s temporal workflow %s --address %s --namespace %s --workflow-id %q",
+			command[0], command[1], s.address, s.namespace, run.GetID())
+	}
+}
+
 // watch shows what the observer sees until ctx ends. Looking at a large loop
 // may take long; the pauses grow with it, so that it never is most of the load.
-func watch(ctx context.Context, observer *observer, screen progress) {
+func (a *app) watch(ctx context.Context, observer *observer, link *contact) {
+	screen := newProgress(a.Streams)
+	defer screen.close()
+	address := observer.session.address
 	for wait := followInterval / 2; pause(ctx, wait); {
 		began := time.Now()
 		lines, err := observer.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case !connect.Unreachable(err):
+			if link.answered() {
+				screen.close()
+				a.notef("the server at %s is back", address)
+			}
+		case link.unanswered():
+			screen.close()
+			a.notef("lost the server at %s, trying again; the run goes on", address)
+		}
 		if err == nil {
 			screen.show(lines)
 		}
-		wait = max(followInterval, 4*time.Since(began))
+		if wait = link.pause(); wait == 0 {
+			wait = max(followInterval, 4*time.Since(began))
+		}
 	}
 }

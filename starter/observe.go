@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -49,18 +51,12 @@ func newObserver(s *session, run client.WorkflowRun) *observer {
 const mostFailed = 1
 
 // look gives a line per step visit so far. While no worker listens, that is
-// what it says.
+// what it says. The error tells why there is nothing new; connect.Unreachable
+// where the server is why.
 func (o *observer) look(ctx context.Context) ([]line, error) {
 	progress, err := o.query(ctx, o.run.GetID())
 	if err != nil {
-		o.failures++
-		switch {
-		case o.nobodyListens(ctx):
-			return workerLine("waiting for a worker on task queue %q", o.session.taskQueue), nil
-		case o.failures > mostFailed && ctx.Err() == nil:
-			return workerLine("no worker of task queue %q answers", o.session.taskQueue), nil
-		}
-		return nil, err
+		return o.workers(ctx, err)
 	}
 	o.failures = 0
 	lines := make([]line, 0, len(progress.Steps))
@@ -69,6 +65,25 @@ func (o *observer) look(ctx context.Context) ([]line, error) {
 	}
 	return lines, nil
 }
+
+// workers says where nobody answered a question whether there is anybody.
+func (o *observer) workers(ctx context.Context, unanswered error) ([]line, error) {
+	listening, err := o.listens(ctx)
+	if err != nil && (ctx.Err() != nil || connect.Unreachable(err)) {
+		return nil, err // so nothing is known of workers
+	}
+	o.failures++
+	switch {
+	case err == nil && !listening:
+		return workerLine("waiting for a worker on task queue %q", o.session.taskQueue), nil
+	case o.failures > mostFailed:
+		return workerLine("no worker of task queue %q answers", o.session.taskQueue), nil
+	}
+	return nil, fmt.Errorf("%w: %s", errUnanswered, unanswered)
+}
+
+// errUnanswered says that the server passed a question on and nobody answered.
+var errUnanswered = errors.New("no worker answers")
 
 func workerLine(format, taskQueue string) []line {
 	return []line{{key: "worker", text: fmt.Sprintf(format, taskQueue)}}
@@ -85,11 +100,12 @@ func (o *observer) query(ctx context.Context, workflowID string) (workflows.Prog
 	return progress, value.Get(&progress)
 }
 
-func (o *observer) nobodyListens(ctx context.Context) bool {
+// listens asks the server whether it knows of workers.
+func (o *observer) listens(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	queue, err := o.session.client.DescribeTaskQueue(ctx, o.session.taskQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
-	return err == nil && len(queue.GetPollers()) == 0
+	return len(queue.GetPollers()) > 0, err
 }
 
 func (o *observer) describe(ctx context.Context, record workflows.StepRecord) string {

@@ -39,19 +39,23 @@ const (
 	kindStart    = "start"
 )
 
-// refusal is the document of a run that did not start, or of which nothing is
-// known.
+// statusUnknown is the status of a run of which we do not know how it ended, or
+// whether it began.
+const statusUnknown = "unknown"
+
+// refusal is the document of a run that did not start, as far as we know.
 func refusal(err error) document {
 	failure := &interpreter.ErrorObject{Kind: kindStart, Class: interpreter.ClassFinal, Message: err.Error()}
 	doc := document{Status: interpreter.Failed, Error: failure, Steps: []workflows.StepRecord{}, Warnings: []string{}}
-	var stated *statusError
-	if errors.As(err, &stated) {
-		switch stated.status {
-		case exitNoServer:
-			failure.Kind = kindNoServer
-		case exitUsage:
-			failure.Kind = kindUsage
-		}
+	switch statusOf(err) {
+	case exitNoServer:
+		failure.Kind = kindNoServer
+	case exitUsage:
+		failure.Kind = kindUsage
+	}
+	var unsure *unsureError
+	if errors.As(err, &unsure) {
+		doc.Status, doc.WorkflowID = statusUnknown, unsure.workflowID
 	}
 	var invalid *invalidError
 	if errors.As(err, &invalid) {
@@ -83,12 +87,7 @@ func (a *app) reportStart(s *session, run client.WorkflowRun, output string) err
 
 // report prints how a run ended and gives the exit status.
 func (a *app) report(s *session, run client.WorkflowRun, end outcome, output string) error {
-	result := end.result
-	if end.err != nil {
-		result = workflows.Result{Status: interpreter.Failed, Error: &interpreter.ErrorObject{
-			Kind: kindNoResult, Class: interpreter.ClassFinal, Message: end.err.Error(),
-		}}
-	}
+	result := end.known()
 	link := s.link(run.GetID(), run.GetRunID())
 	if output == "json" {
 		doc := document{
@@ -110,11 +109,34 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 		return nil
 	case interpreter.Partial:
 		return withStatus(exitPartial, errSaid)
+	case statusUnknown:
+		if output == "json" {
+			a.notef("starter: %s", result.Error.Message)
+		}
+		if s.server == nil {
+			a.notef("The run may go on, or have ended.")
+			a.hints(s, run)
+		}
+		return withStatus(exitNoServer, errSaid)
 	}
 	if errors.Is(end.err, workflows.ErrRefused) {
 		return withStatus(exitUsage, errSaid)
 	}
 	return withStatus(exitFailed, errSaid)
+}
+
+// known is the result of a run as far as it is known.
+func (o outcome) known() workflows.Result {
+	result := o.result
+	if o.err == nil {
+		return result
+	}
+	result.Status = statusUnknown
+	result.Error = &interpreter.ErrorObject{Kind: kindNoServer, Class: interpreter.ClassFinal, Message: "how the run ended is unknown: " + o.err.Error()}
+	if errors.Is(o.err, workflows.ErrNoResult) || errors.Is(o.err, workflows.ErrRefused) {
+		result.Status, result.Error.Kind, result.Error.Message = interpreter.Failed, kindNoResult, o.err.Error()
+	}
+	return result
 }
 
 func orEmpty[T any](list []T) []T {

@@ -165,7 +165,7 @@ func (a *app) followReprocess(s *session, running *deadletter.Run, found chosen,
 		return withStatus(exitFailed, fmt.Errorf("%s is under way and leaves out %s that you ask for; wait for its end, and ask again",
 			running.WorkflowID, counted(len(found.open), "iteration")))
 	}
-	run := s.client.GetWorkflow(a.interrupts.asked, running.WorkflowID, "")
+	run := s.client.GetWorkflow(a.interrupts.asked, running.WorkflowID, running.RunID)
 	if options.detach {
 		return a.reportStart(s, run, options.output)
 	}
@@ -222,7 +222,7 @@ func (a *app) startReprocess(ctx context.Context, s *session, plan plan, n int, 
 	run, err := s.start(ctx, plan, a)
 	var started *startedError
 	if errors.As(err, &started) { // somebody else asked at the same time
-		run, err = s.client.GetWorkflow(ctx, plan.workflowID, ""), nil
+		run, err = s.client.GetWorkflow(ctx, plan.workflowID, started.runID), nil
 	}
 	if err != nil {
 		return err

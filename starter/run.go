@@ -36,10 +36,12 @@ FILE may be - for standard input, or example:NAME for a playbook that comes with
 starter.
 
 Ctrl-C cancels a run on a local server of our own. On another server it only stops
-following; the run goes on. A second Ctrl-C leaves at once.
+following; the run goes on. A second Ctrl-C leaves at once. A server that is away is
+tried again for 10 minutes; after that the status is unknown.
 
 Exit status: 0 completed, 1 failed or cancelled, 2 wrong usage or an invalid
-playbook, 3 no server, 4 partial success, 130 stopped following.`
+playbook, 3 no server or the end is unknown, 4 partial success, 130 stopped
+following.`
 
 const runExample = `  starter run playbooks/hello.yaml --set name=Ada
   starter run fetch.yaml --set patient_ids='[p1,p2]' --workload more.yaml

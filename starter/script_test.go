@@ -55,6 +55,8 @@ var scriptRuns atomic.Int64
 //	departed QUEUE         has a worker listen on the queue and leave
 //	suspend                stops the local Temporal server, as if it were stuck
 //	break                  kills it
+//	proxy                  puts a proxy before the shared server
+//	cut, mend              cut what goes through it, and let it pass again
 //	alone                  waits until no process of the script is left
 func scripts(t *testing.T, folder string, environment ...string) {
 	t.Helper()
@@ -68,12 +70,14 @@ func scripts(t *testing.T, folder string, environment ...string) {
 			env.Vars = append(env.Vars, runVariable+"="+mark)
 			env.Values[startedKey{}] = map[string]*started{}
 			env.Values[testKey{}] = t
+			env.Values[proxyKey{}] = new(*testenv.Proxy)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": cmdStatus, "start": cmdStart, "await": cmdAwait, "signal": cmdSignal,
 			"ended": cmdEnded, "alone": cmdAlone,
 			"terminate": cmdTerminate, "departed": cmdDeparted,
+			"proxy": cmdProxy, "cut": cmdPass((*testenv.Proxy).Cut), "mend": cmdPass((*testenv.Proxy).Mend),
 			"suspend": cmdServer(syscall.SIGSTOP), "break": cmdServer(syscall.SIGKILL),
 		},
 	})
@@ -84,6 +88,7 @@ const patience = time.Minute
 type (
 	startedKey struct{} // of what start has started, by name
 	testKey    struct{} // of the test that runs the scripts
+	proxyKey   struct{} // of the proxy before the shared server
 )
 
 // started is a process that a script has started.
@@ -231,6 +236,25 @@ func cmdTerminate(ts *testscript.TestScript, neg bool, args []string) {
 	use(ts, neg, len(args) == 1, "terminate ID")
 	t := ts.Value(testKey{}).(*testing.T)
 	ts.Check(testenv.Temporal(t).Client().TerminateWorkflow(context.Background(), args[0], "", "a test"))
+}
+
+func cmdProxy(ts *testscript.TestScript, neg bool, args []string) {
+	use(ts, neg, len(args) == 0, "proxy")
+	t := ts.Value(testKey{}).(*testing.T)
+	proxy := testenv.NewProxy(t, testenv.Temporal(t).Address)
+	*ts.Value(proxyKey{}).(**testenv.Proxy) = proxy
+	ts.Setenv("TEMPORAL_ADDRESS", proxy.Address())
+}
+
+func cmdPass(change func(*testenv.Proxy)) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		use(ts, neg, len(args) == 0, "cut or mend, without arguments")
+		proxy := *ts.Value(proxyKey{}).(**testenv.Proxy)
+		if proxy == nil {
+			ts.Fatalf("the script has no proxy")
+		}
+		change(proxy)
+	}
 }
 
 func cmdDeparted(ts *testscript.TestScript, neg bool, args []string) {

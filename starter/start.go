@@ -139,20 +139,31 @@ func (p plan) attributes() []temporal.SearchAttributeUpdate {
 }
 
 // startedError says that there is a run with the ID already.
-type startedError struct{ workflowID string }
+type startedError struct{ workflowID, runID string }
 
 func (e *startedError) Error() string {
 	return fmt.Sprintf("a run with the ID %q is under way; choose another --workflow-id, or leave it out", e.workflowID)
 }
 
+// unsureError says that the answer to a start was lost: the run may have begun.
+type unsureError struct {
+	workflowID string
+	err        error
+}
+
+func (e *unsureError) Error() string {
+	return fmt.Sprintf("start the run: %v; whether %s has begun is unknown", e.err, e.workflowID)
+}
+
+func (e *unsureError) Unwrap() error { return e.err }
+
 func startError(plan plan, err error) error {
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &started) {
-		return &startedError{plan.workflowID}
+		return &startedError{workflowID: plan.workflowID, runID: started.RunId}
 	}
-	var unavailable *serviceerror.Unavailable
-	if errors.As(err, &unavailable) {
-		return withStatus(exitNoServer, fmt.Errorf("start the run: %w", err))
+	if connect.Unreachable(err) {
+		return withStatus(exitNoServer, &unsureError{workflowID: plan.workflowID, err: err})
 	}
 	return fmt.Errorf("start the run: %w", err)
 }

@@ -20,16 +20,17 @@ var ErrNoResult = errors.New("the run ended without a result")
 var ErrRefused = errors.New("the worker refused the playbook")
 
 // Outcome waits for a run and gives its result, whatever its status: that of a
-// failed or cancelled run travels in the details of its failure. An error
-// means that there is no result; it wraps ErrRefused or ErrNoResult where the
-// run has ended.
+// failed or cancelled run travels in the details of its failure. An error that
+// wraps ErrRefused or ErrNoResult says that the run has ended without one; any
+// other, that how it ended could not be learnt.
 func Outcome(ctx context.Context, run client.WorkflowRun) (Result, error) {
 	var result Result
 	err := run.Get(ctx, &result)
 	if err == nil || DetailsOf(err, &result) {
 		return result, nil
 	}
-	if ctx.Err() != nil {
+	var ended *temporal.WorkflowExecutionError
+	if !errors.As(err, &ended) {
 		return Result{}, fmt.Errorf("wait for run %s: %w", run.GetID(), err)
 	}
 	var application *temporal.ApplicationError

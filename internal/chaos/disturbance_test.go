@@ -226,15 +226,15 @@ func stopDatabase(r *round) {
 }
 
 func ownConnection(r *round) {
-	r.proxy = newProxy(r.t, r.env.Address)
-	r.address = r.proxy.address()
+	r.proxy = testenv.NewProxy(r.t, r.env.Address)
+	r.address = r.proxy.Address()
 }
 
 func cutConnection(r *round) {
 	r.startWorker()
 	r.holdNext()
-	r.proxy.cut()
+	r.proxy.Cut()
 	r.api.release()
 	r.pause(outage)
-	r.proxy.mend()
+	r.proxy.Mend()
 }

@@ -34,7 +34,7 @@ type stage struct {
 
 	env     *testenv.Env
 	server  *testenv.Server // set where it is the round's own
-	proxy   *proxy          // set where there is one
+	proxy   *testenv.Proxy  // set where there is one
 	address string          // of the server, for workers
 	db      *testenv.Database
 	dir     string

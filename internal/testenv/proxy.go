@@ -1,17 +1,14 @@
-package chaos_test
+package testenv
 
 import (
 	"io"
 	"net"
 	"sync"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
-// proxy stands between a worker and the server and can cut what goes through
-// it.
-type proxy struct {
+// Proxy stands between a client and a server and can cut what goes through it.
+type Proxy struct {
 	target   string
 	listener net.Listener
 
@@ -20,22 +17,26 @@ type proxy struct {
 	open  map[net.Conn]bool
 }
 
-func newProxy(t *testing.T, target string) *proxy {
+// NewProxy passes connections on to a target, host:port, until the test ends.
+func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p := &proxy{target: target, listener: listener, open: map[net.Conn]bool{}}
+	if err != nil {
+		t.Fatalf("listen for what goes to %s: %v", target, err)
+	}
+	p := &Proxy{target: target, listener: listener, open: map[net.Conn]bool{}}
 	go p.accept()
 	t.Cleanup(func() {
 		_ = listener.Close()
-		p.cut()
+		p.Cut()
 	})
 	return p
 }
 
-func (p *proxy) address() string { return p.listener.Addr().String() }
+// Address is where the proxy listens, host:port.
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-func (p *proxy) accept() {
+func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
@@ -46,7 +47,7 @@ func (p *proxy) accept() {
 }
 
 // pass joins a client with the server until one of them, or a cut, ends it.
-func (p *proxy) pass(client net.Conn) {
+func (p *Proxy) pass(client net.Conn) {
 	server, err := net.Dial("tcp", p.target)
 	if err != nil || !p.keep(client, server) {
 		_ = client.Close()
@@ -71,7 +72,7 @@ func (p *proxy) pass(client net.Conn) {
 }
 
 // keep notes connections for a cut; it refuses them during one.
-func (p *proxy) keep(connections ...net.Conn) bool {
+func (p *Proxy) keep(connections ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.isCut {
@@ -83,8 +84,8 @@ func (p *proxy) keep(connections ...net.Conn) bool {
 	return true
 }
 
-// cut ends all connections and lets no new ones live.
-func (p *proxy) cut() {
+// Cut ends all connections and lets no new ones live.
+func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.isCut = true
@@ -93,7 +94,8 @@ func (p *proxy) cut() {
 	}
 }
 
-func (p *proxy) mend() {
+// Mend lets connections live again.
+func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.isCut = false

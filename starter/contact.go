@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/connect"
+	"reprise/workflows"
+)
+
+const (
+	// mostSilent is how many looks in a row a server may leave unanswered before
+	// that is said; each takes up to twice lookTimeout.
+	mostSilent = 2
+	// contactPatience is for how long a server may be away before its run is
+	// given up.
+	contactPatience = 10 * time.Minute
+	// retryFrom and retryUpTo are the shortest and the longest pause between two
+	// questions to a server that is away.
+	retryFrom, retryUpTo = time.Second, 10 * time.Second
+)
+
+// contact is what a follower knows of the server: whether it answers. It is safe
+// for concurrent use.
+type contact struct {
+	patience time.Duration // how long the server may be away
+
+	mu     sync.Mutex
+	heard  time.Time // when it answered last
+	silent int       // looks in a row that it did not answer
+}
+
+func newContact(patience time.Duration) *contact {
+	return &contact{patience: patience, heard: time.Now()}
+}
+
+// answered notes an answer and reports whether the server was lost before.
+func (c *contact) answered() (back bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	back = c.silent >= mostSilent
+	c.heard, c.silent = time.Now(), 0
+	return back
+}
+
+// unanswered notes a look that the server did not answer and reports whether it
+// is lost with that.
+func (c *contact) unanswered() (lost bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.silent++
+	return c.silent == mostSilent
+}
+
+func (c *contact) isLost() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.silent >= mostSilent
+}
+
+// pause is how long to wait before the next look; 0 while the server answers.
+func (c *contact) pause() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.silent == 0 {
+		return 0
+	}
+	return min(retryFrom<<min(c.silent-1, 10), retryUpTo)
+}
+
+// isOver reports whether the server was away for longer than it may be.
+func (c *contact) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.silent >= mostSilent && time.Since(c.heard) > c.patience
+}
+
+// outcome waits for the end of a run, over times in which the server is away.
+func (c *contact) outcome(ctx context.Context, run client.WorkflowRun) outcome {
+	for {
+		result, err := workflows.Outcome(ctx, run)
+		switch {
+		case err == nil || !connect.Unreachable(err):
+			return outcome{result: result, err: err}
+		case c.isOver():
+			return outcome{err: fmt.Errorf("the server was away for more than %s: %w", c.patience, err)}
+		case !pause(ctx, retryFrom):
+			return outcome{err: err}
+		}
+	}
+}

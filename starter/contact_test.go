@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/internal/connect"
+	"reprise/internal/testenv"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// hasty is a run whose client gives up asking for the end after a moment, where
+// a real one does after a minute.
+type hasty struct {
+	client.WorkflowRun
+	unanswered *atomic.Int32 // questions
+}
+
+func (h hasty) Get(ctx context.Context, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	err := h.WorkflowRun.Get(ctx, into)
+	if connect.Unreachable(err) {
+		h.unanswered.Add(1)
+	}
+	return err
+}
+
+// far is a run on a server behind a proxy, and the command that follows it.
+type far struct {
+	proxy      *testenv.Proxy
+	direct     client.Client
+	run        hasty
+	session    *session
+	app        *app
+	out, err   bytes.Buffer
+	unanswered atomic.Int32
+}
+
+// newFar starts a run that ends as completed when it gets the signal "end".
+func newFar(t *testing.T) *far {
+	t.Helper()
+	env := testenv.Temporal(t)
+	queue := env.NewTaskQueue()
+	w := worker.New(env.Client(), queue, worker.Options{})
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) (*workflows.Result, error) {
+		workflow.GetSignalChannel(ctx, "end").Receive(ctx, nil)
+		return &workflows.Result{Status: "completed", Result: expression.Of("done")}, nil
+	}, workflow.RegisterOptions{Name: "Waits"})
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+	f := &far{proxy: testenv.NewProxy(t, env.Address), direct: env.Client()}
+	c := env.Dial(t, client.Options{HostPort: f.proxy.Address()})
+	started, err := f.direct.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, "Waits")
+	require.NoError(t, err)
+	f.run = hasty{c.GetWorkflow(t.Context(), started.GetID(), started.GetRunID()), &f.unanswered}
+	f.session = &session{client: c, address: f.proxy.Address(), namespace: env.Namespace, taskQueue: queue}
+	f.app = &app{Streams: Streams{Out: &f.out, Err: &f.err}, interrupts: &interrupts{asked: t.Context(), now: t.Context()}}
+	return f
+}
+
+// follow follows the run and gives the exit status and the document.
+func (f *far) follow(t *testing.T, run client.WorkflowRun, patience time.Duration) (int, document) {
+	t.Helper()
+	status := exitOK
+	if err := f.app.followWith(f.session, run, "json", newContact(patience)); err != nil {
+		require.ErrorIs(t, err, errSaid)
+		status = statusOf(err)
+	}
+	var doc document
+	require.NoError(t, json.Unmarshal(f.out.Bytes(), &doc))
+	require.Equal(t, run.GetID(), doc.WorkflowID)
+	return status, doc
+}
+
+// TestFollowOutlastsItsClient: questions that the client has given up are asked
+// again, and what comes of the run is known in the end.
+func TestFollowOutlastsItsClient(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	f.proxy.Cut()
+	ended := make(chan error, 1)
+	go func() {
+		for f.unanswered.Load() < 3 && t.Context().Err() == nil {
+			pause(t.Context(), 10*time.Millisecond)
+		}
+		ended <- f.direct.SignalWorkflow(t.Context(), f.run.GetID(), "", "end", nil)
+		f.proxy.Mend()
+	}()
+	status, doc := f.follow(t, f.run, time.Hour)
+	require.NoError(t, <-ended)
+	require.Equal(t, exitOK, status)
+	require.Equal(t, "completed", doc.Status)
+	require.Equal(t, "done", doc.Result.Data)
+}
+
+// TestFollowGivesUp: a server that stays away leaves the end unknown.
+func TestFollowGivesUp(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	f.proxy.Cut()
+	status, doc := f.follow(t, f.run, 2*time.Second)
+	require.Equal(t, exitNoServer, status)
+	require.Equal(t, "unknown", doc.Status)
+	require.Equal(t, f.run.GetRunID(), doc.RunID)
+	require.Equal(t, kindNoServer, doc.Error.Kind)
+	require.Contains(t, doc.Error.Message, "the server was away for more than 2s")
+	said := f.err.String()
+	require.Equal(t, 1, strings.Count(said, "lost the server at"), said)
+	require.NotContains(t, said, "is back")
+	require.NotContains(t, said, "worker")
+	require.Contains(t, said, "temporal workflow describe --address "+f.proxy.Address())
+	require.NoError(t, f.direct.SignalWorkflow(t.Context(), f.run.GetID(), "", "end", nil))
+}
+
+// TestFollowOfARunThatTheServerDoesNotKnow: it may have lost its database.
+func TestFollowOfARunThatTheServerDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	run := f.session.client.GetWorkflow(t.Context(), "nobody-"+f.run.GetID(), f.run.GetRunID())
+	status, doc := f.follow(t, run, time.Hour)
+	require.Equal(t, exitNoServer, status)
+	require.Equal(t, "unknown", doc.Status)
+	require.NoError(t, f.direct.SignalWorkflow(t.Context(), f.run.GetID(), "", "end", nil))
+}
+
+// TestUnsureStart: a start whose answer was lost is neither failed nor running.
+func TestUnsureStart(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	f.proxy.Cut()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := f.session.execute(ctx, plan{workflowID: "patients-1"})
+	err = startError(plan{workflowID: "patients-1"}, err)
+	require.Equal(t, exitNoServer, statusOf(err))
+	doc := refusal(err)
+	require.Equal(t, "unknown", doc.Status)
+	require.Equal(t, "patients-1", doc.WorkflowID)
+	require.Equal(t, "failed", refusal(errors.New("no such file")).Status)
+	require.NoError(t, f.direct.SignalWorkflow(t.Context(), f.run.GetID(), "", "end", nil))
+}
