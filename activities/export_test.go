@@ -12,3 +12,7 @@ func MaskFor(ctx context.Context, res Resources, connection string) (context.Con
 
 	return ctx, secrets.mask
 }
+
+// NewTransport is the transport of the http tool on connections that dial
+// makes.
+var NewTransport = newTransport

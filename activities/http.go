@@ -20,7 +20,8 @@ type httpTool struct {
 func newHTTP(res Resources) *httpTool {
 	transport := res.HTTP.Transport
 	if transport == nil {
-		transport = newTransport()
+		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+		transport = newTransport(dialer.DialContext)
 	}
 
 	return &httpTool{res: res, transport: transport}
@@ -29,12 +30,10 @@ func newHTTP(res Resources) *httpTool {
 // newTransport differs from the standard one in its pool: a loop of 500
 // iterations usually calls one host, and 2 idle connections per host would
 // make nearly every request open a new one.
-func newTransport() *http.Transport {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-
+func newTransport(dial dialFunc) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dialer.DialContext,
+		DialContext:            onWires(dial),
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           512,
 		MaxIdleConnsPerHost:    128,
@@ -56,6 +55,12 @@ in the envelope's meta.
 A status of 400 or more is an error of kind http with the status, what
 Retry-After says and the body. A request that gets no answer is an error of
 kind connection, with type econnrefused, econnreset, dns, tls or eof.
+
+An attempt sends its request once, whatever the method, and each redirect once:
+what breaks on its way is an error, and retry decides. Connections are kept
+alive; one that the server has closed before anything was sent is replaced. The
+same goes for HTTP/2, where a server may also turn a request away (GOAWAY,
+REFUSED_STREAM), which is an error of kind connection without a type.
 
 With auth the URL of the connection is https://user:password@host for basic
 authentication, bearer:TOKEN, or header:Name: value. A connection with a host
@@ -110,12 +115,15 @@ func (t *httpTool) Close() error {
 }
 
 func (t *httpTool) send(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (interpreter.ToolResult, error) {
-	out, err := t.newRequest(ctx, in, defaultMethod)
+	sending, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+
+	out, err := t.newRequest(sending, in, defaultMethod)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
 
-	client := &http.Client{Transport: t.transport, CheckRedirect: out.checkRedirect}
+	client := &http.Client{Transport: &onceTransport{base: t.transport, stop: stop}, CheckRedirect: out.checkRedirect}
 
 	response, err := client.Do(out.request)
 	if err != nil {
