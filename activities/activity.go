@@ -38,6 +38,11 @@ func wrap(run attempt, pacer *pacer, res Resources) measuredFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		limit := timeLimit(in)
 		ctx, secrets := withSecrets(ctx)
+
+		if err := res.Payloads.awaitStore(ctx, in); err != nil {
+			return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, in, limit, secrets)
+		}
+
 		if in.RateLimit != nil {
 			if err := pacer.await(ctx, *in.RateLimit); err != nil {
 				return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, in, limit, secrets)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
@@ -48,6 +49,11 @@ type Payloads struct {
 	// OffloadAbove is the size from which the payload store of this worker
 	// takes values; 0 is never.
 	OffloadAbove int
+	// Store is the payload store, nil for none.
+	Store PayloadStore
+	// Patience is how long the store may be away before an attempt, and again
+	// after it, until that is a failure; 0 is interpreter.StorePatience.
+	Patience time.Duration
 }
 
 // HTTPOptions are the settings of the http tool.
@@ -72,6 +78,10 @@ func (res Resources) withDefaults() Resources {
 
 	if res.Payloads.MaxBytes <= 0 {
 		res.Payloads.MaxBytes = interpreter.MaxInlinePayload
+	}
+
+	if res.Payloads.Patience <= 0 {
+		res.Payloads.Patience = interpreter.StorePatience
 	}
 
 	if res.MaxResponseBytes <= 0 {

@@ -108,6 +108,7 @@ const (
 	KindExplicit        = "explicit"
 	KindWorkerLost      = "worker_lost"
 	KindPayloadTooLarge = "payload_too_large"
+	KindPayloadStore    = "payload_store"
 	KindExhausted       = "exhausted"
 	KindRepeat          = "repeat"
 	KindLoop            = "loop"
@@ -188,6 +189,10 @@ type RunLimits struct {
 // without a payload store. Temporal refuses values over 2 MB, and refuses them
 // in a way that leaves the run hanging.
 const MaxInlinePayload = 1_900_000
+
+// StorePatience is how long a payload store may be away: before an attempt, and
+// again after it, with the outcome in the worker's memory.
+const StorePatience = 10 * time.Minute
 
 // PayloadCap is how many bytes of JSON may cross a boundary at once.
 func (l RunLimits) PayloadCap() int {

@@ -112,6 +112,15 @@ func delivered(ctx workflow.Context, limit time.Duration, summary string) workfl
 	})
 }
 
+// storeSlack is how long an attempt may wait for the payload store, before it
+// and after it.
+func storeSlack(ctx workflow.Context) time.Duration {
+	if outboxOf(ctx).limits.OffloadAbove == 0 {
+		return 0
+	}
+	return 2*interpreter.StorePatience + time.Minute
+}
+
 // attempt runs a tool once.
 func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
 	size, failure := measure(ctx, input, "the request of step "+input.Step)
@@ -121,7 +130,7 @@ func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	if err := admit(ctx, size); err != nil {
 		return interpreter.Outcome{Err: activityError(err)}
 	}
-	limit := input.Timeout() + timeoutSlack
+	limit := input.Timeout() + timeoutSlack + storeSlack(ctx)
 	if input.RateLimit != nil {
 		limit += maxTurnWait
 	}

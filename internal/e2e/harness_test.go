@@ -28,6 +28,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/demoapi"
 	"reprise/internal/host"
+	"reprise/internal/payload"
 	"reprise/internal/testenv"
 	"reprise/internal/testenv/testworker"
 	"reprise/interpreter/expression"
@@ -63,6 +64,7 @@ const (
 type world struct {
 	t         *testing.T
 	env       *testenv.Env
+	store     *payload.Store // of large values
 	api       *demoapi.Server
 	dir       string // the worker's directory
 	queue     string
@@ -85,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	env := testenv.Temporal(t)
 	dir := t.TempDir()
 	w := &world{
-		t: t, env: env, api: testenv.DemoAPI(t), dir: dir, queue: env.NewTaskQueue(),
+		t: t, env: env, store: testenv.PayloadStore(t), api: testenv.DemoAPI(t), dir: dir, queue: env.NewTaskQueue(),
 		connected: activities.Connections{},
 	}
 	w.resources = activities.Resources{Connections: w.connected, AllowPython: true, Directory: dir}
@@ -203,7 +205,8 @@ func (w *world) outcome(run client.WorkflowRun) (workflows.Result, error) {
 	histories := testenv.Histories(w.t, w.env.Client(), run.GetID(), run.GetRunID())
 	w.histories = histories
 	w.checkHistories(histories)
-	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, cmp.Or(w.replays, replays)))
+	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) },
+		cmp.Or(w.replays, replays), testenv.StoredIn(w.store)))
 	for _, record := range result.Steps {
 		require.NotContains(w.t, []string{"running", "retry_pending"}, record.Status, "step %s was left behind", record.Step)
 		if loop := record.Loop; loop != nil {

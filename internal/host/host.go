@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
@@ -55,6 +56,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		WorkerStopTimeout:                  options.StopTimeout,
 		DeadlockDetectionTimeout:           mostThought,
 		OnFatalError:                       options.OnFatalError,
+		Interceptors:                       []interceptor.WorkerInterceptor{catalogue.Keeping()},
 	})
 	Register(w, catalogue)
 	return w

@@ -17,5 +17,5 @@ func Payloads(store *payload.Store, lookup func(string) (string, bool)) (activit
 	if store == nil {
 		return activities.Payloads{MaxBytes: min(most, interpreter.MaxInlinePayload)}, nil
 	}
-	return activities.Payloads{MaxBytes: most, OffloadAbove: payload.Threshold}, nil
+	return activities.Payloads{MaxBytes: most, OffloadAbove: payload.Threshold, Store: store}, nil
 }

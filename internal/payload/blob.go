@@ -62,19 +62,41 @@ func parseClaim(claim map[string]string) (reference, error) {
 // returns, and never in parts.
 func (s *Store) put(ctx context.Context, data []byte) (reference, error) {
 	ref := referenceTo(data)
+	if s.kept.has(ref.key) {
+		return ref, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, mostTime(ref.size))
+	defer cancel()
 	found, err := s.bucket.Attributes(ctx, ref.key)
 	if err == nil && found.Size == ref.size && time.Since(found.ModTime) < fresh {
 		return ref, nil
 	}
-	err = s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf"})
+	return ref, s.write(ctx, ref, data)
+}
+
+// write writes a value whatever is there, and notes whether the store took it.
+func (s *Store) write(ctx context.Context, ref reference, data []byte) error {
+	err := s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf"})
 	if err != nil {
-		return ref, fmt.Errorf("write %s (%d bytes) to the payload store %s: %w", ref.key, ref.size, s.name, err)
+		err = fmt.Errorf("write %s (%d bytes) to the payload store %s: %w", ref.key, ref.size, s.name, err)
 	}
-	return ref, nil
+	if !errors.Is(ctx.Err(), context.Canceled) { // which says nothing about the store
+		s.health.note(err)
+	}
+	return err
+}
+
+// mostTime bounds one reading or writing of so many bytes: a store that does
+// not answer must not hold a worker for ever.
+func mostTime(size int64) time.Duration {
+	const slowest = 256 << 10 // bytes a second
+	return 20*time.Second + time.Duration(size/slowest)*time.Second
 }
 
 // get reads a value and makes sure that it is what was written.
 func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, mostTime(ref.size))
+	defer cancel()
 	data, err := s.read(ctx, ref)
 	switch {
 	case gcerrors.Code(err) == gcerrors.NotFound:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/client"
@@ -27,8 +28,9 @@ const Threshold = 128 << 10
 // stay in Temporal, and one that another program has stored is an error that
 // says where.
 func (s *Store) External() converter.ExternalStorage {
+	d := &driver{store: s}
 	external := converter.ExternalStorage{
-		Drivers: []converter.StorageDriver{&driver{store: s}}, PayloadSizeThreshold: Threshold,
+		Drivers: []converter.StorageDriver{d}, PayloadSizeThreshold: Threshold, DriverSelector: selector{d},
 	}
 	if s == nil {
 		external.DriverSelector = inline{}
@@ -56,6 +58,34 @@ func (inline) SelectDriver(converter.StorageDriverSelectContext, *commonpb.Paylo
 	return nil, nil
 }
 
+// selector leaves values in Temporal that have to go there whatever their size:
+// those marked by Inline, and heartbeats, which would end their activity where the
+// store is away.
+type selector struct{ driver converter.StorageDriver }
+
+func (s selector) SelectDriver(
+	ctx converter.StorageDriverSelectContext, payload *commonpb.Payload,
+) (converter.StorageDriver, error) {
+	// The SDK names the workflow of all that it stores, but for heartbeats.
+	if ctx.Target == nil || payload.GetMetadata()[inlineMark] != nil {
+		return nil, nil
+	}
+	return s.driver, nil
+}
+
+// inlineMark is the name of the metadata of values that stay in Temporal.
+const inlineMark = "reprise-inline"
+
+// Inline is the payload marked to go into Temporal itself, which takes 2 MB.
+func Inline(payload *commonpb.Payload) *commonpb.Payload {
+	marked := &commonpb.Payload{Metadata: maps.Clone(payload.GetMetadata()), Data: payload.GetData()}
+	if marked.Metadata == nil {
+		marked.Metadata = map[string][]byte{}
+	}
+	marked.Metadata[inlineMark] = []byte("1")
+	return marked
+}
+
 // driver is how the SDK uses a store.
 type driver struct{ store *Store }
 
@@ -78,14 +108,15 @@ func (d *driver) Store(
 	for i, payload := range payloads {
 		group.Go(func() error {
 			return limiter.Permit(limited, payload, func() error {
-				// Maps of metadata in one order: equal values have equal hashes.
-				data, err := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
+				data, err := encode(payload)
 				if err != nil {
-					return fmt.Errorf("encode a value for the payload store: %w", err)
+					return err
 				}
-				ref, err := d.store.put(limited, data)
-				claims[i].ClaimData = ref.claim(d.store.name)
-				return err
+				return patiently(limited, func() error {
+					ref, err := d.store.put(limited, data)
+					claims[i].ClaimData = ref.claim(d.store.name)
+					return err
+				})
 			})
 		})
 	}
@@ -93,6 +124,16 @@ func (d *driver) Store(
 		return nil, err
 	}
 	return claims, nil
+}
+
+// encode gives equal values equal bytes, and so equal hashes: maps of metadata
+// are in one order.
+func encode(payload *commonpb.Payload) ([]byte, error) {
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
+	if err != nil {
+		return nil, fmt.Errorf("encode a value for the payload store: %w", err)
+	}
+	return data, nil
 }
 
 // Retrieve gives the payload of each claim, in order.
@@ -126,7 +167,11 @@ func (d *driver) retrieve(ctx context.Context, claim map[string]string) (*common
 	if err != nil {
 		return nil, err
 	}
-	data, err := d.store.get(ctx, ref)
+	var data []byte
+	err = patiently(ctx, func() (err error) {
+		data, err = d.store.get(ctx, ref)
+		return err
+	})
 	if err != nil {
 		if written := claim["store"]; written != d.store.name {
 			return nil, fmt.Errorf("%w; it was written to %s", err, written)

@@ -32,6 +32,8 @@ const openTimeout = 15 * time.Second
 type Store struct {
 	bucket *blob.Bucket
 	name   string
+	health health
+	kept   kept
 }
 
 // Open opens the store at an address such as file:///var/lib/reprise/payloads,

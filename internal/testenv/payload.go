@@ -44,7 +44,13 @@ var sharedStore = sync.OnceValues(func() (*payload.Store, error) {
 // PayloadStore.
 func (e *Env) Storing(t testing.TB) *Env {
 	t.Helper()
+	return e.StoringIn(t, PayloadStore(t))
+}
+
+// StoringIn is Storing with a store of the test's own.
+func (e *Env) StoringIn(t testing.TB, store *payload.Store) *Env {
+	t.Helper()
 	storing := *e
-	storing.client = e.Dial(t, PayloadStore(t).Use(client.Options{}))
+	storing.client = e.Dial(t, store.Use(client.Options{}))
 	return &storing
 }

@@ -10,6 +10,8 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
+
+	"reprise/internal/payload"
 )
 
 // ReplayOption changes how ReplayAll and Replay work.
@@ -23,6 +25,12 @@ type replayConfig struct {
 // SaveTo makes ReplayAll also write the histories to dir, see SaveHistories.
 func SaveTo(dir string) ReplayOption {
 	return func(c *replayConfig) { c.saveTo = dir }
+}
+
+// StoredIn has the large values of the histories read from another store than
+// PayloadStore.
+func StoredIn(store *payload.Store) ReplayOption {
+	return func(c *replayConfig) { c.replayer.ExternalStorage = store.External() }
 }
 
 // ReplayAll replays a run, its chain and all its descendants (see Histories),
@@ -65,11 +73,11 @@ func Replay(histories []RunHistory, register func(worker.WorkflowReplayer), time
 
 func newReplayConfig(options []ReplayOption) replayConfig {
 	var config replayConfig
-	for _, option := range options {
-		option(&config)
-	}
 	if store, err := sharedStore(); err == nil {
 		config.replayer.ExternalStorage = store.External()
+	}
+	for _, option := range options {
+		option(&config)
 	}
 	config.replayer.DisableDeadlockDetection = true // large values and busy machines
 	return config

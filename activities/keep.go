@@ -1,0 +1,291 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/proto"
+
+	"reprise/internal/payload"
+	"reprise/interpreter"
+)
+
+// PayloadStore is where large values go. It is safe for concurrent use.
+type PayloadStore interface {
+	// Ready reports whether the store takes values.
+	Ready(ctx context.Context) error
+	// Keep writes a value, so that it need not be written once the activity has
+	// ended. The error names key and store.
+	Keep(ctx context.Context, value *commonpb.Payload) error
+}
+
+// keepWait is the first wait before a store is asked again, and the longest.
+const (
+	keepWait    = 100 * time.Millisecond
+	keepMaxWait = 3 * time.Second
+)
+
+// lastTry is how long the last writing may take when the activity ends.
+const lastTry = 2 * time.Second
+
+// awaitStore returns once the payload store takes values, so that no attempt is
+// made whose outcome has nowhere to go. It sends heartbeats. The error is that of
+// ctx, or says that the attempt has not begun.
+func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) error {
+	if p.Store == nil {
+		return nil
+	}
+
+	heartbeat, stop := heartbeats(ctx)
+	defer stop()
+
+	until := time.Now().Add(p.Patience)
+
+	for wait := keepWait; ; wait = min(2*wait, keepMaxWait) {
+		err := p.Store.Ready(ctx)
+
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Now().After(until):
+			return &Error{
+				Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Err: err,
+				Message: fmt.Sprintf("step %q: the attempt has not begun, for its answer could not be kept: %v", in.Step, err),
+			}
+		}
+
+		if err := rest(ctx, wait, heartbeat); err != nil {
+			return err
+		}
+	}
+}
+
+// rest waits and sends heartbeats. The error is that of ctx.
+func rest(ctx context.Context, wait time.Duration, heartbeat <-chan time.Time) error {
+	over := time.After(wait)
+
+	for {
+		select {
+		case <-over:
+			return nil
+		case <-heartbeat:
+			activity.RecordHeartbeat(ctx)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Keeping is what a worker puts around every activity: an outcome is in the
+// payload store before the activity ends. What the SDK cannot store after the end
+// it takes for a failure, and has the attempt made again.
+func (c *Catalogue) Keeping() interceptor.WorkerInterceptor {
+	return &keeping{payloads: c.res.Payloads}
+}
+
+type keeping struct {
+	interceptor.WorkerInterceptorBase
+	payloads Payloads
+}
+
+// InterceptActivity is called for each activity.
+func (k *keeping) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
+	if k.payloads.Store == nil {
+		return next
+	}
+
+	return &keeper{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, payloads: k.payloads}
+}
+
+// keeper keeps the outcome of one activity.
+type keeper struct {
+	interceptor.ActivityInboundInterceptorBase
+	payloads Payloads
+	beats    beats
+}
+
+// Init lets the keeper see the heartbeats.
+func (k *keeper) Init(outbound interceptor.ActivityOutboundInterceptor) error {
+	k.beats.Next = outbound
+
+	return k.Next.Init(&k.beats)
+}
+
+// ExecuteActivity runs the activity and keeps what came of it.
+func (k *keeper) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	result, err := k.Next.ExecuteActivity(ctx, in)
+
+	var cancelled *temporal.CanceledError
+	if output := (interpreter.DriveOutput{}); errors.As(err, &cancelled) && cancelled.HasDetails() && cancelled.Details(&output) == nil {
+		value, err := k.keep(ctx, output)
+		if err != nil {
+			return nil, err
+		}
+
+		return nil, temporal.NewCanceledError(converter.NewRawValue(value))
+	}
+
+	if err != nil || activity.GetInfo(ctx).IsLocalActivity {
+		return result, err
+	}
+
+	value, err := k.keep(ctx, result)
+	if err != nil {
+		return nil, err
+	}
+
+	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value}}, nil
+}
+
+// keep gives the value as it goes to Temporal, once the store has it. When the
+// store does not take it in time it goes into the history; what is too large for
+// that as well is a failure, in its place, of an attempt that was made.
+func (k *keeper) keep(ctx context.Context, result any) (*commonpb.Payload, error) {
+	value, err := converter.GetDefaultDataConverter().ToPayload(result)
+	if err != nil {
+		return nil, err
+	}
+
+	failure := k.untilKept(ctx, value)
+	if failure == nil {
+		return value, nil
+	}
+
+	activity.GetLogger(ctx).Error("the payload store did not take the outcome of an activity", "error", failure)
+
+	if len(value.GetData()) > interpreter.MaxInlinePayload {
+		if result, err = unkept(result, failure); err != nil {
+			return nil, err
+		}
+
+		if value, err = converter.GetDefaultDataConverter().ToPayload(result); err != nil {
+			return nil, err
+		}
+	}
+
+	return payload.Inline(value), nil
+}
+
+// untilKept writes the value until the store takes it: for as long as patience
+// lasts, and not much longer where the run is cancelled or the worker stops. It
+// gives the last error.
+func (k *keeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
+	if proto.Size(value) < payload.Threshold {
+		return nil
+	}
+
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.payloads.Patience)
+	defer cancel()
+
+	go k.watch(ctx, bounded, cancel)
+
+	for wait := keepWait; ; wait = min(2*wait, keepMaxWait) {
+		err := k.payloads.Store.Keep(bounded, value)
+		if err == nil {
+			return nil
+		}
+
+		select {
+		case <-time.After(wait):
+		case <-bounded.Done():
+			return err
+		}
+	}
+}
+
+// watch sends heartbeats until bounded ends. It ends it soon where nobody waits
+// for the value any more.
+func (k *keeper) watch(ctx, bounded context.Context, end func()) {
+	heartbeat, stop := heartbeats(ctx)
+	defer stop()
+
+	stopping, cancelled := activity.GetWorkerStopChannel(ctx), ctx.Done()
+
+	for {
+		select {
+		case <-heartbeat:
+			k.beats.repeat(ctx)
+		case <-stopping:
+			stopping = nil
+			defer time.AfterFunc(lastTry, end).Stop()
+		case <-cancelled:
+			cancelled = nil
+			defer time.AfterFunc(lastTry, end).Stop()
+		case <-bounded.Done():
+			return
+		}
+	}
+}
+
+// beats remembers what the last heartbeat said, so that those of the keeper say
+// the same.
+type beats struct {
+	interceptor.ActivityOutboundInterceptorBase
+	mu   sync.Mutex
+	last []any
+}
+
+// RecordHeartbeat is called for each heartbeat of the activity.
+func (b *beats) RecordHeartbeat(ctx context.Context, details ...any) {
+	b.mu.Lock()
+	b.last = details
+	b.mu.Unlock()
+	b.Next.RecordHeartbeat(ctx, details...)
+}
+
+func (b *beats) repeat(ctx context.Context) {
+	b.mu.Lock()
+	details := b.last
+	b.mu.Unlock()
+	b.Next.RecordHeartbeat(ctx, details...)
+}
+
+// unkept is an outcome without what the store did not take. Whatever it was the
+// outcome of has happened, so nothing asks for it again.
+func unkept(result any, reason error) (any, error) {
+	failure := &interpreter.ErrorObject{
+		Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Final: true,
+		Message: cutText("the attempt was made, and its outcome could not be kept: "+reason.Error(), maxMessage),
+	}
+
+	output, many := result.(interpreter.DriveOutput)
+	if !many {
+		return nil, applicationError(failure, true)
+	}
+
+	share := interpreter.MaxInlinePayload / max(len(output.Calls), 1)
+	calls := slices.Clone(output.Calls)
+
+	for i, driven := range calls {
+		switch {
+		case sizeOf(driven) <= share:
+		case driven.Result != nil:
+			calls[i].Result = &interpreter.CallResult{
+				Status: interpreter.StatusError, Error: failure, Meta: driven.Result.Meta, Warnings: driven.Result.Warnings,
+			}
+		case driven.Outcome != nil:
+			calls[i].Outcome = &interpreter.Outcome{Err: failure, Meta: driven.Outcome.Meta}
+		default:
+			calls[i] = interpreter.Driven{Result: &interpreter.CallResult{
+				Status: interpreter.StatusError, Error: failure, Meta: interpreter.CallMeta{
+					Attempts: driven.State.Attempts, Pages: driven.State.Successes, StartedAt: driven.State.StartedAt,
+				},
+			}}
+		}
+	}
+
+	return interpreter.DriveOutput{Calls: calls}, nil
+}

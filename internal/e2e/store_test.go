@@ -1,0 +1,246 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/host"
+	"reprise/internal/payload"
+)
+
+// shelf is a payload store in a directory of its own, which can be taken away.
+type shelf struct {
+	t     *testing.T
+	dir   string
+	store *payload.Store
+}
+
+// newShelved is a world with a worker and a store that only it has.
+func newShelved(t *testing.T, patience time.Duration) (*world, *shelf) {
+	t.Helper()
+	w := newWorld(t)
+	s := &shelf{t: t, dir: filepath.Join(t.TempDir(), "payloads")}
+	address, err := payload.Directory(s.dir)
+	require.NoError(t, err)
+	s.store, err = payload.Open(t.Context(), address)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.store.Close()) })
+	w.resources.Payloads, err = host.Payloads(s.store, func(string) (string, bool) { return "", false })
+	require.NoError(t, err)
+	w.resources.Payloads.Patience = patience
+	w.env, w.store, w.replays = w.env.StoringIn(t, s.store), s.store, 1
+	return w, s
+}
+
+func (s *shelf) options() client.Options {
+	return host.ClientOptions(s.store, client.Options{Logger: silent{}})
+}
+
+// leave takes the store away: its directory is a file. Nothing can be read or
+// written, by whoever.
+func (s *shelf) leave() {
+	require.NoError(s.t, os.Rename(s.dir, s.dir+".away"))
+	require.NoError(s.t, os.WriteFile(s.dir, nil, 0o600))
+}
+
+// comeBack is the end of leave.
+func (s *shelf) comeBack() {
+	require.NoError(s.t, os.Remove(s.dir))
+	require.NoError(s.t, os.Rename(s.dir+".away", s.dir))
+}
+
+// teller answers requests with large texts and counts them by their path.
+type teller struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests map[string]int
+	total    int
+	bytes    int
+	onCall   func(total int)
+}
+
+func newTeller(t *testing.T, bytes int) *teller {
+	t.Helper()
+	tell := &teller{requests: map[string]int{}, bytes: bytes}
+	tell.Server = httptest.NewServer(tell)
+	t.Cleanup(tell.Close)
+	return tell
+}
+
+func (a *teller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	a.requests[r.URL.Path]++
+	a.total++
+	if a.onCall != nil {
+		a.onCall(a.total)
+	}
+	a.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	// Large answers all differ, as equal ones would be kept once.
+	_, _ = fmt.Fprintf(w, "%q", r.URL.Path+strings.Repeat("x", a.bytes))
+}
+
+func (a *teller) counts() (requests map[string]int, total int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	copied := map[string]int{}
+	for path, n := range a.requests {
+		copied[path] = n
+	}
+	return copied, a.total
+}
+
+// TestTheStoreIsAwayInALoop: what was sent is not sent again, and no element is
+// lost. The outage is longer than all deliveries of an attempt take.
+func TestTheStoreIsAwayInALoop(t *testing.T) {
+	t.Parallel()
+	for name, loop := range map[string]string{
+		"alone": "", "batches": ", batch: 6", "in sequence": ", batch: 8, mode: sequential",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newShelved(t, 0)
+			api := newTeller(t, 200_000)
+			away := 12 * time.Second
+			api.onCall = func(total int) {
+				if total == 6 {
+					s.leave()
+					time.AfterFunc(away, s.comeBack)
+				}
+			}
+			w.workWith(w.env.Dial(t, s.options()))
+			run := w.start(book(`
+  - step: send
+    tool: http
+    method: POST
+    url: "{{ teller }}/{{ n }}"
+    loop: {collection: "{{ 0..23 }}", element: n, results: stats`+mode(loop)+`}
+output: "{{ send.stats.success }}"
+`), map[string]any{"teller": api.URL})
+			result, err := w.outcome(run)
+			require.NoError(t, err)
+			requests, total := api.counts()
+			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.Equal(t, 24, result.Result.Data)
+			require.Equal(t, 24, total, "%v", requests)
+			require.Len(t, requests, 24)
+		})
+	}
+}
+
+func mode(options string) string {
+	if strings.Contains(options, "mode:") {
+		return options
+	}
+	return ", mode: parallel, max_concurrency: 12" + options
+}
+
+// TestTheStoreIsAwayBeforeAnAttempt: nothing is sent until the store is back.
+func TestTheStoreIsAwayBeforeAnAttempt(t *testing.T) {
+	t.Parallel()
+	w, s := newShelved(t, 0)
+	api := newTeller(t, 200_000)
+	s.leave()
+	w.workWith(w.env.Dial(t, s.options()))
+	run := w.start(book(`
+  - step: send
+    tool: http
+    method: POST
+    url: "{{ teller }}/a"
+output: "{{ len(send) }}"
+`), map[string]any{"teller": api.URL})
+	w.awaitHeartbeat(run)
+	_, total := api.counts()
+	require.Zero(t, total)
+	s.comeBack()
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.Equal(t, 200_002, result.Result.Data)
+	_, total = api.counts()
+	require.Equal(t, 1, total)
+}
+
+// TestTheStoreStaysAway: an attempt that has not begun fails in a way that
+// policies may answer; nothing was sent.
+func TestTheStoreStaysAway(t *testing.T) {
+	t.Parallel()
+	w, s := newShelved(t, time.Second)
+	api := newTeller(t, 200_000)
+	s.leave()
+	w.workWith(w.env.Dial(t, s.options()))
+	result := w.ends("failed", book(`
+  - step: send
+    tool: http
+    method: POST
+    url: "{{ teller }}/a"
+    retry:
+      - when: "{{ error.kind == 'payload_store' and error.class == 'retryable' }}"
+        then: {max_attempts: 2, initial_delay: 0.1s}
+`), map[string]any{"teller": api.URL})
+	require.Equal(t, "payload_store", result.Error.Kind)
+	require.Contains(t, result.Error.Message, "the attempt has not begun")
+	require.Contains(t, result.Error.Message, s.store.Name())
+	require.Equal(t, 2, step(t, result, "send").Attempts)
+	_, total := api.counts()
+	require.Zero(t, total)
+	s.comeBack()
+}
+
+// TestAnAnswerThatTheStoreDoesNotTake goes into the history; one that is too
+// large for that is a failure that no policy answers, as it was sent.
+func TestAnAnswerThatTheStoreDoesNotTake(t *testing.T) {
+	t.Parallel()
+	for bytes, status := range map[int]string{200_000: "completed", 3_000_000: "failed"} {
+		t.Run(fmt.Sprint(bytes), func(t *testing.T) {
+			t.Parallel()
+			w, s := newShelved(t, time.Second)
+			api := newTeller(t, bytes)
+			api.onCall = func(int) { s.leave() }
+			w.workWith(w.env.Dial(t, s.options()))
+			result := w.ends(status, book(`
+  - step: send
+    tool: http
+    method: POST
+    url: "{{ teller }}/a"
+    retry:
+      - when: "{{ error.kind == 'payload_store' }}"
+        then: {max_attempts: 5, initial_delay: 0.1s}
+output: "{{ len(send) }}"
+`), map[string]any{"teller": api.URL})
+			_, total := api.counts()
+			require.Equal(t, 1, total)
+			if status == "failed" {
+				require.Equal(t, "payload_store", result.Error.Kind)
+				require.Equal(t, "retryable", result.Error.Class)
+				require.Regexp(t, `the attempt was made, .* sha256/[0-9a-f/]+ .* to the payload store file://`, result.Error.Message)
+			}
+			s.comeBack()
+		})
+	}
+}
+
+// awaitHeartbeat waits until an activity of the run has shown that it is alive.
+func (w *world) awaitHeartbeat(run client.WorkflowRun) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), run.GetID(), run.GetRunID())
+		require.NoError(w.t, err)
+		for _, pending := range described.GetPendingActivities() {
+			if pending.GetLastHeartbeatTime() != nil {
+				return true
+			}
+		}
+		return false
+	}, patience, tick)
+}

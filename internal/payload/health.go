@@ -1,0 +1,135 @@
+package payload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	// trusted is how long a store that took a value is taken to be there.
+	trusted = 10 * time.Second
+	// probeEvery is the least time between two probes of a store that is away.
+	probeEvery = 250 * time.Millisecond
+	// probeTimeout bounds one probe.
+	probeTimeout = 5 * time.Second
+	// driverPatience is how long the SDK's own operations are tried again. A
+	// workflow task has 10 s, and an activity as long until its first heartbeat.
+	driverPatience = 5 * time.Second
+	// keptFor is how long what Keep has written is not looked for again: until
+	// the SDK has told the server of it.
+	keptFor = time.Minute
+)
+
+// health is whether the store takes values, as far as this process knows.
+type health struct {
+	mu    sync.Mutex
+	err   error     // of the last writing, nil when it went well
+	at    time.Time // when that was
+	probe sync.Mutex
+}
+
+func (h *health) note(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err, h.at = err, time.Now()
+}
+
+// known is what the last writing has shown; false where that is too long ago.
+func (h *health) known() (err error, known bool) { //nolint:revive // the error is the answer
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	most := trusted
+	if h.err != nil {
+		most = probeEvery
+	}
+	return h.err, !h.at.IsZero() && time.Since(h.at) < most
+}
+
+// probeValue is what a probe writes: always the same, so it takes its place
+// once, and as large as the values are that go to a store.
+var probeValue = bytes.Repeat([]byte("reprise asks whether this store takes values\n"), Threshold/45+1)
+
+// Ready reports whether the store takes values. It writes one where nothing was
+// written for some seconds. The error names the store. No store is always ready.
+func (s *Store) Ready(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	if err, known := s.health.known(); known {
+		return err
+	}
+	s.health.probe.Lock()
+	defer s.health.probe.Unlock()
+	if err, known := s.health.known(); known {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	return s.write(ctx, referenceTo(probeValue), probeValue)
+}
+
+// Keep writes a payload as the SDK will, which then finds it there without
+// asking the store. A payload that stays in Temporal is not written. The error
+// names key and store.
+func (s *Store) Keep(ctx context.Context, payload *commonpb.Payload) error {
+	if s == nil || proto.Size(payload) < Threshold {
+		return nil
+	}
+	data, err := encode(payload)
+	if err != nil {
+		return err
+	}
+	ref, err := s.put(ctx, data)
+	if err == nil {
+		s.kept.add(ref.key)
+	}
+	return err
+}
+
+// kept are keys that were written a moment ago.
+type kept struct {
+	mu   sync.Mutex
+	keys map[string]time.Time
+}
+
+func (k *kept) add(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keys == nil {
+		k.keys = map[string]time.Time{}
+	}
+	k.keys[key] = time.Now()
+	maps.DeleteFunc(k.keys, func(_ string, at time.Time) bool { return time.Since(at) > keptFor })
+}
+
+func (k *kept) has(key string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at, found := k.keys[key]
+	return found && time.Since(at) < keptFor
+}
+
+// patiently tries again what may pass by itself, for some seconds. A value that
+// is missing or corrupt stays so.
+func patiently(ctx context.Context, do func() error) error {
+	began := time.Now()
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := do()
+		settled := err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrCorrupt) || ctx.Err() != nil
+		if settled || time.Since(began)+wait > driverPatience {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
+}
