@@ -32,29 +32,39 @@ type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResul
 // wrap turns one method of a tool into an activity: it bounds the time, sends
 // heartbeats, survives panics, and turns errors into non-retryable
 // ApplicationErrors whose type is the kind and whose details hold the
-// ErrorObject. Only an attempt that ended because its worker stops is left to
-// Temporal to deliver again. It tells the size of a result too.
-func wrap(run attempt, pacer *pacer, res Resources) measuredFunc {
+// ErrorObject. Only an attempt that its worker hands back, or that lost touch
+// with the server, is left to Temporal to deliver again; how often is counted
+// here. A tool that waits before it acts begins by itself. It tells the size of
+// a result too.
+func wrap(run attempt, beginsItself bool, pacer *pacer, res Resources) measuredFunc {
+	if !beginsItself {
+		run = afterBegin(run)
+	}
+
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		limit := timeLimit(in)
 		ctx, secrets := withSecrets(ctx)
+		b := newBeginning(ctx, in)
+		ctx = context.WithValue(ctx, beginningKey{}, b)
 
-		if err := res.Payloads.awaitStore(ctx, in); err != nil {
-			return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, in, limit, secrets)
+		err := res.Payloads.awaitStore(ctx, in)
+		if err == nil {
+			err = mayBegin(ctx, b, pacer, in)
 		}
 
-		if in.RateLimit != nil {
-			if err := pacer.await(ctx, *in.RateLimit); err != nil {
-				return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, in, limit, secrets)
-			}
+		if err != nil {
+			return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, b, in, limit, secrets)
 		}
 
-		bounded, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+		ended, end := context.WithCancelCause(ctx)
+		defer end(nil)
+
+		bounded, cancel := context.WithTimeoutCause(ended, limit, errTimeout)
 		defer cancel()
 
 		var size resultSize
 
-		result, err := supervise(ctx, bounded, run, in, res.Logger)
+		result, err := supervise(ctx, bounded, end, b, run, in, res.Logger)
 		if err == nil {
 			size, err = checkSize(result, in, res.Payloads.MaxBytes)
 		}
@@ -65,7 +75,32 @@ func wrap(run attempt, pacer *pacer, res Resources) measuredFunc {
 
 		tellOthers(ctx, pacer, in, err)
 
-		return interpreter.ToolResult{}, resultSize{}, activityError(ctx, bounded, err, in, limit, secrets)
+		return interpreter.ToolResult{}, resultSize{}, activityError(ctx, bounded, err, b, in, limit, secrets)
+	}
+}
+
+// mayBegin waits for the attempt's turn. The error says why there is none.
+func mayBegin(ctx context.Context, b *beginning, pacer *pacer, in interpreter.ToolInput) error {
+	switch {
+	case !b.hosted && b.delivery.word.spent():
+		return errSpent
+	case workerStopping(ctx):
+		return errHandedBack
+	case in.RateLimit != nil:
+		return pacer.await(ctx, *in.RateLimit, b)
+	}
+
+	return nil
+}
+
+// afterBegin is a tool that acts from the start.
+func afterBegin(run attempt) attempt {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		if err := begin(ctx); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+
+		return run(ctx, in)
 	}
 }
 
@@ -106,24 +141,35 @@ type outcome struct {
 
 // supervise runs the attempt in a goroutine of its own, so that a tool that
 // does not look at its context cannot hold the activity, and sends heartbeats
-// meanwhile.
-func supervise(ctx, bounded context.Context, run attempt, in interpreter.ToolInput, logger *slog.Logger) (interpreter.ToolResult, error) {
+// meanwhile. Once the worker stops, an attempt that has not begun ends, and one
+// that has may go on for the worker's grace; end ends bounded.
+func supervise(
+	ctx, bounded context.Context, end context.CancelCauseFunc, b *beginning, run attempt, in interpreter.ToolInput, logger *slog.Logger,
+) (interpreter.ToolResult, error) {
 	done := make(chan outcome, 1)
 	go protect(bounded, run, in, logger, done)
 
 	heartbeat, stop := heartbeats(ctx)
 	defer stop()
 
-	ended := bounded.Done()
+	ended, stopping := bounded.Done(), stopChannel(ctx)
 
-	var abandoned <-chan time.Time
+	var graceOver, abandoned <-chan time.Time
 
 	for {
 		select {
 		case o := <-done:
 			return o.result, o.err
 		case <-heartbeat:
-			activity.RecordHeartbeat(ctx)
+			b.delivery.beat(ctx)
+		case <-stopping:
+			stopping, graceOver = nil, time.After(hostOf(ctx).StopGrace)
+
+			if b.withdraw() {
+				end(errHandedBack)
+			}
+		case <-graceOver:
+			end(errCut)
 		case <-ended:
 			ended, abandoned = nil, time.After(StopGrace)
 		case <-abandoned:
@@ -195,21 +241,34 @@ func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int
 	return size, nil
 }
 
-// activityError says why the attempt ended: its own time, somebody's cancel,
-// the worker's stop, or the tool.
-func activityError(ctx, bounded context.Context, err error, in interpreter.ToolInput, limit time.Duration, secrets *secretSet) error {
-	if workerStopped(ctx) {
-		return applicationError(&interpreter.ErrorObject{
-			Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable,
-			Message: "the worker was stopped during the attempt", Attempt: in.Attempt, Page: in.Page,
-		}, false)
-	}
+// errSpent is the cause of an attempt that is not made again.
+var errSpent = errors.New("the attempt was handed out too often")
 
-	if errors.Is(ctx.Err(), context.Canceled) {
+// activityError says why the attempt ended: the worker's stop, somebody's
+// cancel, a server that was out of reach, its own time, or the tool. For an
+// attempt inside a Drive the first and the third end the Drive.
+func activityError(
+	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *secretSet,
+) error {
+	switch cause := stopCause(ctx, bounded, b, err); {
+	case errors.Is(err, errSpent):
+		object := b.delivery.word.lost()
+		object.Attempt, object.Page = in.Attempt, in.Page
+
+		return applicationError(object, true)
+	case cause != nil && b.hosted:
+		return cause
+	case cause != nil:
+		b.delivery.handBack(ctx, errors.Is(cause, errCut))
+
+		return deliverAgain(cause)
+	case cancelled(ctx):
 		return ctx.Err() // the activity ends as canceled
+	case ctx.Err() != nil && (isContextError(err) || !b.hasBegun()):
+		return deliverAgain(errLostTouch)
 	}
 
-	if bounded.Err() != nil && isContextError(err) {
+	if errors.Is(context.Cause(bounded), errTimeout) && isContextError(err) {
 		err = &Error{
 			Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
 			Message: fmt.Sprintf("step %q: the attempt took longer than its timeout of %s", in.Step, limit),
@@ -219,19 +278,46 @@ func activityError(ctx, bounded context.Context, err error, in interpreter.ToolI
 	return applicationError(errorObject(err, in, secrets), true)
 }
 
-// workerStopped tells a context that ended with its worker from one whose run
-// was cancelled.
-func workerStopped(ctx context.Context) bool {
-	if ctx.Err() == nil || !activity.IsActivity(ctx) || temporal.IsCanceledError(context.Cause(ctx)) {
-		return false
+// stopCause is errHandedBack or errCut where the attempt ended because its
+// worker stops, else nil.
+func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
+	switch cause := context.Cause(bounded); {
+	case workerStopping(ctx) && !b.hasBegun():
+		return errHandedBack
+	case errors.Is(cause, errCut) && isContextError(err), workerStopped(ctx):
+		return errCut
 	}
 
-	select {
-	case <-activity.GetWorkerStopChannel(ctx):
-		return true
-	default:
-		return false
+	return nil
+}
+
+// errLostTouch is the end of an attempt that the server may have given to
+// another worker.
+var errLostTouch = errors.New("the worker lost touch with the server during the attempt")
+
+// deliverAgain is the failure of a delivery that Temporal makes again. It is
+// nothing that anybody has to look at.
+func deliverAgain(cause error) error {
+	object := interpreter.ErrorObject{
+		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error(),
 	}
+
+	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind, temporal.ApplicationErrorOptions{
+		Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign,
+	})
+}
+
+// cancelled tells a context whose run was cancelled from one that ended with
+// its worker, or because the server was out of reach.
+func cancelled(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+
+	return temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled)
+}
+
+// workerStopped tells a context that ended with its worker.
+func workerStopped(ctx context.Context) bool {
+	return ctx.Err() != nil && !temporal.IsCanceledError(context.Cause(ctx)) && workerStopping(ctx)
 }
 
 // isContextError tells the error of a context that ended from one the tool

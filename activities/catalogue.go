@@ -114,10 +114,11 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 	byName := map[string]measuredFunc{}
 
 	for name, tool := range c.tools {
-		byName[name] = wrap(tool.Run, c.pacer, c.res)
+		_, waits := tool.(beginner)
+		byName[name] = wrap(tool.Run, waits, c.pacer, c.res)
 
 		if writer, ok := tool.(Writer); ok {
-			byName[interpreter.WriteActivity(name)] = wrap(writer.Write, c.pacer, c.res)
+			byName[interpreter.WriteActivity(name)] = wrap(writer.Write, waits, c.pacer, c.res)
 		}
 	}
 
@@ -141,12 +142,14 @@ func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]int
 
 	var notes []interpreter.Note
 
+	const beginsItself = true // and never does: asking changes nothing
+
 	ask := wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		found, err := ledger.Recall(ctx, in)
 		notes = found
 
 		return interpreter.ToolResult{}, err
-	}, c.pacer, c.res)
+	}, beginsItself, c.pacer, c.res)
 
 	if _, _, err := ask(ctx, in); err != nil {
 		return nil, err // and notes may still be written to

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -37,22 +38,39 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 		}, true)
 	}
 	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, in)}
-	stop := d.progress.heartbeats(ctx)
+	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil)
+	d.delivery.details = d.progress.details
+	stop := d.heartbeats(ctx)
 	defer stop()
-	err = d.driveAll(hosted(ctx))
+	if err := d.takeUp(hosted(ctx, d.delivery)); err != nil {
+		return interpreter.DriveOutput{}, err
+	}
+	if d.delivery.word.spent() {
+		return interpreter.DriveOutput{}, d.lost()
+	}
+	err = d.driveAll(hosted(ctx, d.delivery))
+	stop()
 	switch {
 	case err == nil && !d.cut.Load():
 		return fitting(d.output(), step, c.res.Payloads.MaxBytes), nil
 	case err == nil, workerStopped(ctx):
-		activity.RecordHeartbeat(ctx, d.progress.snapshot())
-		return interpreter.DriveOutput{}, applicationError(&interpreter.ErrorObject{
-			Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable,
-			Message: "the worker was stopped during the attempts",
-		}, false)
-	case ctx.Err() != nil:
+		d.delivery.handBack(ctx, d.interrupted.Load() || err != nil)
+		return interpreter.DriveOutput{}, deliverAgain(errCut)
+	case cancelled(ctx):
 		return interpreter.DriveOutput{}, temporal.NewCanceledError(fitting(d.output(), step, c.res.Payloads.MaxBytes))
+	case ctx.Err() != nil:
+		return interpreter.DriveOutput{}, deliverAgain(errLostTouch)
 	}
 	return interpreter.DriveOutput{}, err
+}
+
+// lost ends an activity whose workers are lost without getting further. What
+// they did is in the details; the workflow makes the rest one attempt at a time.
+func (d *hosting) lost() error {
+	object := d.delivery.word.lost()
+	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind, temporal.ApplicationErrorOptions{
+		NonRetryable: true, Details: []any{fitting(d.output(), d.step, d.catalogue.res.Payloads.MaxBytes)},
+	})
 }
 
 // fitting makes sure that the output can travel: a call whose result takes more
@@ -102,15 +120,19 @@ type hosting struct {
 	book      *playbook.Playbook
 	step      *playbook.Step
 	progress  *progress
+	delivery  *delivery
+	calls     []*hostedCall
 	cut       atomic.Bool // a call was left because the worker stops
+	// interrupted says that one of its attempts was cut.
+	interrupted atomic.Bool
 }
 
 // driveAll drives the calls, Width at a time or strictly in order.
 func (d *hosting) driveAll(ctx context.Context) error {
 	if d.in.Width == 0 {
 		for i := range d.in.Calls {
-			if err := d.drive(ctx, i); err != nil || d.progress.of(i).Result == nil {
-				return err
+			if err := d.calls[i].drive(ctx); err != nil || d.progress.of(i).Result == nil {
+				return d.left(err)
 			}
 		}
 		return nil
@@ -118,23 +140,22 @@ func (d *hosting) driveAll(ctx context.Context) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(d.in.Width)
 	for i := range d.in.Calls {
-		group.Go(func() error { return d.drive(inner, i) })
+		group.Go(func() error { return d.left(d.calls[i].drive(inner)) })
 	}
 	return group.Wait()
 }
 
-// workerStopping reports whether the worker takes no more work: what begins now
-// might not end.
-func workerStopping(ctx context.Context) bool {
-	if !activity.IsActivity(ctx) {
-		return false
+// left notes a call whose attempt was handed back, which does not end the
+// others: they stop where they are, in their own time.
+func (d *hosting) left(err error) error {
+	if !errors.Is(err, errHandedBack) && !errors.Is(err, errCut) {
+		return err
 	}
-	select {
-	case <-activity.GetWorkerStopChannel(ctx):
-		return true
-	default:
-		return false
+	d.cut.Store(true)
+	if errors.Is(err, errCut) {
+		d.interrupted.Store(true)
 	}
+	return nil
 }
 
 // progress is what Drive has done so far.
@@ -143,7 +164,8 @@ type progress struct {
 	calls []interpreter.Driven
 	fresh []int // calls that ended or were left since the heartbeat before
 	held  held
-	most  int // bytes of held
+	most  int  // bytes of held
+	moved bool // held shows more than the heartbeats of the worker before
 }
 
 // held is the part of the progress that heartbeats carry, in the form of a
@@ -151,6 +173,7 @@ type progress struct {
 // on changing it.
 type held struct {
 	Calls []json.RawMessage `json:"calls"`
+	Word  word              `json:"word"`
 	bytes int
 }
 
@@ -172,6 +195,8 @@ func newProgress(ctx context.Context, in interpreter.DriveInput) *progress {
 		for i, driven := range before.Calls {
 			p.set(i, driven)
 		}
+		p.snapshot()
+		p.moved = false
 	}
 	return p
 }
@@ -211,7 +236,7 @@ func (p *progress) hold(i int, driven interpreter.Driven) {
 
 func (p *progress) put(i int, encoded json.RawMessage) {
 	if bytes := p.held.bytes - len(p.held.Calls[i]) + len(encoded); bytes <= p.most {
-		p.held.bytes, p.held.Calls[i] = bytes, encoded
+		p.held.bytes, p.held.Calls[i], p.moved = bytes, encoded, true
 	}
 }
 
@@ -233,11 +258,28 @@ func (p *progress) snapshot() held {
 	return held{Calls: slices.Clone(p.held.Calls)}
 }
 
-// progressInterval is how often heartbeats carry the progress.
+// details are what heartbeats hold. Only workers that are lost one after the
+// other without getting further count.
+func (p *progress) details(w word) any {
+	h := p.snapshot()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.moved {
+		w.Acted, w.Cut = 0, 0
+	}
+	h.Word = w
+	return h
+}
+
+// progressInterval is how often the state of a call that goes on is held.
 const progressInterval = 200 * time.Millisecond
 
+// beatInterval is how often heartbeats carry the progress. The first one comes
+// after that time: most activities end before.
+const beatInterval = time.Second
+
 // heartbeats tells the server what is done until stop is called.
-func (p *progress) heartbeats(ctx context.Context) (stop func()) {
+func (d *hosting) heartbeats(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
 	}
@@ -245,26 +287,19 @@ func (p *progress) heartbeats(ctx context.Context) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(progressInterval)
+		ticker := time.NewTicker(beatInterval)
 		defer ticker.Stop()
 		for {
-			activity.RecordHeartbeat(ctx, p.snapshot())
 			select {
+			case <-ticker.C:
+				d.delivery.beat(ctx)
 			case <-done:
 				return
-			case <-ticker.C:
 			}
 		}
 	}()
-	return func() {
+	return sync.OnceFunc(func() {
 		close(done)
 		<-ended
-	}
+	})
 }
-
-// hostedKey marks attempts inside Drive, which sends their heartbeats.
-type hostedKey struct{}
-
-func hosted(ctx context.Context) context.Context { return context.WithValue(ctx, hostedKey{}, true) }
-
-func isHosted(ctx context.Context) bool { return ctx.Value(hostedKey{}) != nil }

@@ -18,7 +18,9 @@ import (
 // hostedCall is one call of Drive.
 type hostedCall struct {
 	*hosting
+	at   int
 	call *interpreter.Call
+	done bool // before a worker was lost
 	// sure says that whoever takes the call up comes to where it is now: that is
 	// in history, or noted in a ledger. What an attempt has given since is not:
 	// another worker may be given something else.
@@ -29,45 +31,60 @@ type hostedCall struct {
 	forget int
 	// unnotable says that a ledger could not be made.
 	unnotable bool
-	note      func() // has the progress told, now and then
+	noted     time.Time // when the progress was told last
 }
 
-// drive takes one call as far as it goes without a wait. What it has done
-// before an error stays in the progress.
-func (d *hosting) drive(ctx context.Context, i int) error {
-	carried := d.in.Calls[i]
-	h := &hostedCall{hosting: d, sure: true}
-	if carried.State != nil {
-		h.forget = carried.State.Written
-	}
-	switch done := d.progress.of(i); {
-	case done.Result != nil, done.Outcome != nil:
-		return nil // before the worker was lost
-	case done.State != nil:
-		carried.State = done.State
-	}
-	h.call = d.in.Task.Call(d.book, d.step, carried, rand.Float64)
-	if err := h.recall(ctx); err != nil {
-		return err
-	}
-	h.mark = h.call.Mark()
-	noted := time.Now()
-	h.note = func() {
-		if now := time.Now(); now.Sub(noted) >= progressInterval {
-			noted = now
-			d.progress.hold(i, interpreter.Driven{State: &h.call.State})
+// takeUp makes the calls where history, the heartbeats of a worker that was
+// lost, or its writes leave them.
+func (d *hosting) takeUp(ctx context.Context) error {
+	d.calls = make([]*hostedCall, len(d.in.Calls))
+	for i, carried := range d.in.Calls {
+		h := &hostedCall{hosting: d, at: i, sure: true}
+		d.calls[i] = h
+		if carried.State != nil {
+			h.forget = carried.State.Written
 		}
+		done := d.progress.of(i)
+		if h.done = done.Result != nil || done.Outcome != nil; h.done {
+			continue
+		}
+		if done.State != nil {
+			carried.State = done.State
+		}
+		h.call = d.in.Task.Call(d.book, d.step, carried, rand.Float64)
+		if err := h.recall(ctx); err != nil {
+			return err
+		}
+		h.mark = h.call.Mark()
 	}
-	if d.in.Pages {
+	return nil
+}
+
+// drive takes the call as far as it goes without a wait. What it has done before
+// an error stays in the progress.
+func (h *hostedCall) drive(ctx context.Context) error {
+	if h.done {
+		return nil
+	}
+	h.noted = time.Now()
+	if h.in.Pages {
 		driven, err := h.pages(ctx)
-		if d.progress.keep(i, driven); err != nil || d.cut.Load() {
-			d.progress.hold(i, driven)
+		if h.progress.keep(h.at, driven); err != nil || h.cut.Load() {
+			h.progress.hold(h.at, driven)
 		}
 		return err
 	}
 	driven, err := h.whole(ctx)
-	d.progress.set(i, driven)
+	h.progress.set(h.at, driven)
 	return err
+}
+
+// note shows in the progress, now and then, how far the call has come.
+func (h *hostedCall) note() {
+	if now := time.Now(); now.Sub(h.noted) >= progressInterval {
+		h.noted = now
+		h.progress.hold(h.at, interpreter.Driven{State: &h.call.State})
+	}
 }
 
 // pages fetches pages of a call, with their sinks, until something else is due;
@@ -275,11 +292,12 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	if !activity.IsActivity(ctx) || activity.GetInfo(ctx).Attempt == 1 && !activity.HasHeartbeatDetails(ctx) {
 		return nil
 	}
+	written := h.call.State.Written
 	var notes []interpreter.Note
 	for _, in := range h.call.Ledgers(time.Now()) {
 		found, err := h.catalogue.Recall(ctx, in)
 		if err != nil {
-			return unasked(ctx, in, err)
+			return h.unasked(ctx, in, err)
 		}
 		notes = append(notes, found...)
 	}
@@ -292,6 +310,10 @@ func (h *hostedCall) recall(ctx context.Context) error {
 			return err
 		}
 	}
+	if h.call.State.Written > written {
+		state := h.call.Snapshot()
+		h.progress.set(h.at, interpreter.Driven{State: &state})
+	}
 	return nil
 }
 
@@ -300,15 +322,15 @@ const recallPatience = time.Hour
 
 // unasked hands the activity back to be delivered again: without its ledgers
 // nobody knows how the call goes on.
-func unasked(ctx context.Context, in interpreter.ToolInput, err error) error {
-	info := activity.GetInfo(ctx)
-	if workerStopped(ctx) || ctx.Err() != nil {
-		return err
+func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err error) error {
+	if cancelled(ctx) {
+		return ctx.Err()
 	}
-	return applicationError(&interpreter.ErrorObject{
-		Kind: interpreter.KindSink, Class: interpreter.ClassRetryable, Final: true,
-		Message: fmt.Sprintf("sink %s: a worker was lost, and the sink cannot tell what it has written: %s", in.Place, err),
-	}, time.Since(info.ScheduledTime) > recallPatience)
+	h.delivery.handBack(ctx, false)
+	if errors.Is(err, errHandedBack) || time.Since(activity.GetInfo(ctx).ScheduledTime) < recallPatience {
+		return deliverAgain(fmt.Errorf("sink %s: a worker was lost, and the sink cannot tell what it has written: %w", in.Place, err))
+	}
+	return err
 }
 
 // made is what came of an attempt.

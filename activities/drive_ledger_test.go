@@ -99,17 +99,17 @@ func TestDriveKeepsAFailure(t *testing.T) {
 func TestDriveHasHistoryFirst(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		player player
+		player *player
 		bytes  int
 		sink   string
 	}{
-		"no ledger":           {player: player{plain: true}, sink: perPage},
-		"a page too large":    {bytes: interpreter.MaxContinuation + 1, sink: perPage},
-		"a place of the page": {sink: strings.Replace(perPage, "per_page: {sink: {tool: player, params: {item: \"{{ item }}\"}", "per_page: {sink: {tool: player, params: {item: \"{{ item }}\", n: \"{{ response.rows }}\"}", 1)},
+		"no ledger":           {player: &player{plain: true}, sink: perPage},
+		"a page too large":    {player: &player{}, bytes: interpreter.MaxContinuation + 1, sink: perPage},
+		"a place of the page": {player: &player{}, sink: strings.Replace(perPage, "per_page: {sink: {tool: player, params: {item: \"{{ item }}\"}", "per_page: {sink: {tool: player, params: {item: \"{{ item }}\", n: \"{{ response.rows }}\"}", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &test.player
+			p := test.player
 			p.answer = pager(4, test.bytes)
 			res := activities.Resources{Payloads: activities.Payloads{MaxBytes: 8 << 20}}
 			in := turning(t, test.sink, firstPage())

@@ -85,6 +85,10 @@ func (t *fileTool) Run(ctx context.Context, in interpreter.ToolInput) (interpret
 	}
 	defer func() { _ = root.Close() }()
 
+	if err := begin(ctx); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
 	content, err := t.content(root, path)
 	if err != nil {
 		return interpreter.ToolResult{}, err

@@ -17,6 +17,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
+func (*fileTool) beginsItself() {}
+
 // Write writes rows; see Spec.
 func (t *fileTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	path, format, err := t.target(in, formatJSONL, formatCSV)
@@ -81,6 +83,10 @@ func (t *fileTool) once(ctx context.Context, w *fileWrite, key string) (bool, er
 	defer file.Close() // gives the lock back, too
 
 	if err := lockFile(ctx, file); err != nil {
+		return false, err
+	}
+
+	if err := begin(ctx); err != nil {
 		return false, err
 	}
 

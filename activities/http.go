@@ -2,8 +2,10 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"time"
 
 	"reprise/interpreter"
@@ -114,6 +116,27 @@ func (t *httpTool) Close() error {
 	return nil
 }
 
+func (*httpTool) beginsItself() {}
+
+// beginning makes a request that begins the attempt once it has a connection.
+// A transport that does not tell begins it at once.
+func (t *httpTool) beginning(request *http.Request) (*http.Request, error) {
+	ctx := request.Context()
+	if _, tells := t.transport.(*http.Transport); !tells {
+		return request, begin(ctx)
+	}
+
+	ctx, end := context.WithCancelCause(ctx)
+
+	return request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) {
+			if err := begin(ctx); err != nil {
+				end(err)
+			}
+		},
+	})), nil
+}
+
 func (t *httpTool) send(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (interpreter.ToolResult, error) {
 	sending, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -125,7 +148,16 @@ func (t *httpTool) send(ctx context.Context, in interpreter.ToolInput, defaultMe
 
 	client := &http.Client{Transport: &onceTransport{base: t.transport, stop: stop}, CheckRedirect: out.checkRedirect}
 
-	response, err := client.Do(out.request)
+	request, err := t.beginning(out.request)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	response, err := client.Do(request)
+	if cause := context.Cause(request.Context()); err != nil && cause != nil && !errors.Is(cause, errTurnedAway) {
+		return interpreter.ToolResult{}, requestError(request.Context(), out.request, err)
+	}
+
 	if err != nil {
 		return interpreter.ToolResult{}, requestError(ctx, out.request, err)
 	}

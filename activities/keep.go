@@ -15,7 +15,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/proto"
 
-	"reprise/internal/payload"
 	"reprise/interpreter"
 )
 
@@ -26,6 +25,8 @@ type PayloadStore interface {
 	// Keep writes a value, so that it need not be written once the activity has
 	// ended. The error names key and store.
 	Keep(ctx context.Context, value *commonpb.Payload) error
+	// Inline marks a value to go into the history, whatever its size.
+	Inline(value *commonpb.Payload) *commonpb.Payload
 }
 
 // keepWait is the first wait before a store is asked again, and the longest.
@@ -71,7 +72,8 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 	}
 }
 
-// rest waits and sends heartbeats. The error is that of ctx.
+// rest waits and sends heartbeats. The error is that of ctx, or says that the
+// worker stops.
 func rest(ctx context.Context, wait time.Duration, heartbeat <-chan time.Time) error {
 	over := time.After(wait)
 
@@ -80,7 +82,9 @@ func rest(ctx context.Context, wait time.Duration, heartbeat <-chan time.Time) e
 		case <-over:
 			return nil
 		case <-heartbeat:
-			activity.RecordHeartbeat(ctx)
+			beat(ctx)
+		case <-stopChannel(ctx):
+			return errHandedBack
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -126,7 +130,7 @@ func (k *keeper) Init(outbound interceptor.ActivityOutboundInterceptor) error {
 
 // ExecuteActivity runs the activity and keeps what came of it.
 func (k *keeper) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	result, err := k.Next.ExecuteActivity(ctx, in)
+	result, err := k.Next.ExecuteActivity(context.WithValue(ctx, beatsKey{}, &k.beats), in)
 
 	var cancelled *temporal.CanceledError
 	if output := (interpreter.DriveOutput{}); errors.As(err, &cancelled) && cancelled.HasDetails() && cancelled.Details(&output) == nil {
@@ -176,14 +180,14 @@ func (k *keeper) keep(ctx context.Context, result any) (*commonpb.Payload, error
 		}
 	}
 
-	return payload.Inline(value), nil
+	return k.payloads.Store.Inline(value), nil
 }
 
 // untilKept writes the value until the store takes it: for as long as patience
 // lasts, and not much longer where the run is cancelled or the worker stops. It
 // gives the last error.
 func (k *keeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
-	if proto.Size(value) < payload.Threshold {
+	if proto.Size(value) < k.payloads.OffloadAbove {
 		return nil
 	}
 
@@ -238,11 +242,26 @@ type beats struct {
 	last []any
 }
 
+// beatsKey marks the context in which a keeper's activity runs.
+type beatsKey struct{}
+
+// noteBeat tells the keeper of a heartbeat that does not go through the SDK.
+func noteBeat(ctx context.Context, details any) {
+	if b, ok := ctx.Value(beatsKey{}).(*beats); ok {
+		b.note(details)
+	}
+}
+
+func (b *beats) note(details ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	b.last = details
+}
+
 // RecordHeartbeat is called for each heartbeat of the activity.
 func (b *beats) RecordHeartbeat(ctx context.Context, details ...any) {
-	b.mu.Lock()
-	b.last = details
-	b.mu.Unlock()
+	b.note(details...)
 	b.Next.RecordHeartbeat(ctx, details...)
 }
 

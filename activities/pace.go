@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,11 @@ const (
 	leaseEvery = 100 * time.Millisecond
 	// leaseTimeout bounds one lease; it needs a worker to answer it.
 	leaseTimeout = 30 * time.Second
+	// leaseAgain is the pause before a lease that failed is asked for again.
+	leaseAgain = time.Second
+	// leaseAhead bounds how far ahead turns are leased, beyond what it takes to
+	// use them. What is leased is lost with its worker.
+	leaseAhead = time.Second
 	// maxTurns is how many turns one lease asks for.
 	maxTurns = 1000
 )
@@ -46,40 +52,99 @@ type lane struct {
 	mu      sync.Mutex
 	waiters []*waiter
 	serving bool
-	pause   time.Time // nobody sends before
-	local   interpreter.Limiter
+	pause   time.Time           // nobody sends before
+	answer  estimate            // how long a lease takes to arrive
+	ready   estimate            // how long an attempt takes to begin
+	local   interpreter.Limiter // outside of activities
 }
 
-// waiter is an attempt that waits; turn is closed when it may go on.
+// waiter is an attempt that waits; turn is told when its turn is.
 type waiter struct {
 	ctx   context.Context
 	limit interpreter.RateLimit
-	turn  chan struct{}
+	turn  chan time.Time
 }
 
-// await waits for the attempt's turn, sending heartbeats meanwhile. The error
-// is that of ctx.
-func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit) error {
+// estimate is how long something takes, on the safe side. It follows what was
+// seen in steps, so that one slow answer does not hold the next attempts back.
+type estimate time.Duration
+
+const (
+	leastEstimate = 30 * time.Millisecond
+	estimateStep  = 250 * time.Millisecond
+)
+
+func (e *estimate) saw(took time.Duration) {
+	*e = min(max(*e*7/8, estimate(took+took/2)), 2**e+estimate(estimateStep))
+}
+
+func (e estimate) time() time.Duration { return max(time.Duration(e), leastEstimate) }
+
+// await waits for the attempt's turn, sending heartbeats meanwhile. The server
+// knows that the attempt begins before its turn comes; a turn that the attempt
+// comes too late for is spent. The error is that of ctx, or of begin.
+func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, b *beginning) error {
 	lane := p.lane(ctx, limit.Key)
 	heartbeat, stop := heartbeats(ctx)
 	defer stop()
 	for {
-		turn := lane.join(ctx, limit)
-	waiting:
-		for {
+		var turn time.Time
+		for joined := lane.join(ctx, limit); turn.IsZero(); {
 			select {
-			case <-turn:
-				break waiting
+			case turn = <-joined:
 			case <-heartbeat:
-				activity.RecordHeartbeat(ctx)
+				b.delivery.beat(ctx)
+			case <-stopChannel(ctx):
+				return errHandedBack
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}
-		if !lane.paused() {
+		if err := sleepUntil(ctx, turn.Add(-lane.lead())); err != nil {
+			return err
+		}
+		if err := lane.begin(ctx, b); err != nil {
+			return err
+		}
+		if err := sleepUntil(ctx, turn); err != nil {
+			return err
+		}
+		if time.Since(turn) <= limit.Slack() && !lane.paused() {
 			return nil
 		}
+		b.waits(ctx)
 	}
+}
+
+// sleepUntil returns early, with an error, where the attempt is not to begin.
+func sleepUntil(ctx context.Context, until time.Time) error {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-stopChannel(ctx):
+		return errHandedBack
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// lead is how long before its turn an attempt gets ready.
+func (l *lane) lead() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ready.time()
+}
+
+// begin begins the attempt and notes how long that takes.
+func (l *lane) begin(ctx context.Context, b *beginning) error {
+	began := time.Now()
+	err := b.begin(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ready.saw(time.Since(began))
+	return err
 }
 
 // told notes that the other side asked for patience.
@@ -109,8 +174,8 @@ func (p *pacer) lane(ctx context.Context, key string) *lane {
 }
 
 // join queues an attempt and makes sure that somebody serves the queue.
-func (l *lane) join(ctx context.Context, limit interpreter.RateLimit) <-chan struct{} {
-	w := &waiter{ctx: ctx, limit: limit, turn: make(chan struct{})}
+func (l *lane) join(ctx context.Context, limit interpreter.RateLimit) <-chan time.Time {
+	w := &waiter{ctx: ctx, limit: limit, turn: make(chan time.Time, 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiters = append(l.waiters, w)
@@ -127,53 +192,88 @@ func (l *lane) paused() bool {
 	return time.Now().Before(l.pause)
 }
 
-// serve leases turns for those who wait until nobody does.
+// serve leases turns for those who wait until nobody does. Where the limiter
+// cannot be asked they go on waiting: it is as near as the server, without
+// which no attempt could end either.
 func (l *lane) serve() {
+	warned := time.Time{}
 	for {
 		began := time.Now()
-		waiters, pause := l.take()
-		if len(waiters) == 0 {
+		waiter, request := l.ask()
+		if waiter == nil {
 			return
 		}
-		l.hand(waiters, l.lease(waiters, pause))
-		time.Sleep(leaseEvery - time.Since(began))
+		turns, next, err := l.lease(waiter.ctx, request)
+		if err != nil {
+			if time.Since(warned) >= time.Minute {
+				warned = time.Now()
+				l.pacer.logger.Warn("cannot lease turns under a rate limit, asking again", "key", request.Limit.Key, "error", err)
+			}
+			next = time.Now().Add(leaseAgain)
+		}
+		l.hand(turns)
+		time.Sleep(max(time.Until(began.Add(leaseEvery)), time.Until(next)))
 	}
 }
 
-// take gives those who wait, up to a lease's worth; with nobody waiting the
-// queue is no longer served.
-func (l *lane) take() (waiters []*waiter, pause time.Duration) {
+// ask gives the first of those who wait, nil for nobody, and a request for all
+// of them; with nobody waiting the queue is no longer served.
+func (l *lane) ask() (*waiter, interpreter.LeaseRequest) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.waiters) > 0 && len(waiters) < maxTurns {
-		if w := l.waiters[0]; w.ctx.Err() == nil {
-			waiters = append(waiters, w)
-		}
-		l.waiters = l.waiters[1:]
-	}
-	if len(waiters) == 0 {
+	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return w.ctx.Err() != nil || workerStopping(w.ctx) })
+	if len(l.waiters) == 0 {
 		l.serving = false
+		return nil, interpreter.LeaseRequest{}
 	}
-	return waiters, max(time.Until(l.pause), 0)
+	after := l.answer.time() + l.ready.time()
+	return l.waiters[0], interpreter.LeaseRequest{
+		Limit: l.waiters[len(l.waiters)-1].limit, Count: min(len(l.waiters), maxTurns),
+		PauseSeconds: max(time.Until(l.pause), 0).Seconds(),
+		AfterSeconds: after.Seconds(), WithinSeconds: (after + leaseAhead).Seconds(),
+	}
 }
 
-// lease asks the workflow that holds the limit. Where it cannot be asked this
-// worker paces itself: too many workers may then send too much, which is
-// better than none sending at all.
-func (l *lane) lease(waiters []*waiter, pause time.Duration) interpreter.Lease {
-	request := interpreter.LeaseRequest{
-		Limit: waiters[len(waiters)-1].limit, Count: len(waiters), PauseSeconds: pause.Seconds(),
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(waiters[0].ctx), leaseTimeout)
+// lease asks the workflow that holds the limit. It gives the times of the turns
+// and when to ask for more.
+func (l *lane) lease(ctx context.Context, request interpreter.LeaseRequest) (turns []time.Time, next time.Time, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
 	defer cancel()
+	asked := time.Now()
+	var lease interpreter.Lease
 	if activity.IsActivity(ctx) {
-		lease, err := askLimiter(ctx, l.id, request)
-		if err == nil {
-			return lease
+		if lease, err = askLimiter(ctx, l.id, request); err != nil {
+			return nil, time.Time{}, err
 		}
-		l.pacer.logger.Warn("cannot lease turns under a rate limit, pacing this worker alone", "key", request.Limit.Key, "error", err)
+	} else {
+		lease = l.local.Lease(request, time.Now())
 	}
-	return l.local.Lease(request, time.Now())
+	now := time.Now()
+	first := firstTurn(lease, asked, now)
+	l.mu.Lock()
+	l.answer.saw(now.Sub(first.Add(-lease.Delay())))
+	l.mu.Unlock()
+	count := request.Count
+	if lease.Turns != nil {
+		count = *lease.Turns
+	}
+	for i := range count {
+		turns = append(turns, first.Add(time.Duration(i)*lease.Interval()))
+	}
+	// Half of what is leased ahead is used up then.
+	return turns, first.Add(time.Duration(count)*lease.Interval() - leaseAhead/2), nil
+}
+
+// firstTurn is when the first turn of a lease is by the clock of this machine.
+// That clock is believed as far as the lease does not contradict it: the limiter
+// has answered after it was asked, and before its answer came.
+func firstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
+	if lease.At.IsZero() {
+		return answered.Add(lease.Delay())
+	}
+	decided := lease.At.Add(-lease.Delay())
+	since := min(max(answered.Sub(decided), 0), answered.Sub(asked))
+	return answered.Add(lease.Delay() - since)
 }
 
 func askLimiter(ctx context.Context, id string, request interpreter.LeaseRequest) (interpreter.Lease, error) {
@@ -201,10 +301,18 @@ func askLimiter(ctx context.Context, id string, request interpreter.LeaseRequest
 	return lease, nil
 }
 
-// hand gives each waiter its turn when it comes.
-func (l *lane) hand(waiters []*waiter, lease interpreter.Lease) {
-	first := time.Now().Add(lease.Delay())
-	for i, w := range waiters {
-		time.AfterFunc(time.Until(first.Add(time.Duration(i)*lease.Interval())), func() { close(w.turn) })
+// hand tells those who wait when their turns are, in order.
+func (l *lane) hand(turns []time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, turn := range turns {
+		for len(l.waiters) > 0 && l.waiters[0].ctx.Err() != nil {
+			l.waiters = l.waiters[1:]
+		}
+		if len(l.waiters) == 0 {
+			return
+		}
+		l.waiters[0].turn <- turn
+		l.waiters = l.waiters[1:]
 	}
 }

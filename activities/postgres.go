@@ -102,6 +102,10 @@ func (t *postgresTool) Run(ctx context.Context, in interpreter.ToolInput) (inter
 	}
 	defer conn.Release()
 
+	if err := begin(ctx); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
 	if sql == nil {
 		result, err := writePostgres(ctx, conn.Conn(), write)
 		if err == nil && write.note != nil && t.sweeper.due(in.Auth) {
@@ -120,6 +124,8 @@ func (t *postgresTool) Run(ctx context.Context, in interpreter.ToolInput) (inter
 
 	return q.run(ctx)
 }
+
+func (*postgresTool) beginsItself() {}
 
 // Write is Run: a sink's rows arrive as its result.
 func (t *postgresTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {

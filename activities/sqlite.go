@@ -124,6 +124,8 @@ func (t *sqliteTool) Run(ctx context.Context, in interpreter.ToolInput) (interpr
 	return result, sqliteError(ctx, err)
 }
 
+func (*sqliteTool) beginsItself() {}
+
 // Write is Run: a sink's rows arrive as its result.
 func (t *sqliteTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	return t.Run(ctx, in)

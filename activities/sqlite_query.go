@@ -38,6 +38,10 @@ func (f *sqliteFile) query(ctx context.Context, query *sqlStatement, limit int64
 	}
 	defer func() { _ = conn.Close() }()
 
+	if err := begin(ctx); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
 	if query.parsed.ChangesSession() {
 		// The pool drops a connection that calls itself bad.
 		defer func() { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }()

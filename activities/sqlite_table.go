@@ -31,6 +31,10 @@ func (f *sqliteFile) write(ctx context.Context, w *tableWrite) (interpreter.Tool
 	}
 	defer func() { _ = tx.Rollback() }() // nothing to do after Commit
 
+	if err := begin(ctx); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
 	result, err := writeSQLite(ctx, tx, w)
 	if err != nil {
 		return interpreter.ToolResult{}, w.failed(err)

@@ -65,6 +65,12 @@ type Ledger interface {
 	Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error)
 }
 
+// beginner is a tool that waits before it acts, for a connection or a lock, and
+// calls begin when it has it. Every other tool has begun when it is called.
+type beginner interface {
+	beginsItself()
+}
+
 // closer is a tool that holds pools or files until the worker ends.
 type closer interface {
 	Close() error

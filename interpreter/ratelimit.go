@@ -32,6 +32,16 @@ func (l RateLimit) Interval() time.Duration {
 	return time.Duration(l.PerSeconds / float64(max(l.Requests, 1)) * paceMargin * float64(time.Second))
 }
 
+// Slack is how late a turn may be used. More than Requests turns take so much
+// longer than Per that no time of that length holds more, though some are late.
+func (l RateLimit) Slack() time.Duration {
+	const share = (paceMargin - 1) / 2 // the other half is the way to the other side
+	return max(time.Duration(l.PerSeconds*share*float64(time.Second)), minSlack)
+}
+
+// minSlack is what a timer needs: limits of a short time are kept less exactly.
+const minSlack = 5 * time.Millisecond
+
 // LeaseRequest asks for the next turns under a limit; kept in workflow history.
 type LeaseRequest struct {
 	Limit RateLimit `json:"limit"`
@@ -39,13 +49,26 @@ type LeaseRequest struct {
 	// PauseSeconds says that the other side asked for patience: nobody sends
 	// until it is over.
 	PauseSeconds float64 `json:"pause_seconds,omitempty"`
+	// AfterSeconds is how soon the holder can use a turn: earlier ones are of no
+	// use to it.
+	AfterSeconds float64 `json:"after_seconds,omitempty"`
+	// WithinSeconds bounds how far ahead the turns may be. What is leased is
+	// gone, and a holder that dies wastes no more than that. 0 is no bound; it
+	// stands in histories of before.
+	WithinSeconds float64 `json:"within_seconds,omitempty"`
 }
 
-// Lease grants Count turns: the first after Delay, the others an interval
-// apart. Kept in workflow history.
+// Lease grants turns: the first after Delay, the others an interval apart. Kept
+// in workflow history.
 type Lease struct {
 	DelaySeconds    float64 `json:"delay_seconds"`
 	IntervalSeconds float64 `json:"interval_seconds"`
+	// Turns is how many; nil is all that were asked for. With none, Delay is the
+	// time until there will be one.
+	Turns *int `json:"turns,omitempty"`
+	// At is the time of the first turn, by the clock of the workflow; zero in
+	// leases of before.
+	At time.Time `json:"at,omitzero"`
 }
 
 // Delay is how long the holder waits before its first turn.
@@ -64,13 +87,29 @@ type Limiter struct {
 
 // Lease hands out turns behind those handed out before.
 func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
-	if pause := now.Add(asWait(request.PauseSeconds)); l.Next.Before(pause) {
-		l.Next = pause
+	if soonest := now.Add(asWait(max(request.PauseSeconds, request.AfterSeconds))); l.Next.Before(soonest) {
+		l.Next = soonest
 	}
 	interval := request.Limit.Interval()
-	first := l.Next
-	l.Next = l.Next.Add(time.Duration(request.Count) * interval)
-	return Lease{DelaySeconds: first.Sub(now).Seconds(), IntervalSeconds: interval.Seconds()}
+	first, turns := l.Next, request.Count
+	lease := Lease{DelaySeconds: first.Sub(now).Seconds(), IntervalSeconds: interval.Seconds()}
+	if request.WithinSeconds > 0 {
+		turns = turnsWithin(now.Add(asWait(request.WithinSeconds)).Sub(first), interval, request.Count)
+		lease.Turns, lease.At = &turns, first
+	}
+	l.Next = first.Add(time.Duration(turns) * interval)
+	return lease
+}
+
+// turnsWithin is how many of count turns lie in a time that begins with one.
+func turnsWithin(room, interval time.Duration, count int) int {
+	switch {
+	case room < 0:
+		return 0
+	case interval <= 0:
+		return count
+	}
+	return min(count, int(min(room/interval, time.Duration(count)))+1)
 }
 
 // rateLimit notes the step's limit in the input of an attempt.

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"fmt"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -115,6 +116,18 @@ const (
 	KindCancelled       = "cancelled"
 	KindExpression      = "expression"
 )
+
+// MaxDeliveries is how often an attempt that may act is handed out: once, and
+// three times more when its worker was lost (language.md, section retry).
+const MaxDeliveries = 4
+
+// WorkerLost is the failure of an attempt that was handed out so often.
+func WorkerLost() *ErrorObject {
+	return &ErrorObject{
+		Kind: KindWorkerLost, Class: ClassRetryable,
+		Message: fmt.Sprintf("the attempt was handed out %d times and its worker was lost each time", MaxDeliveries),
+	}
+}
 
 // Classes of errors: they inform policies and defaults; a policy that matches
 // a final error does repeat.

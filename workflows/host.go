@@ -22,9 +22,11 @@ const (
 	// maxTurnWait is how long a paced attempt may wait for its turn, before the
 	// time limit of the tool begins to run.
 	maxTurnWait = 24 * time.Hour
-	// deliveries is how often an attempt is handed out: once, and three times
-	// more when its worker was lost (language.md, section retry).
-	deliveries = 4
+	// mostDeliveries ends what would be handed out for ever, such as the
+	// activity of a tool that no worker has. How often an attempt may be lost is
+	// less; the activity counts that, because only it knows which of its
+	// deliveries may have acted.
+	mostDeliveries = 1000
 )
 
 // waiter is told when a call begins and ends a wait, for progress.
@@ -99,7 +101,7 @@ func wait(ctx workflow.Context, wait interpreter.Wait, waiting waiter) error {
 }
 
 // delivered are the options of every activity. Temporal's own retry only hands
-// one out again when its worker was lost.
+// one out again when its worker was lost or hands it back.
 func delivered(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: limit,
@@ -107,7 +109,7 @@ func delivered(ctx workflow.Context, limit time.Duration, summary string) workfl
 		WaitForCancellation: true,
 		Summary:             summary,
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: deliveries,
+			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: mostDeliveries,
 		},
 	})
 }
@@ -180,10 +182,7 @@ func activityError(err error) *interpreter.ErrorObject {
 	}
 	var timeout *temporal.TimeoutError
 	if errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT {
-		return &interpreter.ErrorObject{
-			Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable,
-			Message: fmt.Sprintf("the attempt was handed out %d times and its worker was lost each time", deliveries),
-		}
+		return interpreter.WorkerLost()
 	}
 	if timeout != nil {
 		return &interpreter.ErrorObject{

@@ -15,8 +15,8 @@ const limiterIdle = time.Minute
 
 // RateLimitWorkflow shares one rate limit between all workers of a task queue.
 // Workers lease turns from it, many at a time; it decides nothing but when the
-// next turn is. It ends when nobody has asked for a while; the next lease
-// starts it again.
+// next turn is. It ends when nobody has asked for a while and the turns that it
+// gave are over; the next lease starts it again.
 func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error {
 	leases := 0
 	err := workflow.SetUpdateHandlerWithOptions(ctx, interpreter.LeaseUpdate,
@@ -28,9 +28,10 @@ func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error 
 	if err != nil {
 		return fmt.Errorf("set update handler: %w", err)
 	}
-	for seen := -1; seen != leases; {
+	for seen := -1; seen != leases || limiter.Next.After(workflow.Now(ctx)); {
 		seen = leases
-		idle := workflow.NewTimerWithOptions(ctx, limiterIdle, workflow.TimerOptions{Summary: "idle"})
+		over := max(limiterIdle, limiter.Next.Sub(workflow.Now(ctx)))
+		idle := workflow.NewTimerWithOptions(ctx, over, workflow.TimerOptions{Summary: "idle"})
 		if err := workflow.Await(ctx, func() bool {
 			return idle.IsReady() || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 		}); err != nil {

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"context"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -29,6 +30,9 @@ type Options struct {
 const (
 	defaultMaxAttempts = 200
 	defaultStopTimeout = 10 * time.Second
+	// handBackTime is what attempts that were cut at the end have to hand
+	// themselves back.
+	handBackTime = activities.StopGrace + 2*time.Second
 	// heartbeatThrottle bounds how long a cancellation takes to reach an
 	// attempt: it travels in the answer to a heartbeat.
 	heartbeatThrottle = time.Second
@@ -50,10 +54,12 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 	if options.StopTimeout == 0 {
 		options.StopTimeout = defaultStopTimeout
 	}
+	background := activities.WithHost(context.Background(), activities.Host{Client: c, StopGrace: options.StopTimeout})
 	w := worker.New(c, options.TaskQueue, worker.Options{
+		BackgroundActivityContext:          background,
 		MaxConcurrentActivityExecutionSize: options.MaxAttempts,
 		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
-		WorkerStopTimeout:                  options.StopTimeout,
+		WorkerStopTimeout:                  options.StopTimeout + handBackTime,
 		DeadlockDetectionTimeout:           mostThought,
 		OnFatalError:                       options.OnFatalError,
 		Interceptors:                       []interceptor.WorkerInterceptor{catalogue.Keeping()},

@@ -77,7 +77,7 @@ func (s selector) SelectDriver(
 const inlineMark = "reprise-inline"
 
 // Inline is the payload marked to go into Temporal itself, which takes 2 MB.
-func Inline(payload *commonpb.Payload) *commonpb.Payload {
+func (*Store) Inline(payload *commonpb.Payload) *commonpb.Payload {
 	marked := &commonpb.Payload{Metadata: maps.Clone(payload.GetMetadata()), Data: payload.GetData()}
 	if marked.Metadata == nil {
 		marked.Metadata = map[string][]byte{}

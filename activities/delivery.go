@@ -1,0 +1,366 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/interpreter"
+)
+
+const (
+	// maxCuts is how many workers may stop in the middle of one attempt. It is
+	// far more than happens: it ends what takes longer than any worker stays.
+	maxCuts = 20
+	// tellTimeout bounds one heartbeat.
+	tellTimeout = 2 * time.Second
+	// tellAgain is the pause before a heartbeat that did not get through is sent
+	// again.
+	tellAgain = 200 * time.Millisecond
+)
+
+// Host is what a worker lends to its activities.
+type Host struct {
+	// Client sends heartbeats that have to arrive before the attempt goes on.
+	Client client.Client
+	// StopGrace is how long what acts may go on once the worker stops.
+	StopGrace time.Duration
+}
+
+type hostKey struct{}
+
+// WithHost makes the context that a worker gives to its activities. Without it
+// heartbeats are those of the SDK, which gathers them, and an attempt is cut
+// when its worker stops.
+func WithHost(ctx context.Context, host Host) context.Context {
+	return context.WithValue(ctx, hostKey{}, host)
+}
+
+func hostOf(ctx context.Context) Host {
+	host, _ := ctx.Value(hostKey{}).(Host)
+
+	return host
+}
+
+// word is what the heartbeats of one delivery of an activity tell the next
+// one; kept in workflow history.
+type word struct {
+	Delivery int `json:"delivery"`        // which one speaks, from 1
+	Acted    int `json:"acted,omitempty"` // how many before it were lost when they may have acted
+	Cut      int `json:"cut,omitempty"`   // how many before it were cut by a stop in order
+	// Begun says that this one may have acted by now, and that it has not been
+	// handed back.
+	Begun bool `json:"begun,omitempty"`
+}
+
+// spoken is the part of the details of a heartbeat that holds the word.
+type spoken struct {
+	Word word `json:"word"`
+}
+
+// next is where delivery n begins, with w the last word of those before it.
+// One that said nothing has not begun: from the second on, deliveries say so
+// before they act. The first one does so only where it tells; otherwise it may
+// have acted.
+func (w word) next(n int, tells bool) word {
+	acted := w.Acted
+	if w.Begun || w.Delivery == 0 && n > 1 && !tells {
+		acted++
+	}
+
+	return word{Delivery: n, Acted: acted, Cut: w.Cut}
+}
+
+// spent reports whether there have been so many deliveries that there is to be
+// no other.
+func (w word) spent() bool { return w.Acted >= interpreter.MaxDeliveries || w.Cut > maxCuts }
+
+// lost is the end of an attempt that is spent.
+func (w word) lost() *interpreter.ErrorObject {
+	if w.Acted >= interpreter.MaxDeliveries {
+		return interpreter.WorkerLost()
+	}
+
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable,
+		Message: fmt.Sprintf("the attempt was cut %d times by a worker that stopped", w.Cut),
+	}
+}
+
+// delivery is one delivery of an activity to a worker. It tells the server how
+// far it has come, for the case that its worker is lost.
+type delivery struct {
+	details func(word) any // what a heartbeat holds
+
+	mu   sync.Mutex // held while a heartbeat is on its way, so that they arrive in order
+	word word
+	// tells is set where the server has to know before this delivery acts: it
+	// has been told otherwise, or takes silence for that.
+	tells bool
+}
+
+// newDelivery takes up the activity of ctx. tells says that a delivery tells
+// before it acts, from the first on.
+func newDelivery(ctx context.Context, tells bool) *delivery {
+	d := &delivery{tells: tells, word: word{Delivery: 1}, details: func(w word) any { return spoken{Word: w} }}
+	if !activity.IsActivity(ctx) {
+		return d
+	}
+
+	var before spoken
+	if activity.HasHeartbeatDetails(ctx) {
+		_ = activity.GetHeartbeatDetails(ctx, &before) // what cannot be read says nothing
+	}
+
+	n := int(activity.GetInfo(ctx).Attempt)
+	d.word = before.Word.next(n, tells)
+	d.tells = tells || n > 1
+
+	return d
+}
+
+// beat tells the server that the worker lives, and how far it has come. What
+// does not get through is told with the next one.
+func (d *delivery) beat(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	_ = d.tell(ctx)
+}
+
+// begin makes sure that the server knows that the delivery may have acted, if
+// it would otherwise take it for one that has not. The error says that the
+// attempt is not to act: the run was cancelled, somebody else has the attempt,
+// or the worker stops.
+func (d *delivery) begin(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	if d.word.Begun {
+		return nil
+	}
+
+	d.word.Begun = true
+
+	for d.tells && activity.IsActivity(ctx) {
+		err := d.tell(ctx)
+		if err == nil {
+			break
+		}
+
+		if withdrawn(err) {
+			return errors.Join(err, context.Cause(ctx))
+		}
+
+		select {
+		case <-time.After(tellAgain):
+		case <-stopChannel(ctx):
+			d.word.Begun = false
+
+			return errHandedBack
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+
+	return nil
+}
+
+// waits takes begin back: nothing was done.
+func (d *delivery) waits(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.word.Begun, d.tells = false, true
+	_ = d.tell(ctx)
+}
+
+// handBack tells that this delivery does not count, because its worker stops;
+// cut says that something was cut.
+func (d *delivery) handBack(ctx context.Context, cut bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.word.Begun = false
+	if cut {
+		d.word.Cut++
+	}
+
+	_ = d.tell(ctx)
+}
+
+// tell sends a heartbeat and waits until it has arrived. Where nobody lends a
+// client it is left to the SDK. With d.mu.
+func (d *delivery) tell(ctx context.Context) error {
+	if !activity.IsActivity(ctx) {
+		return nil
+	}
+
+	details := d.details(d.word)
+	noteBeat(ctx, details)
+
+	d.tells = d.tells || !d.word.Begun
+
+	host := hostOf(ctx)
+	if host.Client == nil {
+		activity.RecordHeartbeat(ctx, details)
+
+		return nil
+	}
+
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
+	defer cancel()
+
+	err := host.Client.RecordActivityHeartbeat(bounded, activity.GetInfo(ctx).TaskToken, details)
+	if withdrawn(err) && ctx.Err() == nil {
+		activity.RecordHeartbeat(ctx, details) // so that the SDK hears it too, and ends ctx
+
+		select {
+		case <-ctx.Done():
+		case <-time.After(tellTimeout):
+		}
+	}
+
+	return err
+}
+
+// withdrawn tells the answers to a heartbeat that take the attempt away from a
+// server that did not answer.
+func withdrawn(err error) bool {
+	var gone *serviceerror.NotFound
+
+	return errors.As(err, &gone) || temporal.IsCanceledError(err) ||
+		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
+}
+
+// errHandedBack is the cause of an attempt that ends before it has begun, and
+// errCut that of one that did not end in time, because the worker stops.
+var (
+	errHandedBack = errors.New("the worker stopped before the attempt began; another one makes it")
+	errCut        = errors.New("the worker stopped during the attempt; another one makes it again")
+)
+
+// beginning is the point from which on an attempt may have acted. What it waits
+// for before (its turn, a lock, a connection) is no part of it.
+type beginning struct {
+	delivery *delivery
+	hosted   bool // the delivery is that of a Drive
+
+	mu    sync.Mutex
+	begun bool
+	ended bool // the attempt is not to begin any more
+}
+
+type beginningKey struct{}
+
+// begin is called by tools right before they act. An error says that the
+// attempt must not act; the tool returns it as it is.
+func begin(ctx context.Context) error {
+	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
+		return b.begin(ctx)
+	}
+
+	return nil
+}
+
+// beat sends the heartbeat of an attempt that waits.
+func beat(ctx context.Context) {
+	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
+		b.delivery.beat(ctx)
+	}
+}
+
+func (b *beginning) begin(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	if b.begun {
+		return nil
+	}
+
+	if b.ended || workerStopping(ctx) {
+		return errHandedBack
+	}
+
+	if err := b.delivery.begin(ctx); err != nil {
+		return err
+	}
+
+	b.begun = true
+
+	return nil
+}
+
+func (b *beginning) hasBegun() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.begun
+}
+
+// waits takes begin back, where nothing was done. A Drive has begun with the
+// first of its attempts.
+func (b *beginning) waits(ctx context.Context) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	b.begun = false
+	if !b.hosted {
+		b.delivery.waits(ctx)
+	}
+}
+
+// withdraw keeps the attempt from beginning; false if it has begun.
+func (b *beginning) withdraw() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	b.ended = true
+
+	return !b.begun
+}
+
+// deliveryKey marks attempts inside Drive, whose delivery is that of the Drive.
+type deliveryKey struct{}
+
+func hosted(ctx context.Context, d *delivery) context.Context {
+	return context.WithValue(ctx, deliveryKey{}, d)
+}
+
+func isHosted(ctx context.Context) bool { return ctx.Value(deliveryKey{}) != nil }
+
+// newBeginning is that of an attempt of ctx.
+func newBeginning(ctx context.Context, in interpreter.ToolInput) *beginning {
+	if d, ok := ctx.Value(deliveryKey{}).(*delivery); ok {
+		return &beginning{delivery: d, hosted: true}
+	}
+
+	return &beginning{delivery: newDelivery(ctx, in.RateLimit != nil)}
+}
+
+// stopChannel is closed when the worker takes no more work.
+func stopChannel(ctx context.Context) <-chan struct{} {
+	if !activity.IsActivity(ctx) {
+		return nil
+	}
+
+	return activity.GetWorkerStopChannel(ctx)
+}
+
+// workerStopping reports whether the worker takes no more work: what begins now
+// might not end.
+func workerStopping(ctx context.Context) bool {
+	select {
+	case <-stopChannel(ctx):
+		return true
+	default:
+		return false
+	}
+}
