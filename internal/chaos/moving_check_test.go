@@ -147,10 +147,10 @@ func (r *movingRound) written() map[sink]map[string]holding {
 		for _, e := range r.movement.elements {
 			all[s][e.name] = holding{sink: s}
 		}
-		switch {
-		case s.kind == kindHTTP:
+		switch s.kind {
+		case kindHTTP:
 			r.readWrites(s, all[s])
-		case s.kind == kindPython:
+		case kindPython:
 			r.readPython(s, all[s])
 		default:
 			r.readRows(s, all[s])

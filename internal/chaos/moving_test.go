@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -121,11 +122,7 @@ var sinkKinds = map[string]string{
 // twice, since they are fetched together and alone. Those of pages that come in
 // an activity with others are first.
 func movingTurns(random *rand.Rand) []turn {
-	kinds := make([]string, 0, len(sinkKinds))
-	for kind := range sinkKinds {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
+	kinds := slices.Sorted(maps.Keys(sinkKinds))
 	random.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	var turns, rest []turn
 	for _, kind := range kinds {
@@ -222,11 +219,7 @@ func newMovement(random *rand.Rand, t turn) *movement {
 // another is a second sink at another place.
 func (m *movement) another(random *rand.Rand) sink {
 	places := slices.DeleteFunc([]string{placePage, placeCall, placeEnd}, func(place string) bool { return place == m.turn.place })
-	kinds := make([]string, 0, len(sinkKinds))
-	for kind := range sinkKinds {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
+	kinds := slices.Sorted(maps.Keys(sinkKinds))
 	return sink{places[random.IntN(len(places))], kinds[random.IntN(len(kinds))]}
 }
 
