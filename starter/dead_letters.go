@@ -21,13 +21,18 @@ const deadLettersLong = `Look at iterations that failed, and run them again.
 
 Every iteration of a loop that ends as failed is a dead letter. It is read from
 the histories that Temporal keeps, so it is there until the run's retention ends;
-loop.dead_letter in a playbook writes it away as well.`
+loop.dead_letter in a playbook writes it away as well.
+
+An iteration that was cancelled, or never began, because the run was cancelled or
+terminated or its failure budget was spent, is no dead letter. With --cancelled it
+is listed and run again like one.`
 
 func newDeadLettersCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "dead-letters", Aliases: []string{"dlq"}, Short: "List failed iterations and run them again", Long: deadLettersLong,
 		Example: `  starter dead-letters list
-  starter dead-letters reprocess patients-7x2k --class retryable`,
+  starter dead-letters reprocess patients-7x2k --class retryable
+  starter dead-letters reprocess patients-7x2k --cancelled`,
 		Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(newDeadLettersListCommand(a), newDeadLettersShowCommand(a), newReprocessCommand(a))
@@ -37,6 +42,7 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 // letterFlags choose dead letters.
 type letterFlags struct {
 	runID, step, class, since string
+	cancelled                 bool
 }
 
 func (f *letterFlags) add(command *cobra.Command) {
@@ -45,6 +51,7 @@ func (f *letterFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.step, "step", "", "only iterations of this step")
 	flags.StringVar(&f.class, "class", "", "only errors of this class: final, retryable or rate_limited")
 	flags.StringVar(&f.since, "since", "", "only where the last attempt was since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
+	flags.BoolVar(&f.cancelled, "cancelled", false, "also iterations that were cancelled or never began, of a run that has ended")
 }
 
 func (f *letterFlags) addRun(command *cobra.Command) {
@@ -53,7 +60,7 @@ func (f *letterFlags) addRun(command *cobra.Command) {
 
 // filter checks the flags.
 func (f *letterFlags) filter(now time.Time) (deadletter.Filter, error) {
-	filter := deadletter.Filter{Step: f.step, Class: f.class}
+	filter := deadletter.Filter{Step: f.step, Class: f.class, Cancelled: f.cancelled}
 	switch f.class {
 	case "", interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited:
 	default:
@@ -151,13 +158,15 @@ func newDeadLettersListCommand(a *app) *cobra.Command {
 		Use: "list [WORKFLOW-ID]", Aliases: []string{"ls"}, Short: "List failed iterations, of one run or of all, newest first",
 		Long: `List failed iterations, the newest first: of one run, also while it goes on, or of
 all runs that the server still has. Those that a reprocess has brought to success
-are left out, unless --all asks for them.
+are left out, unless --all asks for them, and so are those that were cancelled, unless
+--cancelled does.
 
 Without WORKFLOW-ID runs are found by the search attribute RepriseDeadLetters, which
 a run sets when a loop of it has ended.`,
 		Example: `  starter dead-letters list
   starter dead-letters list --since 24h --class retryable
   starter dead-letters list patients-7x2k --step fetch
+  starter dead-letters list patients-7x2k --cancelled
   starter dead-letters list --output json | jq '.dead_letters[].id'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -179,6 +188,9 @@ a run sets when a loop of it has ended.`,
 type letterList struct {
 	DeadLetters []deadletter.Letter `json:"dead_letters"` // newest first
 	Total       int                 `json:"total"`        // without the limit
+	// Cancelled counts the iterations of these runs that were cancelled and that
+	// the filter would take with --cancelled.
+	Cancelled int `json:"cancelled"`
 }
 
 func (a *app) listDeadLetters(workflowID string, options *listOptions) error {
@@ -198,7 +210,7 @@ func (a *app) listDeadLetters(workflowID string, options *listOptions) error {
 		return err
 	}
 	letters := deadletter.Letters(chains, filter)
-	list := letterList{DeadLetters: letters, Total: len(letters)}
+	list := letterList{DeadLetters: letters, Total: len(letters), Cancelled: countCancelled(chains, filter)}
 	limit := options.limit
 	if limit <= 0 && options.output == "table" {
 		limit = mostListed
@@ -210,7 +222,40 @@ func (a *app) listDeadLetters(workflowID string, options *listOptions) error {
 		list.DeadLetters = orEmpty(list.DeadLetters)
 		return printJSON(a.Out, list)
 	}
-	return a.writeLetters(list)
+	if err := a.writeLetters(list); err != nil {
+		return err
+	}
+	a.hintCancelled(chains, filter)
+	return nil
+}
+
+func countCancelled(chains []*deadletter.Chain, filter deadletter.Filter) int {
+	n := 0
+	for _, chain := range chains {
+		n += chain.CountCancelled(filter)
+	}
+	return n
+}
+
+// mostHints bounds the runs of which a hint tells.
+const mostHints = 10
+
+// hintCancelled tells which runs have cancelled iterations, and how to take them
+// up.
+func (a *app) hintCancelled(chains []*deadletter.Chain, filter deadletter.Filter) {
+	told := 0
+	for _, chain := range chains {
+		n := chain.CountCancelled(filter)
+		if n == 0 {
+			continue
+		}
+		if told++; told > mostHints {
+			a.notef("and other runs have cancelled iterations too")
+			return
+		}
+		a.notef("%s of %s did not run to the end; to take them up: starter dead-letters reprocess %s --cancelled",
+			counted(n, "cancelled iteration"), chain.Origin.WorkflowID, chain.Origin.WorkflowID)
+	}
 }
 
 func (a *app) chains(
@@ -288,14 +333,15 @@ func (a *app) showDeadLetter(id string, options *showOptions) error {
 		return usageError("%q is no dead letter, expected such as 'patients-7x2k/fetch#1/13'; starter dead-letters list shows them", id)
 	}
 	return a.withChain(&options.server, workflowID, options.letters.runID, func(s *session, chain *deadletter.Chain) error {
-		place := slices.IndexFunc(chain.Letters, func(letter deadletter.Letter) bool { return letter.ID == id })
+		letters := chain.Select(deadletter.Filter{All: true, Cancelled: true})
+		place := slices.IndexFunc(letters, func(letter deadletter.Letter) bool { return letter.ID == id })
 		switch {
 		case place < 0:
 			return usageError("run %s has no dead letter %q; it has %s", workflowID, id, counted(len(chain.Letters), "dead letter"))
 		case options.output == "json":
-			return printJSON(a.Out, chain.Letters[place])
+			return printJSON(a.Out, letters[place])
 		}
-		return a.writeLetter(s, chain, chain.Letters[place])
+		return a.writeLetter(s, chain, letters[place])
 	})
 }
 
@@ -320,9 +366,13 @@ func (a *app) writeLetter(s *session, chain *deadletter.Chain, letter deadletter
 	line("state", letter.State)
 	line("playbook", fmt.Sprintf("%s, sha256 %.12s", letter.Playbook, letter.PlaybookHash))
 	line("element", expression.Text(letter.Element.Data))
-	line("last attempt", letter.LastAttemptAt.Local().Format(time.RFC3339))
-	line("attempts", fmt.Sprint(letter.Attempts))
-	line("failed in", fmt.Sprintf("%s, the last %s", counted(letter.FailedRuns, "run"), letter.FailedIn))
+	if letter.WasCancelled() {
+		line("cancelled", letter.LastAttemptAt.Local().Format(time.RFC3339))
+	} else {
+		line("last attempt", letter.LastAttemptAt.Local().Format(time.RFC3339))
+		line("attempts", fmt.Sprint(letter.Attempts))
+		line("failed in", fmt.Sprintf("%s, the last %s", counted(letter.FailedRuns, "run"), letter.FailedIn))
+	}
 	if link := s.link(chain.Origin.WorkflowID, chain.Origin.RunID); link != "" {
 		line("web UI", link)
 	}

@@ -99,9 +99,8 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 		}
 	} else {
 		writeReport(a.Out, run.GetID(), result, link)
-		if s.server == nil && hasDeadLetters(result.Steps) {
-			a.notef("To run the failed iterations again: starter dead-letters reprocess %s --address %s --namespace %s",
-				run.GetID(), s.address, s.namespace)
+		if s.server == nil {
+			a.hintDeadLetters(s, run, result)
 		}
 	}
 	switch result.Status {
@@ -177,10 +176,26 @@ func stepTable(records []workflows.StepRecord) string {
 	return rows.Render()
 }
 
-func hasDeadLetters(records []workflows.StepRecord) bool {
-	return slices.ContainsFunc(records, func(record workflows.StepRecord) bool {
-		return record.Loop != nil && record.Loop.Stats.Failed > 0
-	})
+// hintDeadLetters tells how to take up the iterations that did not succeed. Where
+// a run was terminated, its result does not tell whether there are any.
+func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result workflows.Result) {
+	var failed, cancelled int
+	for _, record := range result.Steps {
+		if record.Loop != nil {
+			failed, cancelled = failed+record.Loop.Stats.Failed, cancelled+record.Loop.Stats.Cancelled
+		}
+	}
+	what, flag := "failed iterations", ""
+	switch {
+	case failed+cancelled == 0:
+		return
+	case failed == 0:
+		what, flag = "cancelled iterations", " --cancelled"
+	case cancelled > 0:
+		what, flag = "failed and cancelled iterations", " --cancelled"
+	}
+	a.notef("To run the %s again: starter dead-letters reprocess %s%s --address %s --namespace %s",
+		what, run.GetID(), flag, s.address, s.namespace)
 }
 
 // iterations sums up a loop; what is zero and no news is left out.

@@ -28,6 +28,10 @@ type reprocessOptions struct {
 const reprocessLong = `Run the failed iterations of a run again, and only those, as a run of its own that
 is linked to the first. The steps before and after the loop do not run.
 
+With --cancelled it takes those too that were cancelled, never began, or were under
+way when the run was terminated, so that afterwards every element of its loops is
+done. The run must have ended.
+
 An iteration keeps its index and its operation keys: what its sinks have written is
 not written twice. Asking twice runs once; while a reprocess goes on, the command
 follows it.
@@ -41,11 +45,12 @@ Exit status: as of starter run; 0 also where there is nothing to do.`
 func newReprocessCommand(a *app) *cobra.Command {
 	options := &reprocessOptions{}
 	command := &cobra.Command{
-		Use: "reprocess WORKFLOW-ID", Short: "Run failed iterations again", Long: reprocessLong,
+		Use: "reprocess WORKFLOW-ID", Short: "Run failed iterations again, and cancelled ones", Long: reprocessLong,
 		Example: `  starter dead-letters reprocess patients-7x2k
   starter dead-letters reprocess patients-7x2k --step fetch --class retryable
   starter dead-letters reprocess patients-7x2k --playbook fixed.yaml --set api=https://api.example.com
-  starter dead-letters reprocess patients-7x2k --quarantine-after 3 --detach`,
+  starter dead-letters reprocess patients-7x2k --quarantine-after 3 --detach
+  starter dead-letters reprocess patients-7x2k --cancelled`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := checkOutput(options.output); err != nil {
@@ -75,6 +80,7 @@ func newReprocessCommand(a *app) *cobra.Command {
 type chosen struct {
 	open        []deadletter.Letter // and not under way in a reprocess
 	quarantined int
+	cancelled   int // left out because nobody asked for them
 }
 
 func choose(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter int) chosen {
@@ -87,6 +93,9 @@ func choose(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter i
 		default:
 			found.open = append(found.open, letter)
 		}
+	}
+	if !filter.Cancelled {
+		found.cancelled = chain.CountCancelled(filter)
 	}
 	return found
 }
@@ -115,11 +124,12 @@ func (a *app) reprocessChain(
 	if !options.queueGiven { // where the workers of the run are
 		s.taskQueue = chain.Origin.TaskQueue
 	}
-	found := choose(chain, filter, options.quarantine)
-	if found.quarantined > 0 {
-		a.notef("left out: %s that failed in %d runs or more (--quarantine-after)",
-			counted(found.quarantined, "iteration"), options.quarantine)
+	if filter.Cancelled && !chain.Origin.Closed() {
+		return withStatus(exitFailed, fmt.Errorf("%s goes on: what of it is cancelled is known when it has ended; "+
+			"wait for its end, or leave out --cancelled", chain.Origin.WorkflowID))
 	}
+	found := choose(chain, filter, options.quarantine)
+	a.noteLeftOut(found, options.quarantine)
 	switch running := chain.Running(); {
 	case options.dryRun:
 		return a.dryRun(found, options.output)
@@ -136,8 +146,24 @@ func (a *app) reprocessChain(
 	return a.startReprocess(ctx, s, plan, len(found.open), options)
 }
 
+// noteLeftOut tells what could have run.
+func (a *app) noteLeftOut(found chosen, quarantine int) {
+	if found.quarantined > 0 {
+		a.notef("left out: %s that failed in %d runs or more (--quarantine-after)",
+			counted(found.quarantined, "iteration"), quarantine)
+	}
+	if found.cancelled > 0 {
+		a.notef("left out: %s (--cancelled takes them too)", counted(found.cancelled, "cancelled iteration"))
+	}
+}
+
 func (a *app) dryRun(found chosen, output string) error {
-	list := letterList{DeadLetters: orEmpty(found.open), Total: len(found.open)}
+	list := letterList{DeadLetters: orEmpty(found.open), Total: len(found.open), Cancelled: found.cancelled}
+	for _, letter := range found.open {
+		if letter.WasCancelled() {
+			list.Cancelled++
+		}
+	}
 	if output == "json" {
 		return printJSON(a.Out, list)
 	}
@@ -148,11 +174,12 @@ func (a *app) dryRun(found chosen, output string) error {
 type idle struct {
 	Status      string `json:"status"`
 	Quarantined int    `json:"quarantined"`
+	Cancelled   int    `json:"cancelled"` // that --cancelled would take
 }
 
 func (a *app) nothingToDo(found chosen, output string) error {
 	if output == "json" {
-		return printJSON(a.Out, idle{Status: "nothing_to_do", Quarantined: found.quarantined})
+		return printJSON(a.Out, idle{Status: "nothing_to_do", Quarantined: found.quarantined, Cancelled: found.cancelled})
 	}
 	a.notef("nothing to do: no iteration is open")
 	return nil
@@ -209,7 +236,7 @@ func (a *app) reprocessPlan(
 	id := deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round)
 	return plan{
 		workflowID: id, playbook: book.Name, input: input,
-		description: "runs failed iterations of " + chain.Origin.WorkflowID + " again",
+		description: "runs iterations of " + chain.Origin.WorkflowID + " again",
 	}, nil
 }
 

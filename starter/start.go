@@ -98,12 +98,16 @@ func (s *session) fits(plan plan) error {
 	if len(encoded) <= payloads.MaxBytes {
 		return nil
 	}
+	what := "the playbook and its workload"
+	if plan.input.Reprocess != nil {
+		what = "the playbook, its workload and the elements to run again"
+	}
 	hint := "raise " + payload.MaxBytesVariable
 	if s.store == nil {
 		hint = "give starter and workers a --payload-store"
 	}
-	return usageError("the playbook and its workload are %d bytes, more than the %d that a run may begin with; %s",
-		len(encoded), payloads.MaxBytes, hint)
+	return usageError("%s are %d bytes, more than the %d that a run may begin with; %s",
+		what, len(encoded), payloads.MaxBytes, hint)
 }
 
 func aboutAttributes(err error) bool {

@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// reprocess runs failed iterations of another run again, loop by loop, under
-// that run's keys: what it has written is not written twice. Nothing before or
+// reprocess runs iterations of another run that failed or were cancelled, loop
+// by loop, under that run's keys: what it has written is not written twice. Nothing before or
 // after the loops runs. A loop that fails does not keep the others from
 // running.
 func (r *run) reprocess(ctx workflow.Context) (*Result, error) {

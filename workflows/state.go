@@ -18,24 +18,23 @@ type Input struct {
 	SearchAttributes bool `json:"search_attributes,omitempty"`
 	// DeadLetters says that the namespace knows DeadLettersAttribute.
 	DeadLetters bool `json:"dead_letters,omitempty"`
-	// Reprocess is set for a run that takes failed iterations of another run up
-	// again.
+	// Reprocess is set for a run that takes iterations of another run up again.
 	Reprocess *Reprocess `json:"reprocess,omitempty"`
 	// State is where the run goes on, when its history was long enough.
 	State *RunState `json:"state,omitempty"`
 }
 
-// Reprocess is what a run does in place of the playbook's graph: it runs failed
-// iterations of another run again, under that run's keys. Kept in workflow
-// history.
+// Reprocess is what a run does in place of the playbook's graph: it runs
+// iterations of another run that failed or were cancelled, under that run's keys.
+// Kept in workflow history.
 type Reprocess struct {
 	// Origin is the run, and which of its reprocesses this is.
 	Origin interpreter.RunInfo `json:"origin"`
 	Loops  []ReprocessLoop     `json:"loops"`
 }
 
-// ReprocessLoop is the failed iterations of one visit of a step; kept in
-// workflow history.
+// ReprocessLoop is those iterations of one visit of a step; kept in workflow
+// history.
 type ReprocessLoop struct {
 	Step  string           `json:"step"`
 	Visit int              `json:"visit"`

@@ -17,26 +17,35 @@ import (
 // States of a dead letter.
 const (
 	Open         = "open"         // it failed, and nothing has come after
+	Cancelled    = "cancelled"    // it never failed: it was cancelled, or did not begin
 	Reprocessing = "reprocessing" // it runs again
 	Resolved     = "resolved"     // it ran again and succeeded
 )
 
-// Letter is a dead letter and what became of it.
+// Letter is a dead letter and what became of it, or an iteration that was
+// cancelled: no dead letter, but it can be taken up like one.
 type Letter struct {
 	ID string `json:"id"` // of the iteration: run/step#visit/index
 	interpreter.DeadLetter
 	State string `json:"state"`
 	// FailedRuns counts the run itself and the reprocesses in which it failed.
 	FailedRuns int `json:"failed_runs"`
-	// FailedIn is the workflow ID of the run in which it failed last.
+	// FailedIn is the workflow ID of the run in which it failed last, "" for none.
 	FailedIn string `json:"failed_in"`
 }
+
+// WasCancelled reports whether the iteration never failed: it is no dead letter.
+func (l Letter) WasCancelled() bool { return l.Error.Kind == interpreter.KindCancelled }
 
 // Chain is a run with its reprocesses, and the dead letters of all of them.
 type Chain struct {
 	Origin  *Run
 	Rounds  []*Run
 	Letters []Letter // newest first
+	// Cancelled are the iterations that neither failed nor succeeded in any run,
+	// newest first: they were cancelled, did not begin, or were under way when
+	// the run was terminated. Empty while the origin goes on.
+	Cancelled []Letter
 	// Lost counts failed iterations that the histories no longer describe.
 	Lost int
 }
@@ -73,12 +82,12 @@ func (r *Reader) Chain(ctx context.Context, workflowID, runID string) (*Chain, e
 		}
 		chain.Rounds = append(chain.Rounds, round)
 	}
-	return chain, chain.gather()
+	return chain, r.gather(ctx, chain)
 }
 
 // Running is the last reprocess while it runs, nil otherwise.
 func (c *Chain) Running() *Run {
-	if n := len(c.Rounds); n > 0 && !c.Rounds[n-1].Closed {
+	if n := len(c.Rounds); n > 0 && !c.Rounds[n-1].Closed() {
 		return c.Rounds[n-1]
 	}
 	return nil
@@ -90,7 +99,7 @@ type place struct {
 	visit, index int
 }
 
-func (c *Chain) gather() error {
+func (r *Reader) gather(ctx context.Context, c *Chain) error {
 	letters := map[place]*Letter{}
 	for n, run := range append([]*Run{c.Origin}, c.Rounds...) {
 		for _, loop := range run.Loops {
@@ -102,16 +111,59 @@ func (c *Chain) gather() error {
 			for _, failure := range loop.Failed {
 				c.failed(letters, run, loop, failure, book)
 			}
+			if n == 0 && run.Closed() {
+				if err := r.cancelled(ctx, c, letters, loop, book); err != nil {
+					return err
+				}
+			}
 		}
 		if n > 0 {
 			c.settle(letters, run)
 		}
 	}
 	for _, letter := range letters {
-		c.Letters = append(c.Letters, *letter)
+		if letter.WasCancelled() {
+			c.Cancelled = append(c.Cancelled, *letter)
+		} else {
+			c.Letters = append(c.Letters, *letter)
+		}
 	}
 	slices.SortFunc(c.Letters, Newest)
+	slices.SortFunc(c.Cancelled, Newest)
 	return nil
+}
+
+// cancelled notes the iterations of a loop of the origin, which has ended, that
+// neither failed nor succeeded.
+func (r *Reader) cancelled(
+	ctx context.Context, c *Chain, letters map[place]*Letter, loop *Loop, book *playbook.Playbook,
+) error {
+	if loop.whole {
+		return nil
+	}
+	input, err := r.loopInput(ctx, loop)
+	if err != nil {
+		return err
+	}
+	for index, element := range input.Elements {
+		at := place{loop.Step, loop.Visit, index}
+		if letters[at] != nil || loop.Succeeded(index) {
+			continue
+		}
+		letters[at] = &Letter{ID: c.id(at), State: Cancelled, DeadLetter: interpreter.DeadLetter{
+			ExecutionID: c.Origin.WorkflowID, RunID: c.Origin.RunID, Playbook: book.Name, PlaybookHash: book.Hash,
+			Step: loop.Step, Visit: loop.Visit, Index: index, Element: element, LastAttemptAt: c.Origin.EndedAt,
+			Error: &interpreter.ErrorObject{
+				Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "it was cancelled before it ended",
+			},
+		}}
+	}
+	return nil
+}
+
+// id is that of the letter of an iteration.
+func (c *Chain) id(at place) string {
+	return fmt.Sprintf("%s/%s#%d/%d", c.Origin.WorkflowID, at.step, at.visit, at.index)
 }
 
 // failed notes a failure of an iteration, the first or another one.
@@ -121,7 +173,7 @@ func (c *Chain) failed(
 	at := place{loop.Step, loop.Visit, failure.Index}
 	letter := letters[at]
 	if letter == nil {
-		letter = &Letter{ID: fmt.Sprintf("%s/%s#%d/%d", c.Origin.WorkflowID, loop.Step, loop.Visit, failure.Index)}
+		letter = &Letter{ID: c.id(at)}
 		letters[at] = letter
 	}
 	letter.DeadLetter = interpreter.DeadLetter{
@@ -134,7 +186,7 @@ func (c *Chain) failed(
 }
 
 // settle says of the iterations of a reprocess that did not fail in it what
-// became of them. Those that were cancelled stay open.
+// became of them. Those that were cancelled stay what they were.
 func (c *Chain) settle(letters map[place]*Letter, run *Run) {
 	for _, again := range run.Input.Reprocess.Loops {
 		loop := run.loop(again.Step, again.Visit) // nil where it has not begun
@@ -144,7 +196,7 @@ func (c *Chain) settle(letters map[place]*Letter, run *Run) {
 			case letter == nil || letter.FailedIn == run.WorkflowID:
 			case loop != nil && loop.Succeeded(index):
 				letter.State = Resolved
-			case !run.Closed:
+			case !run.Closed():
 				letter.State = Reprocessing
 			}
 		}
@@ -179,19 +231,38 @@ type Filter struct {
 	Since       time.Time // of the last attempt
 	// All takes those that are resolved too.
 	All bool
+	// Cancelled takes the iterations that were cancelled too; they have no class.
+	Cancelled bool
 }
 
 // Matches reports whether the filter takes a letter.
 func (f Filter) Matches(letter Letter) bool {
 	return (f.All || letter.State != Resolved) &&
 		(f.Step == "" || letter.Step == f.Step) &&
-		(f.Class == "" || letter.Error.Class == f.Class) &&
+		(f.Class == "" || letter.WasCancelled() || letter.Error.Class == f.Class) &&
 		!letter.LastAttemptAt.Before(f.Since)
 }
 
 // Select gives the letters that a filter takes, newest first.
 func (c *Chain) Select(filter Filter) []Letter {
-	return slices.DeleteFunc(slices.Clone(c.Letters), func(letter Letter) bool { return !filter.Matches(letter) })
+	all := slices.Clone(c.Letters)
+	if filter.Cancelled {
+		all = append(all, c.Cancelled...)
+		slices.SortFunc(all, Newest)
+	}
+	return slices.DeleteFunc(all, func(letter Letter) bool { return !filter.Matches(letter) })
+}
+
+// CountCancelled counts the cancelled iterations that a filter would take if it
+// asked for them, and that are not under way in a reprocess.
+func (c *Chain) CountCancelled(filter Filter) int {
+	n := 0
+	for _, letter := range c.Cancelled {
+		if letter.State == Cancelled && filter.Matches(letter) {
+			n++
+		}
+	}
+	return n
 }
 
 // UnfitError says why a playbook cannot run the iterations of another.
@@ -245,10 +316,10 @@ func indexesOf(loop *Loop, letters []Letter) []int {
 // fits reports whether a playbook's step can run iterations of the origin's.
 func fits(before, book *playbook.Playbook, name string) error {
 	if step := book.Step(name); step == nil || step.Loop == nil {
-		return &UnfitError{fmt.Sprintf("the playbook has no step %q with a loop; that is where the iterations failed", name)}
+		return &UnfitError{fmt.Sprintf("the playbook has no step %q with a loop; that is where the iterations belong", name)}
 	}
 	if missing := interpreter.Uncaptured(before, book, name); len(missing) > 0 {
-		return &UnfitError{fmt.Sprintf("step %s names %v, which it did not name when its iterations failed, "+
+		return &UnfitError{fmt.Sprintf("step %s names %v, which it did not name when its iterations ran, "+
 			"so the run has not kept it for them; put the value into the workload, and give it with --set", name, missing)}
 	}
 	return nil
@@ -256,8 +327,8 @@ func fits(before, book *playbook.Playbook, name string) error {
 
 // again places iterations of a loop as the origin did.
 func (r *Reader) again(ctx context.Context, loop *Loop, indexes []int) (workflows.ReprocessLoop, error) {
-	var input workflows.LoopInput
-	if err := r.decode(ctx, loop.WorkflowID, loop.input, &input); err != nil {
+	input, err := r.loopInput(ctx, loop)
+	if err != nil {
 		return workflows.ReprocessLoop{}, err
 	}
 	again := workflows.ReprocessLoop{
@@ -270,6 +341,13 @@ func (r *Reader) again(ctx context.Context, loop *Loop, indexes []int) (workflow
 		again.Elements = append(again.Elements, input.Elements[index])
 	}
 	return again, nil
+}
+
+// loopInput is what a loop was started with, all of its elements included.
+func (r *Reader) loopInput(ctx context.Context, loop *Loop) (workflows.LoopInput, error) {
+	var input workflows.LoopInput
+	err := r.decode(ctx, loop.WorkflowID, loop.input, &input)
+	return input, err
 }
 
 func merged(base, overlay expression.Value) expression.Value {

@@ -1,13 +1,17 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
@@ -22,7 +26,7 @@ type history struct {
 	input             *commonpb.Payloads
 	startedAt         time.Time
 	taskQueue         string
-	closed            bool // and did not continue
+	endedAt           time.Time // zero while it runs, and where it continued
 	children          []*child
 }
 
@@ -31,7 +35,9 @@ type child struct {
 	workflowID, runID string // runID is "" until it has started
 	workflow          string // its type
 	input             *commonpb.Payloads
-	end               *historypb.HistoryEvent // nil while it runs, as far as the parent knows
+	// end is nil while it runs, as far as the parent knows; an event of the parent,
+	// or its own where the parent ended without knowing.
+	end *historypb.HistoryEvent
 }
 
 // read fetches the history of a run.
@@ -89,8 +95,69 @@ func (h *history) take(event *historypb.HistoryEvent, byEvent map[int64]*child) 
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
 		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
 		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
-		h.closed = true
+		h.endedAt = event.GetEventTime().AsTime()
 	}
+}
+
+// closed reports whether the workflow has ended, and did not continue.
+func (h *history) closed() bool { return !h.endedAt.IsZero() }
+
+// endPatience is for how long an end is waited for that must come: that of a
+// workflow whose parent was terminated.
+const endPatience = 30 * time.Second
+
+// outlived finds out how a child ended whose parent ended without noticing: it
+// was terminated, and Temporal terminates its children behind it, unless they end
+// before. A child that has never started stays as it is.
+func (r *Reader) outlived(ctx context.Context, parent *history, of *child) error {
+	if !parent.closed() || of.end != nil {
+		return nil
+	}
+	if of.runID == "" {
+		runID, err := r.childRun(ctx, parent, of)
+		if err != nil || runID == "" {
+			return err
+		}
+		of.runID = runID
+	}
+	ctx, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	for runID := of.runID; ; {
+		events := r.Client.GetWorkflowHistory(ctx, of.workflowID, runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+		end, err := events.Next()
+		if isGone(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("wait for the end of %s, whose parent has ended: %w", of.workflowID, err)
+		}
+		if runID = end.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); runID == "" {
+			of.end = end
+			return nil
+		}
+	}
+}
+
+// childRun looks for the run of a child that its parent did not see start, ""
+// where there is none: other runs may have its workflow ID by now.
+func (r *Reader) childRun(ctx context.Context, parent *history, of *child) (string, error) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, of.workflowID, "")
+	if isGone(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for %s: %w", of.workflowID, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	if info.GetParentExecution().GetRunId() != parent.runID {
+		return "", nil
+	}
+	return cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()), nil
+}
+
+func isGone(err error) bool {
+	var missing *serviceerror.NotFound
+	return errors.As(err, &missing)
 }
 
 // endedChild gives the event that initiated the child whose end an event is; 0
@@ -127,8 +194,13 @@ func (r *Reader) result(ctx context.Context, of *child, into any) (bool, error) 
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
 		payloads = of.end.GetChildWorkflowExecutionCanceledEventAttributes().GetDetails()
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
-		failure := of.end.GetChildWorkflowExecutionFailedEventAttributes().GetFailure()
-		return workflows.DetailsOf(temporal.GetDefaultFailureConverter().FailureToError(failure), into), nil
+		return failed(of.end.GetChildWorkflowExecutionFailedEventAttributes().GetFailure(), into), nil
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+		payloads = of.end.GetWorkflowExecutionCompletedEventAttributes().GetResult()
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+		payloads = of.end.GetWorkflowExecutionCanceledEventAttributes().GetDetails()
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
+		return failed(of.end.GetWorkflowExecutionFailedEventAttributes().GetFailure(), into), nil
 	default:
 		return false, nil
 	}
@@ -139,6 +211,10 @@ func (r *Reader) result(ctx context.Context, of *child, into any) (bool, error) 
 		return false, fmt.Errorf("decode how %s ended: %w", of.workflowID, err)
 	}
 	return true, nil
+}
+
+func failed(failure *failurepb.Failure, into any) bool {
+	return workflows.DetailsOf(temporal.GetDefaultFailureConverter().FailureToError(failure), into)
 }
 
 // decode reads the argument of a workflow.

@@ -1,5 +1,5 @@
-// Package deadletter finds the iterations of runs that ended as failed, and what
-// became of them. It reads them from the histories that Temporal keeps, so they
+// Package deadletter finds the iterations of runs that ended as failed or were
+// cancelled, and what became of them. It reads them from the histories that Temporal keeps, so they
 // are there as long as those are, also where a run was terminated.
 package deadletter
 
@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,10 +37,13 @@ type Run struct {
 	RunID      string // the first of the chain
 	StartedAt  time.Time
 	TaskQueue  string
-	Closed     bool
+	EndedAt    time.Time // zero while it goes on
 	Input      workflows.Input
 	Loops      []*Loop // visits of steps with a loop, in the order of their start
 }
+
+// Closed reports whether the run has ended.
+func (run *Run) Closed() bool { return !run.EndedAt.IsZero() }
 
 // Loop is one visit of a step with a loop, as far as it has come.
 type Loop struct {
@@ -88,36 +92,49 @@ func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error
 	if err := r.decode(ctx, workflowID, first.input, &run.Input); err != nil {
 		return nil, err
 	}
-	reached, err := r.chain(ctx, run, first, given.runID)
-	if err == nil && !reached { // a run that was reset has copied what was before
-		run.Loops = nil
-		_, err = r.chain(ctx, run, given, given.runID)
+	histories, err := r.follow(ctx, first)
+	isOne := func(h *history) bool { return h.runID == given.runID }
+	if err == nil && !slices.ContainsFunc(histories, isOne) { // a run that was reset has copied what was before
+		histories, err = r.follow(ctx, given)
 	}
-	return run, err
+	if err != nil {
+		return nil, err
+	}
+	return run, r.loops(ctx, run, histories)
 }
 
-// chain reads the loops of a run's histories, from one to the last, and reports
-// whether a certain one was among them.
-func (r *Reader) chain(ctx context.Context, run *Run, h *history, runID string) (reached bool, err error) {
-	for {
-		reached = reached || h.runID == runID
+// follow reads the histories of a run from one to the last.
+func (r *Reader) follow(ctx context.Context, h *history) ([]*history, error) {
+	all := []*history{h}
+	for h.nextRunID != "" {
+		next, err := r.read(ctx, h.workflowID, h.nextRunID)
+		if err != nil {
+			return nil, err
+		}
+		h, all = next, append(all, next)
+	}
+	return all, nil
+}
+
+// loops reads the loops of a run from its histories.
+func (r *Reader) loops(ctx context.Context, run *Run, histories []*history) error {
+	for _, h := range histories {
+		run.EndedAt = h.endedAt
 		for _, begun := range h.children {
 			if begun.workflow != workflows.LoopWorkflowName {
 				continue
 			}
+			if err := r.outlived(ctx, h, begun); err != nil {
+				return err
+			}
 			loop, err := r.loop(ctx, begun)
 			if err != nil {
-				return reached, err
+				return err
 			}
 			run.Loops = append(run.Loops, loop)
 		}
-		if run.Closed = h.closed; h.nextRunID == "" {
-			return reached, nil
-		}
-		if h, err = r.read(ctx, run.WorkflowID, h.nextRunID); err != nil {
-			return reached, err
-		}
 	}
+	return nil
 }
 
 // loop reads how the iterations of a loop ended: from its result, and where
@@ -140,9 +157,24 @@ func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
 		return nil, err
 	}
 	if told {
-		loop.Lost = max(0, result.Stats.Failed-len(loop.Failed))
+		loop.tell(&result)
 	}
 	return loop, nil
+}
+
+// tell takes in what only the loop's result tells: failures of iterations
+// without a child, and how many there are that nothing describes.
+func (l *Loop) tell(result *interpreter.LoopResult) {
+	known := map[int]bool{}
+	for _, failure := range l.Failed {
+		known[failure.Index] = true
+	}
+	for _, failure := range result.Errors {
+		if !known[failure.Index] {
+			l.Failed = append(l.Failed, failure)
+		}
+	}
+	l.Lost = max(0, result.Stats.Failed-len(l.Failed))
 }
 
 // tellsAll reports whether a loop's result tells how every iteration ended.
@@ -172,6 +204,9 @@ func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string
 		return err
 	}
 	for _, begun := range h.children {
+		if err := r.outlived(ctx, h, begun); err != nil {
+			return err
+		}
 		switch begun.workflow {
 		case workflows.LoopWorkflowName:
 			err = r.below(ctx, loop, begun.workflowID, begun.runID)
@@ -202,11 +237,21 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 			loop.succeeded[iteration.Index] = true
 		}
 	}
-	cancelled := begun.end.GetEventType() == enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED
-	if len(failed) == 0 && (told || cancelled) {
+	if len(failed) == 0 && (told || wasCancelled(begun)) {
 		return nil
 	}
 	return r.fail(ctx, loop, begun, told, failed)
+}
+
+// wasCancelled reports whether a batch ended because somebody cancelled what it
+// belongs to, or terminated it.
+func wasCancelled(begun *child) bool {
+	switch begun.end.GetEventType() {
+	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+		return true
+	}
+	return false
 }
 
 // fail notes the failed iterations of a batch with their elements; all of them

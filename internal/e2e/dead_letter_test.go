@@ -253,7 +253,7 @@ func TestDeadLettersWhileARunGoesOn(t *testing.T) {
 	require.Eventually(t, func() bool { return len(w.chain(run).Letters) > 0 }, patience, tick)
 	chain := w.chain(run)
 	require.Equal(t, []string{"fetch#1/1 2: open after 1, failed runs 1"}, told(chain.Letters))
-	require.False(t, chain.Origin.Closed)
+	require.False(t, chain.Origin.Closed())
 
 	w.terminates = true
 	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), run.GetID(), "", "for the test"))
