@@ -79,7 +79,7 @@ func (o *observer) workers(ctx context.Context, unanswered error) ([]line, error
 	case o.failures > mostFailed:
 		return workerLine("no worker of task queue %q answers", o.session.taskQueue), nil
 	}
-	return nil, fmt.Errorf("%w: %s", errUnanswered, unanswered)
+	return nil, fmt.Errorf("%w: %s", errUnanswered, unanswered.Error())
 }
 
 // errUnanswered says that the server passed a question on and nobody answered.
