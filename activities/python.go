@@ -21,10 +21,13 @@ var pythonHost string
 // its own. It protects the worker from accidents, not from attackers: the code
 // has the rights of the worker's user.
 type pythonTool struct {
-	res Resources
+	res   Resources
+	watch *groupWatch
 }
 
-func newPython(res Resources) *pythonTool { return &pythonTool{res: res} }
+func newPython(res Resources) *pythonTool {
+	return &pythonTool{res: res, watch: newGroupWatch(res.PythonCommand, res.Logger)}
+}
 
 // Spec describes the tool.
 func (t *pythonTool) Spec() playbook.ToolSpec {
@@ -37,7 +40,7 @@ values come in through args. As a sink main gets args, else result=….
 
 The code runs in isolated mode (python3 -I) with PATH, LANG and HOME as its only
 environment, in the worker's directory. What it prints goes to the worker's log.
-When its time is over, its process group is killed.
+When its time is over, or the worker dies, its process group is killed.
 
 An exception is an error of kind tool whose type is the name of its class. An
 attribute retryable on the exception says whether trying again may help (it may,
@@ -78,6 +81,13 @@ func (t *pythonTool) Write(ctx context.Context, in interpreter.ToolInput) (inter
 	return t.call(ctx, in, in.Args.Data)
 }
 
+// Close ends what is still running.
+func (t *pythonTool) Close() error {
+	t.watch.close()
+
+	return nil
+}
+
 func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args any) (interpreter.ToolResult, error) {
 	if !t.res.AllowPython {
 		return interpreter.ToolResult{}, configErrorf("python is off on this worker: " +
@@ -104,7 +114,7 @@ func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args an
 	}
 
 	process := &pythonProcess{
-		command: t.res.PythonCommand, directory: t.res.Directory,
+		command: t.res.PythonCommand, directory: t.res.Directory, watch: t.watch,
 		input: input, limit: t.res.MaxResponseBytes,
 	}
 	err = process.run(ctx)

@@ -31,6 +31,7 @@ const drainTime = time.Second
 type pythonProcess struct {
 	command   string
 	directory string
+	watch     *groupWatch
 	input     []byte
 	limit     int64 // bytes of the report
 
@@ -66,6 +67,11 @@ func (p *pythonProcess) run(ctx context.Context) error {
 	reports.parentOnly()
 	logs.parentOnly()
 
+	group := command.Process.Pid
+
+	p.watch.add(group)
+	defer p.watch.remove(group)
+
 	go reports.read(p.limit+1, cancel)
 	go logs.readTail(maxLog)
 
@@ -73,7 +79,7 @@ func (p *pythonProcess) run(ctx context.Context) error {
 	p.state = command.ProcessState
 
 	// Whatever the code started and left behind is in the same group.
-	_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+	_ = syscall.Kill(-group, syscall.SIGKILL)
 
 	p.output, p.log = reports.drain(), logs.drain()
 	p.overflow = int64(len(p.output)) > p.limit

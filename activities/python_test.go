@@ -34,7 +34,10 @@ func pythonInput(code string, args any) func(*testing.T) interpreter.ToolInput {
 func pythonCatalogue(t *testing.T) *activities.Catalogue {
 	t.Helper()
 
-	return activities.NewCatalogue(activities.Resources{AllowPython: true, Directory: t.TempDir(), MaxResponseBytes: 1 << 20})
+	c := activities.NewCatalogue(activities.Resources{AllowPython: true, Directory: t.TempDir(), MaxResponseBytes: 1 << 20})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+
+	return c
 }
 
 func callPython(t *testing.T, code string, args any) (interpreter.ToolResult, error) {

@@ -1,8 +1,11 @@
 package e2e_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -148,4 +151,69 @@ func TestStoppedWorker(t *testing.T) {
 	require.Len(t, logged, 2)
 	require.NotEmpty(t, logged[0].Headers["X-Request-Id"])
 	require.Equal(t, logged[0].Headers["X-Request-Id"], logged[1].Headers["X-Request-Id"])
+}
+
+// TestPythonDiesWithItsWorker: a worker that is killed leaves nothing behind
+// that it has started, nor what Python has started; also where the process that
+// watches over the worker was killed before.
+func TestPythonDiesWithItsWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	worker := w.spawn()
+	run := w.start(book(`
+  - step: blind
+    tool: python
+    code: |
+      import os, signal
+      def main():
+          killed = 0
+          for pid in filter(str.isdigit, os.listdir("/proc")):
+              try:
+                  parent = open("/proc/" + pid + "/stat").read().rpartition(") ")[2].split()[1]
+                  if int(parent) == os.getppid() and int(pid) != os.getpid():
+                      os.kill(int(pid), signal.SIGKILL)
+                      killed += 1
+              except OSError:
+                  pass
+          assert killed == 1
+    next: work
+  - step: work
+    tool: python
+    code: |
+      import os, subprocess, time
+      def main():
+          child = subprocess.Popen(["sh", "-c", "sleep 600 & echo $! > grandchild; wait"])
+          while not (os.path.exists("grandchild") and open("grandchild").read().endswith("\n")):
+              time.sleep(0.01)
+          with open("pids.new", "w") as file:
+              file.write("%d %d %s" % (os.getpid(), child.pid, open("grandchild").read()))
+          os.rename("pids.new", "pids")
+          time.sleep(600)
+`), nil)
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(w.dir, "pids"))
+		return err == nil
+	}, patience, tick)
+	pids := strings.Fields(w.file("pids"))
+	require.Len(t, pids, 3)
+	for _, pid := range pids {
+		require.True(t, alive(t, pid), pid)
+	}
+	worker.Kill()
+	for _, pid := range pids {
+		require.Eventually(t, func() bool { return !alive(t, pid) }, patience, tick, "process %s of %v", pid, pids)
+	}
+	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), run.GetID(), "", "nobody works on it any more"))
+}
+
+// alive tells whether a process is there and no zombie.
+func alive(t *testing.T, pid string) bool {
+	t.Helper()
+	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if os.IsNotExist(err) || errors.Is(err, syscall.ESRCH) {
+		return false
+	}
+	require.NoError(t, err)
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(after, "Z")
 }
