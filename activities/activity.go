@@ -282,7 +282,7 @@ func activityError(
 // worker stops, else nil.
 func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
 	switch cause := context.Cause(bounded); {
-	case workerStopping(ctx) && !b.hasBegun():
+	case errors.Is(err, errHandedBack), workerStopping(ctx) && !b.hasBegun():
 		return errHandedBack
 	case errors.Is(cause, errCut) && isContextError(err), workerStopped(ctx):
 		return errCut

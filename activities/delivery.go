@@ -255,7 +255,8 @@ type beginning struct {
 
 	mu    sync.Mutex
 	begun bool
-	ended bool // the attempt is not to begin any more
+	ended bool   // the attempt is not to begin any more
+	sends func() // under a rate limit: told once, when the tool acts
 }
 
 type beginningKey struct{}
@@ -282,6 +283,11 @@ func (b *beginning) begin(ctx context.Context) error {
 	defer b.mu.Unlock()
 
 	if b.begun {
+		if b.sends != nil {
+			b.sends()
+			b.sends = nil
+		}
+
 		return nil
 	}
 
@@ -305,13 +311,19 @@ func (b *beginning) hasBegun() bool {
 	return b.begun
 }
 
-// waits takes begin back, where nothing was done. A Drive has begun with the
-// first of its attempts.
-func (b *beginning) waits(ctx context.Context) {
+// takeBack takes begin back, where nothing was done.
+func (b *beginning) takeBack() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
 	b.begun = false
+}
+
+// waits takes begin back and tells so. A Drive has begun with the first of its
+// attempts.
+func (b *beginning) waits(ctx context.Context) {
+	b.takeBack()
+
 	if !b.hosted {
 		b.delivery.waits(ctx)
 	}

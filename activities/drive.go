@@ -166,6 +166,8 @@ type progress struct {
 	held  held
 	most  int  // bytes of held
 	moved bool // held shows more than the heartbeats of the worker before
+	// before are the attempts of each call that the worker before had made.
+	before []int
 }
 
 // held is the part of the progress that heartbeats carry, in the form of a
@@ -182,18 +184,25 @@ func newProgress(ctx context.Context, in interpreter.DriveInput) *progress {
 	n := len(in.Calls)
 	p := &progress{
 		calls: make([]interpreter.Driven, n), held: held{Calls: make([]json.RawMessage, n)}, most: maxProgressBytes,
+		before: make([]int, n),
 	}
 	if in.Pages {
 		p.most = maxPagesProgress
 	}
-	for i := range p.held.Calls {
+	for i, call := range in.Calls {
 		p.held.Calls[i] = json.RawMessage("{}")
+		if call.State != nil {
+			p.before[i] = call.State.Attempts
+		}
 	}
 	var before interpreter.DriveOutput
 	if activity.IsActivity(ctx) && activity.HasHeartbeatDetails(ctx) &&
 		activity.GetHeartbeatDetails(ctx, &before) == nil && len(before.Calls) == n {
 		for i, driven := range before.Calls {
 			p.set(i, driven)
+			if driven.State != nil {
+				p.before[i] = driven.State.Attempts
+			}
 		}
 		p.snapshot()
 		p.moved = false
@@ -231,12 +240,14 @@ func (p *progress) hold(i int, driven interpreter.Driven) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.put(i, encoded)
+	p.put(i, driven, encoded)
 }
 
-func (p *progress) put(i int, encoded json.RawMessage) {
+func (p *progress) put(i int, driven interpreter.Driven, encoded json.RawMessage) {
 	if bytes := p.held.bytes - len(p.held.Calls[i]) + len(encoded); bytes <= p.most {
-		p.held.bytes, p.held.Calls[i], p.moved = bytes, encoded, true
+		p.held.bytes, p.held.Calls[i] = bytes, encoded
+		p.moved = p.moved || driven.Result != nil || driven.Outcome != nil ||
+			driven.State != nil && driven.State.Attempts > p.before[i]
 	}
 }
 
@@ -251,7 +262,7 @@ func (p *progress) snapshot() held {
 	defer p.mu.Unlock()
 	for _, i := range p.fresh {
 		if encoded, err := json.Marshal(p.calls[i]); err == nil {
-			p.put(i, encoded)
+			p.put(i, p.calls[i], encoded)
 		}
 	}
 	p.fresh = p.fresh[:0]

@@ -1,6 +1,11 @@
 package activities
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"reprise/interpreter"
+)
 
 // MaskFor resolves a connection as an attempt does and gives what masks its
 // secrets.
@@ -16,3 +21,18 @@ func MaskFor(ctx context.Context, res Resources, connection string) (context.Con
 // NewTransport is the transport of the http tool on connections that dial
 // makes.
 var NewTransport = newTransport
+
+// Word is what heartbeats tell of the deliveries of an activity.
+type Word = word
+
+// Deliver is where delivery n begins, with the last word of those before it.
+func Deliver(before Word, n int, tells bool) (Word, bool) {
+	w := before.next(n, tells)
+
+	return w, w.spent()
+}
+
+// FirstTurn is when the first turn of a lease is by the clock of this machine.
+func FirstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
+	return firstTurn(lease, asked, answered)
+}

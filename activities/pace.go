@@ -55,6 +55,7 @@ type lane struct {
 	pause   time.Time           // nobody sends before
 	answer  estimate            // how long a lease takes to arrive
 	ready   estimate            // how long an attempt takes to begin
+	sends   []*time.Time        // of this worker, as far as they matter
 	local   interpreter.Limiter // outside of activities
 }
 
@@ -106,14 +107,60 @@ func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, b *begin
 		if err := lane.begin(ctx, b); err != nil {
 			return err
 		}
-		if err := sleepUntil(ctx, turn); err != nil {
+		if ok, err := lane.take(ctx, turn, limit, b); ok || err != nil {
 			return err
-		}
-		if time.Since(turn) <= limit.Slack() && !lane.paused() {
-			return nil
 		}
 		b.waits(ctx)
 	}
+}
+
+// take waits for the turn of an attempt that has begun; false if it cannot be
+// used. The error says that the attempt is not made.
+func (l *lane) take(ctx context.Context, turn time.Time, limit interpreter.RateLimit, b *beginning) (bool, error) {
+	for at := turn; !at.After(turn.Add(limit.Slack())); {
+		if err := sleepUntil(ctx, at); err != nil {
+			b.takeBack()
+			return false, err
+		}
+		var ok bool
+		if at, ok = l.use(turn, limit, b); ok {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// mostSends bounds what a worker remembers of what it sent. Where a limit is of
+// more requests, one that is late does not matter.
+const mostSends = 1000
+
+// use takes the turn, unless it is too early for one more: an attempt before it
+// may have taken time on its way out, and followed its own turn late. In that
+// case it gives the time when to look again.
+func (l *lane) use(turn time.Time, limit interpreter.RateLimit, b *beginning) (again time.Time, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if late := turn.Add(limit.Slack()); now.After(late) || now.Before(l.pause) {
+		return late.Add(1), false
+	}
+	over := func(sent *time.Time) bool { return now.Sub(*sent) > limit.Per() }
+	l.sends = slices.DeleteFunc(l.sends, over)
+	if n := len(l.sends) - limit.Requests; n >= 0 && n < len(l.sends) {
+		slices.SortFunc(l.sends, func(x, y *time.Time) int { return x.Compare(*y) })
+		return l.sends[n].Add(limit.Per() + 1), false
+	}
+	if limit.Requests > mostSends {
+		return now, true
+	}
+	sent := now
+	l.sends = append(l.sends, &sent)
+	b.sends = func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		sent = time.Now()
+	}
+	return now, true
 }
 
 // sleepUntil returns early, with an error, where the attempt is not to begin.
@@ -184,12 +231,6 @@ func (l *lane) join(ctx context.Context, limit interpreter.RateLimit) <-chan tim
 		go l.serve()
 	}
 	return w.turn
-}
-
-func (l *lane) paused() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Now().Before(l.pause)
 }
 
 // serve leases turns for those who wait until nobody does. Where the limiter

@@ -32,6 +32,9 @@ func (l RateLimit) Interval() time.Duration {
 	return time.Duration(l.PerSeconds / float64(max(l.Requests, 1)) * paceMargin * float64(time.Second))
 }
 
+// Per is the time of the limit.
+func (l RateLimit) Per() time.Duration { return asWait(l.PerSeconds) }
+
 // Slack is how late a turn may be used. More than Requests turns take so much
 // longer than Per that no time of that length holds more, though some are late.
 func (l RateLimit) Slack() time.Duration {

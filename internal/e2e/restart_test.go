@@ -1,14 +1,19 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"reprise/internal/testenv/testworker"
@@ -65,35 +70,45 @@ const pacedLoop = `
     method: POST
     url: "{{ api }}/"
     params: {n: "{{ n }}"}
-    rate_limit: {requests: %d, per: 1s, key: "{{ api }}"}
+    rate_limit: {requests: %d, per: %s, key: "{{ api }}"}
     loop:
       collection: "{{ 1..%d }}"
       element: n
       mode: parallel
       max_concurrency: %d
       batch: %d
-output: "{{ fetch.stats }}"
+output: {stats: "{{ fetch.stats }}", errors: "{{ fetch.errors }}"}
 `
+
+// paced is a loop under a rate limit of rate requests per a time.
+type paced struct {
+	elements, batch int
+	rate            int
+	per             time.Duration
+}
 
 // disturbed runs a paced loop while disturb replaces its worker, and gives how
 // its API was asked.
-func disturbed(t *testing.T, rate, elements, batch int, patient time.Duration, disturb func(*world, *arrivals, *testworker.Process)) *arrivals {
+func (p paced) disturbed(t *testing.T, disturb func(*world, *arrivals, *testworker.Process)) *arrivals {
 	t.Helper()
 	w := newWorld(t)
-	w.patience = patient
+	w.patience = 15 * time.Minute
 	api := newArrivals(t)
 	worker := w.spawn()
-	run := w.start(book(fmt.Sprintf(pacedLoop, rate, elements, elements, batch)), map[string]any{"api": api.url})
+	run := w.start(book(fmt.Sprintf(pacedLoop, p.rate, p.per, p.elements, p.elements, p.batch)), map[string]any{"api": api.url})
 	disturb(w, api, worker)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	requests, asked := api.count()
-	t.Logf("%d requests for %d of %d elements, at most %d of %d in a second", requests, asked, elements, api.densest(time.Second), rate)
+	t.Logf("%d requests for %d of %d elements, at most %d of %d in %s", requests, asked, p.elements, api.densest(p.per), p.rate, p.per)
+	require.Equal(t, map[string]any{
+		"stats":  map[string]any{"total": p.elements, "success": p.elements, "failed": 0, "truncated": 0, "cancelled": 0},
+		"errors": []any{},
+	}, result.Result.Data)
 	require.Equal(t, "completed", result.Status, "%+v", result.Error)
-	require.Equal(t, map[string]any{"total": elements, "success": elements, "failed": 0, "truncated": 0, "cancelled": 0}, result.Result.Data)
-	require.Equal(t, elements, asked, "each element is asked for")
-	require.LessOrEqual(t, api.densest(time.Second), rate, "requests in a second")
-	require.Equal(t, elements, step(t, result, "fetch").Attempts, "attempts")
+	require.Equal(t, p.elements, asked, "each element is asked for")
+	require.LessOrEqual(t, api.densest(p.per), p.rate, "requests in %s", p.per)
+	require.Equal(t, p.elements, step(t, result, "fetch").Attempts, "attempts")
 	for _, history := range w.histories {
 		text, err := protojson.Marshal(history.History)
 		require.NoError(t, err)
@@ -106,19 +121,21 @@ func disturbed(t *testing.T, rate, elements, batch int, patient time.Duration, d
 // its turn, and no element is failed by it, however often it happens.
 func TestOrderlyRestarts(t *testing.T) {
 	t.Parallel()
-	restarts, elements, pause := 6, 30, time.Duration(0)
+	loop, restarts, pause := paced{elements: 30, rate: 5, per: time.Second}, 6, time.Duration(0)
 	if *soak {
-		restarts, elements, pause = 12, 90, 11750*time.Millisecond
+		loop, restarts, pause = paced{elements: 90, rate: 5, per: 8 * time.Second}, 12, 11750*time.Millisecond
 	}
-	for _, batch := range []int{1, elements / 3} {
+	for _, batch := range []int{1, loop.elements / 3} {
 		t.Run(fmt.Sprintf("batch %d", batch), func(t *testing.T) {
 			t.Parallel()
-			api := disturbed(t, 5, elements, batch, 10*time.Minute, func(w *world, api *arrivals, worker *testworker.Process) {
+			loop.batch = batch
+			api := loop.disturbed(t, func(w *world, api *arrivals, worker *testworker.Process) {
 				for i := range restarts {
 					began := time.Now()
 					require.Eventually(t, func() bool {
 						requests, asked := api.count()
-						return time.Since(began) >= pause && (requests >= (i+1)*elements/(restarts+1) || asked == elements)
+						due := requests >= (i+1)*loop.elements/(restarts+1) || asked == loop.elements
+						return due && time.Since(began) >= pause
 					}, patience, tick)
 					worker.Stop()
 					require.NoError(t, worker.Err())
@@ -126,7 +143,7 @@ func TestOrderlyRestarts(t *testing.T) {
 				}
 			})
 			requests, _ := api.count()
-			require.Equal(t, elements, requests, "what was sent ended within the grace")
+			require.Equal(t, loop.elements, requests, "what was sent has ended within the grace")
 		})
 	}
 }
@@ -135,14 +152,15 @@ func TestOrderlyRestarts(t *testing.T) {
 // which nothing was sent, and the limit holds across them.
 func TestKillsUnderARateLimit(t *testing.T) {
 	t.Parallel()
-	kills, elements := 12, 30
+	loop, kills := paced{elements: 30, rate: 5, per: time.Second}, 12
 	if *soak {
-		kills, elements = 80, 90
+		loop.elements, kills = 90, 80
 	}
-	for _, batch := range []int{1, elements / 3} {
+	for _, batch := range []int{1, loop.elements / 3} {
 		t.Run(fmt.Sprintf("batch %d", batch), func(t *testing.T) {
 			t.Parallel()
-			disturbed(t, 5, elements, batch, 10*time.Minute, func(w *world, _ *arrivals, worker *testworker.Process) {
+			loop.batch = batch
+			loop.disturbed(t, func(w *world, _ *arrivals, worker *testworker.Process) {
 				beat := time.NewTicker(time.Second)
 				defer beat.Stop()
 				for range kills {
@@ -155,3 +173,44 @@ func TestKillsUnderARateLimit(t *testing.T) {
 	}
 }
 
+// TestHeartbeatsOfAttempts: an attempt that does not wait costs no call to the
+// server, one under a rate limit says that it begins, and a batch says so once.
+func TestHeartbeatsOfAttempts(t *testing.T) {
+	t.Parallel()
+	const elements = 24
+	for name, test := range map[string]struct {
+		limit, batch string
+		least, most  int // a machine that is held up adds some
+	}{
+		"alone":                          {"", "", 0, elements / 4},
+		"a batch":                        {"", "batch: 8", 0, elements / 4},
+		"alone, under a rate limit":      {"rate_limit: {requests: 200}", "", elements, 2 * elements},
+		"batches of 12 under rate limit": {"rate_limit: {requests: 200}", "batch: 12", 2, elements / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var beats atomic.Int32
+			count := func(ctx context.Context, method string, request, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+				if strings.HasSuffix(method, "/RecordActivityTaskHeartbeat") {
+					beats.Add(1)
+				}
+				return invoke(ctx, method, request, reply, c, options...)
+			}
+			w.workWith(w.env.Dial(t, client.Options{Logger: quiet{}, ConnectionOptions: client.ConnectionOptions{
+				DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(count)},
+			}}))
+			api := newArrivals(t)
+			w.ends("completed", book(fmt.Sprintf(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    params: {n: "{{ n }}"}
+    %s
+    loop: {collection: "{{ 1..%d }}", element: n, mode: parallel, %s}
+`, test.limit, elements, test.batch)), map[string]any{"api": api.url})
+			require.GreaterOrEqual(t, int(beats.Load()), test.least)
+			require.LessOrEqual(t, int(beats.Load()), test.most)
+		})
+	}
+}

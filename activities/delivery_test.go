@@ -1,0 +1,379 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"reprise/activities"
+	"reprise/activities/tooltest"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// TestWhichDeliveriesCount: each word is one delivery, by how it ended.
+func TestWhichDeliveriesCount(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		tells      bool // from the first delivery on, as under a rate limit
+		deliveries string
+		acted, cut int
+		spent      bool
+	}{
+		"the first":                               {false, "", 0, 0, false},
+		"one that said nothing may have acted":    {false, "silent", 1, 0, false},
+		"not where it would have said so":         {true, "silent", 0, 0, false},
+		"later ones say so before they act":       {false, "silent silent silent silent silent", 1, 0, false},
+		"what waited":                             {false, "waiting waiting waiting waiting waiting", 0, 0, false},
+		"three that acted":                        {false, "silent acting acting", 3, 0, false},
+		"four that acted":                         {false, "silent acting acting acting", 4, 0, true},
+		"four that told":                          {true, "acting acting acting acting", 4, 0, true},
+		"silence in between":                      {true, "acting silent acting silent acting silent", 3, 0, false},
+		"silence after the last":                  {true, "acting acting acting acting silent", 4, 0, true},
+		"waiting in between":                      {false, "silent waiting acting waiting acting", 3, 0, false},
+		"what was handed back":                    {false, strings.Repeat("back ", 50), 0, 0, false},
+		"handed back after the worker was lost":   {false, "silent back acting back", 2, 0, false},
+		"what was cut is counted apart":           {false, "cut cut cut cut cut", 0, 5, false},
+		"so that it ends one day":                 {false, strings.Repeat("cut ", 21), 0, 21, true},
+		"a batch that got further":                {false, "silent acting acting further", 1, 0, false},
+		"and then does not":                       {false, "acting further acting acting acting", 4, 0, true},
+		"a batch that was cut, but goes on again": {false, "cut cut further", 1, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var last activities.Word
+
+			deliveries := strings.Fields(test.deliveries)
+			for i, how := range deliveries {
+				w, spent := activities.Deliver(last, i+1, test.tells)
+				require.False(t, spent && !strings.Contains("silent", how), "delivery %d", i+1)
+
+				switch how {
+				case "silent":
+					continue
+				case "acting":
+					w.Begun = true
+				case "further":
+					w.Begun, w.Acted, w.Cut = true, 0, 0
+				case "cut":
+					w.Cut++
+				}
+
+				last = w
+			}
+
+			w, spent := activities.Deliver(last, len(deliveries)+1, test.tells)
+			require.Equal(t, activities.Word{Delivery: len(deliveries) + 1, Acted: test.acted, Cut: test.cut}, w)
+			require.Equal(t, test.spent, spent)
+		})
+	}
+}
+
+// stopping is a worker that stops: one activity on it, and what its heartbeats
+// tell.
+type stoppingWorker struct {
+	t    *testing.T
+	env  *testsuite.TestActivityEnvironment
+	stop chan struct{}
+	mu   sync.Mutex
+	last activities.Word
+}
+
+func newStoppingWorker(t *testing.T, c *activities.Catalogue, grace time.Duration) *stoppingWorker {
+	t.Helper()
+
+	s := &stoppingWorker{t: t, env: (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment(), stop: make(chan struct{})}
+	s.env.SetTestTimeout(time.Minute)
+	s.env.SetWorkerStopChannel(s.stop)
+	s.env.SetWorkerOptions(workerOptions(activities.WithHost(t.Context(), activities.Host{StopGrace: grace})))
+	s.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		var spoken struct{ Word activities.Word }
+
+		if details.Get(&spoken) == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+
+			s.last = spoken.Word
+		}
+	})
+
+	for _, a := range c.Activities() {
+		s.env.RegisterActivityWithOptions(a.Run, activity.RegisterOptions{Name: a.Name})
+	}
+
+	return s
+}
+
+func (s *stoppingWorker) run(name string, in interpreter.ToolInput) (any, error) {
+	s.t.Helper()
+
+	encoded, err := s.env.ExecuteActivity(name, in)
+	if err != nil {
+		return nil, err
+	}
+
+	var result interpreter.ToolResult
+
+	require.NoError(s.t, encoded.Get(&result))
+
+	return result.Data.Data, nil
+}
+
+func (s *stoppingWorker) requireHandedBack(err error, says string, word activities.Word) {
+	s.t.Helper()
+
+	var application *temporal.ApplicationError
+
+	require.ErrorAs(s.t, err, &application)
+	require.Equal(s.t, interpreter.KindWorkerLost, application.Type())
+	require.False(s.t, application.NonRetryable())
+	require.Contains(s.t, application.Message(), says)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	require.Equal(s.t, word, s.last)
+}
+
+// TestAStoppingWorkerHandsBackWhatWaits: at once, whatever its grace is.
+func TestAStoppingWorkerHandsBackWhatWaits(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	journal, err := os.Create(filepath.Join(dir, "rows.jsonl.reprise"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = journal.Close() })
+	require.NoError(t, syscall.Flock(int(journal.Fd()), syscall.LOCK_EX)) // somebody else writes
+
+	s := newStoppingWorker(t, activities.NewCatalogue(activities.Resources{Directory: dir}), time.Hour)
+	opened := func() bool { // the attempt has the journal open, too
+		open, _ := filepath.Glob("/proc/self/fd/*")
+		n := 0
+		for _, fd := range open {
+			if target, _ := os.Readlink(fd); target == journal.Name() {
+				n++
+			}
+		}
+
+		return n > 1
+	}
+
+	go func() {
+		defer close(s.stop)
+
+		for !opened() {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+
+	_, err = s.run("file.write", tooltest.Complete(interpreter.ToolInput{
+		Result: value([]any{1}), Fields: map[string]expression.Value{"path": expression.Of("rows.jsonl")},
+	}, "file"))
+	s.requireHandedBack(err, "before the attempt began", activities.Word{Delivery: 1})
+	require.NoFileExists(t, filepath.Join(dir, "rows.jsonl"))
+}
+
+// TestNothingBeginsOnAStoppingWorker.
+func TestNothingBeginsOnAStoppingWorker(t *testing.T) {
+	t.Parallel()
+
+	called := false
+	s := newStoppingWorker(t, probe(t, func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error) {
+		called = true
+
+		return interpreter.ToolResult{}, nil
+	}), time.Hour)
+	close(s.stop)
+
+	_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
+	s.requireHandedBack(err, "before the attempt began", activities.Word{Delivery: 1})
+	require.False(t, called)
+}
+
+// TestAStoppingWorkerLetsAttemptsEnd that act, within its grace; what does not
+// end in time is cut and handed back.
+func TestAStoppingWorkerLetsAttemptsEnd(t *testing.T) {
+	t.Parallel()
+
+	var s *stoppingWorker
+
+	s = newStoppingWorker(t, probe(t, func(ctx context.Context, _ interpreter.ToolInput) (interpreter.ToolResult, error) {
+		close(s.stop)
+
+		select {
+		case <-ctx.Done():
+			return interpreter.ToolResult{}, ctx.Err()
+		case <-time.After(100 * time.Millisecond): // as long as the stop has time to reach it
+			return interpreter.ToolResult{Data: expression.Of("done")}, nil
+		}
+	}), time.Hour)
+	done, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
+	require.NoError(t, err)
+	require.Equal(t, "done", done)
+
+	var cut *stoppingWorker
+
+	cut = newStoppingWorker(t, probe(t, func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		close(cut.stop)
+
+		return untilDone(ctx, in)
+	}), time.Millisecond)
+	_, err = cut.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
+	cut.requireHandedBack(err, "stopped during the attempt", activities.Word{Delivery: 1, Cut: 1})
+}
+
+// TestTheLastDeliveryActsNoMore: the activity itself ends what was lost four
+// times.
+func TestTheLastDeliveryActsNoMore(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		word activities.Word
+		says string
+	}{
+		"lost": {activities.Word{Delivery: 4, Acted: 3, Begun: true}, "handed out 4 times and its worker was lost each time"},
+		"cut":  {activities.Word{Delivery: 21, Cut: 21}, "cut 21 times by a worker that stopped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			called := false
+			s := newStoppingWorker(t, probe(t, func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error) {
+				called = true
+
+				return interpreter.ToolResult{}, nil
+			}), time.Hour)
+			s.env.SetHeartbeatDetails(map[string]any{"word": test.word})
+
+			_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{Attempt: 2, Page: 3}, "probe"))
+			object := tooltest.ErrorObject(t, err)
+			require.Equal(t, interpreter.KindWorkerLost, object.Kind)
+			require.Equal(t, interpreter.ClassRetryable, object.Class)
+			require.Contains(t, object.Message, test.says)
+			require.Equal(t, [2]int{2, 3}, [2]int{object.Attempt, object.Page})
+			require.False(t, called)
+		})
+	}
+}
+
+// TestALostBatchGivesWhatItHas: the calls that ended are not made again by the
+// attempts that follow.
+func TestALostBatchGivesWhatItHas(t *testing.T) {
+	t.Parallel()
+
+	p := &player{answer: pager(1, 0)}
+	stage := newStage(t, p, activities.Resources{})
+	stage.env.SetHeartbeatDetails(map[string]any{
+		"calls": []any{map[string]any{"result": interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of("kept")}}, map[string]any{}},
+		"word":  activities.Word{Delivery: 7, Acted: 3, Begun: true},
+	})
+	_, err := stage.tryDrive(driveInput("", "", "a", "b"))
+
+	var application *temporal.ApplicationError
+
+	require.ErrorAs(t, err, &application)
+	require.True(t, application.NonRetryable())
+
+	var output interpreter.DriveOutput
+
+	require.NoError(t, application.Details(&output))
+	require.Equal(t, "kept", output.Calls[0].Result.Data.Data)
+	require.Equal(t, interpreter.Driven{}, output.Calls[1])
+	require.Empty(t, p.asked)
+}
+
+// TestHeartbeatsOfABatchTellOfProgress: lost workers only count where nothing
+// was done in between.
+func TestHeartbeatsOfABatchTellOfProgress(t *testing.T) {
+	t.Parallel()
+
+	for name, further := range map[string]bool{"further": true, "no further": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			stop := make(chan struct{})
+			done := 0
+			p := &player{answer: func(ctx context.Context, in interpreter.ToolInput) (any, error) {
+				if done++; further && done == 1 {
+					return pager(1, 0)(ctx, in)
+				}
+
+				close(stop)
+				<-ctx.Done()
+
+				return nil, ctx.Err()
+			}}
+			stage := newStage(t, p, activities.Resources{})
+			stage.env.SetWorkerStopChannel(stop)
+
+			var told struct{ Word activities.Word }
+
+			stage.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+				require.NoError(t, details.Get(&told))
+			})
+			stage.env.SetHeartbeatDetails(map[string]any{
+				"calls": []any{map[string]any{}, map[string]any{}}, "word": activities.Word{Delivery: 2, Acted: 2, Cut: 4, Begun: true},
+			})
+
+			in := driveInput("", "", "a", "b")
+			in.Width = 1
+			_, err := stage.tryDrive(in)
+			require.ErrorContains(t, err, "stopped during the attempt")
+
+			want := activities.Word{Delivery: 1, Acted: 3, Cut: 5}
+			if further {
+				want = activities.Word{Delivery: 1}
+			}
+
+			require.Equal(t, want, told.Word)
+		})
+	}
+}
+
+// TestWordsInHeartbeatsHaveTheirShape: another build reads them.
+func TestWordsInHeartbeatsHaveTheirShape(t *testing.T) {
+	t.Parallel()
+
+	text, err := json.Marshal(activities.Word{Delivery: 3, Acted: 2, Cut: 1, Begun: true})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"delivery":3,"acted":2,"cut":1,"begun":true}`, string(text))
+}
+
+// TestTurnsByTheClockOfTheWorker: it is believed as far as it can be right.
+func TestTurnsByTheClockOfTheWorker(t *testing.T) {
+	t.Parallel()
+
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) // when the limiter decided, by its clock
+	lease := interpreter.Lease{DelaySeconds: 0.5, At: at.Add(500 * time.Millisecond)}
+	ms := time.Millisecond
+
+	for name, test := range map[string]struct {
+		asked, answered, turn time.Duration // by the worker's clock, since at
+	}{
+		"the clocks agree":                  {-20 * ms, 30 * ms, 500 * ms},
+		"the worker's is a little ahead":    {-10 * ms, 40 * ms, 500 * ms},
+		"it is an hour ahead":               {time.Hour, time.Hour + 50*ms, time.Hour + 500*ms},
+		"it is an hour behind":              {-time.Hour, -time.Hour + 50*ms, -time.Hour + 550*ms},
+		"the answer came after the turn":    {-20 * ms, 900 * ms, 500 * ms},
+		"it is ahead by more than it knows": {10 * ms, 60 * ms, 510 * ms},
+	} {
+		require.Equal(t, at.Add(test.turn), activities.FirstTurn(lease, at.Add(test.asked), at.Add(test.answered)), name)
+	}
+
+	old := interpreter.Lease{DelaySeconds: 0.5} // of a limiter that does not tell
+	require.Equal(t, at.Add(530*ms), activities.FirstTurn(old, at, at.Add(30*ms)))
+}
