@@ -109,7 +109,7 @@ func (t *postgresTool) Run(ctx context.Context, in interpreter.ToolInput) (inter
 	if sql == nil {
 		result, err := writePostgres(ctx, conn.Conn(), write)
 		if err == nil && write.note != nil && t.sweeper.due(in.Auth) {
-			err = sweepPostgres(ctx, conn.Conn())
+			t.res.swept(in, sweepPostgres(ctx, conn.Conn()))
 		}
 
 		return result, err

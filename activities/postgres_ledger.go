@@ -170,9 +170,5 @@ func recallError(ctx context.Context, err error) error {
 func sweepPostgres(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "DELETE FROM "+notesTable+" WHERE noted_at < now() - $1::float8 * interval '1 second'", notesKept.Seconds())
 
-	if err == nil {
-		return nil
-	}
-
-	return postgresError(ctx, err)
+	return err
 }

@@ -2,10 +2,7 @@ package activities
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,8 +10,6 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/statement"
-
-	_ "modernc.org/sqlite" // registers the driver
 )
 
 // sqliteSettings open every connection. busy_timeout comes first: changing the
@@ -22,24 +17,13 @@ import (
 // begin, as a read lock that grows fails when two do it at once.
 const sqliteSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_txlock=immediate"
 
-// sqliteConns bounds the connections of one worker to one file.
-const sqliteConns = 4
-
 // sqliteTool runs statements and writes rows on SQLite files. Files stay open
-// until the worker ends.
+// until the worker ends, or they are removed or replaced.
 type sqliteTool struct {
 	res     Resources
 	mu      sync.Mutex
 	files   map[string]*sqliteFile
 	sweeper sweeper
-}
-
-// sqliteFile is one open database. writer is a lock that heeds contexts: in
-// one process writers queue here, where waiting can be cancelled, and not in
-// SQLite.
-type sqliteFile struct {
-	db     *sql.DB
-	writer chan struct{}
 }
 
 func newSQLite(res Resources) *sqliteTool {
@@ -64,6 +48,11 @@ SQL. A template stands where a value can stand, bare or inside a literal such as
 blobs are base64, and columns declared DATE, DATETIME or TIMESTAMP give RFC 3339.
 
 ` + tableDoc + `
+
+A file that was removed or replaced is noticed before each attempt: the attempt
+is made on what is at the path then, which is a new file where there is none.
+Where that happens during a write, the write is an error of type
+SQLITE_READONLY_DBMOVED and class retryable.
 
 A file that is locked for more than 5 seconds is an error of type SQLITE_BUSY
 and class retryable.`,
@@ -106,16 +95,13 @@ func (t *sqliteTool) Run(ctx context.Context, in interpreter.ToolInput) (interpr
 		return interpreter.ToolResult{}, err
 	}
 
-	file, err := t.open(path)
-	if err != nil {
-		return interpreter.ToolResult{}, err
-	}
+	file := t.file(path)
 
 	var result interpreter.ToolResult
 	if query == nil {
 		result, err = file.write(ctx, write)
 		if err == nil && write.note != nil && t.sweeper.due(path) {
-			err = file.sweep(ctx)
+			t.res.swept(in, file.sweep(ctx))
 		}
 	} else {
 		result, err = file.query(ctx, query, t.res.MaxResponseBytes)
@@ -139,7 +125,7 @@ func (t *sqliteTool) Close() error {
 	var errs []error
 
 	for path, file := range t.files {
-		errs = append(errs, file.db.Close())
+		errs = append(errs, file.close())
 		delete(t.files, path)
 	}
 
@@ -205,41 +191,14 @@ func localPath(base, path, step string) (string, error) {
 	return filepath.Join(base, relative), nil
 }
 
-// open gives the open database at a path.
-func (t *sqliteTool) open(path string) (*sqliteFile, error) {
+// file gives what is known of a path.
+func (t *sqliteTool) file(path string) *sqliteFile {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	if file, ok := t.files[path]; ok {
-		return file, nil
+	if t.files[path] == nil {
+		t.files[path] = newSQLiteFile(path)
 	}
 
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, configErrorf("the directory of %q cannot be made: %w", path, err)
-	}
-
-	// A URI, because a plain path could not hold a question mark.
-	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
-
-	db, err := sql.Open("sqlite", uri.String()+sqliteSettings)
-	if err != nil {
-		return nil, configErrorf("the file %q cannot be opened: %w", path, err)
-	}
-
-	db.SetMaxOpenConns(sqliteConns)
-
-	file := &sqliteFile{db: db, writer: make(chan struct{}, 1)}
-	t.files[path] = file
-
-	return file, nil
-}
-
-// lock waits for the turn to write. The function it gives ends the turn.
-func (f *sqliteFile) lock(ctx context.Context) (func(), error) {
-	select {
-	case f.writer <- struct{}{}:
-		return func() { <-f.writer }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return t.files[path]
 }

@@ -129,10 +129,12 @@ func (l *sqliteLedger) createNotes(ctx context.Context) error {
 
 // sweep deletes notes that are too old for anybody to ask for them.
 func (f *sqliteFile) sweep(ctx context.Context) error {
-	_, err := f.db.ExecContext(ctx, "DELETE FROM "+notesTable+" WHERE noted_at < datetime('now', ?)",
-		fmt.Sprintf("-%d seconds", int(notesKept.Seconds())))
+	return f.use(ctx, true, func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, "DELETE FROM "+notesTable+" WHERE noted_at < datetime('now', ?)",
+			fmt.Sprintf("-%d seconds", int(notesKept.Seconds())))
 
-	return err
+		return err
+	})
 }
 
 // Notes reports whether a write is noted: one to a table is.
@@ -149,23 +151,24 @@ func (t *sqliteTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]in
 		return nil, nil // and asking does not make it
 	}
 
-	file, err := t.open(path)
-	if err != nil {
-		return nil, err
-	}
+	var notes []interpreter.Note
 
-	notes, err := file.recall(ctx, in.Note)
+	err = t.file(path).use(ctx, false, func(db *sql.DB) error {
+		notes, err = recallSQLite(ctx, db, in.Note)
+
+		return err
+	})
 
 	return notes, sqliteError(ctx, err)
 }
 
-func (f *sqliteFile) recall(ctx context.Context, after *interpreter.Note) ([]interpreter.Note, error) {
+func recallSQLite(ctx context.Context, db *sql.DB, after *interpreter.Note) ([]interpreter.Note, error) {
 	var tables int
-	if err := f.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = ?", notesTable).Scan(&tables); err != nil || tables == 0 {
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = ?", notesTable).Scan(&tables); err != nil || tables == 0 {
 		return nil, err
 	}
 
-	rows, err := f.db.QueryContext(ctx, "SELECT written, continuation FROM "+notesTable+
+	rows, err := db.QueryContext(ctx, "SELECT written, continuation FROM "+notesTable+
 		" WHERE call_key = ? AND written > ? ORDER BY written", after.Call, after.Written)
 	if err != nil {
 		return nil, err

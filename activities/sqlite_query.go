@@ -24,15 +24,19 @@ func (f *sqliteFile) query(ctx context.Context, query *sqlStatement, limit int64
 		return interpreter.ToolResult{}, err
 	}
 
-	if !readOnly[query.parsed.Verb()] {
-		unlock, err := f.lock(ctx)
-		if err != nil {
-			return interpreter.ToolResult{}, err
-		}
-		defer unlock()
-	}
+	var result interpreter.ToolResult
 
-	conn, err := f.db.Conn(ctx)
+	err := f.use(ctx, !readOnly[query.parsed.Verb()], func(db *sql.DB) (err error) {
+		result, err = querySQLite(ctx, db, query, limit)
+
+		return err
+	})
+
+	return result, err
+}
+
+func querySQLite(ctx context.Context, db *sql.DB, query *sqlStatement, limit int64) (interpreter.ToolResult, error) {
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}

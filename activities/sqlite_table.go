@@ -19,32 +19,30 @@ func (f *sqliteFile) write(ctx context.Context, w *tableWrite) (interpreter.Tool
 		return rowsAffected(0), nil
 	}
 
-	unlock, err := f.lock(ctx)
+	var result interpreter.ToolResult
+
+	err := f.use(ctx, true, func(db *sql.DB) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // nothing to do after Commit
+
+		if err := begin(ctx); err != nil {
+			return err
+		}
+
+		if result, err = writeSQLite(ctx, tx, w); err != nil {
+			return w.failed(err)
+		}
+
+		if result.Noted != nil {
+			return nil // and nothing to commit
+		}
+
+		return tx.Commit()
+	})
 	if err != nil {
-		return interpreter.ToolResult{}, err
-	}
-	defer unlock()
-
-	tx, err := f.db.BeginTx(ctx, nil)
-	if err != nil {
-		return interpreter.ToolResult{}, err
-	}
-	defer func() { _ = tx.Rollback() }() // nothing to do after Commit
-
-	if err := begin(ctx); err != nil {
-		return interpreter.ToolResult{}, err
-	}
-
-	result, err := writeSQLite(ctx, tx, w)
-	if err != nil {
-		return interpreter.ToolResult{}, w.failed(err)
-	}
-
-	if result.Noted != nil {
-		return result, nil // and nothing to commit
-	}
-
-	if err := tx.Commit(); err != nil {
 		return interpreter.ToolResult{}, err
 	}
 

@@ -86,3 +86,11 @@ func writesTo(in interpreter.ToolInput) bool {
 
 	return table && !statement
 }
+
+// swept logs that a ledger was not rid of its old notes. The write before has
+// been made, whatever comes of that.
+func (res Resources) swept(in interpreter.ToolInput, err error) {
+	if err != nil {
+		res.Logger.Warn("old notes of a ledger could not be deleted", "step", in.Step, "table", notesTable, "error", err)
+	}
+}
