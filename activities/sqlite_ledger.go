@@ -41,11 +41,7 @@ func (l *sqliteLedger) enter(ctx context.Context, w *tableWrite) (result interpr
 
 // key notes the operation key, or gives what it was noted with before.
 func (l *sqliteLedger) key(ctx context.Context, w *tableWrite) (*writtenBefore, error) {
-	if err := l.createWrites(ctx); err != nil {
-		return nil, err
-	}
-
-	result, err := l.tx.ExecContext(ctx, "INSERT INTO "+writesTable+
+	result, err := l.exec(ctx, l.createWrites, "INSERT INTO "+writesTable+
 		" (operation_key, fingerprint, rows_written) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 		w.operation, w.fingerprint, len(w.rows))
 	if err != nil {
@@ -61,6 +57,22 @@ func (l *sqliteLedger) key(ctx context.Context, w *tableWrite) (*writtenBefore, 
 		" WHERE operation_key = ?", w.operation)
 
 	return before, row.Scan(&before.fingerprint, &before.rows)
+}
+
+// exec runs a statement on a table of the ledger, which is made first where it
+// is not there or of an older build. A statement that fails leaves SQLite's
+// transaction as it was.
+func (l *sqliteLedger) exec(ctx context.Context, create func(context.Context) error, statement string, args ...any) (sql.Result, error) {
+	result, err := l.tx.ExecContext(ctx, statement, args...)
+	if err == nil || !strings.Contains(err.Error(), "no such table") && !strings.Contains(err.Error(), "has no column") {
+		return result, err
+	}
+
+	if err := create(ctx); err != nil {
+		return nil, err
+	}
+
+	return l.tx.ExecContext(ctx, statement, args...)
 }
 
 func (l *sqliteLedger) createWrites(ctx context.Context) error {
@@ -90,18 +102,14 @@ func (l *sqliteLedger) createWrites(ctx context.Context) error {
 
 // note notes how a call goes on, or gives what was noted before.
 func (l *sqliteLedger) note(ctx context.Context, note *interpreter.Note) (noted []byte, err error) {
-	if err := l.createNotes(ctx); err != nil {
-		return nil, err
-	}
-
 	if note.Forget > 0 {
-		if _, err := l.tx.ExecContext(ctx, "DELETE FROM "+notesTable+" WHERE call_key = ? AND written <= ?",
+		if _, err := l.exec(ctx, l.createNotes, "DELETE FROM "+notesTable+" WHERE call_key = ? AND written <= ?",
 			note.Call, note.Forget); err != nil {
 			return nil, err
 		}
 	}
 
-	result, err := l.tx.ExecContext(ctx, "INSERT INTO "+notesTable+
+	result, err := l.exec(ctx, l.createNotes, "INSERT INTO "+notesTable+
 		" (call_key, written, continuation) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", note.Call, note.Written, note.Continuation)
 	if err != nil {
 		return nil, err

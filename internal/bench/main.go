@@ -150,6 +150,12 @@ func (o options) groups(url string) ([][]one, error) {
 		{group: name, name: "together", n: o.pages, source: pagesBook(url, 0)},
 		{group: name, name: "200 an activity", n: o.pages, source: pagesBook(url, 200)},
 	})
+	name += ", each written to SQLite"
+	add([]one{
+		{group: name, name: "without notes", n: o.pages, source: writtenBook(url, forgetfulName)},
+		{group: name, name: "with notes", n: o.pages, source: writtenBook(url, "sqlite")},
+		{group: name, name: "history first", n: o.pages, source: writtenBook(url, historicName)},
+	})
 	return groups, nil
 }
 

@@ -50,6 +50,29 @@ output: "{{ len(fetch) }}"
 `, url, words)
 }
 
+// writtenBook fetches pages of 100 rows and writes each with a tool, which is
+// sqlite or stands for it.
+func writtenBook(url, tool string) string {
+	return head + fmt.Sprintf(`  - step: create
+    tool: sqlite
+    path: "{{ execution_id }}.db"
+    statement: CREATE TABLE assessments (id INTEGER, patient_id TEXT, score REAL)
+    next: fetch
+  - step: fetch
+    tool: http
+    url: %s/api/v1/assessments
+    params: {page: 1, pageSize: 100}
+    retry:
+      - when: "{{ response.paging.hasMore }}"
+        then:
+          max_attempts: 10001
+          next_call: {params: {page: "{{ response.paging.page + 1 }}"}}
+          collect: {path: data}
+          per_iteration: {sink: {tool: %s, path: "{{ execution_id }}.db", table: assessments}}
+output: "{{ len(fetch) }}"
+`, url, tool)
+}
+
 // politeBook keeps to a rate that the API enforces.
 func politeBook(url string, n, rate int) string {
 	return head + fmt.Sprintf(`  - step: fetch

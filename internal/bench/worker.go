@@ -82,9 +82,11 @@ func work(ctx context.Context, address, queue, dir string) error {
 	if err != nil {
 		return err
 	}
-	catalogue := activities.NewCatalogue(activities.Resources{Payloads: payloads})
-	if err := catalogue.Register(nap{}); err != nil {
-		return err
+	catalogue := activities.NewCatalogue(activities.Resources{Payloads: payloads, Directory: dir})
+	for _, tool := range []activities.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
+		if err := catalogue.Register(tool); err != nil {
+			return err
+		}
 	}
 	w := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue})
 	w.RegisterWorkflowWithOptions(handLoop, workflow.RegisterOptions{Name: handLoopName})

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+
+	"reprise/activities"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// Names of tools that stand for sqlite, to measure what its notes cost.
+const (
+	forgetfulName = "forgetful"
+	historicName  = "historic"
+)
+
+// historic writes with sqlite and keeps no notes, so that each page is in
+// history before it is written.
+type historic struct {
+	name  string
+	write activities.ActivityFunc
+}
+
+func newHistoric(c *activities.Catalogue) historic {
+	h := historic{name: historicName}
+	for _, a := range c.Activities() {
+		if a.Name == interpreter.WriteActivity("sqlite") {
+			h.write = a.Run
+		}
+	}
+	return h
+}
+
+func (h historic) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name: h.name, Summary: "Writes rows to SQLite.", Writes: true,
+		Fields: []playbook.Field{
+			{Name: "path", Kind: playbook.KindText, Doc: "The file."},
+			{Name: "table", Kind: playbook.KindText, Doc: "The table."},
+		},
+	}
+}
+
+func (h historic) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	return h.Write(ctx, in)
+}
+
+func (h historic) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	in.Note = nil
+	return h.write(ctx, in)
+}
+
+// forgetful says that it keeps notes and does not: what sinks were like before
+// there were any.
+type forgetful struct{ historic }
+
+func newForgetful(c *activities.Catalogue) forgetful {
+	f := forgetful{newHistoric(c)}
+	f.name = forgetfulName
+	return f
+}
+
+func (forgetful) Notes(interpreter.ToolInput) bool { return true }
+
+func (forgetful) Recall(context.Context, interpreter.ToolInput) ([]interpreter.Note, error) {
+	return nil, nil
+}
