@@ -19,6 +19,11 @@ const (
 	// and results are all it holds.
 	fanParts = 12
 
+	// leafElements is how many elements a loop may have that starts its iterations
+	// itself. A part ends early and hands the rest back; a whole loop cannot, and
+	// would hold the results of its parts beside those of its own iterations.
+	leafElements = 5000
+
 	// heavyTask is the size, in bytes, from which what all children of a loop get
 	// decides how many a history holds.
 	heavyTask = 64_000
@@ -27,12 +32,29 @@ const (
 	// within Temporal's own suggestion of 4,096 events and 4 MB.
 	longHistory  = 3500
 	largeHistory = 3_000_000
+	// fullHistory is what a leaf may come to with what is still to be written to
+	// its history: what the children under way give, and its own result.
+	fullHistory = 3_700_000
 )
 
 // historyIsLong reports whether a workflow should leave what follows to another.
 func historyIsLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.GetCurrentHistoryLength() > longHistory || info.GetCurrentHistorySize() > largeHistory
+}
+
+// full reports whether a leaf starts no more children.
+func (l *loop) full(ctx workflow.Context, window *window) bool {
+	expected := workflow.GetInfo(ctx).GetCurrentHistorySize() + (window.open+1)*l.largest +
+		outboxOf(ctx).limits.Carried(l.bytes)
+	return historyIsLong(ctx) || expected > fullHistory
+}
+
+// weigh notes how much a child has given.
+func (l *loop) weigh(ctx workflow.Context, output IterationOutput) {
+	size := encodedSize(output)
+	l.largest = max(l.largest, outboxOf(ctx).limits.Carried(size))
+	l.bytes += size
 }
 
 // room is how many children a leaf may have, and how many parts another workflow

@@ -26,7 +26,8 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	if leaf, _ := l.room(ctx); l.batches() <= leaf {
+	leaf, _ := l.room(ctx)
+	if l.batches() <= leaf && (input.Part != nil || len(input.Elements) <= leafElements) {
 		l.runLeaf(ctx)
 	} else {
 		l.runParts(ctx, 0)
@@ -48,6 +49,9 @@ type loop struct {
 	open   []string // workflow IDs of the iterations under way, in order of their start
 	below  string   // workflow ID of the part under way
 	parked int      // iterations that wait without a child
+	// largest is what the child that gave most takes in this history, bytes what
+	// all of them gave: more than the loop's result will take.
+	largest, bytes int
 }
 
 func newLoop(input LoopInput, step *playbook.Step) *loop {
@@ -103,7 +107,7 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 	children, cancel := workflow.WithCancel(ctx)
 	next := 0
 	for next < total && window.enter(children) == nil {
-		if historyIsLong(ctx) || l.result.Budget != nil {
+		if l.full(ctx, window) || l.result.Budget != nil {
 			window.leave()
 			break
 		}
@@ -265,6 +269,7 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interp
 		}
 		return nil
 	}
+	l.weigh(ctx, output)
 	for _, iteration := range output.Iterations {
 		l.add(iteration)
 	}

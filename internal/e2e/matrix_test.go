@@ -269,7 +269,7 @@ func (c cell) checkHistories(w *world) {
 		parts = parts || strings.Contains(history.WorkflowID, "/part-")
 	}
 	switch children := (c.size + c.batch - 1) / c.batch; {
-	case children > 400:
+	case children > 400 || c.size > 5000:
 		require.True(w.t, parts, "the loop runs in parts")
 	case children < 50:
 		require.False(w.t, parts, "the loop fits one history")
@@ -294,5 +294,24 @@ output: "{{ each.results }}"
 	for i, element := range c.elements() {
 		require.Equal(t, 400_000+element.(int), result.([]any)[i])
 	}
+	c.checkHistories(w)
+}
+
+// TestLoopOfManyResults: a loop of thousands whose results are of a size that
+// Temporal keeps itself has no large history, also without a payload store.
+func TestLoopOfManyResults(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.tools, w.replays, w.patience = []activities.Tool{pick{}}, 1, 15*time.Minute
+	w.work()
+	c := cell{size: 20_000, batch: 50}
+	result := w.completes(book(fmt.Sprintf(`
+  - step: each
+    tool: pick
+    give: "{{ '%s' ~ element }}"
+    loop: {collection: "{{ elements }}", element: element, mode: parallel, max_concurrency: 500, batch: 50}
+output: "{{ len(each.results) }}"
+`, strings.Repeat("x", 60))), map[string]any{"elements": c.elements()})
+	require.Equal(t, c.size, result)
 	c.checkHistories(w)
 }
