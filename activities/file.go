@@ -54,9 +54,16 @@ are JSON and nil is empty; the columns of a new file are the field columns, else
 the names in all rows, sorted. Missing folders are made.
 
 Each write notes its operation key in a journal beside the file, named like the
-file with .reprise at its end. A write that was made before changes nothing, and
-one that was cut short is undone before the next. The journal may be deleted
-when no run that wrote to the file is open.`,
+file with .reprise at its end. A write that was made before changes nothing. One
+that fails, such as on a full disk, leaves nothing in the file, and one that was
+cut short by the end of its worker is undone before the next. The journal may be
+deleted when no run that wrote to the file is open.
+
+The journal holds for the file it was written with. A file that was removed,
+renamed, emptied or replaced is begun anew, and a write that comes again is made
+again; so it is where somebody changed or cut what the last write has put there.
+What others add at the end does no harm. Where the file goes during a write, the
+write is an error of type moved and class retryable.`,
 		Fields: []playbook.Field{
 			{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory."},
 			{Name: "format", Kind: playbook.KindText, Enum: []string{formatJSON, formatJSONL, formatCSV, formatText}, Default: "by the file's name", Doc: "The format; a sink writes jsonl or csv."},

@@ -211,12 +211,12 @@ func TestFileUndoesAWriteThatWasCutShort(t *testing.T) {
 
 	c, dir := fileWorker(t)
 	put(t, dir, "rows.jsonl", "1\n{\"half\":")
-	put(t, dir, "rows.jsonl.reprise", "begin 0 2 k1\ndone k1\nbegin 2 20 k2\ndone k")
+	put(t, dir, "rows.jsonl.reprise", "begin 0 2 k1\ndone k1\nbegin 2 20 k2\ndone k") // from before there were sums
 
 	_, err := writeFile(t, c, "k2", []any{map[string]any{"half": true}}, map[string]any{"path": "rows.jsonl"})
 	require.NoError(t, err)
 	require.Equal(t, "1\n{\"half\":true}\n", get(t, dir, "rows.jsonl"))
-	require.Equal(t, "begin 0 2 k1\ndone k1\nbegin 2 20 k2\nbegin 2 14 k2\ndone k2\n", get(t, dir, "rows.jsonl.reprise"))
+	require.Equal(t, "begin 0 2 k1\ndone k1\nbegin 2 20 k2\nbegin 2 14 k2 310e5ce7db0b0144\ndone k2\n", get(t, dir, "rows.jsonl.reprise"))
 }
 
 func TestFileLeavesWhatOthersWroteSince(t *testing.T) {

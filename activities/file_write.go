@@ -76,15 +76,11 @@ func (t *fileTool) once(ctx context.Context, w *fileWrite, key string) (bool, er
 		}
 	}
 
-	file, err := w.root.OpenFile(w.path+journalSuffix, os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := w.lockJournal(ctx)
 	if err != nil {
-		return false, fileError("write", w.path+journalSuffix, err)
+		return false, w.failed(w.path+journalSuffix, err)
 	}
 	defer file.Close() // gives the lock back, too
-
-	if err := lockFile(ctx, file); err != nil {
-		return false, err
-	}
 
 	if err := begin(ctx); err != nil {
 		return false, err
@@ -92,7 +88,7 @@ func (t *fileTool) once(ctx context.Context, w *fileWrite, key string) (bool, er
 
 	journal, err := t.journal(w, file)
 	if err != nil {
-		return false, fileError("write", w.path+journalSuffix, err)
+		return false, w.failed(w.path+journalSuffix, err)
 	}
 
 	if key != "" && journal.done(key) {
@@ -100,15 +96,56 @@ func (t *fileTool) once(ctx context.Context, w *fileWrite, key string) (bool, er
 	}
 
 	if err := w.write(journal, key); err != nil {
-		var own *Error
-		if errors.As(err, &own) {
-			return false, own
-		}
-
-		return false, fileError("write", w.path, err)
+		return false, w.failed(w.path, err)
 	}
 
 	return true, nil
+}
+
+func (w *fileWrite) failed(path string, err error) error {
+	var own *Error
+	if errors.As(err, &own) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+
+	return fileError("write", path, err)
+}
+
+// lockJournal opens the journal and waits for its lock. One that was removed
+// meanwhile keeps nobody out.
+func (w *fileWrite) lockJournal(ctx context.Context) (*os.File, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+
+		file, err := w.root.OpenFile(w.path+journalSuffix, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, err
+		}
+
+		if err := lockFile(ctx, file); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+
+		if w.isAt(w.path+journalSuffix, file) {
+			return file, nil
+		}
+
+		_ = file.Close()
+	}
+}
+
+// isAt tells whether an open file is the one at the path.
+func (w *fileWrite) isAt(path string, file *os.File) bool {
+	mine, err := file.Stat()
+	if err != nil {
+		return false
+	}
+
+	there, err := w.root.Stat(path)
+
+	return err == nil && os.SameFile(mine, there)
 }
 
 // lockFile waits for the lock, as long as ctx allows. A blocking flock could
@@ -135,7 +172,20 @@ func lockFile(ctx context.Context, file *os.File) error {
 }
 
 func (w *fileWrite) write(journal *journal, key string) error {
-	size, header, err := w.state()
+	if w.overwrite {
+		return w.writeAnew(journal, key)
+	}
+
+	file, info, err := w.existing(os.O_RDWR)
+	if err != nil {
+		return err
+	}
+
+	if file != nil {
+		defer file.Close()
+	}
+
+	size, header, err := w.state(file, info)
 	if err != nil {
 		return err
 	}
@@ -145,49 +195,65 @@ func (w *fileWrite) write(journal *journal, key string) error {
 		return toolErrorf("write %s as %s: %w", w.path, w.format, err)
 	}
 
-	if w.overwrite {
-		if err := w.replace(content); err != nil {
-			return err
-		}
-
-		return journal.end(key)
-	}
-
-	if err := journal.begin(key, size, len(content)); err != nil {
+	if err := journal.begin(key, size, content); err != nil {
 		return err
 	}
 
-	if err := w.append(size, content); err != nil {
+	if file == nil {
+		if file, err = w.root.OpenFile(w.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+
+	return w.append(journal, key, file, size, content)
+}
+
+// writeAnew replaces the file by one with these rows only.
+func (w *fileWrite) writeAnew(journal *journal, key string) error {
+	content, err := w.content(0, nil)
+	if err != nil {
+		return toolErrorf("write %s as %s: %w", w.path, w.format, err)
+	}
+
+	if err := journal.replace(key, content); err != nil {
+		return err
+	}
+
+	if err := w.replace(content); err != nil {
 		return err
 	}
 
 	return journal.end(key)
 }
 
-// state is the file's size and, for CSV, its columns; 0 for a file that is not
-// there or will be replaced.
-func (w *fileWrite) state() (int64, []string, error) {
-	if w.overwrite {
-		return 0, nil, nil
-	}
-
-	file, err := w.root.OpenFile(w.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// existing opens the file, nil if there is none.
+func (w *fileWrite) existing(access int) (*os.File, os.FileInfo, error) {
+	file, err := w.root.OpenFile(w.path, access|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil, nil
+		return nil, nil, nil
 	}
 
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
-	defer file.Close()
 
 	info, err := file.Stat()
-	if err != nil {
-		return 0, nil, err
+	if err == nil && !info.Mode().IsRegular() {
+		err = toolErrorf("write %s: it is not a file", w.path)
 	}
 
-	if !info.Mode().IsRegular() {
-		return 0, nil, toolErrorf("write %s: it is not a file", w.path)
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+
+	return file, info, nil
+}
+
+// state is the file's size and, for CSV, its columns.
+func (w *fileWrite) state(file *os.File, info os.FileInfo) (int64, []string, error) {
+	if file == nil {
+		return 0, nil, nil
 	}
 
 	if info.Size() == 0 || w.format != formatCSV {
@@ -222,16 +288,31 @@ func (w *fileWrite) content(size int64, header []string) ([]byte, error) {
 	return formatRows(w.rows, columnsOf(w.rows), size == 0)
 }
 
-// append writes at the end the file had when the journal was told.
-func (w *fileWrite) append(size int64, content []byte) error {
-	file, err := w.root.OpenFile(w.path, os.O_WRONLY|os.O_CREATE, 0o644)
-	if err != nil {
-		return err
+// append writes at the end the file had when the journal was told. A write that
+// fails leaves nothing behind: the next one, which would clean up, may never
+// come.
+func (w *fileWrite) append(journal *journal, key string, file *os.File, size int64, content []byte) error {
+	_, err := file.WriteAt(content, size)
+	if err == nil {
+		err = file.Sync()
 	}
 
-	_, err = file.WriteAt(content, size)
+	if err == nil && !w.isAt(w.path, file) {
+		err = &Error{
+			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "moved",
+			Message: "write " + w.path + ": the file was removed or replaced meanwhile",
+		}
+	}
 
-	return errors.Join(err, syncClose(file))
+	if err == nil {
+		err = journal.end(key)
+	}
+
+	if err != nil {
+		return errors.Join(err, takeBack(file, size, int64(len(content))))
+	}
+
+	return nil
 }
 
 // replace writes beside the file and renames, so that a reader sees the old
@@ -249,7 +330,11 @@ func (w *fileWrite) replace(content []byte) error {
 		return errors.Join(err, w.root.Remove(beside))
 	}
 
-	return w.root.Rename(beside, w.path)
+	if err := w.root.Rename(beside, w.path); err != nil {
+		return errors.Join(err, w.root.Remove(beside))
+	}
+
+	return nil
 }
 
 func syncClose(file *os.File) error {
