@@ -1,8 +1,9 @@
 package activities
 
 import (
-	"bytes"
+	"bufio"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
+
+	"reprise/interpreter"
 )
 
 // journalSuffix makes the journal's name from the file's.
@@ -22,9 +26,11 @@ const journalSuffix = ".reprise"
 //
 //	begin <size before> <bytes> <key> <sum>
 //	replace <bytes> <key> <sum>
-//	done <key>
+//	done <key> <fingerprint> <rows> [<call> <written> <forget> <at> <continuation>]
 //	forget
 //
+// The words behind a done are a note (interpreter.Note): at is its time in
+// seconds since 1970, the continuation is in base64. An empty word is "-".
 // A begin without its done is a write that was cut short; what it left behind
 // is cut off before the next write. A replace without its done has happened as
 // a whole or not at all. The sum is that of the last bytes that the write puts
@@ -42,9 +48,18 @@ type journalCache struct {
 	mu    sync.Mutex // held by no other than the owner of the file's lock
 	inode uint64
 	read  int64 // bytes read, whole lines
-	keys  map[string]bool
-	open  *openWrite // a begin or replace without its done
-	last  *openWrite // the last one with its done that put something into the file
+	keys  map[string]writtenBefore
+	notes map[string][]notePlace // by call, in the order of Written
+	idle  int64                  // bytes of notes that nobody needs any more
+	open  *openWrite             // a begin or replace without its done
+	last  *openWrite             // the last one with its done that put something into the file
+}
+
+// notePlace is where the continuation of a note stands in the journal.
+type notePlace struct {
+	written int
+	at      int64 // of its base64
+	length  int
 }
 
 // openWrite is a write as its first line tells it.
@@ -136,28 +151,31 @@ func (j *journal) catchUp() error {
 		c.forget()
 	}
 
-	added, err := io.ReadAll(io.NewSectionReader(j.file, c.read, info.Size()-c.read))
-	if err != nil {
-		return err
-	}
+	lines := bufio.NewReader(io.NewSectionReader(j.file, c.read, info.Size()-c.read))
 
-	for line := range bytes.Lines(added) {
-		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // cut short by a crash; the next line is written over it
+	for {
+		line, err := lines.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // the rest of a line was cut short by a crash; the next one is written over it
 		}
 
-		c.note(strings.TrimSuffix(string(line), "\n"))
+		if err != nil {
+			return err
+		}
+
+		c.note(strings.TrimSuffix(line, "\n"))
 		c.read += int64(len(line))
 	}
-
-	return nil
 }
 
-func (c *journalCache) forget() { c.keys, c.open, c.last = map[string]bool{}, nil, nil }
+func (c *journalCache) forget() {
+	c.keys, c.notes, c.open, c.last = map[string]writtenBefore{}, map[string][]notePlace{}, nil, nil
+}
 
+// note takes a line in, which begins at c.read.
 func (c *journalCache) note(line string) {
 	words := strings.Split(line, " ")
-	words = append(words, make([]string, 5)...) // those that are missing are ""
+	words = append(words, make([]string, doneWords)...) // those that are missing are ""
 
 	switch words[0] {
 	case "begin":
@@ -170,7 +188,9 @@ func (c *journalCache) note(line string) {
 			c.open = &openWrite{bytes: count, sum: words[3], replaces: true}
 		}
 	case "done":
-		c.keys[words[1]] = true
+		rows, _ := strconv.ParseInt(words[3], 10, 64)
+		c.keys[words[1]] = writtenBefore{fingerprint: strings.Trim(words[2], "-"), rows: rows}
+		c.noteNote(line, words)
 
 		if c.open != nil && (c.open.bytes > 0 || c.open.replaces) {
 			c.last = c.open
@@ -180,6 +200,38 @@ func (c *journalCache) note(line string) {
 	case "forget":
 		c.forget()
 	}
+}
+
+// doneWords is how many words a done with a note has, noteWord the number of
+// the first word of the note.
+const (
+	doneWords = 9
+	noteWord  = 4
+)
+
+// noteNote takes the note of a done in.
+func (c *journalCache) noteNote(line string, words []string) {
+	call, continuation := words[noteWord], words[doneWords-1]
+	written, err := strconv.Atoi(words[noteWord+1])
+	forget, errForget := strconv.Atoi(words[noteWord+2])
+
+	if call == "" || err != nil || errForget != nil {
+		return
+	}
+
+	kept := c.notes[call][:0]
+
+	for _, place := range c.notes[call] {
+		if place.written > forget {
+			kept = append(kept, place)
+		} else {
+			c.idle += int64(place.length)
+		}
+	}
+
+	c.notes[call] = append(kept, notePlace{
+		written: written, at: c.read + int64(len(line)-len(continuation)), length: len(continuation),
+	})
 }
 
 // verify forgets what was written to a file that is there no more: removed,
@@ -240,11 +292,51 @@ func takeBack(file *os.File, size, bytes int64) error {
 	return errors.Join(file.Truncate(size), file.Sync())
 }
 
-func (j *journal) done(key string) bool {
+func (j *journal) done(key string) (before writtenBefore, known bool) {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
 
-	return j.cache.keys[journalKey(key)]
+	before, known = j.cache.keys[journalKey(key)]
+
+	return before, known
+}
+
+// noted is the continuation of a note, nil if there is none.
+func (j *journal) noted(call string, written int) ([]byte, error) {
+	notes, err := j.recall(call, written-1)
+	if err != nil || len(notes) == 0 || notes[0].Written != written {
+		return nil, err
+	}
+
+	return notes[0].Continuation, nil
+}
+
+// recall gives the notes of a call behind one of its writes.
+func (j *journal) recall(call string, behind int) ([]interpreter.Note, error) {
+	j.cache.mu.Lock()
+	defer j.cache.mu.Unlock()
+
+	var notes []interpreter.Note
+
+	for _, place := range j.cache.notes[call] {
+		if place.written <= behind {
+			continue
+		}
+
+		encoded := make([]byte, place.length)
+		if _, err := j.file.ReadAt(encoded, place.at); err != nil {
+			return nil, err
+		}
+
+		continuation, err := base64.StdEncoding.AppendDecode(nil, encoded)
+		if err != nil {
+			return nil, fmt.Errorf("decode a note: %w", err)
+		}
+
+		notes = append(notes, interpreter.Note{Call: call, Written: place.written, Continuation: continuation})
+	}
+
+	return notes, nil
 }
 
 func (j *journal) begin(key string, size int64, content []byte) error {
@@ -255,8 +347,15 @@ func (j *journal) replace(key string, content []byte) error {
 	return j.tell(fmt.Sprintf("replace %d %s %s", len(content), journalKey(key), sumOf(summed(content))))
 }
 
-func (j *journal) end(key string) error {
-	return j.tell("done " + journalKey(key))
+// end tells that the write of an entry is done, and how its call goes on.
+func (j *journal) end(entry ledgerEntry, rows int) error {
+	line := fmt.Sprintf("done %s %s %d", journalKey(entry.operation), orElse(entry.fingerprint, "-"), rows)
+	if note := entry.note; note != nil {
+		line += fmt.Sprintf(" %s %d %d %d %s", note.Call, note.Written, note.Forget, time.Now().Unix(),
+			base64.StdEncoding.EncodeToString(note.Continuation))
+	}
+
+	return j.tell(line)
 }
 
 // tell adds a line.
@@ -283,8 +382,8 @@ func (j *journal) add(line string) error {
 		return err
 	}
 
-	j.cache.read += int64(len(line)) + 1
 	j.cache.note(line)
+	j.cache.read += int64(len(line)) + 1
 
 	return nil
 }

@@ -129,6 +129,16 @@ func TestFileConforms(t *testing.T) {
 				return string(content)
 			},
 		},
+		Ledgers: []tooltest.Ledger{
+			{
+				Name: "append", Input: fileRow("noted.jsonl", 1), Other: fileRow("noted.jsonl", 2),
+				Effect: fileText(filepath.Join(dir, "noted.jsonl")),
+			},
+			{
+				Name: "csv", Input: fileRow("noted.csv", 1), Other: fileRow("noted.csv", 2),
+				Effect: fileText(filepath.Join(dir, "noted.csv")),
+			},
+		},
 	})
 }
 
@@ -216,7 +226,7 @@ func TestFileUndoesAWriteThatWasCutShort(t *testing.T) {
 	_, err := writeFile(t, c, "k2", []any{map[string]any{"half": true}}, map[string]any{"path": "rows.jsonl"})
 	require.NoError(t, err)
 	require.Equal(t, "1\n{\"half\":true}\n", get(t, dir, "rows.jsonl"))
-	require.Equal(t, "begin 0 2 k1\ndone k1\nbegin 2 20 k2\nbegin 2 14 k2 310e5ce7db0b0144\ndone k2\n", get(t, dir, "rows.jsonl.reprise"))
+	require.Equal(t, "begin 0 2 k1\ndone k1\nbegin 2 20 k2\nbegin 2 14 k2 310e5ce7db0b0144\ndone k2 - 1\n", get(t, dir, "rows.jsonl.reprise"))
 }
 
 func TestFileLeavesWhatOthersWroteSince(t *testing.T) {
@@ -263,5 +273,25 @@ func TestFileManyWriters(t *testing.T) {
 
 	for i := 0; i < len(lines); i += 2 {
 		require.Equal(t, lines[i], lines[i+1], "the rows of one write stay together")
+	}
+}
+
+// fileRow makes a write of one row.
+func fileRow(path string, id int) func(*testing.T) interpreter.ToolInput {
+	return func(t *testing.T) interpreter.ToolInput {
+		t.Helper()
+
+		in := fileInput(map[string]any{"path": path})(t)
+		in.Args = value([]any{map[string]any{"id": id}})
+
+		return in
+	}
+}
+
+func fileText(path string) func(*testing.T) any {
+	return func(*testing.T) any {
+		content, _ := os.ReadFile(path)
+
+		return string(content)
 	}
 }

@@ -42,19 +42,12 @@ func (t *fileTool) Write(ctx context.Context, in interpreter.ToolInput) (interpr
 	}
 	defer func() { _ = root.Close() }()
 
-	w := &fileWrite{root: root, path: path, format: format, overwrite: mode == "overwrite", columns: columns, rows: in.Rows()}
-
-	written, err := t.once(ctx, w, in.OperationKey)
-	if err != nil {
-		return interpreter.ToolResult{}, err
+	w := &fileWrite{
+		root: root, path: path, format: format, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
+		ledgerEntry: ledgerEntry{operation: in.OperationKey, fingerprint: in.Fingerprint, note: in.Note},
 	}
 
-	data := map[string]any{"path": path, "rows_written": 0}
-	if written {
-		data["rows_written"] = len(w.rows)
-	}
-
-	return interpreter.ToolResult{Data: expression.Of(data)}, nil
+	return t.once(ctx, w)
 }
 
 // fileWrite is one write to one file.
@@ -65,41 +58,78 @@ type fileWrite struct {
 	overwrite bool
 	columns   []string
 	rows      []any
+	ledgerEntry
+}
+
+// result is that of a write of so many rows.
+func (w *fileWrite) result(rows int) interpreter.ToolResult {
+	return interpreter.ToolResult{Data: expression.Of(map[string]any{"path": w.path, "rows_written": rows})}
 }
 
 // once makes the write unless its key is in the journal. A lock on the journal
 // keeps other writers of the file out, in this process and in others.
-func (t *fileTool) once(ctx context.Context, w *fileWrite, key string) (bool, error) {
+func (t *fileTool) once(ctx context.Context, w *fileWrite) (interpreter.ToolResult, error) {
 	if dir := filepath.Dir(w.path); dir != "." {
 		if err := w.root.MkdirAll(dir, 0o755); err != nil {
-			return false, fileError("write", w.path, err)
+			return interpreter.ToolResult{}, fileError("write", w.path, err)
 		}
 	}
 
 	file, err := w.lockJournal(ctx)
 	if err != nil {
-		return false, w.failed(w.path+journalSuffix, err)
+		return interpreter.ToolResult{}, w.failed(w.path+journalSuffix, err)
 	}
 	defer file.Close() // gives the lock back, too
 
 	if err := begin(ctx); err != nil {
-		return false, err
+		return interpreter.ToolResult{}, err
 	}
 
 	journal, err := t.journal(w, file)
 	if err != nil {
-		return false, w.failed(w.path+journalSuffix, err)
+		return interpreter.ToolResult{}, w.failed(w.path+journalSuffix, err)
 	}
 
-	if key != "" && journal.done(key) {
-		return false, nil
+	result, done, err := w.enter(journal)
+	if !done && err == nil {
+		result, err = w.result(len(w.rows)), w.write(journal)
 	}
 
-	if err := w.write(journal, key); err != nil {
-		return false, w.failed(w.path, err)
+	if err != nil {
+		return interpreter.ToolResult{}, w.failed(w.path, err)
 	}
 
-	return true, nil
+	if err := journal.tidy(w); err != nil {
+		t.res.Logger.Warn("a journal could not be rid of old notes", "file", w.path, "error", err)
+	}
+
+	return result, nil
+}
+
+// enter looks the write up in the journal. done is true where it was made
+// before.
+func (w *fileWrite) enter(journal *journal) (result interpreter.ToolResult, done bool, err error) {
+	if w.note != nil {
+		noted, err := journal.noted(w.note.Call, w.note.Written)
+		if noted != nil || err != nil {
+			return interpreter.ToolResult{Noted: noted}, true, err
+		}
+	}
+
+	before, known := journal.done(w.operation)
+	if !known || w.operation == "" {
+		return interpreter.ToolResult{}, false, nil
+	}
+
+	if err := w.check(before, "file "+w.path, len(w.rows)); err != nil {
+		return interpreter.ToolResult{}, true, err
+	}
+
+	if w.note != nil {
+		err = journal.end(w.ledgerEntry, int(before.rows))
+	}
+
+	return w.result(0), true, err
 }
 
 func (w *fileWrite) failed(path string, err error) error {
@@ -171,9 +201,9 @@ func lockFile(ctx context.Context, file *os.File) error {
 	}
 }
 
-func (w *fileWrite) write(journal *journal, key string) error {
+func (w *fileWrite) write(journal *journal) error {
 	if w.overwrite {
-		return w.writeAnew(journal, key)
+		return w.writeAnew(journal)
 	}
 
 	file, info, err := w.existing(os.O_RDWR)
@@ -195,7 +225,7 @@ func (w *fileWrite) write(journal *journal, key string) error {
 		return toolErrorf("write %s as %s: %w", w.path, w.format, err)
 	}
 
-	if err := journal.begin(key, size, content); err != nil {
+	if err := journal.begin(w.operation, size, content); err != nil {
 		return err
 	}
 
@@ -206,17 +236,17 @@ func (w *fileWrite) write(journal *journal, key string) error {
 		defer file.Close()
 	}
 
-	return w.append(journal, key, file, size, content)
+	return w.append(journal, file, size, content)
 }
 
 // writeAnew replaces the file by one with these rows only.
-func (w *fileWrite) writeAnew(journal *journal, key string) error {
+func (w *fileWrite) writeAnew(journal *journal) error {
 	content, err := w.content(0, nil)
 	if err != nil {
 		return toolErrorf("write %s as %s: %w", w.path, w.format, err)
 	}
 
-	if err := journal.replace(key, content); err != nil {
+	if err := journal.replace(w.operation, content); err != nil {
 		return err
 	}
 
@@ -224,7 +254,7 @@ func (w *fileWrite) writeAnew(journal *journal, key string) error {
 		return err
 	}
 
-	return journal.end(key)
+	return journal.end(w.ledgerEntry, len(w.rows))
 }
 
 // existing opens the file, nil if there is none.
@@ -291,7 +321,7 @@ func (w *fileWrite) content(size int64, header []string) ([]byte, error) {
 // append writes at the end the file had when the journal was told. A write that
 // fails leaves nothing behind: the next one, which would clean up, may never
 // come.
-func (w *fileWrite) append(journal *journal, key string, file *os.File, size int64, content []byte) error {
+func (w *fileWrite) append(journal *journal, file *os.File, size int64, content []byte) error {
 	_, err := file.WriteAt(content, size)
 	if err == nil {
 		err = file.Sync()
@@ -305,7 +335,7 @@ func (w *fileWrite) append(journal *journal, key string, file *os.File, size int
 	}
 
 	if err == nil {
-		err = journal.end(key)
+		err = journal.end(w.ledgerEntry, len(w.rows))
 	}
 
 	if err != nil {
@@ -315,22 +345,31 @@ func (w *fileWrite) append(journal *journal, key string, file *os.File, size int
 	return nil
 }
 
-// replace writes beside the file and renames, so that a reader sees the old
-// content or the new.
+// replace puts content in the place of the file's.
 func (w *fileWrite) replace(content []byte) error {
-	beside := w.path + journalSuffix + ".new"
+	return w.swap(w.path, func(to io.Writer) error {
+		_, err := to.Write(content)
+
+		return err
+	})
+}
+
+// swap writes beside a file and renames, so that a reader sees the old content
+// or the new.
+func (w *fileWrite) swap(path string, write func(io.Writer) error) error {
+	beside := path + journalSuffix + ".new"
 
 	file, err := w.root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
 
-	_, err = file.Write(content)
-	if err := errors.Join(err, syncClose(file)); err != nil {
+	buffered := bufio.NewWriter(file)
+	if err := errors.Join(write(buffered), buffered.Flush(), syncClose(file)); err != nil {
 		return errors.Join(err, w.root.Remove(beside))
 	}
 
-	if err := w.root.Rename(beside, w.path); err != nil {
+	if err := w.root.Rename(beside, path); err != nil {
 		return errors.Join(err, w.root.Remove(beside))
 	}
 

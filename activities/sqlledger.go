@@ -16,41 +16,11 @@ const (
 	notesTable = "reprise_notes"
 )
 
-// notesKept is how long a note stays that nobody has deleted, such as the last
-// of a call. A worker that is lost is replaced long before.
-const notesKept = 7 * 24 * time.Hour
-
 // sweepEvery is how often a worker looks for notes that are too old.
 const sweepEvery = time.Hour
 
-// ledgerEntry is what a write leaves in the ledger.
-type ledgerEntry struct {
-	operation   string // operation key, "" where none is noted
-	fingerprint string // see interpreter.ToolInput
-	note        *interpreter.Note
-}
-
-// needed reports whether the write leaves anything in the ledger.
-func (e ledgerEntry) needed() bool { return e.operation != "" || e.note != nil }
-
-// writtenBefore is what the ledger says of a write that it knows.
-type writtenBefore struct {
-	fingerprint string
-	rows        int64
-}
-
-// check refuses to take another write for this one.
 func (w *tableWrite) check(before writtenBefore) error {
-	if before.fingerprint == "" || w.fingerprint == "" || before.fingerprint == w.fingerprint {
-		return nil
-	}
-
-	return &Error{
-		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "written_before", Final: true,
-		Message: fmt.Sprintf("table %q was given other rows before under the same operation key %s (%d then, %d now): "+
-			"what is read has changed meanwhile, and nothing was written now; mode upsert with a key takes both",
-			w.shown, w.operation, before.rows, len(w.rows)),
-	}
+	return w.ledgerEntry.check(before, fmt.Sprintf("table %q", w.shown), len(w.rows))
 }
 
 // sweeper says when a ledger is due to be rid of old notes.
