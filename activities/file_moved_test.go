@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -169,6 +170,7 @@ func TestFileThatMovesDuringAWrite(t *testing.T) {
 		}()
 
 		for os.Remove(path) != nil {
+			runtime.Gosched()
 		}
 
 		if err := <-failed; err != nil {
@@ -253,7 +255,7 @@ func TestFileOnAFullDisk(t *testing.T) {
 
 // TestFileWhereFilesAreSmall has a process of its own, because the limit is the
 // process's.
-func TestFileWhereFilesAreSmall(t *testing.T) { //nolint:paralleltest // see there
+func TestFileWhereFilesAreSmall(t *testing.T) {
 	full := os.Getenv(smallFiles)
 	if full == "" {
 		t.Skip("see TestFileOnAFullDisk")

@@ -57,7 +57,7 @@ func newBreakingServer(t *testing.T, reset bool) *breakingServer {
 }
 
 func (s *breakingServer) serve(conn *net.TCPConn) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 
 	reader := bufio.NewReader(conn)
 

@@ -3,6 +3,7 @@ package activities_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -54,7 +55,7 @@ func (c *lateConn) Close() error {
 		}
 
 		return net.ErrClosed
-	case c.atEnd == io.EOF:
+	case errors.Is(c.atEnd, io.EOF):
 		err := c.TCPConn.Close()
 		<-c.gone
 

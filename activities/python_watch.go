@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -112,7 +113,7 @@ func (w *groupWatch) start() error {
 	}
 	defer reader.Close()
 
-	command := exec.Command(w.command, "-I", "-S", "-c", watchScript)
+	command := exec.CommandContext(context.Background(), w.command, "-I", "-S", "-c", watchScript)
 	command.Env = cleanEnvironment()
 	command.Stdin = reader
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

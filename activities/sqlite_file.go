@@ -160,12 +160,12 @@ func (o *openSQLite) settle(ctx context.Context, path string) error {
 	}
 
 	// The log is named after the file, not after a symbolic link to it.
-	real, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return errMoved(path)
 	}
 
-	o.names = []string{path, real + "-wal", real + "-shm"}
+	o.names = []string{path, target + "-wal", target + "-shm"}
 	o.files = make([]os.FileInfo, len(o.names))
 
 	for i, name := range o.names {

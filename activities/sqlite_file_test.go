@@ -68,7 +68,7 @@ func otherDatabase(t *testing.T, path string) {
 
 	db, err := sql.Open("sqlite", path)
 	require.NoError(t, err)
-	_, err = db.Exec("CREATE TABLE t (id INTEGER PRIMARY KEY); INSERT INTO t VALUES (100)")
+	_, err = db.ExecContext(t.Context(), "CREATE TABLE t (id INTEGER PRIMARY KEY); INSERT INTO t VALUES (100)")
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 }
