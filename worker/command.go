@@ -45,8 +45,8 @@ A playbook names a connection, such as auth: clinic. The worker finds its URL in
 the file of --connections, a YAML map of names to URLs, else in its environment
 as REPRISE_AUTH_CLINIC.
 
-SIGINT and SIGTERM stop the worker: it takes no more work and lets attempts under
-way end.`
+SIGINT and SIGTERM stop the worker: it takes no more work, hands back what has not
+begun and lets attempts under way end, for at most 10 seconds.`
 
 const examples = `  worker
   worker --address temporal.example.com:7233 --namespace clinic
