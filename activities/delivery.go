@@ -245,6 +245,8 @@ func withdrawn(err error) bool {
 var (
 	errHandedBack = errors.New("the worker stopped before the attempt began; another one makes it")
 	errCut        = errors.New("the worker stopped during the attempt; another one makes it again")
+	// errStopped is the end of a Drive whose worker stops.
+	errStopped = errors.New("the worker stopped; another one goes on from here")
 )
 
 // beginning is the point from which on an attempt may have acted. What it waits
@@ -255,8 +257,11 @@ type beginning struct {
 
 	mu    sync.Mutex
 	begun bool
-	ended bool   // the attempt is not to begin any more
-	sends func() // under a rate limit: told once, when the tool acts
+	ended bool // the attempt is not to begin any more
+	sent  bool // the tool acts
+	// noted is told when the tool acts and when it was answered, under a rate
+	// limit; nil without.
+	noted func(answered bool)
 }
 
 type beginningKey struct{}
@@ -283,10 +288,11 @@ func (b *beginning) begin(ctx context.Context) error {
 	defer b.mu.Unlock()
 
 	if b.begun {
-		if b.sends != nil {
-			b.sends()
-			b.sends = nil
+		if b.noted != nil && !b.sent {
+			b.noted(false)
 		}
+
+		b.sent = true
 
 		return nil
 	}
@@ -302,6 +308,21 @@ func (b *beginning) begin(ctx context.Context) error {
 	b.begun = true
 
 	return nil
+}
+
+// answered is called by tools once the other side surely has what they sent.
+func answered(ctx context.Context) {
+	b, ok := ctx.Value(beginningKey{}).(*beginning)
+	if !ok {
+		return
+	}
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	if b.noted != nil && b.sent {
+		b.noted(true)
+	}
 }
 
 func (b *beginning) hasBegun() bool {

@@ -332,7 +332,7 @@ func TestHeartbeatsOfABatchTellOfProgress(t *testing.T) {
 			in := driveInput("", "", "a", "b")
 			in.Width = 1
 			_, err := stage.tryDrive(in)
-			require.ErrorContains(t, err, "stopped during the attempt")
+			require.ErrorContains(t, err, "the worker stopped")
 
 			want := activities.Word{Delivery: 1, Acted: 3, Cut: 5}
 			if further {

@@ -49,13 +49,12 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 		return interpreter.DriveOutput{}, d.lost()
 	}
 	err = d.driveAll(hosted(ctx, d.delivery))
-	stop()
 	switch {
 	case err == nil && !d.cut.Load():
 		return fitting(d.output(), step, c.res.Payloads.MaxBytes), nil
 	case err == nil, workerStopped(ctx):
 		d.delivery.handBack(ctx, d.interrupted.Load() || err != nil)
-		return interpreter.DriveOutput{}, deliverAgain(errCut)
+		return interpreter.DriveOutput{}, deliverAgain(errStopped)
 	case cancelled(ctx):
 		return interpreter.DriveOutput{}, temporal.NewCanceledError(fitting(d.output(), step, c.res.Payloads.MaxBytes))
 	case ctx.Err() != nil:

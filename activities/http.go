@@ -134,6 +134,7 @@ func (t *httpTool) beginning(request *http.Request) (*http.Request, error) {
 				end(err)
 			}
 		},
+		GotFirstResponseByte: func() { answered(ctx) },
 	})), nil
 }
 

@@ -55,7 +55,7 @@ type lane struct {
 	pause   time.Time           // nobody sends before
 	answer  estimate            // how long a lease takes to arrive
 	ready   estimate            // how long an attempt takes to begin
-	sends   []*time.Time        // of this worker, as far as they matter
+	sends   []*time.Time        // when attempts of this worker arrived, at the latest
 	local   interpreter.Limiter // outside of activities
 }
 
@@ -144,7 +144,7 @@ func (l *lane) use(turn time.Time, limit interpreter.RateLimit, b *beginning) (a
 	if late := turn.Add(limit.Slack()); now.After(late) || now.Before(l.pause) {
 		return late.Add(1), false
 	}
-	over := func(sent *time.Time) bool { return now.Sub(*sent) > limit.Per() }
+	over := func(arrived *time.Time) bool { return now.Sub(*arrived) > limit.Per() }
 	l.sends = slices.DeleteFunc(l.sends, over)
 	if n := len(l.sends) - limit.Requests; n >= 0 && n < len(l.sends) {
 		slices.SortFunc(l.sends, func(x, y *time.Time) int { return x.Compare(*y) })
@@ -153,12 +153,16 @@ func (l *lane) use(turn time.Time, limit interpreter.RateLimit, b *beginning) (a
 	if limit.Requests > mostSends {
 		return now, true
 	}
-	sent := now
-	l.sends = append(l.sends, &sent)
-	b.sends = func() {
+	arrived := now.Add(limit.Margin())
+	l.sends = append(l.sends, &arrived)
+	b.noted = func(answered bool) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		sent = time.Now()
+		if now := time.Now(); !answered {
+			arrived = now.Add(limit.Margin())
+		} else if now.Before(arrived) {
+			arrived = now
+		}
 	}
 	return now, true
 }

@@ -21,26 +21,28 @@ type RateLimit struct {
 	PerSeconds float64 `json:"per_seconds"`
 }
 
-// paceMargin keeps attempts a little further apart than the limit allows: they
-// arrive with jitter, and one refused request costs everyone the time that the
-// other side then asks for.
-const paceMargin = 1.04
-
 // Interval is the time between two attempts: they are spaced evenly, because a
 // burst at the start of a window is what makes APIs answer 429.
 func (l RateLimit) Interval() time.Duration {
-	return time.Duration(l.PerSeconds / float64(max(l.Requests, 1)) * paceMargin * float64(time.Second))
+	return (l.Per() + l.Margin()) / time.Duration(max(l.Requests, 1))
 }
 
 // Per is the time of the limit.
 func (l RateLimit) Per() time.Duration { return asWait(l.PerSeconds) }
 
-// Slack is how late a turn may be used. More than Requests turns take so much
-// longer than Per that no time of that length holds more, though some are late.
-func (l RateLimit) Slack() time.Duration {
-	const share = (paceMargin - 1) / 2 // the other half is the way to the other side
-	return max(time.Duration(l.PerSeconds*share*float64(time.Second)), minSlack)
+// Margin is how much longer than Per Requests intervals take. Attempts are sent
+// late and take their time on the way, each a different one, and one refused
+// request costs everyone the time that the other side then asks for. Up to
+// Margin they may differ, and no window holds more than the limit: 100 ms, or
+// 4 % of a long time, or 10 % of a short one.
+func (l RateLimit) Margin() time.Duration {
+	const usual = 100 * time.Millisecond
+	return min(max(l.Per()/25, usual), l.Per()/10)
 }
+
+// Slack is how late a turn may be used: a part of Margin, the rest of which is
+// for the way to the other side.
+func (l RateLimit) Slack() time.Duration { return max(l.Margin()/4, minSlack) }
 
 // minSlack is what a timer needs: limits of a short time are kept less exactly.
 const minSlack = 5 * time.Millisecond

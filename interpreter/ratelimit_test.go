@@ -24,15 +24,15 @@ func TestLimiterSpacesTurns(t *testing.T) {
 		delay  time.Duration
 		expect time.Duration // of the turn after this lease, from the start
 	}{
-		{name: "the first turn is at once", count: 3, delay: 0, expect: 62_400 * time.Microsecond},
-		{name: "the next lease queues behind it", count: 2, delay: 62_400 * time.Microsecond, expect: 104 * time.Millisecond},
-		{name: "turns nobody took are not saved up", after: time.Second, count: 1, delay: 0, expect: 1_020_800 * time.Microsecond},
-		{name: "a pause holds everyone", after: time.Second, count: 1, pause: 2, delay: 2 * time.Second, expect: 3_020_800 * time.Microsecond},
-		{name: "a shorter pause changes nothing", after: time.Second, count: 1, pause: 1, delay: 2_020_800 * time.Microsecond, expect: 3_041_600 * time.Microsecond},
+		{name: "the first turn is at once", count: 3, delay: 0, expect: 66_000 * time.Microsecond},
+		{name: "the next lease queues behind it", count: 2, delay: 66_000 * time.Microsecond, expect: 110 * time.Millisecond},
+		{name: "turns nobody took are not saved up", after: time.Second, count: 1, delay: 0, expect: 1_022_000 * time.Microsecond},
+		{name: "a pause holds everyone", after: time.Second, count: 1, pause: 2, delay: 2 * time.Second, expect: 3_022_000 * time.Microsecond},
+		{name: "a shorter pause changes nothing", after: time.Second, count: 1, pause: 1, delay: 2_022_000 * time.Microsecond, expect: 3_044_000 * time.Microsecond},
 	} {
 		lease := limiter.Lease(interpreter.LeaseRequest{Limit: limit, Count: step.count, PauseSeconds: step.pause}, start.Add(step.after))
 		require.Equal(t, step.delay, lease.Delay().Round(time.Microsecond), step.name)
-		require.Equal(t, 20_800*time.Microsecond, lease.Interval(), step.name)
+		require.Equal(t, 22_000*time.Microsecond, lease.Interval(), step.name)
 		require.Equal(t, start.Add(step.expect), limiter.Next, step.name)
 	}
 }
@@ -42,7 +42,7 @@ func TestLimiterSpacesTurns(t *testing.T) {
 func TestLimiterLeasesAShortWayAhead(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	limit := interpreter.RateLimit{Key: "api", Requests: 50, PerSeconds: 1} // a turn each 20.8 ms
+	limit := interpreter.RateLimit{Key: "api", Requests: 50, PerSeconds: 1} // a turn each 22 ms
 	var limiter interpreter.Limiter
 	for _, step := range []struct {
 		name          string
@@ -53,13 +53,13 @@ func TestLimiterLeasesAShortWayAhead(t *testing.T) {
 		turns         int
 		first, expect time.Duration // from the start
 	}{
-		{name: "all that were asked for", count: 3, within: 1, turns: 3, first: 0, expect: 62_400 * time.Microsecond},
-		{name: "as many as there are", count: 100, within: 0.104, turns: 3, first: 62_400 * time.Microsecond, expect: 124_800 * time.Microsecond},
-		{name: "none, and no turn is gone", count: 5, within: 0.1, turns: 0, first: 124_800 * time.Microsecond, expect: 124_800 * time.Microsecond},
-		{name: "one that begins at the edge", count: 5, within: 0.1248, turns: 1, first: 124_800 * time.Microsecond, expect: 145_600 * time.Microsecond},
-		{name: "not before it can be used", after: time.Second, count: 1, soon: 0.05, within: 1.05, turns: 1, first: 1050 * time.Millisecond, expect: 1_070_800 * time.Microsecond},
+		{name: "all that were asked for", count: 3, within: 1, turns: 3, first: 0, expect: 66_000 * time.Microsecond},
+		{name: "as many as there are", count: 100, within: 0.11, turns: 3, first: 66_000 * time.Microsecond, expect: 132_000 * time.Microsecond},
+		{name: "none, and no turn is gone", count: 5, within: 0.1, turns: 0, first: 132_000 * time.Microsecond, expect: 132_000 * time.Microsecond},
+		{name: "one that begins at the edge", count: 5, within: 0.132, turns: 1, first: 132_000 * time.Microsecond, expect: 154_000 * time.Microsecond},
+		{name: "not before it can be used", after: time.Second, count: 1, soon: 0.05, within: 1.05, turns: 1, first: 1050 * time.Millisecond, expect: 1_072_000 * time.Microsecond},
 		{name: "a pause beyond it", after: time.Second, count: 9, pause: 5, within: 1, turns: 0, first: 6 * time.Second, expect: 6 * time.Second},
-		{name: "what is not bounded", after: 6 * time.Second, count: 1000, turns: 1000, first: 6 * time.Second, expect: 26_800 * time.Millisecond},
+		{name: "what is not bounded", after: 6 * time.Second, count: 1000, turns: 1000, first: 6 * time.Second, expect: 28 * time.Second},
 	} {
 		now := start.Add(step.after)
 		lease := limiter.Lease(interpreter.LeaseRequest{

@@ -32,7 +32,7 @@ func TestLimiterStaysUntilItsTurnsAreOver(t *testing.T) {
 			})
 		}, after)
 	}
-	const interval = 3744 // seconds
+	const interval = 3744 // seconds, with a margin of 4 %
 	two, one := 2, 1
 	lease(0, interpreter.Lease{Turns: &two, At: began, IntervalSeconds: interval})
 	second := began.Add(2 * interval * time.Second)

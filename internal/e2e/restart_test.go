@@ -87,6 +87,15 @@ type paced struct {
 	per             time.Duration
 }
 
+// spawnPatient starts a worker that lets attempts end, as long as it takes on a
+// machine that has much else to do.
+func spawnPatient(w *world) *testworker.Process {
+	w.t.Helper()
+	return testworker.Start(w.t, testworker.Options{
+		Address: w.env.Address, Namespace: w.env.Namespace, TaskQueue: w.queue, Directory: w.dir, StopTimeout: 20 * time.Second,
+	})
+}
+
 // disturbed runs a paced loop while disturb replaces its worker, and gives how
 // its API was asked.
 func (p paced) disturbed(t *testing.T, disturb func(*world, *arrivals, *testworker.Process)) *arrivals {
@@ -94,7 +103,7 @@ func (p paced) disturbed(t *testing.T, disturb func(*world, *arrivals, *testwork
 	w := newWorld(t)
 	w.patience = 15 * time.Minute
 	api := newArrivals(t)
-	worker := w.spawn()
+	worker := spawnPatient(w)
 	run := w.start(book(fmt.Sprintf(pacedLoop, p.rate, p.per, p.elements, p.elements, p.batch)), map[string]any{"api": api.url})
 	disturb(w, api, worker)
 	result, err := w.outcome(run)
@@ -139,7 +148,7 @@ func TestOrderlyRestarts(t *testing.T) {
 					}, patience, tick)
 					worker.Stop()
 					require.NoError(t, worker.Err())
-					worker = w.spawn()
+					worker = spawnPatient(w)
 				}
 			})
 			requests, _ := api.count()

@@ -8,6 +8,7 @@
 package testworker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,13 +34,14 @@ const (
 	addressVariable   = "TESTWORKER_ADDRESS"
 	namespaceVariable = "TESTWORKER_NAMESPACE"
 	directoryVariable = "TESTWORKER_DIRECTORY"
+	stopVariable      = "TESTWORKER_STOP_TIMEOUT"
 )
 
-// stopTimeout is how long a worker may take to end when it is told to, and how
-// much more we wait for its process.
+// stopTimeout is how long attempts under way may go on when a worker is told to
+// end, and stopGrace how long we wait for its process.
 const (
 	stopTimeout = time.Second
-	stopGrace   = 15 * time.Second
+	stopGrace   = 30 * time.Second
 )
 
 // Main is a worker, and does not return, in a process that Start has started;
@@ -71,7 +73,11 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 	}
 	defer c.Close()
 	catalogue := activities.NewCatalogue(activities.Resources{AllowPython: true, Directory: os.Getenv(directoryVariable)})
-	worker := host.NewWorker(c, catalogue, host.Options{TaskQueue: os.Getenv(queueVariable), StopTimeout: stopTimeout})
+	timeout, err := time.ParseDuration(os.Getenv(stopVariable))
+	if err != nil {
+		return err
+	}
+	worker := host.NewWorker(c, catalogue, host.Options{TaskQueue: os.Getenv(queueVariable), StopTimeout: timeout})
 	if err := worker.Start(); err != nil {
 		return err
 	}
@@ -88,6 +94,9 @@ type Options struct {
 	Directory   string // where relative paths of tools begin
 	Connections activities.Connections
 	Env         []string // more variables, NAME=value
+	// StopTimeout is how long attempts under way may go on when the worker is
+	// told to end; 0 is a second.
+	StopTimeout time.Duration
 }
 
 // Process is a worker in a process of its own.
@@ -119,7 +128,8 @@ func start(options Options) (*Process, error) {
 	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(),
 		queueVariable+"="+options.TaskQueue, addressVariable+"="+options.Address,
-		namespaceVariable+"="+options.Namespace, directoryVariable+"="+options.Directory)
+		namespaceVariable+"="+options.Namespace, directoryVariable+"="+options.Directory,
+		stopVariable+"="+cmp.Or(options.StopTimeout, stopTimeout).String())
 	for name, url := range options.Connections {
 		cmd.Env = append(cmd.Env, activities.ConnectionVariable(name)+"="+url)
 	}
