@@ -3,6 +3,8 @@ package activities_test
 import (
 	"context"
 	"encoding/json"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,7 +85,7 @@ func TestWhichDeliveriesCount(t *testing.T) {
 	}
 }
 
-// stopping is a worker that stops: one activity on it, and what its heartbeats
+// stoppingWorker is a worker that stops: one activity on it, and what its heartbeats
 // tell.
 type stoppingWorker struct {
 	t    *testing.T
@@ -152,6 +154,10 @@ func (s *stoppingWorker) requireHandedBack(err error, says string, word activiti
 // TestAStoppingWorkerHandsBackWhatWaits: at once, whatever its grace is.
 func TestAStoppingWorkerHandsBackWhatWaits(t *testing.T) {
 	t.Parallel()
+
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		t.Skip("open files are not to be seen here")
+	}
 
 	dir := t.TempDir()
 	journal, err := os.Create(filepath.Join(dir, "rows.jsonl.reprise"))
@@ -376,4 +382,24 @@ func TestTurnsByTheClockOfTheWorker(t *testing.T) {
 
 	old := interpreter.Lease{DelaySeconds: 0.5} // of a limiter that does not tell
 	require.Equal(t, at.Add(530*ms), activities.FirstTurn(old, at, at.Add(30*ms)))
+}
+
+// TestARequestWithoutAConnectionHasNotBegun: a worker that stops meanwhile hands
+// it back at once.
+func TestARequestWithoutAConnectionHasNotBegun(t *testing.T) {
+	t.Parallel()
+
+	var s *stoppingWorker
+
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		close(s.stop)
+		<-ctx.Done() // nobody answers
+
+		return nil, ctx.Err()
+	}}
+	s = newStoppingWorker(t, activities.NewCatalogue(activities.Resources{HTTP: activities.HTTPOptions{Transport: transport}}), time.Hour)
+	_, err := s.run("http", tooltest.Complete(interpreter.ToolInput{
+		TimeoutSeconds: 50, Fields: map[string]expression.Value{"url": expression.Of("http://127.0.0.1:1/")},
+	}, "http"))
+	s.requireHandedBack(err, "before the attempt began", activities.Word{Delivery: 1})
 }
