@@ -255,7 +255,7 @@ func activityError(
 		object := b.delivery.word.lost()
 		object.Attempt, object.Page = in.Attempt, in.Page
 
-		return applicationError(object, true)
+		return applicationError(object)
 	case cause != nil && b.hosted:
 		return cause
 	case cause != nil:
@@ -275,7 +275,7 @@ func activityError(
 		}
 	}
 
-	return applicationError(errorObject(err, in, secrets), true)
+	return applicationError(errorObject(err, in, secrets))
 }
 
 // stopCause is errHandedBack or errCut where the attempt ended because its
@@ -326,9 +326,11 @@ func isContextError(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, errTimeout)
 }
 
-func applicationError(object *interpreter.ErrorObject, final bool) error {
+// applicationError is the failure of an attempt, which Temporal does not make
+// again.
+func applicationError(object *interpreter.ErrorObject) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind, temporal.ApplicationErrorOptions{
-		NonRetryable: final,
+		NonRetryable: true,
 		Details:      []any{*object},
 	})
 }

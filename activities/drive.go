@@ -35,7 +35,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 	if err != nil {
 		return interpreter.DriveOutput{}, applicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
-		}, true)
+		})
 	}
 	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, in)}
 	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil)
@@ -308,8 +308,8 @@ func (d *hosting) heartbeats(ctx context.Context) (stop func()) {
 			}
 		}
 	}()
-	return sync.OnceFunc(func() {
+	return func() {
 		close(done)
 		<-ended
-	})
+	}
 }

@@ -281,7 +281,7 @@ func (h *hostedCall) resume(noted []byte) error {
 	if err := h.call.Resume(noted); err != nil {
 		return applicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
-		}, true)
+		})
 	}
 	h.sure, h.mark = true, h.call.Mark()
 	return nil

@@ -282,7 +282,7 @@ func unkept(result any, reason error) (any, error) {
 
 	output, many := result.(interpreter.DriveOutput)
 	if !many {
-		return nil, applicationError(failure, true)
+		return nil, applicationError(failure)
 	}
 
 	share := interpreter.MaxInlinePayload / max(len(output.Calls), 1)

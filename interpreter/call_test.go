@@ -151,15 +151,15 @@ const (
 
 // host is a fake host: it plays a script and writes down what it is asked.
 type host struct {
-	t       *testing.T
-	kind    hostKind
-	now     time.Time
-	script  []string
-	sinks   map[string][]string
-	keys    map[string]string // operation key -> short name
-	text    strings.Builder
-	rounds  int
-	sent    []interpreter.ToolInput
+	t      *testing.T
+	kind   hostKind
+	now    time.Time
+	script []string
+	sinks  map[string][]string
+	keys   map[string]string // operation key -> short name
+	text   strings.Builder
+	rounds int
+	sent   []interpreter.ToolInput
 }
 
 func (c *callCase) play(t *testing.T, kind hostKind) string {

@@ -33,8 +33,10 @@ func TestWritesHappenOncePerKey(t *testing.T) {
 	listed := get(t, writes)
 	require.Equal(t, 2.0, listed.at("total"))
 	require.Equal(t, []any{
-		map[string]any{"id": 1.0, "key": "k1", "body": map[string]any{"a": 1.0}, "attempts": 4.0,
-			"others": []any{map[string]any{"a": 2.0}, map[string]any{"a": 3.0}}},
+		map[string]any{
+			"id": 1.0, "key": "k1", "body": map[string]any{"a": 1.0}, "attempts": 4.0,
+			"others": []any{map[string]any{"a": 2.0}, map[string]any{"a": 3.0}},
+		},
 		map[string]any{"id": 2.0, "key": "k2", "body": "text", "attempts": 3.0},
 	}, listed.at("data"))
 	require.Len(t, api.Writes(""), 2)
