@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -98,9 +99,14 @@ func lacksLedger(err error) bool {
 	return isSQLState(err, "42P01", "42703") // undefined_table, undefined_column
 }
 
-// refusedLedger reports whether the user of the connection may not make the
-// ledger.
-func refusedLedger(err error) bool { return isSQLState(err, "42501", "25006") } // insufficient_privilege, read_only_sql_transaction
+// refusesNotes reports whether the user of the connection may not make the
+// ledger, or not write to it.
+func refusesNotes(err error) bool {
+	var pg *pgconn.PgError
+
+	return isSQLState(err, "42501") && errors.As(err, &pg) && // insufficient_privilege
+		(strings.Contains(pg.Message, "schema") || strings.Contains(pg.Message, writesTable) || strings.Contains(pg.Message, notesTable))
+}
 
 func isSQLState(err error, states ...string) bool {
 	var pg *pgconn.PgError
@@ -157,9 +163,10 @@ func (t *postgresTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]
 	return notes, recallError(ctx, err)
 }
 
-// recallError is nil for a ledger that is not there: nothing was noted.
+// recallError is nil for a ledger that is not there, or not for this user:
+// nothing was noted.
 func recallError(ctx context.Context, err error) error {
-	if err == nil || lacksLedger(err) {
+	if err == nil || lacksLedger(err) || refusesNotes(err) {
 		return nil
 	}
 

@@ -24,15 +24,13 @@ const (
 func writePostgres(ctx context.Context, conn *pgx.Conn, w *tableWrite) (interpreter.ToolResult, error) {
 	result, err := transactPostgres(ctx, conn, w)
 	if lacksLedger(err) && w.needed() {
-		if err := createLedger(ctx, conn); err != nil {
-			if refusedLedger(err) && w.operation == "" {
-				return interpreter.ToolResult{Unnotable: true}, nil
-			}
-
-			return interpreter.ToolResult{}, tableError(ctx, w, err)
+		if err = createLedger(ctx, conn); err == nil {
+			result, err = transactPostgres(ctx, conn, w)
 		}
+	}
 
-		result, err = transactPostgres(ctx, conn, w)
+	if w.note != nil && refusesNotes(err) {
+		return interpreter.ToolResult{Unnotable: true}, nil
 	}
 
 	if err != nil {

@@ -393,3 +393,51 @@ func TestPostgresServerGoesAway(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"a": 1}}, pg.run(t, "SELECT 1 AS a", nil), "the pool recovers")
 	require.NotEmpty(t, db.Name)
 }
+
+// TestPostgresWithoutRightsForTheLedger: who may write rows and nothing else
+// writes without notes, and says so before anything is written.
+func TestPostgresWithoutRightsForTheLedger(t *testing.T) {
+	t.Parallel()
+
+	pg, db := pgTool(t)
+	role := "limited_" + db.Name
+	db.Exec(t, fmt.Sprintf(`CREATE TABLE rows (id int PRIMARY KEY); REVOKE CREATE ON SCHEMA public FROM public;
+		CREATE ROLE %[1]q; GRANT SELECT, INSERT, UPDATE ON rows TO %[1]q`, role))
+	t.Cleanup(func() { db.Exec(t, fmt.Sprintf("DROP OWNED BY %[1]q; DROP ROLE %[1]q", role)) })
+
+	separator := "?"
+	if strings.Contains(db.URL, "?") {
+		separator = "&"
+	}
+
+	limited := activities.NewCatalogue(activities.Resources{
+		Connections: activities.Connections{"main": db.URL + separator + "options=-c%20role%3D" + role},
+	})
+	t.Cleanup(func() { require.NoError(t, limited.Close()) })
+
+	write := func(c *activities.Catalogue, note *interpreter.Note) interpreter.ToolResult {
+		in := tooltest.Complete(pg.rows(map[string]any{"table": "rows", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}}), "postgres")
+		in.Note = note
+		result, err := catalogueFunction(t, c, "postgres.write")(t.Context(), in)
+		require.NoError(t, err)
+
+		return result
+	}
+	note := &interpreter.Note{Call: "call", Written: 1, Continuation: []byte("x")}
+	count := func() any { return db.Query(t, "SELECT count(*) AS n FROM rows")[0]["n"] }
+
+	require.True(t, write(limited, note).Unnotable, "it may not make the tables")
+	require.EqualValues(t, 0, count())
+	write(pg.catalogue, note)
+	require.EqualValues(t, 1, count())
+	db.Exec(t, "DELETE FROM rows")
+	require.True(t, write(limited, note).Unnotable, "it may not write to them")
+	require.EqualValues(t, 0, count())
+	require.False(t, write(limited, nil).Unnotable)
+	require.EqualValues(t, 1, count())
+
+	in := pg.rows(map[string]any{"table": "rows"}, nil)
+	in.Note = &interpreter.Note{Call: "call"}
+	_, err := limited.Recall(t.Context(), tooltest.Complete(in, "postgres"))
+	require.NoError(t, err, "it has no notes there")
+}
