@@ -3,6 +3,7 @@ package activities_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -440,4 +441,16 @@ func TestPostgresWithoutRightsForTheLedger(t *testing.T) {
 	in.Note = &interpreter.Note{Call: "call"}
 	_, err := limited.Recall(t.Context(), tooltest.Complete(in, "postgres"))
 	require.NoError(t, err, "it has no notes there")
+
+	// What operators are told to do helps.
+	docs, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+
+	_, told, found := strings.Cut(string(docs), "```sql\n")
+	require.True(t, found)
+
+	told, _, _ = strings.Cut(told, "```")
+	db.Exec(t, "DROP TABLE reprise_writes, reprise_notes; "+strings.Replace(told, "TO worker", fmt.Sprintf("TO %q", role), 1))
+	require.False(t, write(limited, note).Unnotable)
+	require.Equal(t, "x", string(write(limited, note).Noted))
 }
