@@ -47,11 +47,7 @@ func wrap(run attempt, beginsItself bool, pacer *pacer, res Resources) measuredF
 		b := newBeginning(ctx, in)
 		ctx = context.WithValue(ctx, beginningKey{}, b)
 
-		err := res.Payloads.awaitStore(ctx, in)
-		if err == nil {
-			err = mayBegin(ctx, b, pacer, in)
-		}
-
+		err := mayBegin(ctx, b, pacer, res.Payloads, in)
 		if err != nil {
 			return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, b, in, limit, secrets)
 		}
@@ -79,14 +75,21 @@ func wrap(run attempt, beginsItself bool, pacer *pacer, res Resources) measuredF
 	}
 }
 
-// mayBegin waits for the attempt's turn. The error says why there is none.
-func mayBegin(ctx context.Context, b *beginning, pacer *pacer, in interpreter.ToolInput) error {
+// mayBegin waits for the payload store and for the attempt's turn. The error says
+// why it is not to be made.
+func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads, in interpreter.ToolInput) error {
 	switch {
 	case !b.hosted && b.delivery.word.spent():
 		return errSpent
 	case workerStopping(ctx):
 		return errHandedBack
-	case in.RateLimit != nil:
+	}
+
+	if err := payloads.awaitStore(ctx, in); err != nil {
+		return err
+	}
+
+	if in.RateLimit != nil {
 		return pacer.await(ctx, *in.RateLimit, b)
 	}
 

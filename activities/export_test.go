@@ -36,3 +36,6 @@ func Deliver(before Word, n int, tells bool) (Word, bool) {
 func FirstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
 	return firstTurn(lease, asked, answered)
 }
+
+// MaxHeartbeatInterval is how often an activity shows that it is alive, at least.
+const MaxHeartbeatInterval = maxHeartbeatInterval

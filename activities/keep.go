@@ -35,8 +35,8 @@ const (
 	keepMaxWait = 3 * time.Second
 )
 
-// lastTry is how long the last writing may take when the activity ends.
-const lastTry = 2 * time.Second
+// lastTry is how long an outcome is kept where nobody waits for it any more.
+const lastTry = 500 * time.Millisecond
 
 // awaitStore returns once the payload store takes values, so that no attempt is
 // made whose outcome has nowhere to go. It sends heartbeats. The error is that of
@@ -196,16 +196,22 @@ func (k *keeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
 
 	go k.watch(ctx, bounded, cancel)
 
+	var reason error
+
 	for wait := keepWait; ; wait = min(2*wait, keepMaxWait) {
 		err := k.payloads.Store.Keep(bounded, value)
 		if err == nil {
 			return nil
 		}
 
+		if reason == nil || bounded.Err() == nil { // the end of our patience is not why
+			reason = err
+		}
+
 		select {
 		case <-time.After(wait):
 		case <-bounded.Done():
-			return err
+			return reason
 		}
 	}
 }

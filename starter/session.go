@@ -209,7 +209,8 @@ func (f *localFlags) startServer(
 		leave()
 		return nil, withStatus(exitNoServer, err)
 	}
-	c, err := connect.Dial(ctx, store.Use(client.Options{HostPort: server.Address, Namespace: server.Namespace}), logger)
+	at := client.Options{HostPort: server.Address, Namespace: server.Namespace}
+	c, err := connect.Dial(ctx, host.ClientOptions(store, at, logger), logger)
 	if err != nil {
 		server.Kill()
 		leave()

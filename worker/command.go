@@ -162,7 +162,7 @@ func serve(ctx context.Context, opts *options, stdout, stderr io.Writer) (int, e
 	if err != nil {
 		return exitUsage, err
 	}
-	c, err := connect.Dial(ctx, store.Use(server), logger)
+	c, err := connect.Dial(ctx, host.ClientOptions(store, server, logger), logger)
 	if err != nil {
 		if ctx.Err() != nil {
 			return exitOK, nil

@@ -2,20 +2,26 @@ package e2e_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"reprise/activities"
 	"reprise/internal/host"
 	"reprise/internal/payload"
+	"reprise/internal/testenv"
+	"reprise/workflows"
 )
 
 // shelf is a payload store in a directory of its own, which can be taken away.
@@ -43,7 +49,7 @@ func newShelved(t *testing.T, patience time.Duration) (*world, *shelf) {
 }
 
 func (s *shelf) options() client.Options {
-	return host.ClientOptions(s.store, client.Options{Logger: silent{}})
+	return host.ClientOptions(s.store, client.Options{Logger: silent{}}, nil)
 }
 
 // leave takes the store away: its directory is a file. Nothing can be read or
@@ -227,6 +233,225 @@ output: "{{ len(send) }}"
 			}
 			s.comeBack()
 		})
+	}
+}
+
+// TestAWorkerStopsWhileItKeepsAnAnswer: the answer is not lost, and not asked for
+// again.
+func TestAWorkerStopsWhileItKeepsAnAnswer(t *testing.T) {
+	t.Parallel()
+	w, s := newShelved(t, 0)
+	api := newTeller(t, 200_000)
+	sent := make(chan struct{})
+	api.onCall = func(total int) {
+		if total == 1 {
+			s.leave()
+			close(sent)
+		}
+	}
+	stop := w.workUntil(w.env.Dial(t, s.options()))
+	run := w.start(book(`
+  - step: send
+    tool: http
+    method: POST
+    url: "{{ teller }}/a"
+output: "{{ len(send) }}"
+`), map[string]any{"teller": api.URL})
+	<-sent
+	stop()
+	s.comeBack()
+	w.workWith(w.env.Dial(t, s.options()))
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.Equal(t, 200_002, result.Result.Data)
+	_, total := api.counts()
+	require.Equal(t, 1, total)
+}
+
+// TestARequestThatCannotBeRead: an attempt whose input is in a store that is away
+// is made when the store is back.
+func TestARequestThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w, s := newShelved(t, 0)
+	arrived, first := make(chan struct{}), true
+	var requests atomic.Int32
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body)
+		if first {
+			first = false
+			close(arrived)
+			<-r.Context().Done() // until the worker goes away
+		}
+	}))
+	t.Cleanup(api.Close)
+	stop := w.workUntil(w.env.Dial(t, s.options()))
+	run := w.start(book(`
+  - step: send
+    tool: http
+    method: PUT
+    url: "{{ to }}"
+    body: "{{ large }}"
+output: "{{ send is defined }}"
+`), map[string]any{"to": api.URL, "large": strings.Repeat("x", 200_000)})
+	<-arrived
+	s.leave()
+	stop()
+	w.workWith(w.env.Dial(t, s.options()))
+	require.Eventually(t, func() bool {
+		described, err := w.env.Client().DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
+		require.NoError(t, err)
+		return strings.Contains(described.GetPendingActivities()[0].GetLastFailure().GetMessage(), "from the payload store")
+	}, patience, tick)
+	s.comeBack()
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.Equal(t, 1, step(t, result, "send").Attempts)
+	require.EqualValues(t, 2, requests.Load())
+}
+
+// TestARunWhoseValuesAreGone can be cancelled, and its children end with it:
+// whether it has waited since, or has tried in vain to go on.
+func TestARunWhoseValuesAreGone(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ loop, delay string }{
+		"waits":          {"", "300s"},
+		"tries":          {"", "3s"},
+		"with a loop":    {"loop: {collection: [1, 2], mode: parallel}", "300s"},
+		"a loop, trying": {"loop: {collection: [1, 2], mode: parallel}", "3s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newShelved(t, 0)
+			api := newTeller(t, 200_000)
+			stop := w.workUntil(w.env.Dial(t, s.options()))
+			run := w.start(book(`
+  - step: load
+    tool: http
+    url: "{{ teller }}/a"
+    next: hang
+  - step: hang
+    tool: http
+    url: "{{ api }}/echo"
+    params: {size: "{{ len(load) }}"}
+    `+test.loop+`
+    retry:
+      - when: "{{ true }}"
+        then: {max_attempts: 50, initial_delay: `+test.delay+`}
+`), map[string]any{"teller": api.URL})
+			w.awaitRequests("/echo", 1)
+			stop()
+			require.NoError(t, os.RemoveAll(filepath.Join(s.dir, "sha256")))
+			w.workWith(w.env.Dial(t, s.options()))
+			if test.delay == "3s" {
+				require.Eventually(t, func() bool { return w.failing(run) }, patience, tick)
+			}
+			began := time.Now()
+			require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
+			result, err := workflows.Outcome(t.Context(), run)
+			require.NoError(t, err)
+			t.Log("cancelled within", time.Since(began))
+			require.Equal(t, "cancelled", result.Status)
+			require.Regexp(t, goneMessage, result.Warnings[0])
+			require.Eventually(t, func() bool {
+				for _, history := range testenv.Histories(t, w.env.Client(), run.GetID(), run.GetRunID()) {
+					if !slices.Contains(append(testenv.OrderlyEndings(), "Terminated"), history.Ending()) {
+						return false
+					}
+				}
+				return true
+			}, patience, tick)
+		})
+	}
+}
+
+// TestARunWhoseValuesAreAway goes on when they are back, or ends in order where it
+// was cancelled meanwhile: nothing is given up because a store is away.
+func TestARunWhoseValuesAreAway(t *testing.T) {
+	t.Parallel()
+	for _, cancelled := range []bool{false, true} {
+		t.Run(fmt.Sprint("cancelled ", cancelled), func(t *testing.T) {
+			t.Parallel()
+			w, s := newShelved(t, 0)
+			api := newTeller(t, 200_000)
+			stop := w.workUntil(w.env.Dial(t, s.options()))
+			run := w.start(book(`
+  - step: load
+    tool: http
+    url: "{{ teller }}/a"
+    next: again
+  - step: again
+    tool: http
+    url: "{{ api }}/echo"
+    params: {size: "{{ len(load) }}"}
+    retry:
+      - when: "{{ _retry.index < 2 }}"
+        then: {max_attempts: 3, initial_delay: 2s}
+output: "{{ len(load) }}"
+`), map[string]any{"teller": api.URL})
+			w.awaitRequests("/echo", 1)
+			stop()
+			s.leave()
+			w.workWith(w.env.Dial(t, s.options()))
+			require.Eventually(t, func() bool { return w.pendingTaskAttempt(run) >= 2 }, patience, tick)
+			if cancelled {
+				require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
+			}
+			attempt := w.pendingTaskAttempt(run)
+			require.Never(t, func() bool { return w.pendingTaskAttempt(run) == 0 }, 3*time.Second, 100*time.Millisecond,
+				"the run ended at attempt %d of a task", attempt)
+			s.comeBack()
+			began := time.Now()
+			result, err := w.outcome(run)
+			require.NoError(t, err)
+			t.Log("went on within", time.Since(began))
+			if cancelled {
+				require.Equal(t, "cancelled", result.Status)
+				require.Equal(t, "completed", step(t, result, "load").Status)
+				return
+			}
+			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.Equal(t, 200_002, result.Result.Data)
+		})
+	}
+}
+
+// pendingTaskAttempt is that of the workflow task that the run waits for, 0 for
+// none.
+func (w *world) pendingTaskAttempt(run client.WorkflowRun) int {
+	w.t.Helper()
+	described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), run.GetID(), run.GetRunID())
+	require.NoError(w.t, err)
+	return int(described.GetPendingWorkflowTask().GetAttempt())
+}
+
+const goneMessage = `read sha256/[0-9a-f/]+ \(\d+ bytes\) from the payload store file://.*: the value is missing`
+
+// failing reports whether a workflow task of the run or of its children has
+// failed.
+func (w *world) failing(run client.WorkflowRun) bool {
+	w.t.Helper()
+	for _, history := range testenv.Histories(w.t, w.env.Client(), run.GetID(), run.GetRunID()) {
+		described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), history.WorkflowID, history.RunID)
+		require.NoError(w.t, err)
+		if described.GetPendingWorkflowTask().GetAttempt() > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// workUntil starts a worker that stops when it is told to.
+func (w *world) workUntil(c client.Client) (stop func()) {
+	w.t.Helper()
+	catalogue := activities.NewCatalogue(w.resources)
+	worker := host.NewWorker(c, catalogue, host.Options{TaskQueue: w.queue, StopTimeout: time.Second})
+	require.NoError(w.t, worker.Start())
+	return func() {
+		worker.Stop()
+		require.NoError(w.t, catalogue.Close())
 	}
 }
 

@@ -1,13 +1,45 @@
 package host
 
 import (
+	"log/slog"
+	"slices"
+
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/grpc"
 
 	"reprise/internal/payload"
+	"reprise/interpreter"
+	"reprise/workflows"
 )
 
 // ClientOptions are those of a worker's client, which keeps large values in the
-// store; nil is none.
-func ClientOptions(store *payload.Store, options client.Options) client.Options {
-	return store.Use(options)
+// store; nil is none. The logger is told of runs that wait for it; nil is nobody.
+func ClientOptions(store *payload.Store, options client.Options, logger *slog.Logger) client.Options {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	options = store.Use(options)
+	if store != nil {
+		options.ConnectionOptions.DialOptions = append(slices.Clip(options.ConnectionOptions.DialOptions),
+			grpc.WithChainUnaryInterceptor(store.Hold(logger, cancelledDetails)))
+	}
+	return options
+}
+
+// cancelledDetails are those of a workflow that was cancelled and cannot be
+// asked how far it is. Only runs have any: whoever started another workflow counts
+// what it was to do as cancelled.
+func cancelledDetails(workflowType, reason string) *commonpb.Payloads {
+	if workflowType != workflows.PlaybookWorkflowName {
+		return nil
+	}
+	details, err := converter.GetDefaultDataConverter().ToPayloads(workflows.Result{
+		Status: interpreter.Cancelled, Steps: []workflows.StepRecord{}, Warnings: []string{reason},
+	})
+	if err != nil {
+		return nil // a text can always be encoded
+	}
+	return details
 }

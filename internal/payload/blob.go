@@ -105,9 +105,13 @@ func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
 		err = fmt.Errorf("%w: its hash is another", ErrCorrupt)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s (%d bytes) from the payload store %s: %w", ref.key, ref.size, s.name, err)
+		return nil, s.readError(ref, err)
 	}
 	return data, nil
+}
+
+func (s *Store) readError(ref reference, err error) error {
+	return fmt.Errorf("read %s (%d bytes) from the payload store %s: %w", ref.key, ref.size, s.name, err)
 }
 
 func (s *Store) read(ctx context.Context, ref reference) ([]byte, error) {

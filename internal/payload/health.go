@@ -42,14 +42,14 @@ func (h *health) note(err error) {
 }
 
 // known is what the last writing has shown; false where that is too long ago.
-func (h *health) known() (err error, known bool) { //nolint:revive // the error is the answer
+func (h *health) known() (known bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	most := trusted
 	if h.err != nil {
 		most = probeEvery
 	}
-	return h.err, !h.at.IsZero() && time.Since(h.at) < most
+	return !h.at.IsZero() && time.Since(h.at) < most, h.err
 }
 
 // probeValue is what a probe writes: always the same, so it takes its place
@@ -62,12 +62,12 @@ func (s *Store) Ready(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	if err, known := s.health.known(); known {
+	if known, err := s.health.known(); known {
 		return err
 	}
 	s.health.probe.Lock()
 	defer s.health.probe.Unlock()
-	if err, known := s.health.known(); known {
+	if known, err := s.health.known(); known {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)

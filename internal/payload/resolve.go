@@ -33,8 +33,18 @@ func (s *Store) Resolve(ctx context.Context, message proto.Message) error {
 var referenceName = string((*sdkpb.ExternalStorageReference)(nil).ProtoReflect().Descriptor().FullName())
 
 func (s *Store) resolve(ctx context.Context, payload *commonpb.Payload) (*commonpb.Payload, error) {
+	claim, err := claimOf(payload)
+	if err != nil || claim == nil {
+		return payload, err
+	}
+	return (&driver{store: s}).retrieve(ctx, claim)
+}
+
+// claimOf is the claim in the reference that stands for a stored value; nil for a
+// value that is no reference.
+func claimOf(payload *commonpb.Payload) (map[string]string, error) {
 	if string(payload.GetMetadata()[converter.MetadataMessageType]) != referenceName {
-		return payload, nil
+		return nil, nil
 	}
 	var reference sdkpb.ExternalStorageReference
 	if err := converter.NewProtoJSONPayloadConverter().FromPayload(payload, &reference); err != nil {
@@ -43,5 +53,8 @@ func (s *Store) resolve(ctx context.Context, payload *commonpb.Payload) (*common
 	if reference.GetDriverName() != driverName {
 		return nil, fmt.Errorf("a value was stored by the driver %q, which this program does not have", reference.GetDriverName())
 	}
-	return (&driver{store: s}).retrieve(ctx, reference.GetClaimData())
+	if reference.GetClaimData() == nil {
+		return map[string]string{}, nil
+	}
+	return reference.GetClaimData(), nil
 }

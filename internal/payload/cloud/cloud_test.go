@@ -24,6 +24,7 @@ type bucket struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 	forbid  bool // refuses to list
+	refuses int  // the status that all requests but lists get, 0 for none
 }
 
 func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -31,6 +32,10 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer b.mu.Unlock()
 	if !strings.Contains(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256") {
 		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	if b.refuses != 0 && !r.URL.Query().Has("list-type") {
+		w.WriteHeader(b.refuses)
 		return
 	}
 	object, there := b.objects[r.URL.Path]
@@ -63,10 +68,7 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // TestS3 sets environment variables, so it does not run in parallel.
 func TestS3(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "id")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter2000")
-	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
-	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+	credentials(t)
 	for _, forbid := range []bool{false, true} {
 		objects := &bucket{objects: map[string][]byte{}, forbid: forbid}
 		server := httptest.NewServer(objects)
@@ -95,6 +97,36 @@ func TestS3(t *testing.T) {
 		require.ErrorIs(t, err, payload.ErrMissing)
 		require.NotContains(t, err.Error(), "hunter2000")
 	}
+}
+
+// TestS3ThatRefuses: a bucket that is overloaded, full or read-only for a while
+// is not ready for that while, and every value waits for it.
+func TestS3ThatRefuses(t *testing.T) {
+	credentials(t)
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusInsufficientStorage, http.StatusForbidden} {
+		objects := &bucket{objects: map[string][]byte{}, refuses: status}
+		server := httptest.NewServer(objects)
+		t.Cleanup(server.Close)
+		store, err := payload.Open(t.Context(), "s3://large?region=eu-central-1&use_path_style=true&endpoint="+server.URL)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, store.Close()) })
+		value := &commonpb.Payload{Data: []byte(strings.Repeat("value", 100_000))}
+		require.ErrorContains(t, store.Ready(t.Context()), "to the payload store s3://large", status)
+		require.ErrorContains(t, store.Keep(t.Context(), value), "write sha256/", status)
+		objects.mu.Lock()
+		objects.refuses = 0
+		objects.mu.Unlock()
+		require.NoError(t, store.Keep(t.Context(), value))
+		require.NoError(t, store.Ready(t.Context()))
+	}
+}
+
+func credentials(t *testing.T) {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter2000")
+	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
 }
 
 // TestCloudsAreKnown: an address of each is understood. The wrong option is

@@ -1,0 +1,222 @@
+package payload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	commandpb "go.temporal.io/api/command/v1"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/proxy"
+	"go.temporal.io/api/workflowservice/v1"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	// lookTime bounds one look at the values of a workflow task. It keeps one of
+	// the worker's pollers.
+	lookTime = 3 * time.Second
+	// lookWidth is how many values one look asks for at a time.
+	lookWidth = 16
+	// lookEvery is how often the values of a held task are looked at.
+	lookEvery = time.Second
+	// lookFailures is how often in a row the server may not answer who holds a task.
+	lookFailures = 5
+)
+
+// Hold takes workflow tasks out of a worker's hands that can only fail, because
+// values of their run cannot be read or none can be written. The SDK reports the
+// first such failure of a task and then keeps silent, and the server waits
+// longer each time, up to ten minutes, in which it tells the run nothing: not
+// even that it was cancelled. A held task is given back once the values are there.
+// A run that was cancelled, and of which a value is gone, is ended as cancelled:
+// nobody can tell what its code would have done.
+//
+// details is what such a run ends with; reason names key and store.
+func (s *Store) Hold(
+	logger *slog.Logger, details func(workflowType, reason string) *commonpb.Payloads,
+) grpc.UnaryClientInterceptor {
+	return func(
+		ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+	) error {
+		if err := invoke(ctx, method, request, reply, cc, options...); err != nil {
+			return err
+		}
+		task, isTask := reply.(*workflowservice.PollWorkflowTaskQueueResponse)
+		poll, isPoll := request.(*workflowservice.PollWorkflowTaskQueueRequest)
+		if !isTask || !isPoll || task.GetAttempt() < 2 || task.GetQuery() != nil {
+			return nil
+		}
+		h := &heldTask{
+			store: s, service: workflowservice.NewWorkflowServiceClient(cc), details: details,
+			task: proto.CloneOf(task), namespace: poll.GetNamespace(), identity: poll.GetIdentity(),
+		}
+		// Like all that the task leads to, this outlives the poll.
+		background := context.WithoutCancel(ctx)
+		reason := h.look(background)
+		if reason == nil {
+			return nil
+		}
+		logger.Warn("a run waits for its large values", "WorkflowID", task.GetWorkflowExecution().GetWorkflowId(),
+			"RunID", task.GetWorkflowExecution().GetRunId(), "error", reason)
+		proto.Reset(task) // as a poll that found nothing
+		go h.hold(background)
+		return nil
+	}
+}
+
+// heldTask is a workflow task that would fail.
+type heldTask struct {
+	store     *Store
+	service   workflowservice.WorkflowServiceClient
+	details   func(workflowType, reason string) *commonpb.Payloads
+	task      *workflowservice.PollWorkflowTaskQueueResponse
+	namespace string
+	identity  string
+	values    []reference // all of the run's; nil before they were looked for
+}
+
+// look gives the reason why the task would fail, nil if there is none that has
+// to do with the store, or none that was found in time.
+func (h *heldTask) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	if err := h.store.Ready(ctx); err != nil {
+		return err
+	}
+	if h.values == nil {
+		values, err := h.references(ctx)
+		if err != nil {
+			return nil // it has nothing to do with the store
+		}
+		h.values = values
+	}
+	group, looking := errgroup.WithContext(ctx)
+	group.SetLimit(lookWidth)
+	for _, ref := range h.values {
+		group.Go(func() error {
+			found, err := h.store.bucket.Exists(looking, ref.key)
+			switch {
+			case looking.Err() != nil:
+				return nil
+			case err == nil && !found:
+				return h.store.readError(ref, ErrMissing)
+			case err != nil:
+				return h.store.readError(ref, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// references are those of the whole history.
+func (h *heldTask) references(ctx context.Context) ([]reference, error) {
+	found := []reference{}
+	visit := func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+		for _, payload := range payloads {
+			claim, err := claimOf(payload)
+			if err != nil || claim == nil {
+				continue // the SDK says what is wrong with it
+			}
+			if ref, err := parseClaim(claim); err == nil {
+				found = append(found, ref)
+			}
+		}
+		return payloads, nil
+	}
+	history, next := h.task.GetHistory(), h.task.GetNextPageToken()
+	for {
+		options := proxy.VisitPayloadsOptions{Visitor: visit, SkipSearchAttributes: true}
+		if err := proxy.VisitPayloads(ctx, history, options); err != nil {
+			return nil, fmt.Errorf("look for the stored values of a history: %w", err)
+		}
+		if len(next) == 0 {
+			return found, nil
+		}
+		page, err := h.service.GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
+			Namespace: h.namespace, Execution: h.task.GetWorkflowExecution(), NextPageToken: next,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read a history for its stored values: %w", err)
+		}
+		history, next = page.GetHistory(), page.GetNextPageToken()
+	}
+}
+
+// hold waits until the values are there, the run is to end, or the server no
+// longer waits for this task.
+func (h *heldTask) hold(ctx context.Context) {
+	for failures := 0; failures < lookFailures; {
+		time.Sleep(lookEvery)
+		cancelled, waits, err := h.asked(ctx)
+		if err != nil {
+			failures++
+			continue
+		}
+		failures = 0
+		if !waits {
+			return
+		}
+		reason := h.look(ctx)
+		switch {
+		case reason == nil:
+			h.giveBack(ctx)
+			return
+		case cancelled && errors.Is(reason, ErrMissing):
+			h.cancel(ctx, reason)
+			return
+		}
+	}
+}
+
+// asked reports whether the run was cancelled, and whether the server still
+// waits for this task.
+func (h *heldTask) asked(ctx context.Context) (cancelled, waits bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	run, err := h.service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+		Namespace: h.namespace, Execution: h.task.GetWorkflowExecution(),
+	})
+	if err != nil {
+		return false, false, err
+	}
+	pending := run.GetPendingWorkflowTask()
+	waits = pending.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_STARTED && pending.GetAttempt() == h.task.GetAttempt()
+	return run.GetWorkflowExtendedInfo().GetCancelRequested(), waits, nil
+}
+
+// giveBack has the server hand the task out again.
+func (h *heldTask) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	// Where this does not arrive, the server's own time for the task ends later.
+	_, _ = h.service.RespondWorkflowTaskFailed(ctx, &workflowservice.RespondWorkflowTaskFailedRequest{
+		TaskToken: h.task.GetTaskToken(), Namespace: h.namespace, Identity: h.identity,
+		Cause: enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
+	})
+}
+
+// cancel ends the run as cancelled. If something has happened that the task does
+// not know of, the server refuses, and hands out another task.
+func (h *heldTask) cancel(ctx context.Context, reason error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	message := "the run was cancelled, and cannot go on in order: " + reason.Error()
+	_, _ = h.service.RespondWorkflowTaskCompleted(ctx, &workflowservice.RespondWorkflowTaskCompletedRequest{
+		TaskToken: h.task.GetTaskToken(), Namespace: h.namespace, Identity: h.identity,
+		Commands: []*commandpb.Command{{
+			CommandType: enumspb.COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION,
+			Attributes: &commandpb.Command_CancelWorkflowExecutionCommandAttributes{
+				CancelWorkflowExecutionCommandAttributes: &commandpb.CancelWorkflowExecutionCommandAttributes{
+					Details: h.details(h.task.GetWorkflowType().GetName(), message),
+				},
+			},
+		}},
+	})
+}
