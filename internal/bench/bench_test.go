@@ -18,10 +18,12 @@ import (
 func TestCases(t *testing.T) {
 	t.Parallel()
 	catalogue := activities.Default()
-	require.NoError(t, catalogue.Register(nap{}))
+	for _, tool := range []activities.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
+		require.NoError(t, catalogue.Register(tool))
+	}
 	groups, err := options{sizes: "1, 1000,10000", sequential: 300, pages: 30}.groups("http://127.0.0.1:1")
 	require.NoError(t, err)
-	require.Len(t, groups, 1+3*4+1)
+	require.Equal(t, 1+3*4+2, len(groups))
 	texts := []string{politeBook("http://127.0.0.1:1", 100, 50)}
 	long, err := options{scale: "10, 1000"}.growing()
 	require.NoError(t, err)
@@ -46,7 +48,7 @@ func TestCases(t *testing.T) {
 	require.ErrorContains(t, err, `-scale "0": "0" is no number`)
 	groups, err = options{sizes: "10", only: "pages"}.groups("")
 	require.NoError(t, err)
-	require.Len(t, groups, 1)
+	require.Len(t, groups, 2)
 }
 
 // TestOutgrown: at its limit a figure is within it, and each beyond is told.
