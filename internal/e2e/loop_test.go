@@ -65,9 +65,17 @@ output:
 	}, result)
 }
 
+// TestLoopOverMap: elements come in the order of the keys. There are so many that
+// no other order looks like it.
 func TestLoopOverMap(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
+	rates, want := map[string]any{}, []any{}
+	for i := range 26 {
+		key := string(rune('a' + i))
+		rates[key] = i
+		want = append(want, []any{fmt.Sprintf("%s=%d", key, i), fmt.Sprintf("%d/%d/26", i, i+1)})
+	}
 	data := w.completes(book(`
   - step: each
     tool: http
@@ -75,10 +83,8 @@ func TestLoopOverMap(t *testing.T) {
     params: {pair: "{{ item.key }}={{ item.value }}", at: "{{ _loop.index }}/{{ _loop.count }}/{{ _loop.size }}"}
     loop: {collection: "{{ rates }}", mode: parallel}
 output: "{{ map(each.results, [.query.pair[0], .query.at[0]]) }}"
-`), map[string]any{"rates": map[string]any{"c": 3, "a": 1, "b": 2}})
-	require.Equal(t, []any{
-		[]any{"a=1", "0/1/3"}, []any{"b=2", "1/2/3"}, []any{"c=3", "2/3/3"},
-	}, data)
+`), map[string]any{"rates": rates})
+	require.Equal(t, want, data)
 }
 
 func TestLoopOverWhatIsNoCollection(t *testing.T) {

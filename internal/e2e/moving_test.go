@@ -137,6 +137,45 @@ output: "{{ fetch }}"
 	}
 }
 
+// TestKilledInAPageSink: the worker dies while the sink of a page waits for its
+// table, after the server was told how far the call has come. The rows are written
+// all the same, whether pages share an activity, or calls do.
+func TestKilledInAPageSink(t *testing.T) {
+	t.Parallel()
+	for name, loop := range map[string]string{
+		"pages": "", "batch": `loop: {collection: [orders, others], mode: parallel, batch: 2}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			db := w.database()
+			db.Exec(t, "CREATE TABLE orders (collection text, id bigint, version bigint)")
+			steps := strings.NewReplacer("SINK", "tool: postgres, auth: pg, table: orders", "    retry:", "    "+loop+"\n    retry:",
+				"moving/orders", "moving/{{ item }}").Replace(movingPages)
+			worker := w.spawn()
+			third := w.api.Hold(func(r *http.Request) bool { return r.URL.Query().Get("after") == "6" })
+			run := w.start(book(steps), map[string]any{"item": "orders"})
+			require.Eventually(t, func() bool { return third.Waiting() > 0 }, patience, tick, "page 3 was not asked for")
+			unlock := db.Lock(t, "orders")
+			third.Release()
+			require.Eventually(t, func() bool { return db.Waiting(t, "orders") > 0 }, patience, tick, "page 3 is not written")
+			worker.Kill()
+			unlock()
+			w.spawn()
+			result, err := w.outcome(run)
+			require.NoError(t, err)
+			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			want := []any{}
+			for _, collection := range []string{"orders", "others"} {
+				for id := 1; id <= 12 && (collection == "orders" || loop != ""); id++ {
+					want = append(want, map[string]any{"collection": collection, "id": id, "version": id})
+				}
+			}
+			require.Equal(t, want, w.rows(db, "SELECT * FROM orders ORDER BY collection, id"))
+		})
+	}
+}
+
 // short is rows for people: the id of each and its version.
 func short(rows []any) string {
 	var text strings.Builder
