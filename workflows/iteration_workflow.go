@@ -33,7 +33,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	}
 	if len(b.left) > 0 && ctx.Err() == nil {
 		next := input
-		next.Calls, next.Ended = b.left, b.ended
+		next.Calls, next.Ended = append(b.left, b.parked...), b.ended
 		return nil, workflow.NewContinueAsNewError(ctx, IterationWorkflowName, next)
 	}
 	return finishIterations(ctx, b.step, b.output())
@@ -60,8 +60,9 @@ type batch struct {
 	input IterationInput
 	calls []*interpreter.Call
 	ended []interpreter.IterationResult
-	// parked are the iterations that left the loop's window before they ended,
-	// left those that go on in another history of this workflow.
+	// parked are the iterations that leave the loop's window before they have ended,
+	// left those that go on in another history of this workflow. Where there are
+	// some of both, all go on there, and who waits may leave the window from there.
 	parked, left []interpreter.Carried
 }
 

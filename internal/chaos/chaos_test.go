@@ -55,7 +55,7 @@ func TestChaos(t *testing.T) {
 		t.Run(fmt.Sprintf("%02d %s", number, disturbance.name), func(t *testing.T) {
 			t.Parallel()
 			report.watch(t, number)
-			r := newRound(t, number, short, seed, disturbance)
+			r := newRound(t, number, short, seed, disturbance, (number-1)/len(turns))
 			took := r.play()
 			report.add(&r.stage, disturbance.name, r.scenario.String(), took, r.surplus())
 		})

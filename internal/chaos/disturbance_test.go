@@ -86,13 +86,28 @@ func waiting(r *round) shape {
 	return apart(r)
 }
 
-// goingOn has one workflow whose history gets long: that of an iteration, of a
-// step's call, or of the run.
+// goingOn has one workflow whose history gets long: that of an iteration, alone or
+// in a batch with others before and after it, of a step's call, or of the run.
+// Many rounds have all of them.
 func goingOn(r *round) shape {
-	s := shape{parallel: r.chance(2), width: 4, batch: 1, items: r.between(4, 8), waits: 2}
-	switch s.long = []string{longIteration, longCall, longRun}[r.random.IntN(3)]; s.long {
-	case longCall:
+	kinds := []shape{
+		{long: longIteration, batch: 50},
+		{long: longCall, batch: 1, parallel: r.chance(2)},
+		{long: longIteration, batch: 50, parallel: true},
+		{long: longRun, batch: 1, parallel: r.chance(2)},
+		{long: longIteration, batch: 1, parallel: r.chance(2)},
+		{long: longIteration, batch: 3},
+	}
+	s := kinds[r.turn%len(kinds)]
+	if r.short {
+		s = kinds[r.random.IntN(len(kinds))]
+	}
+	s.width, s.items, s.waits = 4, r.between(4, 8), 2
+	switch {
+	case s.long == longCall:
 		s.polls = r.between(190, 200)
+	case s.batch > 1: // the first ten or so share an activity
+		s.polls = r.between(60, 75)
 	default:
 		s.polls = r.between(45, 60)
 	}

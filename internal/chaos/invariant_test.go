@@ -73,7 +73,7 @@ func (r *round) checkAggregate(result workflows.Result) {
 	require.Equal(r.t, s.results(), aggregate["results"])
 	var failures []failure
 	for _, e := range loop.Errors {
-		require.Equal(r.t, e.Index, e.Element.Data, "the element of iteration %d", e.Index)
+		require.Equal(r.t, s.element(e.Index), e.Element.Data, "the element of iteration %d", e.Index)
 		failures = append(failures, failure{item: e.Index, status: e.Error.Status, attempts: e.Attempts})
 	}
 	require.Equal(r.t, s.failures(), failures)

@@ -54,6 +54,7 @@ type round struct {
 	stage
 
 	short       bool
+	turn        int // how often the disturbance has had its turn before
 	disturbance disturbance
 	scenario    *scenario
 	api         *api
@@ -69,9 +70,9 @@ func newStage(t *testing.T, number int, seed uint64) stage {
 	return s
 }
 
-func newRound(t *testing.T, number int, short bool, seed uint64, d disturbance) *round {
+func newRound(t *testing.T, number int, short bool, seed uint64, d disturbance, turn int) *round {
 	t.Helper()
-	r := &round{stage: newStage(t, number, seed), short: short, disturbance: d}
+	r := &round{stage: newStage(t, number, seed), short: short, disturbance: d, turn: turn}
 	if d.prepare != nil {
 		d.prepare(r)
 	}
@@ -96,11 +97,7 @@ func (r *stage) chance(n int) bool { return r.random.IntN(n) == 0 }
 // start starts the run. No worker has seen it yet.
 func (r *round) start() {
 	r.t.Helper()
-	items := make([]any, r.scenario.items)
-	for i := range items {
-		items[i] = i
-	}
-	r.begin(r.scenario.playbook(), map[string]any{"api": r.api.url, "items": items})
+	r.begin(r.scenario.playbook(), map[string]any{"api": r.api.url, "items": r.scenario.collection()})
 }
 
 // begin starts the run of a playbook.

@@ -16,6 +16,7 @@ type scenario struct {
 	shape
 	sink    string // where rows are written: page, call or loop
 	upsert  bool   // rows are written by their key, else once per operation key
+	keyed   bool   // the collection is a map, else a list
 	scripts [][]answer
 	// others are what the API answers before the loop begins, to items of higher
 	// numbers.
@@ -49,7 +50,13 @@ func (s shape) String() string {
 	return text
 }
 
-func (s *scenario) String() string { return fmt.Sprintf("%s, %s sink", s.shape, s.sink) }
+func (s *scenario) String() string {
+	text := fmt.Sprintf("%s, %s sink", s.shape, s.sink)
+	if s.keyed {
+		text += ", of a map"
+	}
+	return text
+}
 
 // What the playbook says of failures. Timers end up to a second late, so waits
 // are long enough to tell them from shorter ones.
@@ -69,7 +76,7 @@ func newScenario(random *rand.Rand, s shape) *scenario {
 	}
 	made := &scenario{
 		shape: s, sink: s.sinks[random.IntN(len(s.sinks))], upsert: s.upsert || random.IntN(2) == 0,
-		scripts: make([][]answer, s.items),
+		keyed: random.IntN(2) == 0, scripts: make([][]answer, s.items),
 	}
 	for i := range made.scripts {
 		made.scripts[i] = pages(1 + random.IntN(cmp.Or(s.pages, 3)))
@@ -147,7 +154,7 @@ func (s *scenario) addPolls() {
 	}
 	switch s.long {
 	case longIteration:
-		s.scripts[0] = append(polls, s.scripts[0]...)
+		s.scripts[s.items/2] = append(polls, s.scripts[s.items/2]...)
 	case longCall:
 		s.others = [][]answer{append(polls, answer{Status: http.StatusOK, Page: 1})}
 	case longRun:
@@ -155,6 +162,29 @@ func (s *scenario) addPolls() {
 			s.others = append(s.others, []answer{poll})
 		}
 	}
+}
+
+// collection is what the loop runs over: the numbers of the items, in their order.
+func (s *scenario) collection() any {
+	list, entries := make([]any, s.items), make(map[string]any, s.items)
+	for i := range list {
+		list[i], entries[keyOf(i)] = i, i
+	}
+	if s.keyed {
+		return entries
+	}
+	return list
+}
+
+// keyOf is that of an item in a map: their order is that of the items.
+func keyOf(item int) string { return fmt.Sprintf("item %04d", item) }
+
+// element is that of an item in the loop.
+func (s *scenario) element(item int) any {
+	if s.keyed {
+		return map[string]any{"key": keyOf(item), "value": item}
+	}
+	return item
 }
 
 // row is what the API has on a page and the sinks write.
@@ -247,7 +277,7 @@ workflow:
   BEFORE
   - step: fetch
     tool: http
-    url: "{{ api }}/items/{{ item }}"
+    url: "{{ api }}/items/{{ ITEM }}"
     params: {page: 1}
     headers: {X-Attempt: "{{ attempt_key }}"}
     loop:
@@ -332,10 +362,15 @@ func (s *scenario) playbook() string {
 	case "page":
 		pageSink = "per_iteration: {" + sink + "}"
 	}
+	item := "item"
+	if s.keyed {
+		item = "item.value"
+	}
 	before := map[string]string{longCall: callText, longRun: cycleText}[s.long]
 	text := playbookText
 	for _, fill := range [][2]string{ // in this order: texts hold further names
 		{"BEFORE", before},
+		{"ITEM", item},
 		{"FIRST", fmt.Sprint(s.items)},
 		{"END", fmt.Sprint(s.items + len(s.others))},
 		{"BATCH", fmt.Sprint(max(s.batch, 1))},

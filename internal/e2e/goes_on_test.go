@@ -23,15 +23,22 @@ const (
 	largeAnswers = 4
 )
 
-// longElement is the one whose answers are large.
-const longElement = 2
+const (
+	// longElement is the one whose answers are large.
+	longElement = 2
+	// toldElement is one that is told to wait at first, for so long that it gives
+	// its place back.
+	toldElement = 4
+	toldWait    = 9 * time.Second
+)
 
 // slowJobs is an API whose jobs are done at once, but for one, which is pending
-// for some large answers.
+// for some large answers, and another where tells says so.
 type slowJobs struct {
-	url string
-	mu  sync.Mutex
-	log []jobCall
+	url   string
+	tells bool
+	mu    sync.Mutex
+	log   []jobCall
 }
 
 // jobCall is one request for a job.
@@ -40,9 +47,9 @@ type jobCall struct {
 	arrived, answered time.Time
 }
 
-func newSlowJobs(t *testing.T) *slowJobs {
+func newSlowJobs(t *testing.T, tells bool) *slowJobs {
 	t.Helper()
-	jobs := &slowJobs{}
+	jobs := &slowJobs{tells: tells}
 	server := httptest.NewServer(jobs)
 	t.Cleanup(server.Close)
 	jobs.url = server.URL
@@ -60,9 +67,25 @@ func (jobs *slowJobs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = map[string]any{"state": "pending", "ballast": strings.Repeat("x", largeAnswer)}
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if jobs.waits(made.job) == toldWait && len(jobs.of(toldElement)) == 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(toldWait.Seconds())))
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
 	_ = json.NewEncoder(w).Encode(answer)
 	made.answered = time.Now()
 	jobs.log = append(jobs.log, made)
+}
+
+// waits is how long the requests for a job have to be apart, 0 where it is asked
+// for once.
+func (jobs *slowJobs) waits(job int) time.Duration {
+	switch {
+	case job == longElement:
+		return pollWait
+	case job == toldElement && jobs.tells:
+		return toldWait
+	}
+	return 0
 }
 
 // of are the requests for a job. With jobs.mu, or when all have been made.
@@ -90,12 +113,15 @@ const pollJobs = `
     retry:
       - when: "{{ response.state == 'pending' }}"
         then: {max_attempts: 100, delay: 2s, jitter: none}
+      - when: "{{ error.class == 'rate_limited' }}"
+        then: {jitter: none}
 output: "{{ OUTPUT }}"
 `
 
 // TestWhatGoesOnInAnotherHistory: a call of large answers leaves its history
 // while it waits. In the next one it waits for what is left, the elements of its
-// batch that had ended keep their results, and those after it have their turn.
+// batch that had ended keep their results, those after it have their turn, and one
+// that has given its place back waits on.
 func TestWhatGoesOnInAnotherHistory(t *testing.T) {
 	t.Parallel()
 	const sink = `sink: {tool: http, url: "{{ api }}/api/v1/writes", args: {job: "{{ this.data.job }}"}}`
@@ -103,17 +129,18 @@ func TestWhatGoesOnInAnotherHistory(t *testing.T) {
 		name, loop  string
 		first, last int    // jobs of the run
 		workflow    string // in which the call goes on
-		histories   int    // that there are of it
+		tells       bool
 	}{
-		{"sequential batch", "mode: sequential, batch: 6", 0, 5, "IterationWorkflow", 2},
-		{"parallel batch", "mode: parallel, batch: 6", 0, 5, "IterationWorkflow", 2},
-		{"sequential", "mode: sequential", 0, 5, "IterationWorkflow", 7},
-		{"step", "", longElement, longElement, "CallWorkflow", 1},
+		{"sequential batch", "mode: sequential, batch: 6", 0, 5, "IterationWorkflow", false},
+		{"parallel batch", "mode: parallel, batch: 6", 0, 5, "IterationWorkflow", false},
+		{"parallel batch, parked", "mode: parallel, batch: 6", 0, 5, "IterationWorkflow", true},
+		{"sequential", "mode: sequential", 0, 5, "IterationWorkflow", false},
+		{"step", "", longElement, longElement, "CallWorkflow", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorking(t)
-			jobs := newSlowJobs(t)
+			jobs := newSlowJobs(t, c.tells)
 			fill := []string{"SINK", sink, "LOOP", "", "OUTPUT", "[fetch]"}
 			if c.loop != "" {
 				loop := fmt.Sprintf(`loop: {collection: "{{ %d..%d }}", %s, %s}`, c.first, c.last, c.loop, sink)
@@ -123,21 +150,19 @@ func TestWhatGoesOnInAnotherHistory(t *testing.T) {
 			result, err := w.outcome(run)
 			require.NoError(t, err)
 			require.Equal(t, "completed", result.Status, "%+v", result.Error)
-			histories := slices.DeleteFunc(slices.Clone(w.histories), func(h testenv.RunHistory) bool { return h.Type != c.workflow })
-			require.Len(t, histories, c.histories)
+			require.True(t, slices.ContainsFunc(w.histories, func(h testenv.RunHistory) bool {
+				return h.Type == c.workflow && (h.Ending() == "ContinuedAsNew" || c.workflow == "CallWorkflow")
+			}), "no %s goes on", c.workflow)
 
 			var results, writes []any
 			for job := c.first; job <= c.last; job++ {
 				results = append(results, map[string]any{"state": "done", "job": job})
 				writes = append(writes, map[string]any{"job": job})
 				calls := jobs.of(job)
-				due := 1
-				if job == longElement {
-					due += largeAnswers
-				}
+				due := map[time.Duration]int{0: 1, pollWait: 1 + largeAnswers, toldWait: 2}[jobs.waits(job)]
 				require.Len(t, calls, due, "requests for job %d", job)
 				for i := 1; i < len(calls); i++ {
-					require.GreaterOrEqual(t, calls[i].arrived.Sub(calls[i-1].answered), pollWait, "wait after poll %d", i)
+					require.GreaterOrEqual(t, calls[i].arrived.Sub(calls[i-1].answered), jobs.waits(job), "wait after request %d for job %d", i, job)
 				}
 			}
 			require.Equal(t, results, result.Result.Data)
