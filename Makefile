@@ -58,6 +58,10 @@ test-nocache: bin/devserver ## test with workers that replay every workflow from
 chaos: bin/devserver ## kill workers, servers and connections under 60 runs, and workers under 60 whose sources move (CHAOSFLAGS='-chaos.seed=1 -chaos.rounds=200')
 	@cd internal/chaos && go test -count=1 -timeout 3h -run '^(TestChaos|TestMoving)$$' -chaos.rounds=60 $(CHAOSFLAGS)
 
+.PHONY: mutants
+mutants: bin/devserver ## break the code in ways that tests have to notice, one at a time (MUTANTFLAGS='-only batch -chaos 60')
+	@go run ./internal/mutants $(MUTANTFLAGS)
+
 .PHONY: soak
 soak: bin/devserver ## run loops of every size in every way, then one of 100,000 (hours on a small machine)
 	@go test ./internal/e2e -count=1 -timeout 8h -run '^TestLoopMatrix$$' -soak

@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("mutants", flag.ExitOnError)
 	flags.StringVar(&o.only, "only", "", "take the mutants whose name holds this")
-	flags.IntVar(&o.rounds, "chaos", 0, "run chaos too, up to so many rounds, until one fails")
+	flags.IntVar(&o.rounds, "chaos", 0, "run chaos in place of the tests, up to so many rounds, until one fails")
 	flags.Uint64Var(&o.seed, "seed", 0, "of chaos; 0 draws a new one")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -36,16 +36,19 @@ func (r *runner) printf(format string, args ...any) { fmt.Fprintf(r.stdout, form
 // all takes one mutant after the other. First come the tests without any: one
 // that fails anyhow notices nothing.
 func (r *runner) all(ctx context.Context, chosen []mutant) error {
-	r.printf("%d mutants; the tests of each have to fail\n", len(chosen))
-	none := mutant{name: "no mutant", breaks: "The tests have to pass."}
-	for _, m := range chosen {
-		for _, t := range m.tests {
-			if !slices.Contains(none.tests, t) {
-				none.tests = append(none.tests, t)
+	all := chosen
+	if r.rounds == 0 {
+		none := mutant{name: "no mutant", breaks: "The tests have to pass."}
+		for _, m := range chosen {
+			for _, t := range m.tests {
+				if !slices.Contains(none.tests, t) {
+					none.tests = append(none.tests, t)
+				}
 			}
 		}
+		all = append([]mutant{none}, chosen...)
 	}
-	for _, m := range append([]mutant{none}, chosen...) {
+	for _, m := range all {
 		if err := r.mutant(ctx, m); err != nil {
 			return err
 		}
@@ -53,11 +56,12 @@ func (r *runner) all(ctx context.Context, chosen []mutant) error {
 	if len(r.wrong) > 0 {
 		return fmt.Errorf("not as it should be:\n  %s", strings.Join(r.wrong, "\n  "))
 	}
-	r.printf("\nall were noticed\n")
+	r.printf("\nall %d mutants were noticed\n", len(chosen))
 	return nil
 }
 
-// mutant runs all that has to notice m. The error is one of building or running.
+// mutant runs what has to notice m: its tests, or chaos. The error is one of
+// building or running.
 func (r *runner) mutant(ctx context.Context, m mutant) error {
 	r.printf("\n%s\n  %s\n", m.name, strings.Join(wrap(m.breaks), "\n  "))
 	dir, err := openTemp(r.dir)
@@ -68,6 +72,9 @@ func (r *runner) mutant(ctx context.Context, m mutant) error {
 	if err != nil {
 		return err
 	}
+	if r.rounds > 0 {
+		return r.chaos(ctx, m, overlay)
+	}
 	binaries := map[string]string{}
 	for _, t := range m.tests {
 		made, err := r.test(ctx, t, overlay, binaries, testLimit, nil)
@@ -76,17 +83,19 @@ func (r *runner) mutant(ctx context.Context, m mutant) error {
 		}
 		r.line(m, t, made, "")
 	}
-	if r.rounds == 0 || m.chaos == "" {
-		return nil
-	}
+	return nil
+}
+
+// chaos runs rounds of chaos until one fails.
+func (r *runner) chaos(ctx context.Context, m mutant, overlay string) error {
 	t := test{"internal/chaos", m.chaos}
-	made, err := r.test(ctx, t, overlay, binaries, chaosLimit, []string{
+	made, err := r.test(ctx, t, overlay, map[string]string{}, chaosLimit, []string{
 		"-chaos.rounds", strconv.Itoa(r.rounds), "-chaos.seed", strconv.FormatUint(r.seed, 10),
 	})
 	if err != nil {
 		return err
 	}
-	r.line(m, t, made, fmt.Sprintf(", seed %d: %d rounds went well", r.seed, made.passed))
+	r.line(m, t, made, fmt.Sprintf(", seed %d, %d rounds before", r.seed, made.passed))
 	return nil
 }
 
@@ -132,7 +141,7 @@ func (r *runner) test(
 	running, kill := context.WithCancel(ctx)
 	defer kill()
 	command := exec.CommandContext(running, binary, append([]string{
-		"-test.v", "-test.run", t.pattern(), "-test.timeout", limit.String(),
+		verbose, "-test.run", t.pattern(), "-test.timeout", limit.String(),
 	}, chaos...)...)
 	command.Dir, command.Env = filepath.Join(r.root, t.folder), append(os.Environ(), "TMPDIR="+temporary)
 	output, err := command.StdoutPipe()
@@ -191,6 +200,13 @@ func openTemp(dir string) (string, error) {
 	return made, os.Chmod(made, 0o755) //nolint:gosec // see above
 }
 
+// verbose has a test say of each of its parts how it ended as soon as it has, not
+// with the rest at the end; marker is what such lines begin with.
+const (
+	verbose = "-test.v=test2json"
+	marker  = "\x16"
+)
+
 // follow reads what a test says, up to its end or, of chaos, to the first round
 // that fails. ran says that it has begun.
 func follow(output io.Reader, t test, chaos bool) (made outcome, ran bool) {
@@ -198,6 +214,7 @@ func follow(output io.Reader, t test, chaos bool) (made outcome, ran bool) {
 	defer func() { made.output = said.String() }()
 	for lines := bufio.NewReader(output); ; {
 		line, err := lines.ReadString('\n')
+		line = strings.TrimLeft(line, marker)
 		said.WriteString(line)
 		ran = ran || strings.HasPrefix(line, "=== RUN   "+t.function())
 		line = strings.TrimSpace(line)
