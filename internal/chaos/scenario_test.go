@@ -119,7 +119,8 @@ func (s *scenario) addFailures(random *rand.Rand) {
 }
 
 // addWaits lets requests of items fail that go well in the end. The first item
-// is among them.
+// is among them; where a batch of a parallel loop goes on in another history, it
+// waits for long.
 func (s *scenario) addWaits(random *rand.Rand) {
 	for n := range s.waits {
 		i := random.IntN(s.items)
@@ -132,9 +133,10 @@ func (s *scenario) addWaits(random *rand.Rand) {
 			continue // it fails already
 		}
 		failure := answer{Status: http.StatusServiceUnavailable}
-		if random.IntN(2) == 0 {
+		leaves := n == 0 && s.parallel && s.long == longIteration
+		if random.IntN(2) == 0 || leaves {
 			failure = answer{Status: http.StatusTooManyRequests, RetryAfter: time.Duration(1+random.IntN(3)) * time.Second}
-			if s.parallel && random.IntN(4) == 0 {
+			if s.parallel && random.IntN(4) == 0 || leaves {
 				failure.RetryAfter += longWait
 			}
 		}
