@@ -33,7 +33,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	}
 	if len(b.left) > 0 && ctx.Err() == nil {
 		next := input
-		next.Calls, next.Ended = append(b.left, b.parked...), b.ended
+		next.Calls, next.Ended = slices.Concat(b.left, b.parked), b.ended
 		return nil, workflow.NewContinueAsNewError(ctx, IterationWorkflowName, next)
 	}
 	return finishIterations(ctx, b.step, b.output())

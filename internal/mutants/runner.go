@@ -137,7 +137,7 @@ func (r *runner) test(
 	if err != nil {
 		return outcome{}, err
 	}
-	defer os.RemoveAll(temporary)
+	defer func() { _ = os.RemoveAll(temporary) }()
 	running, kill := context.WithCancel(ctx)
 	defer kill()
 	command := exec.CommandContext(running, binary, append([]string{
