@@ -17,26 +17,12 @@ import (
 	"reprise/workflows"
 )
 
-// batchOfFive runs a batch from its beginning or from where it went on, at a time.
-func batchOfFive(s *stage, input workflows.IterationInput, at time.Time) {
-	s.t.Helper()
-	s.env.SetStartTime(at)
-	s.env.ExecuteWorkflow(workflows.IterationWorkflowName, input)
-	require.True(s.t, s.env.IsWorkflowCompleted())
-}
-
-// TestBatchGoesOnInAnotherHistory: the element under way waits for what is left,
-// those that have ended keep their results, and those after it have their turn.
-func TestBatchGoesOnInAnotherHistory(t *testing.T) {
-	t.Parallel()
-	const waits = 2 // the element that fails at first
-	answer := func(_ int, in interpreter.ToolInput) (any, error) {
-		if *in.Index == waits && in.Attempt == 1 {
-			return nil, unavailable()
-		}
-		return *in.Index, nil
-	}
-	input := workflows.IterationInput{Task: interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: `
+// goesOn runs a batch of five whose history is long once an attempt has failed,
+// and the rest of it 20 minutes later, when it is answered otherwise.
+func goesOn(t *testing.T, mode string, answer, later play) (before, after *stage, output workflows.IterationOutput) {
+	t.Helper()
+	input := workflows.IterationInput{MayPark: mode == "parallel", Task: interpreter.Task{
+		Name: "test.yaml", Step: "fetch", Visit: 1, Source: `
 apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: test}
@@ -44,40 +30,85 @@ workflow:
   - step: fetch
     tool: http
     url: http://x
-    loop: {collection: [a, b, c, d, e], batch: 5}
+    loop: {collection: [a, b, c, d, e], batch: 5, mode: ` + mode + `}
     retry:
       - {when: error is defined, then: {max_attempts: 3, delay: 1h, jitter: none}}
-`}}
+      - {when: response.pending is defined, then: {max_attempts: 1000, backoff: none}}
+`,
+	}}
 	for index, element := range []string{"a", "b", "c", "d", "e"} {
 		input.Calls = append(input.Calls, interpreter.Carried{Index: &index, Size: 5, Element: expression.Of(element)})
 	}
-
-	before := newStage(t, answer)
+	before, after = newStage(t, answer), newStage(t, later)
 	before.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, err error) {
 		if info.ActivityType.Name == "http" && err != nil {
 			before.env.SetCurrentHistoryLength(5000)
 		}
 	})
-	batchOfFive(before, input, began)
-	var goesOn *workflow.ContinueAsNewError
-	require.ErrorAs(t, before.env.GetWorkflowError(), &goesOn)
+	before.env.ExecuteWorkflow(workflows.IterationWorkflowName, input)
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, before.env.GetWorkflowError(), &next)
+	require.Equal(t, began, before.env.Now().UTC())
+	input = workflows.IterationInput{}
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
+	after.env.SetStartTime(began.Add(20 * time.Minute))
+	after.env.ExecuteWorkflow(workflows.IterationWorkflowName, input)
+	require.NoError(t, after.env.GetWorkflowResult(&output))
+	return before, after, output
+}
+
+// indexes are those of iterations that gave their own index.
+func indexes(t *testing.T, output workflows.IterationOutput) []int {
+	t.Helper()
+	var all []int
+	for _, iteration := range output.Iterations {
+		require.Equal(t, iteration.Index, iteration.Result.Data.Data)
+		all = append(all, iteration.Index)
+	}
+	return all
+}
+
+// failsFirst is the element whose first attempt fails.
+const failsFirst = 2
+
+func failing(n int, in interpreter.ToolInput) (any, error) {
+	if *in.Index == failsFirst {
+		return nil, unavailable()
+	}
+	return fine(n, in)
+}
+
+func fine(_ int, in interpreter.ToolInput) (any, error) { return *in.Index, nil }
+
+// TestBatchGoesOnInAnotherHistory: the element under way waits for what is left,
+// those that have ended keep their results, and those after it have their turn.
+func TestBatchGoesOnInAnotherHistory(t *testing.T) {
+	t.Parallel()
+	before, after, output := goesOn(t, "sequential", failing, fine)
 	require.Empty(t, before.timers)
 	require.Len(t, before.attempts, 3)
-	require.Equal(t, began, before.env.Now().UTC())
-
-	var next workflows.IterationInput
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(goesOn.Input, &next))
-	after := newStage(t, answer)
-	batchOfFive(after, next, began.Add(20*time.Minute))
-	var output workflows.IterationOutput
-	require.NoError(t, after.env.GetWorkflowResult(&output))
 	require.Equal(t, []time.Duration{40 * time.Minute}, after.timers)
 	require.Len(t, after.attempts, 3)
-	require.Len(t, output.Iterations, 5)
-	for index, iteration := range output.Iterations {
-		require.Equal(t, index, iteration.Index)
-		require.Equal(t, index, iteration.Result.Data.Data)
-	}
+	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes(t, output))
+	require.Empty(t, output.Parked)
+}
+
+// TestBatchTakesAlongWhoWaits: an element that gave its place back stays with its
+// batch when another one takes that into another history.
+func TestBatchTakesAlongWhoWaits(t *testing.T) {
+	t.Parallel()
+	before, after, output := goesOn(t, "parallel", func(n int, in interpreter.ToolInput) (any, error) {
+		if *in.Index == failsFirst+1 {
+			return map[string]any{"pending": true}, nil
+		}
+		return failing(n, in)
+	}, fine)
+	require.Empty(t, append(before.timers, after.timers...), "who waits ends the batch")
+	require.Len(t, after.attempts, 1)
+	require.Equal(t, []int{0, 1, 3, 4}, indexes(t, output))
+	require.Len(t, output.Parked, 1)
+	require.Equal(t, failsFirst, *output.Parked[0].Index)
+	require.Equal(t, began.Add(time.Hour), output.Parked[0].Until.UTC())
 }
 
 // TestAttemptIsHandedOutAgain: what a worker hands back, or is lost with, is the
