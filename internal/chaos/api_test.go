@@ -19,6 +19,7 @@ type answer struct {
 	Status     int           // 200, or a failure
 	RetryAfter time.Duration // told with a failure, 0 for nothing
 	Pending    bool          // a poll that is not done
+	Slow       bool          // of one after which there is a wait
 	Page       int           // of a success
 	More       bool          // another page follows
 	Bytes      int           // ballast, for histories that get long
@@ -100,7 +101,7 @@ func body(item int, said answer) map[string]any {
 	case said.Status != http.StatusOK:
 		return map[string]any{"error": http.StatusText(said.Status)}
 	case said.Pending:
-		return map[string]any{"state": "pending", "ballast": strings.Repeat("x", said.Bytes)}
+		return map[string]any{"state": "pending", "slow": said.Slow, "ballast": strings.Repeat("x", said.Bytes)}
 	}
 	return map[string]any{"state": "done", "page": said.Page, "more": said.More, "rows": pageRows(item, said.Page)}
 }

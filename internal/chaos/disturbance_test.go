@@ -57,8 +57,12 @@ func kinds(short bool, draw func(n int, swap func(i, j int))) []disturbance {
 	return quick
 }
 
-// anyLoop is sequential, parallel, in batches, or long enough to run in parts.
+// anyLoop is sequential, parallel, in batches, or long enough to run in parts or
+// to go on in another history.
 func anyLoop(r *round) shape {
+	if !r.short && r.turn%2 == 1 {
+		return longHistory(r, r.turn-1)
+	}
 	shapes := []func(*round) shape{sequential, apart, batches}
 	if !r.short && r.chance(6) {
 		return shape{items: 410, batch: 1, pages: 1, waits: 4, failing: 40}
@@ -86,22 +90,28 @@ func waiting(r *round) shape {
 	return apart(r)
 }
 
-// goingOn has one workflow whose history gets long: that of an iteration, alone or
-// in a batch with others before and after it, of a step's call, or of the run.
-// Many rounds have all of them.
+// goingOn is each of the kinds in its turn.
 func goingOn(r *round) shape {
-	kinds := []shape{
+	if r.short {
+		return longHistory(r, r.random.IntN(longHistories))
+	}
+	return longHistory(r, r.turn)
+}
+
+// longHistories is how many kinds there are.
+const longHistories = 6
+
+// longHistory has one workflow whose history gets long: that of an iteration, alone
+// or in a batch with others before and after it, of a step's call, or of the run.
+func longHistory(r *round, kind int) shape {
+	s := [longHistories]shape{
 		{long: longIteration, batch: 50},
 		{long: longCall, batch: 1, parallel: r.chance(2)},
 		{long: longIteration, batch: 50, parallel: true},
 		{long: longRun, batch: 1, parallel: r.chance(2)},
 		{long: longIteration, batch: 1, parallel: r.chance(2)},
 		{long: longIteration, batch: 3},
-	}
-	s := kinds[r.turn%len(kinds)]
-	if r.short {
-		s = kinds[r.random.IntN(len(kinds))]
-	}
+	}[kind%longHistories]
 	s.width, s.items, s.waits = 4, r.between(4, 8), 2
 	switch {
 	case s.long == longCall:

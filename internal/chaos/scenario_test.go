@@ -65,9 +65,11 @@ const (
 	maxAttempts = 3
 	// longWait is one for which an iteration leaves its place in a parallel loop.
 	longWait = 5 * time.Second
-	// ballast makes 40 polls or so a history that is long enough to go on in
-	// another.
-	ballast = 100_000
+	// ballast makes some polls a history that is long enough to go on in another,
+	// of which those are not a part that a batch makes in one activity.
+	ballast         = 100_000
+	pollsOfAHistory = 30
+	polledTogether  = 10
 )
 
 func newScenario(random *rand.Rand, s shape) *scenario {
@@ -148,11 +150,18 @@ func (s *scenario) addWaits(random *rand.Rand) {
 	}
 }
 
-// addPolls adds answers that make the history of a workflow long.
+// addPolls adds answers that make the history of a workflow long. Around the point
+// at which an iteration goes on in another one it waits between them, so that it
+// goes on in the middle of a wait.
 func (s *scenario) addPolls() {
 	polls := make([]answer, s.polls)
 	for i := range polls {
 		polls[i] = answer{Status: http.StatusOK, Pending: true, Bytes: ballast}
+		at := i + 1
+		if s.batch > 1 {
+			at -= polledTogether
+		}
+		polls[i].Slow = s.long == longIteration && at >= pollsOfAHistory-1 && at <= pollsOfAHistory+2
 	}
 	switch s.long {
 	case longIteration:
@@ -243,6 +252,8 @@ func (s *scenario) attempts() int {
 func waitAfter(script []answer, attempt int) time.Duration {
 	said := script[attempt-1]
 	switch {
+	case said.Slow:
+		return retryDelay
 	case said.Status == http.StatusOK || attempt == len(script):
 		return 0
 	case said.RetryAfter > 0:
@@ -307,7 +318,9 @@ output: "{{ fetch }}"
 `
 
 // poll asks again until the item is done.
-const poll = `- when: "{{ response.state == 'pending' }}"
+const poll = `- when: "{{ response.state == 'pending' and response.slow }}"
+        then: {max_attempts: 1000, delay: 2s, jitter: none}
+      - when: "{{ response.state == 'pending' }}"
         then: {max_attempts: 1000, backoff: none}`
 
 // What may become long before the loop begins.
