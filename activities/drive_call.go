@@ -215,6 +215,7 @@ const (
 // written once).
 func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (sinkEnd, error) {
 	var note *interpreter.Note
+	wrote := false // a sink may end well that wrote nothing
 	for finished := false; !finished; {
 		command := sink.Next(time.Now())
 		switch command.Kind {
@@ -238,6 +239,7 @@ func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (sinkEnd,
 				h.unnotable = true
 				return sinkFirst, nil
 			}
+			wrote = made.outcome.Err == nil
 			sink.Attempted(made.outcome, time.Now())
 		case interpreter.DoFinish:
 			finished = true
@@ -251,7 +253,7 @@ func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (sinkEnd,
 		return sinkLeft, nil
 	} else if failed {
 		h.sure = false // the next worker's sink may do better
-	} else if note != nil {
+	} else if note != nil && wrote {
 		h.sure, h.forget = true, 0
 	}
 	h.call.SinkDone(*sink.State.Result, time.Now())

@@ -94,6 +94,35 @@ func TestDriveKeepsAFailure(t *testing.T) {
 	require.Empty(t, second.written)
 }
 
+// TestDriveNotesNoWriteThatFailed: a sink that ignores its failure has left no
+// note, so whoever goes on from the note behind it needs what came before.
+func TestDriveNotesNoWriteThatFailed(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string]string{
+		"ignore": "{ignore: true}", "on_exhausted": "{max_attempts: 1, on_exhausted: succeed}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := driveInput("", `per_page: {sink: {tool: player, params: {item: "{{ item }}"}, retry: [{when: "{{ error is defined }}", then: `+then+`}]}}`, "a")
+			first := &player{answer: moving("first ", 6), write: func(in interpreter.ToolInput) error {
+				if in.Page == 2 {
+					return status(409)
+				}
+				return nil
+			}}
+			newStage(t, first, activities.Resources{}).drive(in)
+			require.Len(t, first.notes, 5)
+
+			second := &player{answer: moving("second ", 6), notes: first.notes[:2]}
+			stage := newStage(t, second, activities.Resources{})
+			stage.env.SetHeartbeatDetails(interpreter.DriveOutput{})
+			call := stage.drive(in)[0]
+			require.Equal(t, []any{"first 1", "first 2", "first 3", "second 4", "second 5", "second 6"}, call.Result.Data.Data)
+			require.Equal(t, []string{"a/4", "a/5", "a/6"}, second.asked)
+		})
+	}
+}
+
 // TestDriveHasHistoryFirst: what cannot be noted is handed back before it is
 // written, as it came, and written by whoever gets it from history.
 func TestDriveHasHistoryFirst(t *testing.T) {

@@ -27,7 +27,7 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 	}
 	c.State.Last.Policy = decision.Policy
 	if outcome.Failed() {
-		c.afterFailure(decision, now)
+		c.afterFailure(decision, budget, now)
 		return
 	}
 	c.afterSuccess(decision, budget, now)
@@ -48,14 +48,14 @@ func (c *Call) note(outcome Outcome, now time.Time) {
 	}
 }
 
-func (c *Call) afterFailure(decision Decision, now time.Time) {
+func (c *Call) afterFailure(decision Decision, budget *expression.Budget, now time.Time) {
 	failure := *c.State.Last.Error
 	failure.Policy = decision.Policy
 	switch {
 	case decision.Repeat:
 		c.repeat(decision)
-	case decision.Succeeds:
-		c.finishSuccess(decision, now)
+	case decision.Succeeds, decision.Ignored:
+		c.finishSuccess(decision, budget, now)
 	default:
 		failure.Exhausted = decision.Exhausted
 		c.finishFailure(failure, decision.Policy, now)
@@ -92,7 +92,7 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 	case decision.Fails:
 		after.Result = c.failure(*c.exhaustedError(decision), now)
 	default:
-		after.Result = c.success(decision, now)
+		after.Result = c.success(decision, budget, now)
 	}
 	c.State.After = after
 	c.queuePageSink(decision)

@@ -61,11 +61,13 @@ func (c *Call) meta(ended time.Time) CallMeta {
 }
 
 // success is the result of a call that succeeded.
-func (c *Call) success(decision Decision, now time.Time) *CallResult {
-	result := &CallResult{Status: StatusSuccess, Data: c.State.Last.Data, Meta: c.meta(now)}
-	if c.State.Collector != 0 {
-		result.Data = c.State.Collected
+func (c *Call) success(decision Decision, budget *expression.Budget, now time.Time) *CallResult {
+	data, err := c.data(decision, budget)
+	if err != nil {
+		where := c.whereThen(c.policy(decision.Policy).policy)
+		return c.failure(*c.complete(expressionError(c.config.Book, where, err)), now)
 	}
+	result := &CallResult{Status: StatusSuccess, Data: expression.Of(data), Meta: c.meta(now)}
 	if decision.Truncated {
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
@@ -78,6 +80,26 @@ func (c *Call) success(decision Decision, now time.Time) *CallResult {
 		}
 	}
 	return result
+}
+
+// data is that of a call that succeeds: what the policy that ends it says, what
+// was collected, or the last page. Where a failure ends it, what was collected
+// goes first.
+func (c *Call) data(decision Decision, budget *expression.Budget) (any, error) {
+	failed, collected := c.State.Last.Error != nil, c.State.Collector != 0
+	if failed && collected {
+		return c.State.Collected.Data, nil
+	}
+	if policy := c.policy(decision.Policy).policy; policy != nil && policy.Then.Result != nil {
+		return policy.Then.Result.Render(c.policyScope(), budget)
+	}
+	switch {
+	case decision.Ignored:
+		return nil, nil
+	case collected:
+		return c.State.Collected.Data, nil
+	}
+	return c.State.Last.Data.Data, nil
 }
 
 // failure is the result of a call that failed; what was collected stays in
@@ -105,12 +127,16 @@ func (c *Call) finishFailure(failure ErrorObject, policy int, now time.Time) {
 	c.enterSinks()
 }
 
-// finishSuccess ends a call whose failure on_exhausted turns into a success:
-// with the pages so far, or the last one. The failure stays in the warning.
-func (c *Call) finishSuccess(decision Decision, now time.Time) {
+// finishSuccess ends a call whose failure is ignored, or turned into a success
+// by on_exhausted: then it stays in the warning.
+func (c *Call) finishSuccess(decision Decision, budget *expression.Budget, now time.Time) {
 	decision.Why += "; " + c.State.Last.Error.Message
+	result := c.success(decision, budget, now)
 	c.State.Last.Error = nil
-	c.State.After = &AfterPage{Result: c.success(decision, now)}
+	if decision.Ignored {
+		c.noteMatch(decision.Policy) // what it matched is an answer
+	}
+	c.State.After = &AfterPage{Result: result}
 	c.resume(now)
 }
 

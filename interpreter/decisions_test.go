@@ -183,7 +183,7 @@ func describe(d interpreter.Decision, err error) string {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{d.Fails, "fails"}, {d.Succeeds, "succeeds"}, {d.Truncated, "truncated"}} {
+	}{{d.Fails, "fails"}, {d.Succeeds, "succeeds"}, {d.Truncated, "truncated"}, {d.Ignored, "ignored"}} {
 		if flag.set {
 			text += ", " + flag.name
 		}

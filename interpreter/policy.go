@@ -79,6 +79,8 @@ type Decision struct {
 	Fails, Succeeds bool
 	// Truncated marks a result that may lack pages.
 	Truncated bool
+	// Ignored says that the failure is an empty answer.
+	Ignored bool
 	// Stopped says that stop_when ended the call.
 	Stopped bool
 	// Why says in words what exhausted the policy.
@@ -121,6 +123,9 @@ func Decide(
 		decision.Policy = policy.Number
 		decision.Matched = append(decision.Matched, policy.Number)
 		if !policy.Then.Repeats {
+			if outcome.Failed() && policy.Then.Ignore {
+				decision.Ignored, decision.Exhausted, decision.Why = true, false, ""
+			}
 			return decision, nil
 		}
 		round := round{policy: policy, outcome: outcome, counters: counters, now: now, random: random, counted: counted}

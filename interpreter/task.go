@@ -263,5 +263,5 @@ func (c *Call) Snapshot() CallState {
 }
 
 func failsWell(policy *playbook.Policy) bool {
-	return policy.Then.OnExhausted == playbook.ExhaustedSucceed
+	return policy.Then.OnExhausted == playbook.ExhaustedSucceed || policy.Then.Ignore
 }

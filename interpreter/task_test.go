@@ -237,6 +237,7 @@ func TestDetachable(t *testing.T) {
 		"replace":            {", collect: {path: rows, strategy: replace}", "", false},
 		"merge":              {", collect: {strategy: merge}", "", false},
 		"pages in a when":    {", collect: {path: rows}", "      - {when: \"{{ len(pages) > 3 }}\", then: {}}\n", false},
+		"pages in a result":  {", collect: {path: rows}, result: \"{{ len(pages) }}\"", "", false},
 		"into in a when":     {", collect: {path: rows, into: got}", "      - {when: \"{{ len(got) > 3 }}\", then: {}}\n", false},
 		"into of others":     {", collect: {path: rows, into: got}", "    next: [{when: \"{{ len(fetch) > 3 }}\", then: [{step: b}]}]\n  - step: b\n", true},
 		"pages in per_page":  {", per_page: {sink: {tool: file, path: a, args: {all: \"{{ pages }}\"}}}", "", false},

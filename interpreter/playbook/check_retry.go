@@ -40,6 +40,7 @@ func (c *checker) checkPolicies(policies []*Policy, ofSink bool) {
 		c.checkBounds(policy)
 		c.checkDelays(&policy.Then)
 		c.checkEffects(policy)
+		c.checkIgnore(policy)
 		c.checkLimits(policy)
 		if !ofSink { // check_sink_retry.go refuses pages there
 			c.checkPages(policy)
@@ -157,6 +158,42 @@ func (c *checker) checkEffects(policy *Policy) {
 	if then.NextCall == nil {
 		c.noEffect(then, "only next_call is guarded against repeating itself", "allow_repeat")
 	}
+}
+
+// checkIgnore refuses ignore where it could not hold, and warns of a result
+// that no call could have.
+func (c *checker) checkIgnore(policy *Policy) {
+	then := &policy.Then
+	program, ok := policy.When.program()
+	switch {
+	case !then.Ignore:
+	case ok && successesOnly(program):
+		c.errorf(then.word("ignore"), CodeIgnoreAfterSuccess,
+			"ignore makes an empty answer of a failure, but this policy matches successes only; result alone replaces what a success gives")
+	case then.Repeats:
+		word := then.repeatingWord()
+		c.errorf(then.word("ignore"), CodeConflict,
+			"ignore ends the call at the first match, but %s asks for another attempt; to try again first, write a policy before this one with %s and on_exhausted: continue",
+			word, word)
+	}
+	switch {
+	case then.Ignore || then.OnExhausted == ExhaustedSucceed:
+	case ok && failuresOnly(program):
+		c.noEffect(then, "a failure that this policy matches does not end the call as a success; ignore: true makes it do so", "result")
+	case then.Repeats && then.NextCall == nil:
+		c.noEffect(then, "this policy asks again, and fails the call when it is exhausted; on_exhausted: succeed makes it end well", "result")
+	}
+}
+
+// repeatingWord is the first word in the file that makes the policy repeat.
+func (t *Then) repeatingWord() string {
+	first := ""
+	for _, word := range repeating {
+		if t.Words.Has(word) && (first == "" || t.word(word).Before(t.word(first))) {
+			first = word
+		}
+	}
+	return first
 }
 
 // checkPages warns where pages go nowhere and where next_call is never reached.

@@ -20,6 +20,9 @@ func checkSinkRetry(c *checker) {
 					c.errorf(then.word(word), CodeSinkRetry, "the retry of a sink cannot have %s: a sink has no pages and no sinks; write it in the retry of the step", word)
 				}
 			}
+			if then.Words.Has("result") {
+				c.errorf(then.word("result"), CodeSinkRetry, "the retry of a sink cannot have result: nothing reads what a sink gives; leave it out")
+			}
 			if policy.When != nil && !policy.When.names("error", "this") {
 				c.errorf(policy.When.Pos, CodeSinkRetry, "the retry of a sink handles failures only, so its when must name error, such as when: \"{{ error is defined }}\"")
 			}

@@ -22,6 +22,7 @@ const (
 	CodeMissingTarget          = "missing-target"
 	CodeNextCallAfterFailure   = "next-call-after-failure"
 	CodeNoEffect               = "no-effect"
+	CodeIgnoreAfterSuccess     = "ignore-after-success"
 	CodeManyElements           = "many-elements"
 	CodeNotYet                 = "not-yet"
 	CodeOperatorLimit          = "operator-limit"
@@ -69,6 +70,7 @@ var checkCodes = []CodeDoc{
 	{CodeMissingField, "a call lacks a field that its tool needs"},
 	{CodeMissingTarget, "next leads to a step that does not exist"},
 	{CodeNextCallAfterFailure, "a policy for failures has next_call, which follows a success"},
+	{CodeIgnoreAfterSuccess, "a policy for successes has ignore, which is for failures"},
 	{CodeNoEffect, "a word does nothing where it stands (warning)"},
 	{CodeManyElements, "a loop over more than 1,000 elements without `batch` (warning)"},
 	{CodeNotYet, "a word or tool that the language keeps for later"},

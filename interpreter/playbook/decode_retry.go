@@ -102,6 +102,10 @@ func (d *decoder) then(f *fields, place string) Then {
 	d.thenNumbers(f, &then)
 	d.thenWords(f, &then)
 
+	if n := f.get("result"); n != nil {
+		then.Result = d.value(n)
+	}
+
 	if n := f.get("next_call"); n != nil {
 		then.NextCall = d.nextCall(n)
 	}
@@ -173,6 +177,10 @@ func (d *decoder) thenWords(f *fields, then *Then) {
 
 	if n := f.get("allow_repeat"); n != nil {
 		then.AllowRepeat = d.boolean(n, "allow_repeat")
+	}
+
+	if n := f.get("ignore"); n != nil {
+		then.Ignore = d.boolean(n, "ignore")
 	}
 }
 

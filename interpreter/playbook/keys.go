@@ -146,6 +146,8 @@ var thenSection = &section{name: "then", keys: []key{
 	{name: "max_elapsed", doc: "time from the first match after which the policy is exhausted"},
 	{name: "max_wait", doc: "longest wait that the other side may ask for; default 1h"},
 	{name: "on_exhausted", doc: "`fail`, `succeed` or `continue`"},
+	{name: "ignore", doc: "`true`: a failure is an empty answer, and the call succeeds"},
+	{name: "result", doc: "the data of the call where this policy ends it as a success"},
 	{name: "allow_repeat", doc: "allow a request or a page to come again"},
 	{name: "next_call", doc: "changes to the request after a success"},
 	{name: "collect", doc: "how pages become one result"},

@@ -209,6 +209,11 @@ type Then struct {
 	MaxWait      *time.Duration
 	OnExhausted  OnExhausted
 	AllowRepeat  bool
+	// Ignore makes an empty answer of a failure.
+	Ignore bool
+	// Result is the data of a call that this policy ends as a success; nil where
+	// the author left it out.
+	Result *Node
 	// PagesPerActivity bounds the pages that one activity fetches; 0 is the
 	// default, 1 an activity per page.
 	PagesPerActivity int
