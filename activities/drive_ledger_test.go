@@ -123,6 +123,45 @@ func TestDriveNotesNoWriteThatFailed(t *testing.T) {
 	}
 }
 
+// TestDriveFollowsTheLedgerPastARestart: what is noted behind a restart has
+// nothing of the round before, wherever it is taken up.
+func TestDriveFollowsTheLedgerPastARestart(t *testing.T) {
+	t.Parallel()
+	expiring := func(worker string) func(context.Context, interpreter.ToolInput) (any, error) {
+		expired := false
+		return func(ctx context.Context, in interpreter.ToolInput) (any, error) {
+			if in.Page == 3 && worker == "first " && !expired {
+				expired = true
+				return nil, status(410)
+			}
+			return moving(fmt.Sprint(worker, expired, " "), 5)(ctx, in)
+		}
+	}
+	in := driveInput("", perPage, "a")
+	in.Task.Source = strings.Replace(in.Task.Source, "    retry:\n", "    retry:\n      - {when: \"{{ error.status == 410 }}\", then: {restart: true, delay: 0}}\n", 1)
+	first := &player{answer: expiring("first ")}
+	whole := newStage(t, first, activities.Resources{}).drive(in)[0]
+	require.Equal(t, []any{"first true 1", "first true 2", "first true 3", "first true 4", "first true 5"}, whole.Result.Data.Data)
+	require.Equal(t, 5, whole.Result.Meta.Pages)
+	require.Equal(t, 8, whole.Result.Meta.Attempts)
+	require.Len(t, first.notes, 7, "two pages, then five")
+
+	for kept, want := range map[int][]any{
+		1: {"first false 1", "second false 2", "second false 3", "second false 4", "second false 5"},
+		2: {"first false 1", "first false 2", "second false 3", "second false 4", "second false 5"},
+		3: {"first true 1", "second false 2", "second false 3", "second false 4", "second false 5"},
+		5: {"first true 1", "first true 2", "first true 3", "second false 4", "second false 5"},
+	} {
+		second := &player{answer: expiring("second "), notes: slices.Clone(first.notes[:kept])}
+		stage := newStage(t, second, activities.Resources{})
+		stage.env.SetHeartbeatDetails(interpreter.DriveOutput{})
+		call := stage.drive(in)[0]
+		require.NotNil(t, call.Result, "%d notes", kept)
+		require.Equal(t, want, call.Result.Data.Data, "%d notes", kept)
+		require.Equal(t, 5, call.Result.Meta.Pages, "%d notes", kept)
+	}
+}
+
 // TestDriveHasHistoryFirst: what cannot be noted is handed back before it is
 // written, as it came, and written by whoever gets it from history.
 func TestDriveHasHistoryFirst(t *testing.T) {

@@ -16,6 +16,7 @@ const (
 
 	defaultFailureAttempts = 3
 	defaultSuccessAttempts = 100
+	defaultRestarts        = 1
 	// maxToldWaits bounds how often one call may be told to wait.
 	maxToldWaits = 1000
 )

@@ -52,6 +52,8 @@ func (c *Call) afterFailure(decision Decision, budget *expression.Budget, now ti
 	failure := *c.State.Last.Error
 	failure.Policy = decision.Policy
 	switch {
+	case decision.Repeat && c.policy(decision.Policy).policy.Then.Restart:
+		c.restart(decision, now)
 	case decision.Repeat:
 		c.repeat(decision)
 	case decision.Succeeds, decision.Ignored:
@@ -134,6 +136,24 @@ func (c *Call) repeat(decision Decision) {
 	}
 }
 
+// restart drops what the call has collected and begins it again from its first
+// request, after the decision's delay. What was written is counted further: the
+// notes of both rounds stand in one row.
+func (c *Call) restart(decision Decision, now time.Time) {
+	before, summary := c.State, c.waitSummary(decision)
+	before.Counters.restart(c.config.Policies)
+	c.State = CallState{
+		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1,
+		Counters: before.Counters, Written: before.Written,
+		Last: LastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
+	}
+	c.operation = pageKey{}
+	if c.begin(now); c.State.Phase == PhaseAttempt && decision.Delay > 0 {
+		c.State.Phase = PhaseWait
+		c.State.Wait = &Wait{Delay: decision.Delay, Reason: decision.Reason, Summary: summary}
+	}
+}
+
 // waitSummary is what Temporal's UI shows beside the timer.
 func (c *Call) waitSummary(decision Decision) string {
 	name := c.config.Step.Name
@@ -141,6 +161,9 @@ func (c *Call) waitSummary(decision Decision) string {
 		name = c.config.Sink.Place
 	}
 	delay := decision.Delay.Round(time.Millisecond)
+	if c.policy(decision.Policy).policy.Then.Restart {
+		return fmt.Sprintf("restart %d/%d of %s in %s: %s", decision.Count, decision.Limit, name, delay, c.State.Last.Error.Short())
+	}
 	switch decision.Reason {
 	case ReasonPage:
 		return fmt.Sprintf("page %d of %s in %s", c.State.Successes+1, name, delay)

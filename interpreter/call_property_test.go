@@ -21,7 +21,7 @@ func randomCall(rng *rand.Rand) *callCase {
 	words := []string{
 		"max_attempts: 2", "max_attempts: 5", "delay: 1s", "initial_delay: 2s", "jitter: none", "jitter: full", "max_elapsed: 20s",
 		"max_wait: 1s", "on_exhausted: succeed", "on_exhausted: continue", "on_exhausted: fail", "allow_repeat: true",
-		"ignore: true", "result: {n: \"{{ response.n }}\", rows: \"{{ len(pages) }}\"}",
+		"restart: true", "ignore: true", "result: {n: \"{{ response.n }}\", rows: \"{{ len(pages) }}\"}",
 		"next_call: {params: {page: \"{{ _retry.index }}\"}}", "next_call: {args: {page: \"{{ response.n }}\"}}",
 		"next_call: {url: \"{{ response.next }}\"}", "collect: {path: rows}", "collect: {}", "collect: {strategy: replace, into: got}",
 		"sink: {tool: file, path: a}", "per_page: {sink: {tool: file, path: b, args: {rows: \"{{ result }}\", key: \"{{ operation_key }}\"}}}",
@@ -72,7 +72,7 @@ func randomCall(rng *rand.Rand) *callCase {
 // for each other one.
 func TestEveryCallEnds(t *testing.T) {
 	t.Parallel()
-	ends := map[string]int{}
+	ends, restarted := map[string]int{}, 0
 	for seed := range uint64(250) {
 		c := randomCall(rand.New(rand.NewPCG(seed, 1)))
 		book, found := tryDecode(c.body)
@@ -97,6 +97,10 @@ func TestEveryCallEnds(t *testing.T) {
 			}
 			what := fmt.Sprintf("%s page %d", input.Place, input.Page)
 			key, known := keys[what]
+			if known && input.Place == "" && key != input.OperationKey {
+				require.Contains(t, c.body, "restart: true", "seed %d: two keys of %s\n%s", seed, what, live.text.String())
+				restarted, known = restarted+1, false
+			}
 			owner, taken := writes[input.OperationKey]
 			require.Equal(t, known, taken, "seed %d: %s and %s\n%s", seed, what, owner, live.text.String())
 			if known {
@@ -116,6 +120,7 @@ func TestEveryCallEnds(t *testing.T) {
 			ends["success"]++
 		}
 	}
+	require.Positive(t, restarted, "pages that were asked for again after a restart")
 	for _, end := range []string{"success", "truncated", interpreter.KindHTTP, interpreter.KindExhausted, interpreter.KindSink, interpreter.KindRepeat, interpreter.KindExpression} {
 		require.Positive(t, ends[end], "no call ended so: %s; %v", end, ends)
 	}

@@ -10,9 +10,14 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// start renders the first request.
+// start begins the call.
 func (c *Call) start(now time.Time) {
 	c.State.StartedAt = now
+	c.begin(now)
+}
+
+// begin renders the first request.
+func (c *Call) begin(now time.Time) {
 	if err := c.prepare(now); err != nil {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
 		return
@@ -198,7 +203,11 @@ func (c *Call) operationKey() string {
 			place = fmt.Sprintf("%s@%d", place, c.config.Run.Round)
 		}
 	}
-	key := digest(c.config.Run.RunID, c.config.Step.Name, c.config.Visit, index, page, place)[:operationKeyLength]
+	parts := []any{c.config.Run.RunID, c.config.Step.Name, c.config.Visit, index, page, place}
+	if restarts := c.State.Restarts; restarts > 0 {
+		parts = append(parts, restarts) // or the other side would repeat its answer of the round before
+	}
+	key := digest(parts...)[:operationKeyLength]
 	c.operation = pageKey{page: page, key: key}
 	return key
 }

@@ -42,11 +42,11 @@ type continuation struct {
 }
 
 // Mark is a point of a call that its host can go back to.
-type Mark struct{ collected, seen int }
+type Mark struct{ restarts, collected, seen int }
 
 // Mark is where the call stands.
 func (c *Call) Mark() Mark {
-	return Mark{collected: c.collectedSoFar(), seen: len(c.State.Seen)}
+	return Mark{restarts: c.State.Restarts, collected: c.collectedSoFar(), seen: len(c.State.Seen)}
 }
 
 // collectedSoFar counts also what a detached call has left with its workflow.
@@ -64,12 +64,16 @@ func (c *Call) NoteOf(since Mark, now time.Time) (Note, error) {
 	after.SinkDone(CallResult{Status: StatusSuccess}, now)
 	next := continuation{State: after.Snapshot()}
 	state := &next.State
+	whole := since.restarts != state.Restarts // nothing of what was there at since is left
+	if whole {
+		since.seen = 0
+	}
 	if state.Phase == PhaseDone {
 		next.State = CallState{Phase: PhaseDone, Result: state.Result, Written: state.Written}
 	} else {
 		next.Seen = since.seen
 		state.Seen = state.Seen[since.seen:]
-		if list, isList := state.Collected.Data.([]any); isList && c.appends() {
+		if list, isList := state.Collected.Data.([]any); isList && c.appends() && !whole {
 			next.Collected = &since.collected
 			state.Collected = expression.Of(list[since.collected-c.State.Detached:])
 		}
@@ -104,8 +108,8 @@ func (c *Call) Resume(noted []byte) error {
 			added, _ := state.Collected.Data.([]any)
 			all := make([]any, 0, kept+len(added)) // not nil: an empty list is what was collected
 			state.Collected = expression.Of(append(append(all, before[:kept]...), added...))
+			state.Detached = c.State.Detached
 		}
-		state.Detached = c.State.Detached
 	}
 	c.State = state
 	return nil

@@ -40,11 +40,24 @@ type Counter struct {
 // NewCounters starts counting for n policies.
 func NewCounters(n int) Counters { return Counters{Policies: make([]Counter, n)} }
 
-// success gives every page its own budget of failures.
-func (c *Counters) success() {
+// success gives every page its own budget of failures. Restarts are counted in
+// the whole call.
+func (c *Counters) success(policies []*playbook.Policy) {
 	c.ToldInRow = 0
-	for i := range c.Policies {
-		c.Policies[i].Failures, c.Policies[i].FailuresSince = 0, time.Time{}
+	for i, policy := range policies {
+		if !policy.Then.Restart {
+			c.Policies[i].Failures, c.Policies[i].FailuresSince = 0, time.Time{}
+		}
+	}
+}
+
+// restart counts the matches of a call that begins again from nothing, its
+// restarts aside.
+func (c *Counters) restart(policies []*playbook.Policy) {
+	for i, policy := range policies {
+		if !policy.Then.Restart {
+			c.Policies[i] = Counter{}
+		}
 	}
 }
 
@@ -102,7 +115,7 @@ func Decide(
 	conditions Conditions, now time.Time, random func() float64,
 ) (Decision, error) {
 	if !outcome.Failed() {
-		counters.success()
+		counters.success(policies)
 	} else if outcome.Err.RetryAfter == nil {
 		counters.ToldInRow = 0
 	}
@@ -122,7 +135,7 @@ func Decide(
 		}
 		decision.Policy = policy.Number
 		decision.Matched = append(decision.Matched, policy.Number)
-		if !policy.Then.Repeats {
+		if !policy.Then.Repeats || policy.Then.Restart && !outcome.Failed() {
 			if outcome.Failed() && policy.Then.Ignore {
 				decision.Ignored, decision.Exhausted, decision.Why = true, false, ""
 			}
@@ -169,11 +182,11 @@ func (r round) repeat(decision *Decision) {
 	count, since := r.count()
 	decision.Count, decision.Limit = *count, r.limit()
 	told := r.told()
-	if !told && *count >= decision.Limit {
+	if r.spent(*count, decision.Limit) {
 		r.exhaust(decision, "max_attempts reached")
 		return
 	}
-	if most := r.counters.Limits.MaxRetries; !told && r.outcome.Failed() && most > 0 && *count > most {
+	if most := r.counters.Limits.MaxRetries; r.counts() && r.outcome.Failed() && most > 0 && *count > most {
 		r.exhaust(decision, fmt.Sprintf("the worker allows %d retries, set by %s", most, playbook.MaxRetriesVariable))
 		return
 	}
@@ -203,17 +216,32 @@ func (r round) count() (count *int, since time.Time) {
 	if start.IsZero() {
 		*start = r.now
 	}
-	switch {
-	case !r.told():
+	if r.counts() {
 		*count++
-	case !r.counted:
+	}
+	if r.told() && !r.counted {
 		r.counters.ToldInRow++
 		r.counters.Told++
 	}
 	return count, *start
 }
 
+// counts reports whether the match uses up an attempt, or a restart.
+func (r round) counts() bool { return !r.told() || r.policy.Then.Restart }
+
+// spent reports whether the policy has used up what max_attempts gives it:
+// attempts, the first among them, or restarts.
+func (r round) spent(count, limit int) bool {
+	if r.policy.Then.Restart {
+		return count > limit
+	}
+	return r.counts() && count >= limit
+}
+
 func (r round) limit() int {
+	if r.policy.Then.Restart {
+		return valueOr(r.policy.Then.MaxAttempts, defaultRestarts)
+	}
 	if r.outcome.Failed() {
 		return valueOr(r.policy.Then.MaxAttempts, defaultFailureAttempts)
 	}

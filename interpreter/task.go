@@ -125,14 +125,15 @@ const (
 
 // Chunk bounds what one activity does for one call.
 type Chunk struct {
-	started time.Time
-	pages   int // successes before
-	bytes   int
+	started  time.Time
+	restarts int
+	pages    int // successes before, of the round with that many restarts
+	bytes    int
 }
 
 // NewChunk begins to count.
 func (c *Call) NewChunk(now time.Time) Chunk {
-	return Chunk{started: now, pages: c.State.Successes}
+	return Chunk{started: now, restarts: c.State.Restarts, pages: c.State.Successes}
 }
 
 // Add counts a page's size.
@@ -140,7 +141,11 @@ func (k *Chunk) Add(bytes int) { k.bytes += bytes }
 
 // Full reports whether the rest of the call's pages belongs to another activity.
 func (k *Chunk) Full(c *Call, now time.Time) bool {
-	return c.State.Successes-k.pages >= c.pagesPerActivity() || k.bytes >= maxBytesPerActivity ||
+	pages := c.State.Successes
+	if c.State.Restarts == k.restarts {
+		pages -= k.pages
+	}
+	return pages >= c.pagesPerActivity() || k.bytes >= maxBytesPerActivity ||
 		now.Sub(k.started) >= maxTimePerActivity
 }
 

@@ -337,6 +337,24 @@ func TestChunk(t *testing.T) {
 	}
 }
 
+// TestChunkAfterARestart: the pages of the round before are not taken off.
+func TestChunkAfterARestart(t *testing.T) {
+	t.Parallel()
+	call := pagesOf(t, ", pages_per_activity: 3", "      - {when: \"{{ error is defined }}\", then: {restart: true, delay: 0}}\n")
+	for range 5 {
+		page(call, started)
+	}
+	chunk := call.NewChunk(started)
+	call.Next(started)
+	call.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 410}}, started)
+	require.False(t, call.TurnsPage(), "a page of a call that begins again is no continuation")
+	for range 3 {
+		require.False(t, chunk.Full(call, started))
+		page(call, started)
+	}
+	require.True(t, chunk.Full(call, started))
+}
+
 // TestTaskCallsTheSameCall: a call made of a task and a carried state is the
 // call that the state was taken from.
 func TestTaskCallsTheSameCall(t *testing.T) {

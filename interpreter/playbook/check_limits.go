@@ -31,11 +31,14 @@ const (
 func (c *checker) checkLimits(policy *Policy) {
 	then, limits := &policy.Then, c.options.Limits
 	if limits.MaxRetries > 0 && then.Repeats && policy.forFailures() {
-		attempts, absent := DefaultFailureAttempts, ", which it is where it is absent"
+		attempts, most, absent := DefaultFailureAttempts, limits.MaxRetries+1, ", which it is where it is absent"
+		if then.Restart {
+			attempts, most = DefaultRestarts, limits.MaxRetries
+		}
 		if then.MaxAttempts != nil {
 			attempts, absent = *then.MaxAttempts, ""
 		}
-		if most := limits.MaxRetries + 1; attempts > most {
+		if attempts > most {
 			c.errorf(then.value("max_attempts"), CodeOperatorLimit, "max_attempts must be at most %d after failures, not %d%s: the worker allows %s, set by %s",
 				most, attempts, absent, retries(limits.MaxRetries), MaxRetriesVariable)
 		}

@@ -14,6 +14,7 @@ const (
 
 	DefaultFailureAttempts = 3
 	DefaultSuccessAttempts = 100
+	DefaultRestarts        = 1
 )
 
 // checkRetry checks the bounds of policies and warns of words without effect.
@@ -25,6 +26,7 @@ func checkRetry(c *checker) {
 	}
 	for _, step := range c.pb.Steps {
 		c.checkPolicies(step.Retry, false)
+		c.checkRestart(step)
 	}
 }
 
@@ -91,7 +93,11 @@ func (n *Node) program() (*expression.Program, bool) {
 func (c *checker) checkBounds(policy *Policy) {
 	then := &policy.Then
 	if n := then.MaxAttempts; n != nil && *n < 1 {
-		c.errorf(then.value("max_attempts"), CodeBounds, "max_attempts must be at least 1, not %d: it counts the first attempt, so 1 means no retry", *n)
+		counts := "it counts the first attempt, so 1 means no retry"
+		if then.Restart {
+			counts = "it counts the restarts"
+		}
+		c.errorf(then.value("max_attempts"), CodeBounds, "max_attempts must be at least 1, not %d: %s", *n, counts)
 	}
 	if m := then.Multiplier; m != nil && !(*m >= 1) {
 		c.errorf(then.value("backoff_multiplier"), CodeBounds, "backoff_multiplier must be at least 1, not %v: with 1 every delay is the same", *m)
@@ -188,7 +194,7 @@ func (c *checker) checkIgnore(policy *Policy) {
 // repeatingWord is the first word in the file that makes the policy repeat.
 func (t *Then) repeatingWord() string {
 	first := ""
-	for _, word := range repeating {
+	for _, word := range append([]string{"restart"}, repeating...) {
 		if t.Words.Has(word) && (first == "" || t.word(word).Before(t.word(first))) {
 			first = word
 		}

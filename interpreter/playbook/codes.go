@@ -9,6 +9,7 @@ import (
 // Each is an anchor of docs/language.md.
 const (
 	CodeBounds                 = "bounds"
+	CodeCannotRestart          = "cannot-restart"
 	CodeCollectWithoutNextCall = "collect-without-next-call"
 	CodeCollectionInIteration  = "collection-in-iteration"
 	CodeDuplicateEntry         = "duplicate-entry"
@@ -58,6 +59,7 @@ func Codes() []CodeDoc {
 
 var checkCodes = []CodeDoc{
 	{CodeBounds, "a number or duration is outside of what the word allows"},
+	{CodeCannotRestart, "restart stands in a policy for successes, or beside a page sink that would keep what is dropped"},
 	{CodeCollectWithoutNextCall, "collect in a policy that polls, whose answers are not collected (warning)"},
 	{CodeCollectionInIteration, "an expression of an iteration needs all of the loop's collection"},
 	{CodeDuplicateEntry, "two entries of the workbook have one name"},

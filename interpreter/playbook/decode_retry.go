@@ -86,7 +86,8 @@ func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
 	return policy
 }
 
-// repeating are the words of then that ask for another attempt.
+// repeating are the words of then that ask for another attempt; restart: true
+// does so too.
 var repeating = []string{
 	"max_attempts", "next_call", "delay", "initial_delay", "max_delay",
 	"backoff", "backoff_multiplier", "jitter", "max_elapsed", "max_wait",
@@ -101,6 +102,8 @@ func (d *decoder) then(f *fields, place string) Then {
 
 	d.thenNumbers(f, &then)
 	d.thenWords(f, &then)
+
+	then.Repeats = then.Repeats || then.Restart
 
 	if n := f.get("result"); n != nil {
 		then.Result = d.value(n)
@@ -181,6 +184,10 @@ func (d *decoder) thenWords(f *fields, then *Then) {
 
 	if n := f.get("ignore"); n != nil {
 		then.Ignore = d.boolean(n, "ignore")
+	}
+
+	if n := f.get("restart"); n != nil {
+		then.Restart = d.boolean(n, "restart")
 	}
 }
 

@@ -148,6 +148,7 @@ var thenSection = &section{name: "then", keys: []key{
 	{name: "on_exhausted", doc: "`fail`, `succeed` or `continue`"},
 	{name: "ignore", doc: "`true`: a failure is an empty answer, and the call succeeds"},
 	{name: "result", doc: "the data of the call where this policy ends it as a success"},
+	{name: "restart", doc: "`true`: after a failure the pages are dropped and the call begins again; `max_attempts` counts the restarts, default 1"},
 	{name: "allow_repeat", doc: "allow a request or a page to come again"},
 	{name: "next_call", doc: "changes to the request after a success"},
 	{name: "collect", doc: "how pages become one result"},

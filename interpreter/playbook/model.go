@@ -214,6 +214,8 @@ type Then struct {
 	// Result is the data of a call that this policy ends as a success; nil where
 	// the author left it out.
 	Result *Node
+	// Restart drops what was collected after a failure and begins the call again.
+	Restart bool
 	// PagesPerActivity bounds the pages that one activity fetches; 0 is the
 	// default, 1 an activity per page.
 	PagesPerActivity int

@@ -1,0 +1,35 @@
+package playbook
+
+// checkRestart checks that restart follows failures only, and that no sink of
+// the step keeps pages that a restart drops (docs/language.md, section restart).
+func (c *checker) checkRestart(step *Step) {
+	var restarting *Policy
+	for _, policy := range step.Retry {
+		if !policy.Then.Restart {
+			continue
+		}
+		restarting = policy
+		if program, ok := policy.When.program(); ok && !failuresOnly(program) {
+			c.errorf(policy.Then.word("restart"), CodeCannotRestart,
+				"restart follows a failure, but this policy may match a success too; name the error, such as when: \"{{ error.status == 410 }}\"")
+		}
+	}
+	if restarting == nil {
+		return
+	}
+	for _, policy := range step.Retry {
+		if pages := policy.Then.PerIteration; pages != nil && !pages.idempotentByRow() {
+			c.errorf(pages.Pos, CodeCannotRestart,
+				"restart in policy %d drops the pages and reads them again, but this sink would keep what it has written of them; write pages to a table with mode: upsert, or what was collected with then.sink",
+				restarting.Number)
+		}
+	}
+}
+
+// idempotentByRow reports whether a sink replaces rows that it writes again,
+// also where they are in another page by then.
+func (s *Sink) idempotentByRow() bool {
+	mode := s.Action.Field("mode")
+	return s.Action.Field(statementField) == nil && s.Action.Field("table") != nil &&
+		mode != nil && mode.Template == nil && mode.Value == "upsert"
+}
