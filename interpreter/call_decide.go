@@ -82,6 +82,12 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 		c.resume(now)
 		return
 	}
+	if decision.Repeat && c.policy(decision.Policy).policy.Then.EndOnRepeat && hash(c.State.Last.Data.Data) == c.State.LastPage {
+		// The page before has come again: it is neither collected nor written.
+		c.State.After = &AfterPage{Result: c.success(decision, budget, now)}
+		c.resume(now)
+		return
+	}
 	if err := c.collectPage(decision); err != nil {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
 		return
@@ -182,7 +188,11 @@ func (c *Call) waitSummary(decision Decision) string {
 func (c *Call) prepareNext(decision Decision, budget *expression.Budget, now time.Time) *AfterPage {
 	next := c.policy(decision.Policy).nextCall()
 	request, failure := c.nextRequest(next, decision, budget, now)
-	if failure != nil {
+	switch {
+	case failure == nil:
+	case failure.Kind == KindRepeat && c.policy(decision.Policy).policy.Then.EndOnRepeat:
+		return &AfterPage{Result: c.success(decision, budget, now)}
+	default:
 		return &AfterPage{Result: c.failure(*failure, now)}
 	}
 	c.State.Counters.newRequest(c.config.Policies)
@@ -221,7 +231,7 @@ func (c *Call) nextRequest(
 func (c *Call) repeatError(format string, args ...any) *ErrorObject {
 	return c.complete(&ErrorObject{
 		Kind: KindRepeat, Class: ClassFinal,
-		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true",
+		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true, or end_on_repeat: true where that is the end",
 			c.where(), fmt.Sprintf(format, args...)),
 	})
 }

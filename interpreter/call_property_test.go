@@ -21,7 +21,7 @@ func randomCall(rng *rand.Rand) *callCase {
 	words := []string{
 		"max_attempts: 2", "max_attempts: 5", "delay: 1s", "initial_delay: 2s", "jitter: none", "jitter: full", "max_elapsed: 20s",
 		"max_wait: 1s", "on_exhausted: succeed", "on_exhausted: continue", "on_exhausted: fail", "allow_repeat: true",
-		"restart: true", "ignore: true", "result: {n: \"{{ response.n }}\", rows: \"{{ len(pages) }}\"}",
+		"restart: true", "end_on_repeat: true", "ignore: true", "result: {n: \"{{ response.n }}\", rows: \"{{ len(pages) }}\"}",
 		"next_call: {params: {page: \"{{ _retry.index }}\"}}", "next_call: {args: {page: \"{{ response.n }}\"}}",
 		"next_call: {url: \"{{ response.next }}\"}", "collect: {path: rows}", "collect: {}", "collect: {strategy: replace, into: got}",
 		"sink: {tool: file, path: a}", "per_page: {sink: {tool: file, path: b, args: {rows: \"{{ result }}\", key: \"{{ operation_key }}\"}}}",

@@ -158,11 +158,14 @@ func (c *checker) noEffect(then *Then, reason string, words ...string) {
 func (c *checker) checkEffects(policy *Policy) {
 	then := &policy.Then
 	if !then.Repeats {
-		c.noEffect(then, "this policy never repeats; max_attempts, delay, next_call and their like make it repeat", "on_exhausted", "allow_repeat")
+		c.noEffect(then, "this policy never repeats; max_attempts, delay, next_call and their like make it repeat", "on_exhausted", "allow_repeat", "end_on_repeat")
 		return
 	}
 	if then.NextCall == nil {
-		c.noEffect(then, "only next_call is guarded against repeating itself", "allow_repeat")
+		c.noEffect(then, "only next_call is guarded against repeating itself", "allow_repeat", "end_on_repeat")
+	}
+	if then.AllowRepeat && then.EndOnRepeat {
+		c.errorf(then.word("end_on_repeat"), CodeConflict, "allow_repeat turns the guards off, and end_on_repeat ends the pages where they find something; keep one of them")
 	}
 }
 

@@ -15,7 +15,7 @@ func checkSinkRetry(c *checker) {
 		}
 		for _, policy := range call.action.Retry {
 			then := &policy.Then
-			for _, word := range []string{"next_call", "collect", "sink", "per_iteration", "per_page", "restart"} {
+			for _, word := range []string{"next_call", "collect", "sink", "per_iteration", "per_page", "restart", "end_on_repeat"} {
 				if then.Words.Has(word) {
 					c.errorf(then.word(word), CodeSinkRetry, "the retry of a sink cannot have %s: a sink has no pages and no sinks; write it in the retry of the step", word)
 				}

@@ -182,6 +182,10 @@ func (d *decoder) thenWords(f *fields, then *Then) {
 		then.AllowRepeat = d.boolean(n, "allow_repeat")
 	}
 
+	if n := f.get("end_on_repeat"); n != nil {
+		then.EndOnRepeat = d.boolean(n, "end_on_repeat")
+	}
+
 	if n := f.get("ignore"); n != nil {
 		then.Ignore = d.boolean(n, "ignore")
 	}

@@ -14,6 +14,7 @@ func Describe(p *Policy) string {
 	fmt.Fprintf(&b, " delay %v initial %v max %v elapsed %v wait %v", value(then.Delay), value(then.InitialDelay),
 		value(then.MaxDelay), value(then.MaxElapsed), value(then.MaxWait))
 	fmt.Fprintf(&b, " %s %s %s %v %v", then.Backoff, then.Jitter, then.OnExhausted, then.AllowRepeat, then.Repeats)
+	fmt.Fprintf(&b, " %v", then.EndOnRepeat)
 	fmt.Fprintf(&b, " %v %s %v", then.Ignore, raw(then.Result), then.Restart)
 	if next := then.NextCall; next != nil {
 		for _, node := range []*Node{next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body} {

@@ -150,6 +150,7 @@ var thenSection = &section{name: "then", keys: []key{
 	{name: "result", doc: "the data of the call where this policy ends it as a success"},
 	{name: "restart", doc: "`true`: after a failure the pages are dropped and the call begins again; `max_attempts` counts the restarts, default 1"},
 	{name: "allow_repeat", doc: "allow a request or a page to come again"},
+	{name: "end_on_repeat", doc: "`true`: a request or a page that comes again ends the pages, and nothing is wrong"},
 	{name: "next_call", doc: "changes to the request after a success"},
 	{name: "collect", doc: "how pages become one result"},
 	{name: "sink", doc: "where the call's result is written, once per call"},

@@ -209,6 +209,8 @@ type Then struct {
 	MaxWait      *time.Duration
 	OnExhausted  OnExhausted
 	AllowRepeat  bool
+	// EndOnRepeat ends the pages as a success where a guard would fail the call.
+	EndOnRepeat bool
 	// Ignore makes an empty answer of a failure.
 	Ignore bool
 	// Result is the data of a call that this policy ends as a success; nil where
