@@ -128,6 +128,8 @@ func (d *decoder) header(pb *Playbook, f *fields) {
 	if n := meta.get("labels"); n != nil {
 		pb.Labels = d.labels(n)
 	}
+
+	pb.Labels = olderLabels(meta, pb.Labels)
 }
 
 // playbookName reads the name, which becomes part of workflow IDs.
@@ -167,4 +169,25 @@ func (d *decoder) labels(n *yaml.Node) map[string]string {
 	}
 
 	return labels
+}
+
+// olderLabels adds what noetl.io/v1 keeps beside labels, such as path. A label
+// of that name counts more.
+func olderLabels(meta *fields, labels map[string]string) map[string]string {
+	for _, field := range meta.rest {
+		if labels == nil {
+			labels = map[string]string{}
+		}
+
+		if _, taken := labels[field.name]; !taken {
+			labels[field.name] = field.value.Value
+		}
+	}
+
+	return labels
+}
+
+// isLabel reports whether a key of metadata in noetl.io/v1 can be a label.
+func isLabel(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && !isNull(n) && !strings.Contains(n.Value, "{{")
 }

@@ -384,3 +384,22 @@ func TestNames(t *testing.T) {
 		require.Equal(t, c.names, names)
 	}
 }
+
+// TestOlderLabels checks what noetl.io/v1 keeps in metadata beside labels.
+func TestOlderLabels(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct {
+		metadata string
+		want     map[string]string
+	}{
+		{"{name: a, path: tests/a}", map[string]string{"path": "tests/a"}},
+		{"{name: a, path: tests/a, version: 1.0, labels: {team: data}}", map[string]string{"path": "tests/a", "version": "1.0", "team": "data"}},
+		{"{name: a, path: tests/a, labels: {path: tests/b}}", map[string]string{"path": "tests/b"}},
+		{"{name: a, tags: [a], owner: {team: b}, note: }", nil},
+	} {
+		pb, found := decode(t, "apiVersion: noetl.io/v1\nkind: Playbook\nmetadata: "+test.metadata+"\nworkflow: [{step: start}]\n")
+		require.Empty(t, found, found.Error())
+		require.Equal(t, test.want, pb.Labels)
+	}
+}

@@ -17,7 +17,7 @@ type fields struct {
 	words  Words
 	names  []string // keys of values, in the order of the file
 	values map[string]*yaml.Node
-	rest   []restField // keys of an open section that are not its own
+	rest   []restField // keys of an open section, or of metadata, that are not its own
 }
 
 // restField is a field of a tool.
@@ -76,8 +76,10 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 		f.names = append(f.names, known.name)
 	case s.open:
 		d.toolField(f, s, name, pos, value)
+	case d.older && s == metadataSection && isLabel(value):
+		f.rest = append(f.rest, restField{name: name, pos: pos, value: value, spelt: name})
 	case d.older && s == metadataSection:
-		// noetl.io/v1 keeps path, version and the like there; nothing reads them.
+		// noetl.io/v1 keeps lists and maps there; nothing reads them.
 	default:
 		d.errorf(pos, CodeUnknownKey, "unknown key %q in %s%s", shorten(name), path, d.nearKey(name, s))
 	}

@@ -29,8 +29,9 @@ type Change struct {
 // Changed reports whether the text differs from the original.
 func (m *Migration) Changed() bool { return len(m.Changes) > 0 }
 
-// Migrate rewrites the older forms of retry, the words of noetl.io/v1, and
-// sinks of loops that have to stand in loop.sink. Only what changes is touched:
+// Migrate rewrites the older forms of retry, the words of noetl.io/v1, what it
+// keeps in metadata beside labels, and sinks of loops that have to stand in
+// loop.sink. Only what changes is touched:
 // comments, order and quoting of all else stay. Each edit is checked by reading
 // the result again: it must hold what was meant and every comment, or the
 // edit is not made and reported instead. A file without older forms comes back
@@ -48,6 +49,7 @@ func Migrate(file *source.File) *Migration {
 	m.found = found
 	m.retries()
 	m.sinks(book)
+	m.labels()
 	m.words()
 	m.Problems.Sort()
 	slices.SortStableFunc(m.Changes, func(a, b Change) int {

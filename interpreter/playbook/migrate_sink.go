@@ -7,7 +7,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/expression"
-	"reprise/interpreter/source"
 )
 
 // sinks moves the sinks of loops that name the element from the step, where
@@ -97,18 +96,16 @@ func (e extent) sinkText(step *yaml.Node) (string, bool) {
 	key, sink := step.Content[sinkAt], step.Content[sinkAt+1]
 	loopKey, loop := step.Content[loopAt], step.Content[loopAt+1]
 
-	sinkEnd, loopEnd := e.end(sink), e.end(loop)
-	if sinkEnd < 0 || loopEnd < 0 || loop.Kind != yaml.MappingNode || len(loop.Content) == 0 ||
-		strings.TrimSpace(e.text[e.lineStart(key.Line):e.start(key)]) != "" {
+	loopEnd := e.end(loop)
+	if loopEnd < 0 || loop.Kind != yaml.MappingNode || len(loop.Content) == 0 {
 		return "", false
 	}
 
-	firstLine := key.Line
-	for firstLine > 1 && strings.HasPrefix(strings.TrimSpace(e.file.Line(firstLine-1)), "#") {
-		firstLine--
+	firstLine, lastLine, ok := e.lines(key, sink)
+	if !ok {
+		return "", false
 	}
 
-	lastLine := e.lineAt(sinkEnd)
 	breaks := lineBreak([]byte(e.text))
 
 	var lines []string
@@ -128,12 +125,7 @@ func (e extent) sinkText(step *yaml.Node) (string, bool) {
 		insert = e.loopInLines(loopKey, loop, sinkText, breaks)
 	}
 
-	remove := edit{e.lineStart(firstLine), e.lineStart(lastLine + 1), ""}
-	if lastLine == e.file.Lines() { // nothing follows: the break before goes
-		remove = edit{e.lineEnd(firstLine - 1), e.lineEnd(lastLine), ""}
-	}
-
-	return applyAll(e.text, []edit{insert, remove}), true
+	return applyAll(e.text, []edit{insert, e.removal(firstLine, lastLine)}), true
 }
 
 // loopInLines writes a loop in brackets in lines, so that the sink fits in.
@@ -163,19 +155,4 @@ func shifted(lines []string, by int, breaks string) string {
 	}
 
 	return strings.Join(lines, breaks)
-}
-
-// metadataPlace is where the original has a key of metadata.
-func (m *migrator) metadataPlace(name string) source.Position {
-	root, err := parseYAML(m.file.Bytes())
-	if err != nil {
-		return source.Position{Line: 1, Column: 1}
-	}
-
-	metadata := keysOf(root.Content[0])["metadata"]
-	if at := indexOf(metadata, name); at >= 0 {
-		return position(metadata.Content[at])
-	}
-
-	return position(metadata)
 }

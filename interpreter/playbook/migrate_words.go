@@ -15,7 +15,7 @@ type edit struct {
 
 // applyAll makes edits that do not overlap.
 func applyAll(text string, edits []edit) string {
-	slices.SortFunc(edits, func(a, b edit) int { return a.start - b.start })
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
 
 	var b strings.Builder
 
@@ -90,7 +90,7 @@ func (m *migrator) version(e extent, top *yaml.Node) (edit, bool) {
 			key := metadata.Content[i]
 			if _, known := metadataSection.find(key.Value, false); !known {
 				m.problem(m.metadataPlace(key.Value), CodeNotMigrated,
-					"nothing reads metadata."+key.Value+", and "+Version+" refuses it; take it out, so that apiVersion can become "+Version)
+					"metadata."+key.Value+" cannot become a label as it is written, and "+Version+" has no such key; write it as a label or take it out, so that apiVersion can become "+Version)
 
 				extra = true
 			}
