@@ -3,6 +3,7 @@ package playbook
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -49,7 +50,7 @@ func hash(data []byte) string {
 
 func (d *decoder) playbook() *Playbook {
 	root := d.parse()
-	if root == nil || !d.inspect(root) {
+	if root == nil || d.otherLanguage(root) || !d.inspect(root) {
 		return nil
 	}
 
@@ -96,6 +97,23 @@ func versionOf(root *yaml.Node) string {
 	}
 
 	return ""
+}
+
+// laterNoetl are the versions of noetl.io whose playbooks only look alike.
+var laterNoetl = regexp.MustCompile(`^noetl\.io/v([2-9]|[1-9][0-9])`)
+
+// otherLanguage reports a playbook of another language, in which words that
+// look the same mean something else, so that nothing can be said of the rest.
+func (d *decoder) otherLanguage(root *yaml.Node) bool {
+	version := keysOf(root)["apiVersion"]
+	if root.Kind != yaml.MappingNode || version == nil || !laterNoetl.MatchString(version.Value) {
+		return false
+	}
+
+	d.errorf(position(version), CodeOtherLanguage,
+		"%s is another language, which is not read here; nothing else in the file was checked", shorten(version.Value))
+
+	return true
 }
 
 // header reads apiVersion, kind and metadata.

@@ -23,6 +23,7 @@ const (
 	CodeMergeKey           = "merge-key"
 	CodeMissingKey         = "missing-key"
 	CodeNotMigrated        = "not-migrated"
+	CodeOtherLanguage      = "other-language"
 	CodePath               = "path"
 	CodeSeveralDocuments   = "several-documents"
 	CodeTabIndentation     = "tab-indentation"
@@ -51,6 +52,7 @@ var decodeCodes = []CodeDoc{
 	{CodeMergeKey, "the YAML merge key << is not accepted"},
 	{CodeMissingKey, "a key is missing"},
 	{CodeNotMigrated, "starter migrate leaves something as it is, to be rewritten by hand"},
+	{CodeOtherLanguage, "apiVersion names another language, of which nothing is checked"},
 	{CodePath, "the path of collect cannot be read"},
 	{CodeSeveralDocuments, "the file holds more than one YAML document"},
 	{CodeTabIndentation, "a line is indented with tabs, which YAML does not allow"},
