@@ -80,6 +80,10 @@ func (c *checker) unknownField(call actionAt, spec ToolSpec, entry *Entry) {
 	case call.step == nil:
 		section = workbookSection
 	}
+	if known, ok := section.find(entry.Key, true); ok {
+		c.errorf(entry.KeyPos, CodeUnknownField, "the tool %s has no field %q; %s writes %q", spec.Name, entry.Key, Version, known.name)
+		return
+	}
 	candidates := append(spec.FieldNames(), section.names()...)
 	if near := expression.Suggest(entry.Key, candidates); near != "" {
 		c.errorf(entry.KeyPos, CodeUnknownField, "the tool %s has no field %q; did you mean %q?", spec.Name, entry.Key, near)

@@ -71,6 +71,10 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 	case ok && f.words.Has(known.name):
 		d.errorf(pos, CodeDuplicateKey, "%q says the same as the key in line %d; keep one of them", name, f.words[known.name].Line)
 	case ok:
+		if known.warned == name {
+			d.warnf(pos, CodeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
+		}
+
 		f.words[known.name] = pos
 		f.values[known.name] = value
 		f.names = append(f.names, known.name)

@@ -8,7 +8,8 @@ type key struct {
 	aliases []string // other spellings, in every version
 	older   []string // spellings of noetl.io/v1 only
 	doc     string
-	later   bool // known to the language, but refused until it is there
+	later   bool   // known to the language, but refused until it is there
+	warned  string // the one of older that draws a warning
 }
 
 // section is a map of a playbook with known keys. This one table serves
@@ -54,6 +55,9 @@ var callKeys = []key{
 	{name: "idempotency", doc: "`operation`, `attempt` or `none`: which key the tool sends"},
 }
 
+// saveWord is what noetl.io/v1 calls a sink.
+var saveWord = []string{"save"}
+
 var stepSection = &section{
 	name: "step", open: true, fields: olderFields,
 	keys: append([]key{
@@ -62,7 +66,7 @@ var stepSection = &section{
 		{name: "tool", older: []string{"type"}, doc: "the tool to call; a step without one is a router"},
 		{name: "loop", doc: "run the step once per element"},
 		{name: "retry", doc: "policies asked after every attempt"},
-		{name: "sink", doc: "where the step's result is written"},
+		{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written"},
 		{name: "vars", doc: "values set when the step succeeds"},
 		{name: "next", doc: "the steps that follow"},
 		{name: "join", doc: "`all`: wait for every branch that can reach the step"},
@@ -75,9 +79,10 @@ var stepSection = &section{
 var sinkSection = &section{
 	name: "sink", open: true, fields: olderFields,
 	keys: append([]key{
-		{name: "tool", older: []string{"type"}, doc: "the tool that writes"},
+		{name: "tool", older: []string{"type", "storage"}, doc: "the tool that writes"},
 		{name: "retry", doc: "policies for the sink's own failures"},
-	}, callKeys...),
+		{name: "args", older: []string{"data"}, doc: callKeys[0].doc},
+	}, callKeys[1:]...),
 }
 
 var workbookSection = &section{
@@ -104,7 +109,7 @@ var loopSection = &section{name: "loop", keys: []key{
 	{name: "batch", doc: "iterations per child workflow; default 1, at most 500"},
 	{name: "failure_budget", doc: "ends the loop early; off unless given"},
 	{name: "thresholds", doc: "shares of successes that decide the step's status"},
-	{name: "sink", doc: "where each iteration that succeeded is written"},
+	{name: "sink", older: saveWord, warned: "save", doc: "where each iteration that succeeded is written"},
 	{name: "results", doc: "`inline` (default), or `stats`: keep counts and errors only, for loops whose rows went to sinks"},
 	{name: "dead_letter", doc: "a sink for each iteration that failed"},
 }}
@@ -153,13 +158,13 @@ var thenSection = &section{name: "then", keys: []key{
 	{name: "end_on_repeat", doc: "`true`: a request or a page that comes again ends the pages, and nothing is wrong"},
 	{name: "next_call", doc: "changes to the request after a success"},
 	{name: "collect", doc: "how pages become one result"},
-	{name: "sink", doc: "where the call's result is written, once per call"},
+	{name: "sink", older: saveWord, warned: "save", doc: "where the call's result is written, once per call"},
 	{name: "per_iteration", aliases: []string{"per_page"}, doc: "a sink per page"},
 	{name: "pages_per_activity", doc: "pages that one activity fetches at most; default 50, 1 for an activity per page"},
 }}
 
 var perIterationSection = &section{name: "per_iteration", keys: []key{
-	{name: "sink", doc: "where each page is written"},
+	{name: "sink", older: saveWord, warned: "save", doc: "where each page is written"},
 }}
 
 var nextCallSection = &section{name: "next_call", keys: []key{

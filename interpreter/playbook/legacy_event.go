@@ -22,7 +22,7 @@ var successSection = &section{name: "on_success", keys: []key{
 	{name: "max_attempts"},
 	{name: "next_call"},
 	{name: "collect"},
-	{name: "sink"},
+	{name: "sink", older: saveWord, warned: "save"},
 	{name: "per_iteration", aliases: []string{"per_page"}},
 }}
 

@@ -65,7 +65,7 @@ func (m *migrator) moveSink(name string) bool {
 
 // moved is the tree with the sink of a step at its new place.
 func moved(root, step *yaml.Node) *yaml.Node {
-	at := indexOf(step, "sink")
+	at := indexOfSink(step)
 	pair := slices.Clone(step.Content[at : at+2])
 	step.Content = slices.Delete(step.Content, at, at+2)
 	loop := keysOf(step)["loop"]
@@ -88,7 +88,7 @@ func indexOf(n *yaml.Node, key string) int {
 // sinkText is the file with a step's sink moved to the end of its loop. Both
 // must stand in lines of their own.
 func (e extent) sinkText(step *yaml.Node) (string, bool) {
-	sinkAt, loopAt := indexOf(step, "sink"), indexOf(step, "loop")
+	sinkAt, loopAt := indexOfSink(step), indexOf(step, "loop")
 	if sinkAt < 0 || loopAt < 0 {
 		return "", false
 	}

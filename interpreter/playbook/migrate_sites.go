@@ -58,11 +58,31 @@ func (s *sites) step(step *yaml.Node, flow bool) {
 
 	keys := keysOf(step)
 	s.retry(step, toolOf(keys), flow)
-	s.sink(keys["sink"], flow)
+	s.sink(sinkOf(step), flow)
 
 	if loop := keys["loop"]; loop != nil {
-		s.sink(keysOf(loop)["sink"], flow || inBrackets(loop))
+		s.renamed(loop, loopSection)
+		s.sink(sinkOf(loop), flow || inBrackets(loop))
 	}
+}
+
+// sinkOf is the sink that a map has, in either spelling; nil if it has none.
+func sinkOf(n *yaml.Node) *yaml.Node {
+	if at := indexOfSink(n); at >= 0 {
+		return n.Content[at+1]
+	}
+
+	return nil
+}
+
+// indexOfSink is where the key of a sink stands in the content of a map, -1 if
+// nowhere.
+func indexOfSink(n *yaml.Node) int {
+	if n.Kind != yaml.MappingNode {
+		return -1
+	}
+
+	return max(indexOf(n, "sink"), indexOf(n, saveWord[0]))
 }
 
 func (s *sites) sink(sink *yaml.Node, flow bool) {
@@ -127,11 +147,13 @@ func (s *sites) then(then *yaml.Node, flow bool) {
 
 	flow = flow || inBrackets(then)
 	keys := keysOf(then)
-	s.sink(keys["sink"], flow)
+	s.renamed(then, thenSection)
+	s.sink(sinkOf(then), flow)
 
 	for _, word := range []string{"per_iteration", "per_page"} {
 		if pages := keys[word]; pages != nil {
-			s.sink(keysOf(pages)["sink"], flow || inBrackets(pages))
+			s.renamed(pages, perIterationSection)
+			s.sink(sinkOf(pages), flow || inBrackets(pages))
 		}
 	}
 

@@ -20,6 +20,7 @@ const (
 	CodeEmpty              = "empty"
 	CodeEncoding           = "encoding"
 	CodeLegacyRetry        = "legacy-retry"
+	CodeLegacyWord         = "legacy-word"
 	CodeMergeKey           = "merge-key"
 	CodeMissingKey         = "missing-key"
 	CodeNotMigrated        = "not-migrated"
@@ -49,6 +50,7 @@ var decodeCodes = []CodeDoc{
 	{CodeEmpty, "the file, the workflow or an entry is empty"},
 	{CodeEncoding, "the file is not UTF-8 text"},
 	{CodeLegacyRetry, "retry has an older form; the list to write is shown (warning)"},
+	{CodeLegacyWord, "a word has an older name (warning)"},
 	{CodeMergeKey, "the YAML merge key << is not accepted"},
 	{CodeMissingKey, "a key is missing"},
 	{CodeNotMigrated, "starter migrate leaves something as it is, to be rewritten by hand"},
