@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,6 +127,101 @@ func TestLegacyForms(t *testing.T) {
 					}
 					require.Equal(t, form.result, got)
 				}
+			}
+		})
+	}
+}
+
+// legacyPages page through the 35 assessments as the original project's own
+// playbooks do; the counts are those that it published.
+var legacyPages = []struct {
+	name     string
+	step     string
+	requests int
+	result   any
+	warnings int // beside that of the form
+}{
+	{
+		name: "35 in 4", requests: 4, result: 35,
+		step: `
+    params: {page: 1, pageSize: 10}
+    loop:
+      pagination:
+        type: response_based
+        continue_while: "{{ response.data.paging.hasMore == true }}"
+        next_page:
+          params:
+            page: "{{ (response.data.paging.page | int) + 1 }}"
+            pageSize: "{{ response.data.paging.pageSize }}"
+        merge_strategy: append
+        merge_path: data.data   # the envelope's, then the page's
+        max_iterations: 10
+output: "{{ len(fetch) }}"`,
+	},
+	{
+		name: "20 in 2", requests: 2, result: 20, warnings: 1,
+		step: `
+    params: {page: 1, pageSize: 10}
+    loop:
+      pagination:
+        continue_while: "{{ response.paging.hasMore == true }}"
+        next_page: {params: {page: "{{ (response.paging.page | int) + 1 }}"}}
+        merge_strategy: append
+        merge_path: data
+        max_iterations: 2
+output: "{{ len(fetch) }}"`,
+	},
+	{
+		name: "35 with one page failing once", requests: 5, result: 35,
+		step: `
+    params: {page: 1, fail_pages: "2", fail_times: 1}
+    loop:
+      pagination:
+        type: response_based
+        continue_while: "{{ response.data.paging.hasMore == true }}"
+        next_page: {params: {page: "{{ iteration + 2 }}"}}
+        merge_path: data.data
+        retry: {max_attempts: 3, backoff: exponential, initial_delay: 0.1, max_delay: 5}
+output: "{{ len(fetch) }}"`,
+	},
+	{
+		name: "3 times 35 in 9", requests: 9, result: []any{35, 35, 35},
+		step: `
+    params: {page: 1, pageSize: "{{ size }}"}
+    loop:
+      in: [15, 16, 17]
+      iterator: size
+      pagination:
+        continue_while: "{{ response.data.paging.hasMore }}"
+        next_page: {params: {page: "{{ response.data.paging.page + 1 }}"}}
+        merge_strategy: append
+        merge_path: data.data
+output: "{{ map(fetch.results, len(#)) }}"`,
+	},
+}
+
+// TestLegacyPagination runs each as it is written, and again as migrate
+// rewrites it.
+func TestLegacyPagination(t *testing.T) {
+	t.Parallel()
+	for _, pages := range legacyPages {
+		t.Run(pages.name, func(t *testing.T) {
+			t.Parallel()
+			written := strings.Replace(book(`
+  - step: fetch
+    type: http
+    endpoint: "{{ api }}/api/v1/assessments"
+    headers: {X-Scenario: "{{ execution_id }}"}`+pages.step+"\n"), "reprise/v1", "noetl.io/v1", 1)
+			migration := playbook.Migrate(source.NewFile("test.yaml", []byte(written)))
+			require.Empty(t, migration.Problems)
+			require.NotContains(t, string(migration.Text), "pagination")
+			w := newWorking(t)
+			for i, text := range []string{written, string(migration.Text)} {
+				before := w.api.CountRequests("", "/api/v1/assessments")
+				result := w.ends("completed", text, nil)
+				require.Equal(t, pages.result, result.Result.Data)
+				require.Equal(t, pages.requests, w.api.CountRequests("", "/api/v1/assessments")-before)
+				require.Len(t, result.Warnings, pages.warnings+1-i, "%q", result.Warnings)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
 )
 
@@ -205,7 +206,9 @@ func olderLabels(meta *fields, labels map[string]string) map[string]string {
 	return labels
 }
 
-// isLabel reports whether a key of metadata in noetl.io/v1 can be a label.
-func isLabel(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && !isNull(n) && !strings.Contains(n.Value, "{{")
+// isLabel reports whether a key of metadata in noetl.io/v1 is a label, and not
+// a misspelt key.
+func isLabel(key string, n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && !isNull(n) && !strings.Contains(n.Value, "{{") &&
+		expression.Suggest(key, metadataSection.names()) == ""
 }

@@ -57,6 +57,8 @@ func (d *decoder) step(n *yaml.Node) *Step {
 		d.stepRateLimit(n, step)
 	}
 
+	d.stepPagination(f, step)
+
 	if n := f.get("loop"); n != nil {
 		step.Loop = d.loop(n, step.Name)
 	}

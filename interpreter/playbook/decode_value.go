@@ -62,6 +62,9 @@ func (d *decoder) entries(node *Node, n *yaml.Node) {
 
 func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
 	node.Raw, node.style = n.Value, styleOf(n)
+	if from := d.origins[n]; from != nil {
+		node.origin, node.style = from.origin, from.style
+	}
 
 	if tag := n.ShortTag(); tag != "!!str" {
 		node.constant, node.Value = true, d.scalar(n)

@@ -80,7 +80,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 		f.names = append(f.names, known.name)
 	case s.open:
 		d.toolField(f, s, name, pos, value)
-	case d.older && s == metadataSection && isLabel(value):
+	case d.older && s == metadataSection && isLabel(name, value):
 		f.rest = append(f.rest, restField{name: name, pos: pos, value: value, spelt: name})
 	case d.older && s == metadataSection:
 		// noetl.io/v1 keeps lists and maps there; nothing reads them.

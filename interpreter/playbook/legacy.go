@@ -144,7 +144,7 @@ func (l *legacy) mixed() bool {
 }
 
 // legacySections hold the words that stand at the level of retry itself.
-var legacySections = []*section{flatSection, eventSection, secondsSection, classSection, millisecondsSection}
+var legacySections = []*section{flatSection, eventSection, secondsSection, classSection, millisecondsSection, pageRetrySection}
 
 // legacyWord reports whether a word belongs to any older form.
 func legacyWord(word string) bool {

@@ -89,6 +89,11 @@ func (p *policyDraft) conditions(first, second, fallback string, o occasion) {
 // it about. A condition that is so already stays the node that it is, and so
 // does one with a problem, which decoding it will report.
 func (d *decoder) listCondition(n *yaml.Node, o occasion) *yaml.Node {
+	return d.listConditionOf(n, o, nil)
+}
+
+// listConditionOf is listCondition where a form has names of its own.
+func (d *decoder) listConditionOf(n *yaml.Node, o occasion, names *pageNames) *yaml.Node {
 	if d.broken[n] || n.Kind != yaml.ScalarNode || isNull(n) {
 		return n
 	}
@@ -108,7 +113,7 @@ func (d *decoder) listCondition(n *yaml.Node, o occasion) *yaml.Node {
 	before := beforeCondition(program, o)
 	w.add("{{ "+before, 0)
 
-	changed := w.replace(program, statusWord(program, o))
+	changed := w.replace(program, statusWord(program, o), names)
 	if !changed && before == "" {
 		return n
 	}
@@ -199,7 +204,7 @@ func (w *rewriter) copy(from, to int) {
 
 // replace copies the source, white space around it aside, with the names of
 // older forms replaced; false if there are none.
-func (w *rewriter) replace(program *expression.Program, status string) bool {
+func (w *rewriter) replace(program *expression.Program, status string, names *pageNames) bool {
 	at, end := 0, len(w.source)
 	for at < end && unicode.IsSpace(w.source[at]) {
 		at++
@@ -212,17 +217,17 @@ func (w *rewriter) replace(program *expression.Program, status string) bool {
 	changed := false
 
 	for _, ref := range program.Refs() {
-		newer := ""
+		newer, behind := names.newer(ref, w.source)
 
 		switch ref.Root {
 		case "status_code":
-			newer = status
+			newer, behind = status, ref.End
 		case "attempt":
-			newer = "_retry.attempt"
+			newer, behind = "_retry.attempt", ref.End
 		case "data":
-			newer = "response"
+			newer, behind = "response", ref.End
 		case "success":
-			newer = w.operand("error is not defined", ref.Offset, ref.End)
+			newer, behind = w.operand("error is not defined", ref.Offset, ref.End), ref.End
 		}
 
 		if newer == "" || ref.Offset < at {
@@ -232,7 +237,7 @@ func (w *rewriter) replace(program *expression.Program, status string) bool {
 		w.copy(at, ref.Offset)
 		w.add(newer, ref.Offset)
 
-		at, changed = ref.End, true
+		at, changed = behind, true
 	}
 
 	w.copy(at, end)

@@ -48,6 +48,7 @@ func Migrate(file *source.File) *Migration {
 
 	m.found = found
 	m.retries()
+	m.paginations()
 	m.sinks(book)
 	m.labels()
 	m.words()

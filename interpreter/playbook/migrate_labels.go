@@ -60,7 +60,7 @@ func olderMetadata(metadata *yaml.Node) []string {
 
 	for i := 0; i+1 < len(metadata.Content); i += 2 {
 		key := metadata.Content[i].Value
-		if _, known := metadataSection.find(key, false); !known && taken[key] == nil && isLabel(metadata.Content[i+1]) {
+		if _, known := metadataSection.find(key, false); !known && taken[key] == nil && isLabel(key, metadata.Content[i+1]) {
 			keys = append(keys, key)
 		}
 	}

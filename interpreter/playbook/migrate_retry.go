@@ -114,6 +114,14 @@ func (m *migrator) behindAliases(original []retrySite) {
 		seen[position(site.value)], seen[position(target(site.value))] = true, true
 	}
 
+	if root, err := parseYAML(m.file.Bytes()); err == nil {
+		for _, step := range stepsOf(root) {
+			if p := paginationOf(target(keysOf(step)["loop"])); p != nil {
+				seen[position(p.key)] = true // see migrate_pagination.go
+			}
+		}
+	}
+
 	for _, d := range m.found {
 		if d.Code == CodeLegacyRetry && d.Severity == source.Warning && !seen[d.Pos] {
 			m.notMigrated(d.Pos)
@@ -127,7 +135,7 @@ func (m *migrator) notMigrated(pos source.Position) {
 
 // target is what a node stands for.
 func target(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
+	if n != nil && n.Kind == yaml.AliasNode {
 		return n.Alias
 	}
 

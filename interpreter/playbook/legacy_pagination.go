@@ -1,0 +1,386 @@
+package playbook
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+// loop: {pagination: {continue_while, next_page, …}} is an older form of retry
+// that stands under loop. A loop that holds nothing else is none.
+
+var paginationSection = &section{name: "loop.pagination", keys: []key{
+	{name: "type", doc: "`response_based`"},
+	{name: "continue_while", doc: "there is another page"},
+	{name: "next_page", doc: "what changes in the request"},
+	{name: "max_iterations", doc: "pages at most; default 1000"},
+	{name: "merge_strategy", doc: "`append` (default), `collect` or `replace`"},
+	{name: "merge_path", doc: "dotted path into the page"},
+	{name: "retry", doc: "how often a request is tried again, and when"},
+}}
+
+var pageRetrySection = &section{name: "loop.pagination.retry", keys: []key{
+	{name: "max_attempts", doc: "attempts of each request in all; default 1"},
+	{name: "backoff", doc: "`fixed` (default) or `exponential`"},
+	{name: "initial_delay", doc: "the first delay; default 1s"},
+	{name: "max_delay", doc: "the longest delay; default 60s"},
+}}
+
+const defaultMaxIterations = 1000
+
+// pagination is a loop.pagination beside what else stands in the loop.
+type pagination struct {
+	key, value *yaml.Node
+	loop       *yaml.Node // the loop without it, nil where nothing else is in it
+}
+
+// paginationOf finds loop.pagination of a loop, nil if there is none.
+func paginationOf(loop *yaml.Node) *pagination {
+	if loop == nil || loop.Kind != yaml.MappingNode {
+		return nil
+	}
+
+	at := indexOf(loop, "pagination")
+	if at < 0 {
+		return nil
+	}
+
+	p := &pagination{key: loop.Content[at], value: loop.Content[at+1]}
+
+	if len(loop.Content) > 2 {
+		rest := *loop
+		rest.Content = slices.Delete(slices.Clone(loop.Content), at, at+2)
+		p.loop = &rest
+	}
+
+	return p
+}
+
+// stepPagination reads loop.pagination of a step as its retry, and leaves the
+// rest of the loop to be read.
+func (d *decoder) stepPagination(f *fields, step *Step) {
+	p := paginationOf(f.get("loop"))
+	if p == nil {
+		return
+	}
+
+	if p.loop != nil {
+		f.values["loop"] = p.loop
+	} else {
+		delete(f.values, "loop")
+		delete(f.words, "loop")
+	}
+
+	if beside, ok := f.words["retry"]; ok {
+		d.errorf(position(p.key), CodeConflict,
+			"loop.pagination is an older form of retry, and the step has retry too, in line %d; write the list of policies for all of it", beside.Line)
+
+		return
+	}
+
+	before := len(d.found)
+
+	list := d.pagesList(p.value, literalTool(step.Action))
+	if list == nil {
+		return
+	}
+
+	step.Retry = d.policies(list, step.Name+".retry")
+	if !d.found[before:].HasErrors() {
+		d.found = append(d.found, source.Diagnostic{
+			File: d.file.Name, Pos: position(p.key), Code: CodeLegacyRetry, Severity: source.Warning,
+			Message: "loop.pagination is an older form of retry; write it as a list of policies, or let starter migrate do so",
+			Note:    printRetry(list),
+		})
+	}
+}
+
+// pagesList turns loop.pagination into the list of policies, nil where it is
+// no map. Problems of its own words are reported; those of what the list has
+// too are left to decoding it.
+func (d *decoder) pagesList(n *yaml.Node, tool string) *yaml.Node {
+	l := &legacy{decoder: d, node: n, tool: tool}
+
+	fields, ok := l.fields(n, paginationSection, "loop.pagination")
+	if !ok {
+		return nil
+	}
+
+	l.take(n, paginationSection, fields)
+
+	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: l.pagePolicies(fields), Line: n.Line, Column: n.Column}
+}
+
+func (l *legacy) pagePolicies(fields *fields) []*yaml.Node {
+	if n := l.values["type"]; n != nil {
+		l.oneOf(n, "type", "response_based")
+	}
+
+	l.require(fields, "loop.pagination", "continue_while", `continue_while: "{{ response.more }}"`)
+	l.require(fields, "loop.pagination", "next_page", `next_page: {params: {page: "{{ response.page + 1 }}"}}`)
+
+	var policies []*yaml.Node
+
+	if retry := l.pageRetry(); retry != nil {
+		policies = append(policies, retry)
+	}
+
+	return append(policies, l.pages())
+}
+
+// pages is the policy that asks for the next page.
+func (l *legacy) pages() *yaml.Node {
+	names := l.pageNames()
+	p := l.policy()
+	p.when, p.whenKey = p.condition("error is not defined", ""), l.keys["continue_while"]
+
+	if n := l.values["continue_while"]; n != nil {
+		p.when = p.listConditionOf(n, afterSuccess, names)
+	}
+
+	if n := l.values["max_iterations"]; n == nil {
+		p.maxAttempts(defaultMaxIterations, "")
+	} else if v, ok := l.integer(n, "max_iterations"); ok && v < 1 {
+		l.errorf(position(n), CodeBounds, "max_iterations must be at least 1, not %d: it counts pages", v)
+	} else if ok {
+		p.rename("max_iterations", "max_attempts")
+	}
+
+	if n := l.values["next_page"]; n != nil {
+		p.word("next_call", l.keys["next_page"], l.renamedTree(n, names))
+	}
+
+	p.collectPages(names)
+
+	return p.done()
+}
+
+// collectPages adds collect. Only append takes a part of the page.
+func (p *policyDraft) collectPages(names *pageNames) {
+	strategy := "append"
+
+	switch n := p.values["merge_strategy"]; {
+	case n == nil:
+	case n.Kind == yaml.ScalarNode && n.Value == "extend":
+		p.errorf(position(n), CodeLegacyRetry,
+			"merge_strategy: extend also flattens lists inside of the list, which collect does not; write append, which is the same where rows are no lists")
+	default:
+		strategy = p.oneOf(n, "merge_strategy", "append", "collect", "replace")
+	}
+
+	word := "append"
+	if strategy == "replace" {
+		word = strategy
+	}
+
+	collect := p.mapping(p.key("strategy", p.keys["merge_strategy"]), p.scalarFrom(word, "!!str", "merge_strategy"))
+
+	if n := p.values["merge_path"]; n != nil {
+		if path, ok := p.decoder.text(n, "merge_path"); ok && strategy == "append" && names.path(path) != "" {
+			collect.Content = append(collect.Content, p.key("path", p.keys["merge_path"]), p.scalarFrom(names.path(path), "!!str", "merge_path"))
+		}
+	}
+
+	if plainWords(collect) {
+		collect.Style = yaml.FlowStyle
+	}
+
+	p.word("collect", nil, collect)
+}
+
+// pageRetry is the policy for failures, nil where a request is made once.
+func (l *legacy) pageRetry() *yaml.Node {
+	n := l.values["retry"]
+	if n == nil {
+		return nil
+	}
+
+	inner := &legacy{decoder: l.decoder, node: n, tool: l.tool}
+
+	fields, ok := l.fields(n, pageRetrySection, "loop.pagination.retry")
+	if !ok {
+		return nil
+	}
+
+	inner.take(n, pageRetrySection, fields)
+	inner.attempts()
+
+	backoff := "fixed"
+	if n := inner.values["backoff"]; n != nil {
+		backoff = l.oneOf(n, "backoff", "fixed", "exponential")
+	}
+
+	if n := inner.values["max_attempts"]; n == nil || n.Value == "1" {
+		return nil
+	}
+
+	p := inner.policy()
+	p.when = p.condition(errorDefined, "")
+	p.keep("max_attempts")
+
+	switch {
+	case backoff == "exponential":
+		inner.inOrder("initial_delay", inner.length("initial_delay", DefaultInitialDelay), "max_delay", inner.length("max_delay", DefaultMaxDelay))
+		p.keep("initial_delay")
+		p.keep("max_delay")
+	case !p.rename("initial_delay", "delay"):
+		p.text("delay", durationText(time.Second), "")
+	}
+
+	p.jitter("none")
+
+	return p.done()
+}
+
+// pageNames says what the names of loop.pagination are called in the list.
+type pageNames struct {
+	// wrapped: response is the answer in an envelope, whose data is the page.
+	wrapped bool
+}
+
+// pageNames finds out how response is meant. Some versions had the page in it,
+// later ones an envelope whose data is the page: then every use and the path
+// begin with data.
+func (l *legacy) pageNames() *pageNames {
+	uses, wrapped := 0, true
+
+	for _, word := range []string{"continue_while", "next_page"} {
+		if l.values[word] == nil {
+			continue
+		}
+
+		eachScalar(l.values[word], func(n *yaml.Node) {
+			for _, ref := range scalarRefs(n) {
+				if ref.Root == "response" {
+					key, ok := pathKey(ref.Path, 0)
+					uses, wrapped = uses+1, wrapped && ok && key == "data"
+				}
+			}
+		})
+	}
+
+	if path := l.values["merge_path"]; path != nil {
+		inside := strings.HasPrefix(path.Value, "data.")
+		wrapped = wrapped && (inside || uses > 0 && path.Value == "data")
+		uses++
+	}
+
+	return &pageNames{wrapped: wrapped && uses > 0}
+}
+
+// scalarRefs are the names in a scalar, whether it is a condition or a value.
+func scalarRefs(n *yaml.Node) []expression.Ref {
+	template, problems := expression.ParseTemplate(n.Value)
+	if len(problems) == 0 && !strings.Contains(n.Value, "{{") {
+		template, problems = expression.ParseCondition(n.Value)
+	}
+
+	if len(problems) > 0 || template == nil {
+		return nil
+	}
+
+	return template.Refs()
+}
+
+func eachScalar(n *yaml.Node, visit func(*yaml.Node)) {
+	if n.Kind == yaml.ScalarNode {
+		visit(n)
+	}
+
+	for i, inner := range n.Content {
+		if n.Kind != yaml.MappingNode || i%2 == 1 {
+			eachScalar(inner, visit)
+		}
+	}
+}
+
+func (p *pageNames) path(written string) string {
+	if !p.wrapped {
+		return written
+	}
+
+	return strings.TrimPrefix(strings.TrimPrefix(written, "data"), ".")
+}
+
+// dataMember is the member data as it may stand behind response.
+var dataMember = regexp.MustCompile(`^\s*(\??\.\s*data\b|\[\s*(?:'data'|"data")\s*\])`)
+
+// newer is what a name is called in the list and where what it stands for
+// ends; "" if it stays.
+func (p *pageNames) newer(ref expression.Ref, source []rune) (string, int) {
+	if p == nil { // a form without names of its own
+		return "", 0
+	}
+
+	switch ref.Root {
+	case "iteration":
+		return "(_retry.index - 1)", ref.End
+	case "accumulated":
+		return "pages", ref.End
+	case "response":
+		if member := dataMember.FindString(string(source[ref.End:])); p.wrapped && member != "" {
+			return "response", ref.End + len([]rune(member))
+		}
+	}
+
+	return "", 0
+}
+
+// renamedTree is a tree whose templates have the names of the list. What needs
+// no change stays the node that it is.
+func (d *decoder) renamedTree(n *yaml.Node, names *pageNames) *yaml.Node {
+	switch {
+	case d.broken[n]:
+		return n
+	case n.Kind == yaml.ScalarNode:
+		return d.renamedScalar(n, names)
+	}
+
+	copied := *n
+	copied.Content = make([]*yaml.Node, len(n.Content))
+
+	for i, inner := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			copied.Content[i] = inner
+		} else {
+			copied.Content[i] = d.renamedTree(inner, names)
+		}
+	}
+
+	return &copied
+}
+
+func (d *decoder) renamedScalar(n *yaml.Node, names *pageNames) *yaml.Node {
+	template, problems := expression.ParseTemplate(n.Value)
+	if n.ShortTag() != "!!str" || len(problems) > 0 || template == nil {
+		return n
+	}
+
+	w := &rewriter{source: []rune(n.Value)}
+	at := 0
+
+	for _, ref := range template.Refs() {
+		newer, end := names.newer(ref, w.source)
+		if newer == "" || ref.Offset < at {
+			continue
+		}
+
+		w.copy(at, ref.Offset)
+		w.add(newer, ref.Offset)
+		at = end
+	}
+
+	if at == 0 {
+		return n
+	}
+
+	w.copy(at, len(w.source))
+
+	return d.rewritten(n, w)
+}
