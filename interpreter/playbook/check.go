@@ -38,6 +38,7 @@ func Validate(file *source.File, tools Tools, options CheckOptions) (*Playbook, 
 		return nil, found
 	}
 	c := newChecker(pb, tools, options)
+	found = c.understood(found)
 	c.partial = found.HasErrors()
 	for _, rule := range rules {
 		rule(c)
@@ -74,16 +75,23 @@ type checker struct {
 	partial bool
 	// workload holds the keys of the defaults and of the overlay.
 	workload map[string]any
+	// unclear is set when a tool or a field is unknown, so that what seems to be
+	// missing may be said there; meant are the texts that stand there.
+	unclear bool
+	meant   map[string]bool
 	// resolved remembers the tool of each action; "" where it is not known.
 	resolved map[*Action]string
+	// specs remembers what Tools has said; nil for tools that it does not have.
+	specs map[string]*ToolSpec
 }
 
 func newChecker(pb *Playbook, tools Tools, options CheckOptions) *checker {
-	c := &checker{pb: pb, tools: tools, options: options, resolved: map[*Action]string{}}
+	c := &checker{pb: pb, tools: tools, options: options, resolved: map[*Action]string{}, specs: map[string]*ToolSpec{}}
 	c.workload, _ = expression.Merge(pb.Workload, options.Workload).(map[string]any)
 	if c.workload == nil {
 		c.workload = map[string]any{}
 	}
+	c.readUnknown()
 	return c
 }
 

@@ -69,7 +69,7 @@ func (c *checker) checkVar(pos place, key string) {
 			known = append(known, entry.Key)
 		}
 	}
-	if slices.Contains(known, key) {
+	if slices.Contains(known, key) || c.meant[key] {
 		return
 	}
 	if near := expression.Suggest(key, known); near != "" {

@@ -13,6 +13,9 @@ import (
 // the place where it stands: docs/language.md, section names.
 func checkNames(c *checker) {
 	check := func(at site, node *Node, ref expression.Ref) {
+		if at.field != "" && !c.understands(at.action, at.field) {
+			return
+		}
 		c.checkRef(at, place{node: node, offset: ref.Offset}, ref)
 	}
 	c.pb.eachValue(func(at site, node *Node) {
@@ -141,7 +144,7 @@ func (c *checker) unknownName(at site, pos place, name string) {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	case expression.IsFunction(name):
 		hint = fmt.Sprintf("; the function is called with brackets: %s(…)", name)
-	case c.unnamed(), c.partial && len(c.workload) == 0:
+	case c.unnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
 		return // it may be what could not be decoded
 	}
 	c.errorf(pos.at(), CodeUnknownName, "unknown name %q%s", name, hint)

@@ -104,8 +104,8 @@ func (c *checker) checkElse(step *Step) {
 
 func (c *checker) checkReachable() {
 	first := c.pb.First()
-	if c.partial || first == nil {
-		return // a route that could not be decoded may lead there
+	if c.partial || c.unclear || first == nil {
+		return // a route that was not understood may lead there
 	}
 	reached := map[string]bool{first.Name: true}
 	queue := []*Step{first}

@@ -11,6 +11,21 @@ import (
 // laterTools are names that the language keeps for tools to come.
 var laterTools = []string{"webhook", "playbook"}
 
+// formerTools are tools that older playbooks name and this language says
+// otherwise, with what to write instead.
+var formerTools = map[string]string{
+	"duckdb":    "tool: sqlite or tool: postgres runs SQL, and tool: file reads and writes csv and jsonl",
+	"end":       "a run ends by itself where a step has no next; leave the tool out, or the step",
+	"event":     eventLogHint,
+	"event_log": eventLogHint,
+	"iterator":  "write the tool of its task on the step itself, and beside it loop: {in: …, iterator: …} with the collection and the element",
+	"noop":      "leave the tool out: a step without one only routes",
+	"save":      "write a sink on the step whose result is to be written: sink: {tool: postgres, …}",
+	"start":     "leave the tool out: a run begins at the step named start, or at the first",
+}
+
+const eventLogHint = "every event is in Temporal's history anyway; leave this out"
+
 // checkTools checks every call against the spec of its tool.
 func checkTools(c *checker) {
 	for _, call := range c.pb.actions() {
@@ -162,6 +177,9 @@ func (c *checker) checkCall(call actionAt, name string) {
 	pos := call.action.Tool.Pos
 	spec, ok := c.tools.Spec(name)
 	switch {
+	case !ok && formerTools[name] != "":
+		c.errorf(pos, CodeUnknownTool, "there is no tool %q; %s", name, formerTools[name])
+		return
 	case !ok:
 		if near := expression.Suggest(name, c.toolNames()); near != "" {
 			c.errorf(pos, CodeUnknownTool, "there is no tool %q; did you mean %q?", name, near)

@@ -15,7 +15,7 @@ func checkWorkbook(c *checker) {
 			continue
 		}
 		first[entry.Name] = entry
-		if !c.partial && !c.strayCalls() && len(c.callers(entry)) == 0 {
+		if !c.partial && !c.unclear && !c.strayCalls() && len(c.callers(entry)) == 0 {
 			c.warnf(entry.Pos, CodeUnusedEntry, "no step uses the workbook entry %q; a step does with tool: workbook and name: %s", entry.Name, entry.Name)
 		}
 	}

@@ -85,6 +85,8 @@ func (d *decoder) playbook() *Playbook {
 		pb.Steps = d.steps(f.get("workflow"))
 	}
 
+	pb.unread = d.unread
+
 	return pb
 }
 

@@ -1,9 +1,12 @@
 package playbook
 
 import (
+	"slices"
 	"strconv"
 
 	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
 )
 
 // codeField is never a template: docs/language.md, section templates. The
@@ -24,8 +27,18 @@ func (d *decoder) action(f *fields, path string) *Action {
 	}
 
 	for _, field := range f.rest {
+		before := len(d.found)
+
 		if entry := d.toolEntry(field); entry != nil {
 			action.Fields = append(action.Fields, entry)
+		}
+
+		if found := d.found[before:]; len(found) > 0 {
+			if action.problems == nil {
+				action.problems = map[string]source.Diagnostics{}
+			}
+
+			action.problems[field.name] = slices.Clone(found)
 		}
 	}
 

@@ -23,6 +23,9 @@ type Playbook struct {
 	Output      *Node          // nil: the result of the step that ended last
 	Workbook    []*Action
 	Steps       []*Step
+	// unread are the texts below keys that no section has. They may be names
+	// that the playbook gives to something.
+	unread []string
 }
 
 // Words holds the place of every key that the author wrote in a map, for
@@ -70,6 +73,8 @@ type Action struct {
 	Retry       []*Policy // sinks only: failure policies
 	// RateLimit paces the attempts of a step; nil for none.
 	RateLimit *RateLimit
+	// problems are those that decoding found in the value of a field.
+	problems map[string]source.Diagnostics
 }
 
 // RateLimit says how often attempts may be sent to what Key names, by all

@@ -79,6 +79,8 @@ type decoder struct {
 	// broken are nodes with a problem already reported, so that nothing that
 	// follows from it is.
 	broken map[*yaml.Node]bool
+	// unread are the texts below keys that no section has.
+	unread []string
 	// origins are the conditions that were rewritten.
 	origins map[*yaml.Node]*scalarOrigin
 }

@@ -32,6 +32,7 @@ type site struct {
 	spot   spot
 	step   *Step
 	action *Action // the call that the value belongs to, nil elsewhere
+	field  string  // the field of the call's tool that the value is, "" for words of the language
 }
 
 // actionAt is an action with its site; sink is nil for steps and the workbook.
@@ -87,7 +88,11 @@ func (pb *Playbook) eachValue(visit func(site, *Node)) {
 	for _, call := range pb.actions() {
 		at := call.site
 		some(site{spot: atToolName, step: at.step, action: at.action}, at.action.Tool)
-		some(at, entryValues(at.action.Fields)...)
+		for _, field := range at.action.Fields {
+			inField := at
+			inField.field = field.Key
+			some(inField, field.Value)
+		}
 		some(at, at.action.Args, at.action.Auth)
 		if limit := at.action.RateLimit; limit != nil {
 			some(at, limit.Key)

@@ -1,0 +1,102 @@
+package playbook
+
+import (
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+// What stands below an unknown tool or field is not understood, so nothing is
+// said about it: one message per thing that is not there.
+
+// readUnknown notes what stands below unknown tools and fields.
+func (c *checker) readUnknown() {
+	c.meant = map[string]bool{}
+	for _, text := range c.pb.unread {
+		c.meant[text] = true
+	}
+	for _, call := range c.pb.actions() {
+		for _, field := range call.action.Fields {
+			if c.understands(call.action, field.Key) {
+				continue
+			}
+			c.unclear = true
+			field.Value.eachConstant(func(text string) { c.meant[text] = true })
+		}
+		c.unclear = c.unclear || !c.knowsTool(call.action)
+	}
+}
+
+// understood leaves out what decoding found below unknown tools and fields.
+func (c *checker) understood(found source.Diagnostics) source.Diagnostics {
+	var muted source.Diagnostics
+	for _, call := range c.pb.actions() {
+		for field, problems := range call.action.problems {
+			if !c.understands(call.action, field) {
+				muted = append(muted, problems...)
+			}
+		}
+	}
+	if len(muted) == 0 {
+		return found
+	}
+	return slices.DeleteFunc(slices.Clone(found), func(d source.Diagnostic) bool { return slices.Contains(muted, d) })
+}
+
+// understands reports whether it is known what a field of a call means. A
+// misspelt one is.
+func (c *checker) understands(action *Action, field string) bool {
+	name := c.toolOf(action)
+	if name == "" || name == WorkbookTool {
+		return true
+	}
+	spec := c.spec(name)
+	if spec == nil {
+		return c.knowsTool(action)
+	}
+	if _, known := spec.Field(field); known {
+		return true
+	}
+	return expression.Suggest(field, append(spec.FieldNames(), stepSection.names()...)) != ""
+}
+
+// knowsTool reports whether it is known which tool an action calls. A misspelt
+// one is.
+func (c *checker) knowsTool(action *Action) bool {
+	name := c.toolOf(action)
+	if name == "" || name == WorkbookTool {
+		return true
+	}
+	if c.spec(name) != nil {
+		return true
+	}
+	_, former := formerTools[name]
+	return !former && !slices.Contains(laterTools, name) && expression.Suggest(name, c.toolNames()) != ""
+}
+
+// spec is the spec of a tool, nil if there is none.
+func (c *checker) spec(name string) *ToolSpec {
+	spec, asked := c.specs[name]
+	if asked {
+		return spec
+	}
+	if found, ok := c.tools.Spec(name); ok {
+		spec = &found
+	}
+	c.specs[name] = spec
+	return spec
+}
+
+// eachConstant calls visit for every text below the node that is no template.
+func (n *Node) eachConstant(visit func(string)) {
+	if text, ok := n.Value.(string); ok && n.scalar() {
+		visit(text)
+	}
+	for _, item := range n.Items {
+		item.eachConstant(visit)
+	}
+	for _, entry := range n.Entries {
+		entry.Value.eachConstant(visit)
+	}
+}
