@@ -254,22 +254,36 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 	case Failed:
 		result.Status = StatusError
 		result.Error = l.failure(step)
+		return result
+	}
+	if l.Stats.Failed > 0 {
+		result.Warnings = append(slices.Clip(result.Warnings), l.shortfall(step))
 	}
 	return result
+}
+
+// shortfall tells what failed in a loop that went well enough.
+func (l *LoopResult) shortfall(step *playbook.Step) string {
+	text := fmt.Sprintf("step %s: %d of %d iterations failed (%.3g %%)",
+		step.Name, l.Stats.Failed, l.Stats.Total, 100*float64(l.Stats.Failed)/float64(l.Stats.Total))
+	return text + l.first()
+}
+
+// first is the first error in words, behind the figures.
+func (l *LoopResult) first() string {
+	if len(l.Errors) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the first (index %d): %s", l.Errors[0].Index, l.Errors[0].Error.Message)
 }
 
 func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
 	if l.Budget != nil {
 		return l.Budget
 	}
-	failure := &ErrorObject{
+	return &ErrorObject{
 		Kind: KindLoop, Class: ClassFinal,
 		Message: fmt.Sprintf("step %s: %d of %d iterations failed, %d cancelled",
-			step.Name, l.Stats.Failed, l.Stats.Total, l.Stats.Cancelled),
+			step.Name, l.Stats.Failed, l.Stats.Total, l.Stats.Cancelled) + l.first(),
 	}
-	if len(l.Errors) > 0 {
-		first := l.Errors[0]
-		failure.Message += fmt.Sprintf("; the first (index %d): %s", first.Index, first.Error.Message)
-	}
-	return failure
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"reprise/internal/connect"
 )
@@ -33,10 +31,7 @@ type Streams struct {
 }
 
 // errTerminal reports whether a person sees Err as it is written.
-func (s Streams) errTerminal() bool {
-	file, ok := s.Err.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
+func (s Streams) errTerminal() bool { return isTerminal(s.Err) }
 
 func (s Streams) notef(format string, args ...any) { _, _ = fmt.Fprintf(s.Err, format+"\n", args...) }
 

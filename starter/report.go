@@ -98,7 +98,7 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 			return err
 		}
 	} else {
-		writeReport(a.Out, run.GetID(), result, link)
+		writeReport(a.Out, run.GetID(), result, link, paperOf(a.Out))
 		if s.server == nil {
 			a.hintDeadLetters(s, run, result)
 		}
@@ -145,15 +145,13 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-func writeReport(w io.Writer, workflowID string, result workflows.Result, link string) {
+// writeReport ends with the warnings, where nobody passes over them.
+func writeReport(w io.Writer, workflowID string, result workflows.Result, link string, paper paper) {
 	var b strings.Builder
 	if len(result.Steps) > 0 {
 		b.WriteString(stepTable(result.Steps) + "\n")
 	}
 	writeFailedIterations(&b, result.Steps)
-	for _, warning := range result.Warnings {
-		fmt.Fprintf(&b, "warning: %s\n", warning)
-	}
 	if result.Error != nil {
 		fmt.Fprintf(&b, "error: %s\n", result.Error.Message)
 	}
@@ -161,6 +159,9 @@ func writeReport(w io.Writer, workflowID string, result workflows.Result, link s
 	fmt.Fprintf(&b, "%s: %s\n", workflowID, result.Status)
 	if link != "" {
 		fmt.Fprintf(&b, "web UI: %s\n", link)
+	}
+	for _, warning := range result.Warnings {
+		b.WriteString(paper.warning("warning: "+warning) + "\n")
 	}
 	_, _ = io.WriteString(w, b.String())
 }

@@ -71,7 +71,7 @@ func TestGoldenReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var b strings.Builder
-			writeReport(&b, "run-1", result, "http://127.0.0.1:8233/namespaces/default/workflows/run-1/id/history")
+			writeReport(&b, "run-1", result, "http://127.0.0.1:8233/namespaces/default/workflows/run-1/id/history", paper{})
 			path := filepath.Join("testdata", "report", name+".txt")
 			if *update {
 				require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
@@ -80,6 +80,25 @@ func TestGoldenReports(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, string(want), b.String())
 		})
+	}
+}
+
+// TestReportEndsWithWarnings: in colour on a terminal, and nowhere else.
+func TestReportEndsWithWarnings(t *testing.T) {
+	t.Parallel()
+	result := workflows.Result{
+		Status: interpreter.Completed, Result: expression.Of("Hello"), Warnings: []string{"5 of 100 iterations failed"},
+	}
+	for _, test := range []struct {
+		paper paper
+		want  string
+	}{
+		{paper{}, "warning: 5 of 100 iterations failed\n"},
+		{paper{colour: true}, "\x1b[1;33mwarning: 5 of 100 iterations failed\x1b[0m\n"},
+	} {
+		var b strings.Builder
+		writeReport(&b, "run-1", result, "http://ui", test.paper)
+		require.True(t, strings.HasSuffix(b.String(), "\n"+test.want), "%q", b.String())
 	}
 }
 

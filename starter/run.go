@@ -22,6 +22,7 @@ type runOptions struct {
 	workflowID string
 	output     string
 	detach     bool
+	strict     bool
 }
 
 const runLong = `Run a playbook and follow it to its end.
@@ -38,6 +39,10 @@ starter.
 Ctrl-C cancels a run on a local server of our own. On another server it only stops
 following; the run goes on. A second Ctrl-C leaves at once. A server that is away is
 tried again for 10 minutes; after that the status is unknown.
+
+A loop of which few iterations failed is completed; the warnings at the end say how
+many. With --strict, as with strict: true in the playbook, the run is then a partial
+success.
 
 Exit status: 0 completed, 1 failed or cancelled, 2 wrong usage or an invalid
 playbook, 3 no server or the end is unknown, 4 partial success, 130 stopped
@@ -68,6 +73,7 @@ func newRunCommand(a *app) *cobra.Command {
 	options.server.add(command)
 	command.Flags().StringVarP(&options.workflowID, "workflow-id", "w", "", "ID of the run, default the playbook's name and a random part")
 	command.Flags().BoolVar(&options.detach, "detach", false, "start the run and do not follow it; needs a server that stays")
+	command.Flags().BoolVar(&options.strict, "strict", false, "a failed iteration makes the run at best a partial success")
 	options.fairness.add(command)
 	options.local.add(command)
 	outputFlag(command, &options.output)
@@ -120,7 +126,7 @@ func (a *app) plan(name string, options *runOptions) (plan, error) {
 		a.notef("note: %s", note)
 	}
 	plan, err := newPlan(checked, workload, options.workflowID)
-	plan.fairness = options.fairness.settings()
+	plan.fairness, plan.input.Strict = options.fairness.settings(), options.strict
 	return plan, err
 }
 

@@ -261,9 +261,15 @@ func (r *run) keep(done ended) {
 	if done.start.Step.Action != nil {
 		r.Last = done.result.Data
 	}
-	if done.result.Status == interpreter.StatusPartialSuccess {
+	if done.result.Status == interpreter.StatusPartialSuccess || r.strictly(done.record) {
 		r.Partial = true
 	}
+}
+
+// strictly reports whether failed iterations of a step keep the run from being
+// completed, however many of them the step itself lets pass.
+func (r *run) strictly(record *StepRecord) bool {
+	return (r.input.Strict || r.book.Strict) && record.Loop != nil && record.Loop.Stats.Failed > 0
 }
 
 // progress answers ProgressQuery. It is asked again and again, so it leaves out

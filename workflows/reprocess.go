@@ -50,9 +50,8 @@ func (r *run) reprocessedStep(again ReprocessLoop) (*playbook.Step, error) {
 func (r *run) keepLoop(ctx workflow.Context, done ended) {
 	r.Last = done.result.Data
 	r.Warnings = append(r.Warnings, done.result.Warnings...)
+	r.Partial = r.Partial || done.record.Status == interpreter.Partial || r.strictly(done.record)
 	switch done.record.Status {
-	case interpreter.Partial:
-		r.Partial = true
 	case interpreter.Failed, interpreter.Cancelled:
 		if r.Failure == nil && ctx.Err() == nil {
 			r.Failure = done.result.Error

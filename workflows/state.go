@@ -13,6 +13,9 @@ type Input struct {
 	Name     string           `json:"name"` // of the file, for messages
 	Source   string           `json:"source"`
 	Workload expression.Value `json:"workload,omitzero"` // laid over the playbook's own
+	// Strict says that a failed iteration keeps the run from being completed, as
+	// the playbook's own word does.
+	Strict bool `json:"strict,omitempty"`
 	// SearchAttributes says that the namespace knows StatusAttribute and
 	// PlaybookAttribute.
 	SearchAttributes bool `json:"search_attributes,omitempty"`

@@ -69,6 +69,10 @@ func (d *decoder) playbook() *Playbook {
 		pb.Timeout = d.timeLimit(n, "timeout")
 	}
 
+	if n := f.get("strict"); n != nil {
+		pb.Strict = d.boolean(n, "strict")
+	}
+
 	if n := f.get("workload"); n != nil {
 		pb.Workload, pb.WorkloadPos = d.constants(n, "workload")
 	}

@@ -35,6 +35,7 @@ var playbookSection = &section{name: "playbook", keys: []key{
 	{name: "kind", doc: "`Playbook`"},
 	{name: "metadata", doc: "name, description and labels"},
 	{name: "timeout", doc: "time limit of the whole run, counted from its first start"},
+	{name: "strict", doc: "with `true` a run in which an iteration failed is at best `partial_success`"},
 	{name: "workload", doc: "inputs and their defaults; constants"},
 	{name: "output", doc: "the run's result; default: the result of the step that ended last"},
 	{name: "workbook", doc: "named calls that steps use with `tool: workbook`"},

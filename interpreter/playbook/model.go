@@ -18,6 +18,7 @@ type Playbook struct {
 	Description string
 	Labels      map[string]string
 	Timeout     time.Duration  // whole run; 0 is none
+	Strict      bool           // a failed iteration keeps a run from being completed
 	Workload    map[string]any // canonical defaults, never nil
 	WorkloadPos Words          // place of each key of Workload
 	Output      *Node          // nil: the result of the step that ended last
