@@ -37,7 +37,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
 		})
 	}
-	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, in)}
+	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, in), tally: newTally(in, step)}
 	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil)
 	d.delivery.details = d.progress.details
 	stop := d.heartbeats(ctx)
@@ -104,6 +104,8 @@ func fitting(output interpreter.DriveOutput, step *playbook.Step, most int) inte
 // with.
 func (d *hosting) output() interpreter.DriveOutput {
 	output := d.progress.output()
+	output.Budget = d.tally.over()
+
 	if d.in.Pages {
 		for i, driven := range output.Calls {
 			output.Calls[i] = driven.Handed(d.in.Calls[i].State)
@@ -119,6 +121,7 @@ type hosting struct {
 	book      *playbook.Playbook
 	step      *playbook.Step
 	progress  *progress
+	tally     *tally
 	delivery  *delivery
 	calls     []*hostedCall
 	cut       atomic.Bool // a call was left because the worker stops
@@ -130,18 +133,67 @@ type hosting struct {
 func (d *hosting) driveAll(ctx context.Context) error {
 	if d.in.Width == 0 {
 		for i := range d.in.Calls {
+			if d.tally.over() != nil {
+				return nil
+			}
 			if err := d.calls[i].drive(ctx); err != nil || d.progress.of(i).Result == nil {
 				return d.left(err)
 			}
 		}
 		return nil
 	}
-	group, inner := errgroup.WithContext(ctx)
+	within, stop := context.WithCancel(ctx)
+	defer stop()
+	group, inner := errgroup.WithContext(within)
 	group.SetLimit(d.in.Width)
 	for i := range d.in.Calls {
-		group.Go(func() error { return d.left(d.calls[i].drive(inner)) })
+		group.Go(func() error {
+			if d.tally.over() != nil {
+				return nil
+			}
+			err := d.calls[i].drive(inner)
+			if d.tally.over() != nil {
+				stop()
+				return nil // those under way stay where they are
+			}
+			return d.left(err)
+		})
 	}
 	return group.Wait()
+}
+
+// tally counts the iterations of a loop as they end, for its failure budget.
+// Without one it counts nothing.
+type tally struct {
+	mu    sync.Mutex
+	step  *playbook.Step
+	known *interpreter.Known // nil without a budget
+	spent *interpreter.ErrorObject
+}
+
+func newTally(in interpreter.DriveInput, step *playbook.Step) *tally {
+	return &tally{step: step, known: in.Known}
+}
+
+// count adds an iteration that has ended. What ends after the budget is spent
+// does not change that.
+func (t *tally) count(result *interpreter.CallResult) {
+	if t.known == nil || result == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known.Count(*result)
+	if t.spent == nil {
+		t.spent = t.known.Spent(t.step)
+	}
+}
+
+// over is the error of the loop once its budget is spent.
+func (t *tally) over() *interpreter.ErrorObject {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.spent
 }
 
 // left notes a call whose attempt was handed back, which does not end the

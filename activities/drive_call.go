@@ -46,6 +46,7 @@ func (d *hosting) takeUp(ctx context.Context) error {
 		}
 		done := d.progress.of(i)
 		if h.done = done.Result != nil || done.Outcome != nil; h.done {
+			d.tally.count(done.Result)
 			continue
 		}
 		if done.State != nil {
@@ -76,6 +77,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 	}
 	driven, err := h.whole(ctx)
 	h.progress.set(h.at, driven)
+	h.tally.count(driven.Result)
 	return err
 }
 

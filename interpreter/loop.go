@@ -200,6 +200,33 @@ func (l *LoopResult) OverBudget(step string, budget *playbook.FailureBudget) *Er
 	}
 }
 
+// Known is how far a loop has come, for its failure budget: what its batches
+// count on from. Kept in workflow history.
+type Known struct {
+	Size    int `json:"size"` // of the whole loop
+	Success int `json:"success"`
+	Failed  int `json:"failed"`
+}
+
+// Count adds how an iteration ended; one that was cancelled did not end.
+func (k *Known) Count(result CallResult) {
+	switch {
+	case !result.Failed():
+		k.Success++
+	case result.Error.Kind != KindCancelled:
+		k.Failed++
+	}
+}
+
+// Spent is the error of a loop whose failure budget is spent, nil where it is
+// not; see OverBudget.
+func (k Known) Spent(step *playbook.Step) *ErrorObject {
+	all := LoopResult{Stats: LoopStats{
+		Total: k.Size, Success: k.Success, Failed: k.Failed, Cancelled: k.Size - k.Success - k.Failed,
+	}}
+	return all.OverBudget(step.Name, step.Loop.FailureBudget)
+}
+
 // Status is the step's status by success/total, unrounded (language.md,
 // section loop). An empty collection is completed.
 func (l *LoopResult) Status(thresholds playbook.Thresholds) string {

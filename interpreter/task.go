@@ -91,6 +91,9 @@ type DriveInput struct {
 	// Width is how many calls go on at a time; with 0 they go one after the
 	// other, and none begins before the one before it has ended.
 	Width int `json:"width,omitempty"`
+	// Known is set where the calls are iterations of a loop with a failure budget:
+	// once it is spent, no call begins and those under way are left.
+	Known *Known `json:"known,omitempty"`
 	// Pages asks for nothing but pages of calls that are under way; what else
 	// happens is handed back. See Call.Detach.
 	Pages bool `json:"pages,omitempty"`
@@ -100,6 +103,8 @@ type DriveInput struct {
 // workflow history.
 type DriveOutput struct {
 	Calls []Driven `json:"calls"`
+	// Budget is the error of the loop where its failure budget was spent here.
+	Budget *ErrorObject `json:"budget,omitempty"`
 }
 
 // Driven is how far a call has come: to its result, or to a state in which it

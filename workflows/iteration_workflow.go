@@ -22,16 +22,22 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{step: step, input: input, calls: make([]*interpreter.Call, len(input.Calls)), ended: input.Ended}
+	going, stop := workflow.WithCancel(ctx)
+	b := &batch{
+		step: step, input: input, calls: make([]*interpreter.Call, len(input.Calls)), ended: input.Ended, stop: stop,
+	}
 	for i, carried := range input.Calls {
 		b.calls[i] = takeUp(ctx, book, step, input.Task, carried)
 	}
 	if step.Loop.Mode == playbook.Parallel {
-		b.parallel(ctx, step.Loop.MaxConcurrency)
+		b.parallel(going, step.Loop.MaxConcurrency)
 	} else {
-		b.sequential(ctx)
+		b.sequential(going)
 	}
-	if len(b.left) > 0 && ctx.Err() == nil {
+	if b.budget != nil {
+		b.abandon()
+	}
+	if len(b.left) > 0 && going.Err() == nil {
 		next := input
 		next.Calls, next.Ended = slices.Concat(b.left, b.parked), b.ended
 		return nil, workflow.NewContinueAsNewError(ctx, IterationWorkflowName, next)
@@ -60,6 +66,10 @@ type batch struct {
 	input IterationInput
 	calls []*interpreter.Call
 	ended []interpreter.IterationResult
+	// budget is the error of the loop once its failure budget is spent; stop then
+	// cancels what is under way.
+	budget *interpreter.ErrorObject
+	stop   workflow.CancelFunc
 	// parked are the iterations that leave the loop's window before they have ended,
 	// left those that go on in another history of this workflow. Where there are
 	// some of both, all go on there, and who waits may leave the window from there.
@@ -118,7 +128,9 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 	if ctx.Err() != nil {
 		return false
 	}
-	input := interpreter.DriveInput{Task: b.input.Task, Width: width, Calls: make([]interpreter.Carried, len(due))}
+	input := interpreter.DriveInput{
+		Task: b.input.Task, Width: width, Known: b.known(), Calls: make([]interpreter.Carried, len(due)),
+	}
 	for at, i := range due {
 		input.Calls[at] = b.input.Calls[i]
 		if call := b.calls[i]; call.Begun() {
@@ -133,6 +145,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 		switch {
 		case driven.Result != nil:
 			call.Finish(*driven.Result)
+			b.count(*driven.Result)
 			further = true
 		case driven.State != nil:
 			further = further || driven.Outcome != nil || driven.State.Attempts > call.State.Attempts ||
@@ -143,7 +156,45 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 			}
 		}
 	}
-	return further
+	b.withinBudget(output.Budget)
+	return further && b.budget == nil
+}
+
+// known is how far the loop has come, nil where it has no failure budget to keep.
+func (b *batch) known() *interpreter.Known {
+	if b.input.Known == nil {
+		return nil
+	}
+	known := *b.input.Known
+	return &known
+}
+
+// abandon ends iterations that were to go on elsewhere.
+func (b *batch) abandon() {
+	for _, carried := range slices.Concat(b.parked, b.left) {
+		b.ended = append(b.ended, interpreter.IterationResult{Index: *carried.Index, Cancelled: true})
+	}
+	b.parked, b.left = nil, nil
+}
+
+// count adds an iteration that has ended to what the batch knows of the loop.
+func (b *batch) count(result interpreter.CallResult) {
+	if b.input.Known != nil {
+		b.input.Known.Count(result)
+	}
+}
+
+// withinBudget ends the batch once the failure budget of its loop is spent: what
+// is under way is cancelled, the rest never begins. spent says that an activity
+// has found so.
+func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
+	if spent == nil && b.input.Known != nil {
+		spent = b.input.Known.Spent(b.step)
+	}
+	if spent != nil && b.budget == nil {
+		b.budget = spent
+		b.stop()
+	}
 }
 
 const (
@@ -164,6 +215,7 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 		b.ended = append(b.ended, iteration)
 		return
 	}
+	hosted := call.Finished() // and counted
 	carry := &carrier{task: b.input.Task, carried: carried}
 	driveUntil(ctx, call, nil, carry, func(wait *interpreter.Wait) bool {
 		return b.leaves(ctx, call, &carried, wait)
@@ -174,6 +226,10 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	iteration.Result = *call.State.Result
 	iteration.Cancelled = iteration.Result.Failed() && iteration.Result.Error.Kind == interpreter.KindCancelled
 	b.ended = append(b.ended, iteration)
+	if !hosted {
+		b.count(iteration.Result)
+		b.withinBudget(nil)
+	}
 }
 
 // leaves reports whether an iteration goes on elsewhere: behind a long wait in
@@ -202,7 +258,7 @@ func (b *batch) output() *IterationOutput {
 		}
 	}
 	slices.SortFunc(b.ended, func(x, y interpreter.IterationResult) int { return x.Index - y.Index })
-	return &IterationOutput{Iterations: b.ended, Parked: b.parked}
+	return &IterationOutput{Iterations: b.ended, Parked: b.parked, Budget: b.budget}
 }
 
 func finishIterations(ctx workflow.Context, step *playbook.Step, output *IterationOutput) (*IterationOutput, error) {

@@ -93,12 +93,11 @@ func (l *loop) runParts(ctx workflow.Context, from int) {
 // runPart runs the elements from first up to end in a workflow of their own and
 // gives how many of them are accounted for.
 func (l *loop) runPart(ctx workflow.Context, first, end int) int {
-	index := l.index(first)
+	index, known := l.index(first), l.known()
 	input := LoopInput{
 		Task: l.input.Task, Elements: l.input.Elements[first:end], Chosen: l.input.Chosen.part(first, end),
 		Part: &Part{
-			First: index, Size: l.part.Size,
-			Success: l.part.Success + l.result.Stats.Success, Failed: l.part.Failed + l.result.Stats.Failed,
+			First: index, Size: l.part.Size, Success: known.Success, Failed: known.Failed,
 		},
 	}
 	bytes, failure := measure(ctx, input, fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))

@@ -182,18 +182,19 @@ func (w *window) comeBack(ctx workflow.Context) error {
 // withinBudget ends the loop once its failure budget is spent: those in flight
 // are cancelled, the rest never start.
 func (l *loop) withinBudget(cancel workflow.CancelFunc) {
-	if l.result.Budget != nil {
-		return
+	if l.result.Budget == nil {
+		l.result.Budget = l.known().Spent(l.step)
 	}
-	all := interpreter.LoopResult{Stats: l.result.Stats}
-	all.Stats.Total = l.part.Size
-	all.Stats.Success += l.part.Success
-	all.Stats.Failed += l.part.Failed
-	all.Stats.Cancelled = all.Stats.Total - all.Stats.Success - all.Stats.Failed
-	spent := all.OverBudget(l.step.Name, l.loop.FailureBudget)
-	if spent != nil {
-		l.result.Budget = spent
+	if l.result.Budget != nil {
 		cancel()
+	}
+}
+
+// known is how far the whole loop has come, as this part of it knows.
+func (l *loop) known() interpreter.Known {
+	return interpreter.Known{
+		Size:    l.part.Size,
+		Success: l.part.Success + l.result.Stats.Success, Failed: l.part.Failed + l.result.Stats.Failed,
 	}
 }
 
@@ -205,7 +206,7 @@ func (l *loop) iterate(ctx workflow.Context, window *window, first, end int) {
 	for {
 		parked := l.child(ctx, calls)
 		window.leave()
-		if len(parked) == 0 {
+		if len(parked) == 0 || l.result.Budget != nil {
 			return
 		}
 		calls = parked
@@ -243,6 +244,10 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interp
 		Task: l.input.Task, Calls: calls,
 		MayPark: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < parkUntil,
 	}
+	if l.loop.FailureBudget != nil && len(calls) > 1 {
+		known := l.known()
+		input.Known = &known
+	}
 	size, failure := measure(ctx, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
 	if failure != nil {
 		l.failAll(calls, failure)
@@ -272,6 +277,9 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interp
 	l.weigh(ctx, output)
 	for _, iteration := range output.Iterations {
 		l.add(iteration)
+	}
+	if l.result.Budget == nil {
+		l.result.Budget = output.Budget
 	}
 	return output.Parked
 }

@@ -159,6 +159,9 @@ type IterationInput struct {
 	Calls []interpreter.Carried `json:"calls"`
 	// Ended are the iterations of the batch that ended in histories before.
 	Ended []interpreter.IterationResult `json:"ended,omitempty"`
+	// Known is how far the loop had come, where the batch counts on for its
+	// failure budget.
+	Known *interpreter.Known `json:"known,omitempty"`
 	// MayPark says that iterations which wait for long may end the child; the
 	// loop starts it again when they are due.
 	MayPark bool `json:"may_park,omitempty"`
@@ -177,4 +180,6 @@ type IterationOutput struct {
 	// Parked are the iterations that wait without holding their places in the
 	// loop's window.
 	Parked []interpreter.Carried `json:"parked,omitempty"`
+	// Budget is the error of the loop where its failure budget was spent here.
+	Budget *interpreter.ErrorObject `json:"budget,omitempty"`
 }

@@ -161,17 +161,14 @@ func TestFailureBudget(t *testing.T) {
 func TestFailureBudgetCancelsThoseInFlight(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		batch, failed, waits int
-		ends                 enums.EventType // of children whose iterations failed
-		message              string
+		batch, children, waits int
+		ends                   enums.EventType // of children whose iterations failed
 	}{
 		{
 			1, 3, 1, enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED,
-			"3 of 3 ended iterations failed (1), budget 0.5 after 3 samples; 7 of 10 did not run to their end",
 		},
 		{
-			2, 4, 0, enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED,
-			"4 of 4 ended iterations failed (1), budget 0.5 after 3 samples; 6 of 10 did not run to their end",
+			2, 2, 0, enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED,
 		},
 	} {
 		t.Run(fmt.Sprint("batch ", c.batch), func(t *testing.T) {
@@ -193,19 +190,85 @@ func TestFailureBudgetCancelsThoseInFlight(t *testing.T) {
       failure_budget: {rate: 0.5, min_samples: 3}
 `, c.batch, 2*c.batch)), nil)
 			record := step(t, result, "fetch")
-			require.Equal(t, interpreter.LoopStats{Total: 10, Failed: c.failed, Cancelled: 10 - c.failed}, record.Loop.Stats)
+			stats := record.Loop.Stats
+			require.Contains(t, []int{3, c.batch * c.children}, stats.Failed, "two of a batch end at about the same time")
+			require.Equal(t, interpreter.LoopStats{Total: 10, Failed: stats.Failed, Cancelled: 10 - stats.Failed}, stats)
 			require.Equal(t, "FailureBudgetExceeded", result.Error.Type)
-			require.Contains(t, result.Error.Message, c.message)
+			require.Contains(t, result.Error.Message,
+				"3 of 3 ended iterations failed (1), budget 0.5 after 3 samples; 7 of 10 did not run to their end")
 
 			at := w.times(record.Loop.WorkflowID)
 			ended, waits := at[c.ends], at[enums.EVENT_TYPE_TIMER_CANCELED]
 			cancelled := at[enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED]
-			require.Equal(t, [3]int{c.failed / c.batch, 1, c.waits}, [3]int{len(ended), len(cancelled), len(waits)})
+			require.Equal(t, [3]int{c.children, 1, c.waits}, [3]int{len(ended), len(cancelled), len(waits)})
 			for _, over := range append(cancelled, waits...) {
 				require.WithinDuration(t, ended[len(ended)-1], over, 5*time.Second)
 			}
 		})
 	}
+}
+
+// TestFailureBudgetInEveryMode: however iterations are put together, the budget
+// ends the loop behind the same one.
+func TestFailureBudgetInEveryMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{
+		"batch: 1", "batch: 2", "batch: 10", "mode: parallel, max_concurrency: 1", "mode: parallel, max_concurrency: 1, batch: 2",
+		"mode: parallel, max_concurrency: 1, batch: 10",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := newWorking(t)
+			result := w.ends("failed", book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/status/{{ 404 if item in [0, 2] else 200 }}"
+    loop: {collection: "{{ 0..9 }}", failure_budget: {rate: 0.5, min_samples: 3}, `+mode+`}
+`), nil)
+			require.Equal(t, "FailureBudgetExceeded", result.Error.Type)
+			require.Contains(t, result.Error.Message, "2 of 3 ended iterations failed (0.6666666666666666), budget 0.5 "+
+				"after 3 samples; 7 of 10 did not run to their end")
+			require.Equal(t, interpreter.LoopStats{Total: 10, Success: 1, Failed: 2, Cancelled: 7}, step(t, result, "fetch").Loop.Stats)
+			require.Equal(t, 3, w.api.CountRequests("", "/status"), "no further iteration starts")
+		})
+	}
+}
+
+// TestFailureBudgetOfTheWholeLoop: a batch goes on counting where those before it
+// ended, and so do iterations that have waited.
+func TestFailureBudgetOfTheWholeLoop(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	result := w.ends("failed", book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/status/{{ 503 if item in [3, 6, 7] else 200 }}"
+    retry: [{when: "{{ error.status == 503 }}", then: {max_attempts: 2, delay: 0.1s}}]
+    loop: {collection: "{{ 0..9 }}", failure_budget: {rate: 0.3, min_samples: 5}, batch: 5}
+`), nil)
+	require.Equal(t, "FailureBudgetExceeded", result.Error.Type)
+	require.Contains(t, result.Error.Message, "3 of 8 ended iterations failed (0.375), budget 0.3 after 5 samples")
+	require.Equal(t, interpreter.LoopStats{Total: 10, Success: 5, Failed: 3, Cancelled: 2}, step(t, result, "fetch").Loop.Stats)
+	require.Equal(t, 5+3*2, w.api.CountRequests("", "/status"))
+}
+
+// TestFailureBudgetWithinABatch: those of the batch that are in flight are
+// cancelled, and nothing further begins.
+func TestFailureBudgetWithinABatch(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	began := time.Now()
+	result := w.ends("failed", book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}{{ item < 2 ? '/slow?ms=60000' : '/status/404' }}"
+    timeout: 90s
+    loop: {collection: "{{ 0..19 }}", mode: parallel, batch: 20, max_concurrency: 3, failure_budget: {rate: 0.5, min_samples: 3}}
+`), nil)
+	require.Less(t, time.Since(began), 30*time.Second, "nobody waits for those in flight")
+	require.Equal(t, "FailureBudgetExceeded", result.Error.Type)
+	require.Equal(t, interpreter.LoopStats{Total: 20, Failed: 3, Cancelled: 17}, step(t, result, "fetch").Loop.Stats)
+	require.Equal(t, 3, w.api.CountRequests("", "/status"))
 }
 
 // times are those of the events of a workflow of the last run that ended.

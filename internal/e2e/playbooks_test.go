@@ -95,7 +95,10 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 	"loop_with_sinks": {
 		status: "partial_success",
 		data:   map[string]any{"lengths": []any{5, 4, nil, 5}, "failed": []any{2}},
-		after:  afterLoopWithSinks,
+		warnings: []string{
+			"step measure: 1 of 4 iterations failed (25 %); the first (index 2): ValueError: an empty word has no length",
+		},
+		after: afterLoopWithSinks,
 	},
 	"patient_medications": {
 		workload: map[string]any{"connection": "sqlite:rows.db"},
@@ -104,6 +107,8 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 			"patients": 25, "success": 24,
 			"failed": []any{map[string]any{"patient": demoapi.MissingPatient, "status": 404}},
 		},
+		warnings: []string{"step fetch_medications: 1 of 25 iterations failed (4 %); the first (index 12): " +
+			"HTTP 404 from GET API/api/v1/patients/" + demoapi.MissingPatient + "/medications"},
 		after: afterMedications,
 	},
 }
