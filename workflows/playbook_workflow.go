@@ -218,12 +218,10 @@ func (r *run) takeIn(ctx workflow.Context, done ended) {
 		}
 		return
 	}
-	scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), done.args, result)
-	arrivals, handled, err := r.follow(ctx, step, result, scope)
+	arrivals, handled, err := r.follow(ctx, step, result, done.args)
 	if err != nil {
-		failed := interpreter.ExpressionFailure(r.book, "step "+step.Name, err, workflow.Now(ctx))
-		done.record.Status, done.record.Error = interpreter.Failed, failed.Error
-		result, handled, arrivals = failed, false, nil
+		result = r.failLate(ctx, done, err)
+		arrivals, handled = r.takenOn(ctx, step, result, done.args)
 	}
 	r.graph.Ended(&r.Routing, step, arrivals)
 	switch {
@@ -235,11 +233,38 @@ func (r *run) takeIn(ctx workflow.Context, done ended) {
 	}
 }
 
+// failLate turns a step whose vars or routes cannot be evaluated into one that
+// failed. What it gave stays with it.
+func (r *run) failLate(ctx workflow.Context, done ended, err error) interpreter.CallResult {
+	failed := done.result
+	failed.Status = interpreter.StatusError
+	failed.Error = interpreter.ExpressionFailure(r.book, "step "+done.start.Step.Name, err, workflow.Now(ctx)).Error
+	done.record.Status, done.record.Error = interpreter.Failed, failed.Error
+	r.show(done.start.Step.Name, failed)
+	return failed
+}
+
+// takenOnLate marks runs in which a failure of vars or of a route is asked of the
+// routes for errors; those before failed at once.
+const takenOnLate = "failed-vars-ask-routes"
+
+// takenOn asks the routes of a step that failed late. If those cannot be evaluated
+// either, the failure stays unhandled.
+func (r *run) takenOn(
+	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
+) ([]interpreter.Arrival, bool) {
+	arrivals, handled, err := r.follow(ctx, step, result, args)
+	if err != nil || !handled || workflow.GetVersion(ctx, takenOnLate, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return nil, false
+	}
+	return arrivals, true
+}
+
 // follow evaluates vars, after a success, and the routes.
 func (r *run) follow(
-	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, scope *interpreter.Scope,
+	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
 ) ([]interpreter.Arrival, bool, error) {
-	budget := budget(ctx)
+	scope, budget := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), args, result), budget(ctx)
 	if !result.Failed() && len(step.Vars) > 0 {
 		vars, err := interpreter.RenderVars(step, r.Data.Vars.Data, scope, budget)
 		if err != nil {
@@ -253,10 +278,7 @@ func (r *run) follow(
 
 // keep makes the result of a step visible to the steps after it.
 func (r *run) keep(done ended) {
-	name := done.start.Step.Name
-	steps := expression.Merge(r.Data.Steps.Data, map[string]any{name: nil})
-	steps.(map[string]any)[name] = done.result.Envelope() //nolint:forcetypeassert // Merge of maps gives a map
-	r.Data.Steps = expression.Of(steps)
+	r.show(done.start.Step.Name, done.result)
 	r.Warnings = append(r.Warnings, done.result.Warnings...)
 	if done.start.Step.Action != nil {
 		r.Last = done.result.Data
@@ -264,6 +286,13 @@ func (r *run) keep(done ended) {
 	if done.result.Status == interpreter.StatusPartialSuccess || r.strictly(done.record) {
 		r.Partial = true
 	}
+}
+
+// show is what expressions see of a step from now on.
+func (r *run) show(name string, result interpreter.CallResult) {
+	steps := expression.Merge(r.Data.Steps.Data, map[string]any{name: nil})
+	steps.(map[string]any)[name] = result.Envelope() //nolint:forcetypeassert // Merge of maps gives a map
+	r.Data.Steps = expression.Of(steps)
 }
 
 // strictly reports whether failed iterations of a step keep the run from being

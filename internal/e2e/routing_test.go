@@ -112,6 +112,47 @@ output: "{{ look.query.failed[0] }}"
 	require.Equal(t, "2", data)
 }
 
+// TestErrorInVarsIsAFailureOfTheStep: it is asked of the step's routes like one in
+// a field, and so is one in the routes themselves.
+func TestErrorInVarsIsAFailureOfTheStep(t *testing.T) {
+	t.Parallel()
+	const handled = `
+      - when: "{{ error.kind == 'expression' }}"
+        then: [{step: caught, args: {why: "{{ error.message }}"}}]
+      - never
+`
+	for name, test := range map[string]struct{ step string }{
+		"vars":           {"    vars: {n: \"{{ result.args + 1 }}\"}\n    next:" + handled},
+		"a field":        {"    params: {n: \"{{ 'a' + 1 }}\"}\n    next:" + handled},
+		"vars of a loop": {"    loop: {collection: [1, 2]}\n    vars: {n: \"{{ result.stats + 1 }}\"}\n    next:" + handled},
+		"a route's when": {"    next:\n      - {when: \"{{ result.args + 1 > 2 }}\", step: never}" + handled},
+		"a route's args": {"    next:\n      - {when: \"{{ error is not defined }}\", then: [{step: never, args: {n: \"{{ 'a' + 1 }}\"}}]}" + handled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorking(t)
+			result := w.ends("completed", book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/echo"
+`+test.step+`
+  - {step: caught, tool: http, url: "{{ api }}/echo", params: {why: "{{ args.why }}"}}
+  - {step: never, tool: http, url: "{{ api }}/echo"}
+output: {why: "{{ caught.query.why[0] }}", status: "{{ steps.fetch.status }}", kind: "{{ steps.fetch.error.kind }}"}
+`), nil)
+			record := step(t, result, "fetch")
+			require.Equal(t, "failed", record.Status)
+			require.True(t, record.Handled)
+			require.Equal(t, "expression", record.Error.Kind)
+			require.Len(t, result.Warnings, 1)
+			out := result.Result.Data.(map[string]any)
+			require.Equal(t, record.Error.Message, out["why"])
+			require.Equal(t, []any{"error", "expression"}, []any{out["status"], out["kind"]})
+			require.Equal(t, "skipped", step(t, result, "never").Status)
+		})
+	}
+}
+
 // TestUnhandledFailure: the other branch is cancelled, the workflow fails, and
 // its result travels in the failure.
 func TestUnhandledFailure(t *testing.T) {
