@@ -80,6 +80,8 @@ type CallState struct {
 	Sink *CallState `json:"sink,omitempty"`
 	// DeadLettered says that the sink for failed calls has had its turn.
 	DeadLettered bool `json:"dead_lettered,omitempty"`
+	// Warnings are those of the result to come.
+	Warnings []string `json:"warnings,omitempty"`
 	// After holds what follows once the page's sink has been written.
 	After  *AfterPage  `json:"after,omitempty"`
 	Result *CallResult `json:"result,omitempty"`

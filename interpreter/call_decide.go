@@ -60,6 +60,10 @@ func (c *Call) afterFailure(decision Decision, budget *expression.Budget, now ti
 		c.finishSuccess(decision, budget, now)
 	default:
 		failure.Exhausted = decision.Exhausted
+		if decision.Cut != "" {
+			failure.Message += " (" + decision.Cut + ")"
+			c.warn(c.where() + ": " + decision.Cut)
+		}
 		c.finishFailure(failure, decision.Policy, now)
 	}
 }
@@ -150,7 +154,7 @@ func (c *Call) restart(decision Decision, now time.Time) {
 	before.Counters.restart(c.config.Policies)
 	c.State = CallState{
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1,
-		Counters: before.Counters, Written: before.Written,
+		Counters: before.Counters, Written: before.Written, Warnings: before.Warnings,
 		Last: LastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
 	}
 	c.operation = pageKey{}

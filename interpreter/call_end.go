@@ -3,6 +3,7 @@ package interpreter
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -60,6 +61,18 @@ func (c *Call) meta(ended time.Time) CallMeta {
 	}
 }
 
+// warn notes what the call's result has to tell.
+func (c *Call) warn(warnings ...string) {
+	into := &c.State.Warnings
+	switch {
+	case c.State.Result != nil:
+		into = &c.State.Result.Warnings
+	case c.State.After != nil && c.State.After.Result != nil:
+		into = &c.State.After.Result.Warnings
+	}
+	*into = append(slices.Clip(*into), warnings...)
+}
+
 // success is the result of a call that succeeded.
 func (c *Call) success(decision Decision, budget *expression.Budget, now time.Time) *CallResult {
 	data, err := c.data(decision, budget)
@@ -67,7 +80,9 @@ func (c *Call) success(decision Decision, budget *expression.Budget, now time.Ti
 		where := c.whereThen(c.policy(decision.Policy).policy)
 		return c.failure(*c.complete(expressionError(c.config.Book, where, err)), now)
 	}
-	result := &CallResult{Status: StatusSuccess, Data: expression.Of(data), Meta: c.meta(now)}
+	result := &CallResult{
+		Status: StatusSuccess, Data: expression.Of(data), Meta: c.meta(now), Warnings: slices.Clone(c.State.Warnings),
+	}
 	if decision.Truncated {
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
@@ -108,7 +123,7 @@ func (c *Call) failure(failure ErrorObject, now time.Time) *CallResult {
 	if c.State.Collector != 0 {
 		failure.Collected = c.State.Collected
 	}
-	return &CallResult{Status: StatusError, Error: &failure, Meta: c.meta(now)}
+	return &CallResult{Status: StatusError, Error: &failure, Meta: c.meta(now), Warnings: slices.Clone(c.State.Warnings)}
 }
 
 // fail ends the call at once, without asking any policy or running a sink.

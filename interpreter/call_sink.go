@@ -1,10 +1,10 @@
 package interpreter
 
 import (
+	"slices"
 	"strings"
 	"time"
 
-	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
@@ -62,6 +62,7 @@ func (c *Call) sinkScope(pending PendingSink) *Scope {
 func (c *Call) SinkDone(result CallResult, now time.Time) {
 	pending := c.State.Sinks[0]
 	c.State.Sinks, c.State.Sink = c.State.Sinks[1:], nil
+	c.warn(result.Warnings...)
 	if result.Failed() {
 		c.sinkFailed(pending, result, now)
 		return
@@ -89,12 +90,17 @@ func (c *Call) sinkFailed(pending PendingSink, result CallResult, now time.Time)
 		c.enterSinks()
 		return
 	}
-	var data expression.Value
-	if c.State.Result != nil {
-		data = c.State.Result.Data
+	before := CallResult{}
+	if ended := c.State.Result; ended != nil {
+		before = *ended
+	} else if after != nil && after.Result != nil {
+		before.Warnings = after.Result.Warnings
 	}
 	c.fail(failure, now)
-	c.State.Result.Data = data // what the call gave stays, as with the loops
+	c.State.Result.Data = before.Data // what the call gave stays, as with the loops
+	if before.Warnings != nil {
+		c.State.Result.Warnings = before.Warnings
+	}
 }
 
 // sinkError wraps the failure of a sink.
@@ -131,5 +137,6 @@ func WithSinkFailure(result CallResult, sink *playbook.Sink, written CallResult)
 	failed := result
 	failed.Status = StatusError
 	failed.Error = sinkError(sink.Place, written.Error)
+	failed.Warnings = slices.Concat(result.Warnings, written.Warnings)
 	return failed
 }

@@ -61,6 +61,10 @@ func (c *Call) collectedSoFar() int {
 func (c *Call) NoteOf(since Mark, now time.Time) (Note, error) {
 	after := *c
 	after.State.Sinks = slices.Clone(c.State.Sinks)
+	if c.State.Result != nil {
+		result := *c.State.Result
+		after.State.Result = &result
+	}
 	after.SinkDone(CallResult{Status: StatusSuccess}, now)
 	next := continuation{State: after.Snapshot()}
 	state := &next.State

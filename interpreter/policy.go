@@ -98,6 +98,8 @@ type Decision struct {
 	Stopped bool
 	// Why says in words what exhausted the policy.
 	Why string
+	// Cut tells of a policy that ended by the operator's limit before its own.
+	Cut string
 }
 
 // Conditions evaluates a policy's conditions for the outcome at hand.
@@ -188,6 +190,8 @@ func (r round) repeat(decision *Decision) {
 	}
 	if most := r.counters.Limits.MaxRetries; r.counts() && r.outcome.Failed() && most > 0 && *count > most {
 		r.exhaust(decision, fmt.Sprintf("the worker allows %d retries, set by %s", most, playbook.MaxRetriesVariable))
+		decision.Cut = fmt.Sprintf("policy %d ended after %d of %d attempts: %s",
+			r.policy.Number, decision.Count, decision.Limit, decision.Why)
 		return
 	}
 	delay, why := r.wait(*count)
@@ -198,7 +202,7 @@ func (r round) repeat(decision *Decision) {
 		r.exhaust(decision, why)
 		return
 	}
-	decision.Exhausted, decision.Why, decision.Truncated = false, "", false
+	decision.Exhausted, decision.Why, decision.Truncated, decision.Cut = false, "", false, ""
 	decision.Repeat, decision.Delay, decision.Reason = true, delay, r.reason(told)
 	if !r.outcome.Failed() && then.NextCall != nil {
 		decision.Reason = ReasonPage

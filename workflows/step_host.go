@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -187,6 +188,7 @@ func (r *run) stepSink(
 	}, step.Sink, 1, result.Data.Data).EveryRound()
 	written := drive(ctx, call, r.waiter(ctx, record), nil)
 	if !written.Failed() {
+		result.Warnings = slices.Concat(result.Warnings, written.Warnings)
 		return result
 	}
 	return interpreter.WithSinkFailure(result, step.Sink, written)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter/playbook"
 )
 
 // Whatever is too large for Temporal ends in an error that says so. A run that
@@ -236,4 +238,45 @@ func TestManyLargeBranchesAtOnce(t *testing.T) {
   - step: done
 `), nil)
 	require.Equal(t, 6, w.api.CountRequests("", "/echo"))
+}
+
+// TestOperatorLimitIsNamed: a policy that is cut by the operator's limit says so,
+// in the error and as a warning.
+func TestOperatorLimitIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.resources.Limits = playbook.Limits{MaxRetries: 2}
+	w.work()
+	result := w.ends("failed", book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/status/503"
+    retry: [{when: "{{ this.status == 'error' }}", then: {max_attempts: 30, delay: 0.01s}}]
+`), nil)
+	const limit = "policy 1 ended after 3 of 30 attempts: the worker allows 2 retries, set by REPRISE_RETRY_MAX_RETRIES_LIMIT"
+	require.Equal(t, 3, w.api.CountRequests("", "/status"))
+	require.True(t, result.Error.Exhausted)
+	require.Equal(t, "HTTP 503 from GET "+w.api.URL()+"/status/503 ("+limit+")", result.Error.Message)
+	require.Equal(t, []string{"step fetch: " + limit}, result.Warnings)
+
+	result = w.ends("failed", book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/status/200"
+    sink:
+      tool: http
+      url: "{{ api }}/status/503"
+      retry: [{when: "{{ this.status == 'error' }}", then: {max_attempts: 30, delay: 0.01s}}]
+`), nil)
+	require.Contains(t, result.Error.Message, "("+limit+")")
+	require.Equal(t, []string{"sink fetch.sink: " + limit}, result.Warnings)
+
+	result = w.ends("completed", book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/status/503"
+    retry: [{when: "{{ this.status == 'error' }}", then: {max_attempts: 30, delay: 0.01s, on_exhausted: succeed}}]
+`), nil)
+	require.Len(t, result.Warnings, 1, "once, with what it did")
+	require.Contains(t, result.Warnings[0], "the worker allows 2 retries")
 }
