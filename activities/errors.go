@@ -26,7 +26,10 @@ type Error struct {
 	Status  int    // HTTP status, 0 for none
 	// RetryAfter is how long the other side asked to wait, nil when it did not.
 	RetryAfter *time.Duration
-	Body       any // what the other side said, canonical; at most MaxErrorBody is kept
+	// Headers are those of a failed answer, with lower-case names; what carries
+	// credentials is left out of the history, and the rest is bounded.
+	Headers map[string]string
+	Body    any // what the other side said, canonical; at most MaxErrorBody is kept
 	// Final ends the call without asking the policies: the worker or the
 	// playbook must be changed first, such as for a connection nobody configured.
 	Final bool
@@ -91,6 +94,7 @@ func errorObject(err error, in interpreter.ToolInput, secrets *secretSet) *inter
 		object.RetryAfter = &seconds
 	}
 
+	object.Headers = keptHeaders(e.Headers, secrets)
 	object.Body = expression.Of(cutBody(secrets.maskAll(e.Body)))
 
 	return object

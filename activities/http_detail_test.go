@@ -3,6 +3,7 @@ package activities_test
 import (
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -338,4 +339,77 @@ func TestHTTPSinkBodies(t *testing.T) {
 			require.Contains(t, result.Data.Data, c.want)
 		})
 	}
+}
+
+// The headers of a failed answer are there for conditions, bounded, and without
+// what carries credentials.
+func TestHTTPHeadersOfAFailedAnswer(t *testing.T) {
+	t.Parallel()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		headers := w.Header()
+		headers.Set("X-RateLimit-Remaining", "0")
+		headers.Add("X-Several", "a")
+		headers.Add("X-Several", "b")
+		headers.Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		headers.Set("X-RateLimit-Remaining-Tokens", "7")
+		headers.Set("X-Sent", r.Header.Get("Authorization"))
+
+		for _, name := range []string{"Set-Cookie", "Authentication-Info", "X-Auth-Token", "X-Api-Key", "Token", "X-Vault-Secret"} {
+			headers.Set(name, "credential-of-the-server")
+		}
+
+		switch r.URL.Path {
+		case "/long":
+			headers.Set("X-Long", strings.Repeat("x", 10<<10))
+		case "/many":
+			for i := range 150 {
+				headers.Set(fmt.Sprintf("X-%03d", i), "v")
+			}
+		case "/large":
+			for i := range 10 {
+				headers.Set(fmt.Sprintf("X-%03d", i), strings.Repeat("x", 8000))
+			}
+		case "/json":
+			headers.Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, "{")
+
+			return
+		}
+
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+
+	c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"api": "bearer:tok-123456"}})
+	failed := func(path string) map[string]string {
+		in := httpInput(map[string]any{"url": server.URL + path})(t)
+		in.Auth = "api"
+		_, err := callHTTP(t, c, in)
+		object := tooltest.ErrorObject(t, err)
+		encoded, err := json.Marshal(object)
+		require.NoError(t, err)
+		require.NotContains(t, string(encoded), "credential-of-the-server")
+		require.NotContains(t, string(encoded), "tok-123456")
+
+		return object.Headers
+	}
+
+	headers := failed("/")
+	delete(headers, "date")
+	require.Equal(t, map[string]string{
+		"x-ratelimit-remaining": "0", "x-several": "a, b", "www-authenticate": `Bearer error="invalid_token"`,
+		"x-ratelimit-remaining-tokens": "7", "x-sent": "***", "content-length": "0",
+	}, headers)
+	require.Equal(t, "0", failed("/json")["x-ratelimit-remaining"], "a body that is not the JSON it says it is")
+	require.Len(t, failed("/long")["x-long"], 8<<10)
+	require.Len(t, failed("/many"), 100)
+
+	size := 0
+	for name, value := range failed("/large") {
+		size += len(name) + len(value)
+	}
+
+	require.LessOrEqual(t, size, 32<<10)
+	require.Greater(t, size, 24<<10)
 }

@@ -133,7 +133,7 @@ func parseBody(response *http.Response, body []byte) (any, error) {
 	return nil, &Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: "invalid_json", Status: response.StatusCode,
 		Message: fmt.Sprintf("the body from %s says it is JSON and is not: %s", requestLine(response.Request), err),
-		Body:    string(body), Err: err,
+		Headers: flatHeaders(response.Header), Body: string(body), Err: err,
 	}
 }
 
@@ -160,7 +160,7 @@ func statusError(response *http.Response, headers map[string]string, body []byte
 
 	e := &Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassifyHTTP(response.StatusCode, told), Status: response.StatusCode,
-		Message: fmt.Sprintf("HTTP %d from %s", response.StatusCode, requestLine(response.Request)),
+		Message: fmt.Sprintf("HTTP %d from %s", response.StatusCode, requestLine(response.Request)), Headers: headers,
 	}
 
 	if told {

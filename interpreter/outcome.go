@@ -140,6 +140,9 @@ func (e *ErrorObject) Value() any {
 	if e.Type != "" {
 		value["type"] = e.Type
 	}
+	if e.Headers != nil {
+		value["headers"] = textMap(e.Headers)
+	}
 	if e.Policy != 0 {
 		value["policy"] = e.Policy
 	}

@@ -140,18 +140,21 @@ const (
 // ErrorObject is `error` in expressions and the details of a failed activity;
 // kept in workflow history.
 type ErrorObject struct {
-	Kind       string           `json:"kind"`
-	Class      string           `json:"class"`
-	Message    string           `json:"message"`
-	Status     int              `json:"status,omitempty"`
-	Type       string           `json:"type,omitempty"`
-	RetryAfter *float64         `json:"retry_after,omitempty"` // seconds the other side asked for
-	Body       expression.Value `json:"body,omitzero"`
-	Attempt    int              `json:"attempt,omitempty"`
-	Page       int              `json:"page,omitempty"`
-	Policy     int              `json:"policy,omitempty"`
-	Exhausted  bool             `json:"exhausted,omitempty"`
-	Collected  expression.Value `json:"collected,omitzero"`
+	Kind       string   `json:"kind"`
+	Class      string   `json:"class"`
+	Message    string   `json:"message"`
+	Status     int      `json:"status,omitempty"`
+	Type       string   `json:"type,omitempty"`
+	RetryAfter *float64 `json:"retry_after,omitempty"` // seconds the other side asked for
+	// Headers are those of a failed answer, with lower-case names and without
+	// those that carry credentials.
+	Headers   map[string]string `json:"headers,omitempty"`
+	Body      expression.Value  `json:"body,omitzero"`
+	Attempt   int               `json:"attempt,omitempty"`
+	Page      int               `json:"page,omitempty"`
+	Policy    int               `json:"policy,omitempty"`
+	Exhausted bool              `json:"exhausted,omitempty"`
+	Collected expression.Value  `json:"collected,omitzero"`
 	// At is when the attempt ended; expressions do not see it.
 	At time.Time `json:"at,omitzero"`
 	// Final marks errors that end the call without asking the policies, such as

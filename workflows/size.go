@@ -80,13 +80,18 @@ func trimmed(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
 	return slim(failure)
 }
 
-// slim is an error without its bulky data.
+// slim is an error without its bulky data. Headers go first: a loop may have
+// many errors with a few of them each.
 func slim(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
 	const bulky = 2000
-	if failure == nil || encodedSize(failure) <= bulky {
-		return failure
+	if failure == nil {
+		return nil
 	}
 	small := *failure
+	small.Headers = nil
+	if encodedSize(small) <= bulky {
+		return &small
+	}
 	small.Message = cut(small.Message)
 	if small.Collected.Data != nil || small.Body.Data != nil {
 		small.Collected.Data, small.Body.Data = nil, nil

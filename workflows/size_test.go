@@ -29,6 +29,14 @@ func failedLoop(n, message, collected int) *interpreter.LoopResult {
 	return result
 }
 
+// withHeaders gives each error of a loop headers of so many bytes.
+func withHeaders(result *interpreter.LoopResult, bytes int) *interpreter.LoopResult {
+	for _, failure := range result.Errors {
+		failure.Error.Headers = map[string]string{"x": strings.Repeat("h", bytes)}
+	}
+	return result
+}
+
 // inWorkflow calls f in a workflow, with no limits but those of the language.
 func inWorkflow(t *testing.T, f func(workflow.Context)) {
 	t.Helper()
@@ -53,6 +61,7 @@ func TestFitLoop(t *testing.T) {
 	}{
 		"small":              {failedLoop(10, 100, 100), 10, false},
 		"much collected":     {failedLoop(100, 100, 50_000), 100, false},
+		"many headers":       {withHeaders(failedLoop(2_000, 100, 0), 1_000), 2_000, false},
 		"very many failures": {failedLoop(20_000, 300, 0), -1, true},
 		"long messages":      {failedLoop(2_000, 4_000, 4_000), -1, true},
 	} {

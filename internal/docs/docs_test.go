@@ -130,7 +130,7 @@ func TestConditions(t *testing.T) {
 	require.True(t, found)
 	rows, _, _ = strings.Cut(rows, "\n\n")
 	failure := expression.MapScope{
-		"error": map[string]any{"class": "retryable", "status": 503, "kind": "timeout", "type": "40001"},
+		"error": map[string]any{"class": "retryable", "status": 503, "kind": "timeout", "type": "40001", "headers": map[string]any{"x-error-code": "17"}},
 		"this":  map[string]any{"meta": map[string]any{}},
 	}
 	success := expression.MapScope{

@@ -139,3 +139,39 @@ func TestIgnore(t *testing.T) {
 	require.Equal(t, []any{[]any{"/orders/a"}, []any{}, []any{"/orders/c"}}, got["results"])
 	require.Equal(t, map[string]any{"total": 3, "success": 3, "failed": 0, "truncated": 0, "cancelled": 0}, got["stats"])
 }
+
+// TestErrorHeaders: a policy, and what comes after the step, see the headers of
+// a failed answer; credentials are in no history.
+func TestErrorHeaders(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	api := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Error-Code", "busy")
+		w.Header().Set("Set-Cookie", "session=of-the-server")
+		if asked++; asked > 1 {
+			w.Header().Set("X-Error-Code", "broken")
+		}
+		w.WriteHeader(http.StatusBadRequest)
+	})
+	w := newWorking(t)
+	w.secrets = []string{"of-the-server"}
+	got := w.completes(book(`
+  - step: fetch
+    tool: http
+    url: "{{ own }}/"
+    retry:
+      - when: "{{ error.headers['x-error-code'] == 'busy' }}"
+        then: {max_attempts: 5, delay: 0}
+    next:
+      - when: "{{ error.headers['x-error-code'] == 'broken' }}"
+        then: [{step: broken, args: {code: "{{ error.headers['x-error-code'] }}"}}]
+  - step: broken
+    tool: python
+    args: {headers: "{{ steps.fetch.error.headers | keys }}"}
+    code: |
+      def main(code, headers):
+          return [code, "set-cookie" in headers, "x-error-code" in headers]
+`), map[string]any{"own": api})
+	require.Equal(t, []any{"broken", false, true}, got)
+	require.Equal(t, 2, asked)
+}

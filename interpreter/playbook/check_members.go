@@ -11,7 +11,7 @@ import (
 // member that is none of them is always nil, which is never what was meant.
 var members = map[string][]string{
 	"error": {
-		"kind", "class", "status", "message", "type", "retry_after", "body", "attempt", "page", "policy",
+		"kind", "class", "status", "message", "type", "retry_after", "headers", "body", "attempt", "page", "policy",
 		"exhausted", "collected",
 	},
 	"this":   {"status", "data", "error", "meta"},
@@ -88,6 +88,27 @@ func (c *checker) checkMember(pos place, owner, key string, known []string) {
 		hint = fmt.Sprintf("did you mean %s.%s?", owner, near)
 	}
 	c.warnf(pos.at(), CodeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
+}
+
+// checkFailedMeta warns of a condition that is asked after a failure and names
+// what only an answer that succeeded has in this.meta.
+func (c *checker) checkFailedMeta(conditions ...*Node) {
+	for _, condition := range conditions {
+		program, ok := condition.program()
+		if !ok || !failuresOnly(program) {
+			continue
+		}
+		for _, ref := range condition.Template.Refs() {
+			meta, _ := pathKey(ref.Path, 0)
+			member, _ := pathKey(ref.Path, 1)
+			if ref.Root != "this" || meta != "meta" || member != "headers" && member != "status" {
+				continue
+			}
+			c.warnf(place{node: condition, offset: ref.Offset}.at(), CodeUnknownMember,
+				"this.meta.%s is that of an answer that succeeded, so after a failure, which this condition asks for, it is always nil; that of a failed answer is error.%s",
+				member, member)
+		}
+	}
 }
 
 func pathKey(path []any, i int) (string, bool) {

@@ -27,6 +27,9 @@ func checkRetry(c *checker) {
 	for _, step := range c.pb.Steps {
 		c.checkPolicies(step.Retry, false)
 		c.checkRestart(step)
+		for _, route := range step.Next {
+			c.checkFailedMeta(route.When)
+		}
 	}
 }
 
@@ -44,6 +47,7 @@ func (c *checker) checkPolicies(policies []*Policy, ofSink bool) {
 		c.checkEffects(policy)
 		c.checkIgnore(policy)
 		c.checkLimits(policy)
+		c.checkFailedMeta(policy.When, policy.StopWhen)
 		if !ofSink { // check_sink_retry.go refuses pages there
 			c.checkPages(policy)
 		}
