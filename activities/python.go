@@ -45,7 +45,9 @@ When its time is over, or the worker dies, its process group is killed.
 An exception is an error of kind tool whose type is the name of its class. An
 attribute retryable on the exception says whether trying again may help (it may,
 unless it says otherwise), and retry_after says in how many seconds. Code that
-does not compile, a missing main and arguments that do not fit are final.
+does not compile, a missing main, one that is async, and arguments that do not
+fit are final and end the call without asking retry; most of it is told before
+the run already.
 
 The tool is off unless the worker allows it.`,
 		Fields: []playbook.Field{
@@ -138,7 +140,8 @@ type pythonReport struct {
 	Traceback  string           `json:"traceback"`
 	Retryable  *bool            `json:"retryable"`   // what the exception says
 	RetryAfter *float64         `json:"retry_after"` // seconds
-	Final      bool             `json:"final"`       // code or arguments are wrong
+	Final      bool             `json:"final"`
+	Unfit      bool             `json:"unfit"` // main cannot be called with the args, or is not there
 }
 
 func pythonResult(process *pythonProcess) (interpreter.ToolResult, error) {
@@ -157,7 +160,7 @@ func pythonResult(process *pythonProcess) (interpreter.ToolResult, error) {
 func (r *pythonReport) toError() error {
 	e := &Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: r.Type,
-		Message: r.Type, Err: errors.New(r.Type),
+		Message: r.Type, Err: errors.New(r.Type), Final: r.Unfit,
 	}
 
 	if r.Message != "" {

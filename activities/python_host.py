@@ -18,7 +18,7 @@ def report(**fields):
     CHANNEL.flush()
 
 
-def failed(name, message, trace="", final=False, error=None):
+def failed(name, message, trace="", final=False, unfit=False, error=None):
     retryable = getattr(error, "retryable", None)
     after = getattr(error, "retry_after", None)
     number = isinstance(after, (int, float)) and not isinstance(after, bool) and math.isfinite(after)
@@ -28,7 +28,8 @@ def failed(name, message, trace="", final=False, error=None):
         traceback=trace[-8000:],
         retryable=retryable if isinstance(retryable, bool) else None,
         retry_after=float(after) if number else None,
-        final=final,
+        final=final or unfit,
+        unfit=unfit,
     )
 
 
@@ -84,15 +85,17 @@ def run(code, filename, args):
     except (SyntaxError, ValueError) as error:
         where = f" (line {error.lineno})" if getattr(error, "lineno", None) else ""
         what = getattr(error, "msg", None) or text_of(error)
-        return failed(type(error).__name__, what + where, trace_of(error, filename), final=True)
+        return failed(type(error).__name__, what + where, trace_of(error, filename), unfit=True)
     try:
         exec(compiled, scope)
         main = scope.get("main")
         if not callable(main):
-            return failed("NameError", "the code defines no function main", final=True)
+            return failed("NameError", "the code defines no function main", unfit=True)
+        if inspect.iscoroutinefunction(main):
+            return failed("TypeError", "main is async, and nothing awaits it; write def main, and asyncio.run(...) in it", unfit=True)
         problem = misfit(main, args)
         if problem:
-            return failed("TypeError", problem, final=True)
+            return failed("TypeError", problem, unfit=True)
         result = main(**args)
     except BaseException as error:
         return failed(type(error).__name__, text_of(error), trace_of(error, filename), error=error)

@@ -71,6 +71,7 @@ func TestPythonConforms(t *testing.T) {
 				"def main(a=1): pass", map[string]any{"unit": "mg", "dose": 2}),
 			fails("main needs more", "final", "TypeError", "main needs 'b'; args gives a", "def main(a, *, b): pass", map[string]any{"a": 1}),
 			fails("by position only", "final", "TypeError", "remove the /", "def main(a, /): pass", map[string]any{"a": 1}),
+			fails("async", "final", "TypeError", "main is async", "async def main(): pass", nil),
 			fails("not JSON", "final", "TypeError", "what JSON cannot hold", "def main(): return object()", nil),
 			fails("not a number", "final", "ValueError", "what JSON cannot hold", "def main(): return float('nan')", nil),
 			fails("nested too deep", "final", "", "what main returned cannot be read",
@@ -102,6 +103,28 @@ func TestPythonConforms(t *testing.T) {
 			},
 		},
 	})
+}
+
+// TestPythonThatCannotBeCalled: the policies are not asked about code that no
+// attempt can call, but about what it returns.
+func TestPythonThatCannotBeCalled(t *testing.T) {
+	t.Parallel()
+
+	for code, unfit := range map[string]bool{
+		"def main(":                         true,
+		"x = 1":                             true,
+		"def main(a): pass":                 true,
+		"def main(*, b): pass":              true,
+		"async def main(): pass":            true,
+		"def main(): return object()":       false,
+		"def main(): raise TypeError('no')": false,
+		"def f(a): pass\ndef main(): f()":   false,
+	} {
+		_, err := callPython(t, code, nil)
+		object := tooltest.ErrorObject(t, err)
+
+		require.Equal(t, unfit, object.Final, code)
+	}
 }
 
 func TestPythonIsOffByDefault(t *testing.T) {
