@@ -35,6 +35,9 @@ type Catalogue struct {
 	res   Resources
 	tools map[string]Tool
 	pacer *pacer
+	// checksOnly says that no tool will be run, so that code may be read with
+	// the Python that is there.
+	checksOnly bool
 
 	functions sync.Once // fills byName
 	byName    map[string]measuredFunc
@@ -56,7 +59,12 @@ func NewCatalogue(res Resources) *Catalogue {
 }
 
 // Default is a catalogue for those who only check playbooks.
-func Default() *Catalogue { return NewCatalogue(Resources{}) }
+func Default() *Catalogue {
+	c := NewCatalogue(Resources{})
+	c.checksOnly = true
+
+	return c
+}
 
 var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 

@@ -17,8 +17,9 @@ const (
 )
 
 // Check is the check at the door: the whole of a playbook against the tools of
-// this worker. It resolves no connection and touches nothing. Problems of the
-// playbook are its result; it never fails.
+// this worker. It resolves no connection and touches nothing; where playbooks may
+// run Python, it compiles their code. Problems of the playbook are its result; it
+// never fails.
 func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
 	file := source.NewFile(in.Name, []byte(in.Source))
 

@@ -61,7 +61,7 @@ econnrefused, econnreset, dns, tls or eof.`,
 		Fields: append([]playbook.Field{
 			{Name: "statement", Kind: playbook.KindStatement, Doc: "One SQL statement; it is a transaction of its own."},
 		}, tableFields()...),
-		RequireOneOf: [][]string{{"statement", "table"}},
+		RequireOneOf: [][]string{{"auth"}, {"statement", "table"}},
 		RequireIf:    []playbook.Requirement{{Field: "mode", Value: modeUpsert, Needs: "key"}},
 		Writes:       true,
 		Dialect:      string(statement.Postgres),

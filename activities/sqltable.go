@@ -29,8 +29,8 @@ type tableWrite struct {
 // tableFields are the fields of table mode, the same for every database.
 func tableFields() []playbook.Field {
 	return []playbook.Field{
-		{Name: "table", Kind: playbook.KindLiteral, Doc: "The table to write rows to, with or without its schema; it must exist. Not used beside statement."},
-		{Name: "key", Kind: playbook.KindLiteral, Doc: "The column, or list of columns, that tells rows apart; needed by mode upsert."},
+		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table to write rows to, with or without its schema; it must exist. Not used beside statement."},
+		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that tells rows apart; needed by mode upsert."},
 		{Name: "mode", Kind: playbook.KindLiteral, Enum: []string{modeInsert, modeUpsert}, Default: modeInsert, Doc: "Whether rows are added, or replace those with the same key."},
 	}
 }

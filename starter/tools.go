@@ -123,6 +123,10 @@ func explain(w io.Writer, spec playbook.ToolSpec) {
 		_, _ = fmt.Fprintf(w, "\n%s\n", rows.Render())
 	}
 	for _, group := range spec.RequireOneOf {
+		if len(group) == 1 {
+			_, _ = fmt.Fprintf(w, "\n%s is needed.\n", group[0])
+			continue
+		}
 		_, _ = fmt.Fprintf(w, "\nOne of these is needed: %s.\n", strings.Join(group, ", "))
 	}
 	_, _ = fmt.Fprintf(w, "\nOne attempt may take %s unless the step sets timeout.", playbook.DefaultTimeout(spec.Name))

@@ -104,6 +104,10 @@ func demands(spec playbook.ToolSpec) string {
 		for i, word := range group {
 			words[i] = code(word)
 		}
+		if len(words) == 1 {
+			fmt.Fprintf(&out, "%s is needed. ", words[0])
+			continue
+		}
 		fmt.Fprintf(&out, "One of %s is needed. ", strings.Join(words, ", "))
 	}
 	for _, need := range spec.RequireIf {

@@ -61,6 +61,7 @@ var rules = []func(*checker){
 	checkWorkbook,
 	checkTools,
 	checkStatements,
+	checkCode,
 	checkNames,
 }
 

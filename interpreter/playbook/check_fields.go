@@ -32,7 +32,7 @@ func (c *checker) checkFields(call actionAt, spec ToolSpec) {
 		}
 	}
 	for _, group := range spec.RequireOneOf {
-		if !slices.ContainsFunc(group, action.has) {
+		if !slices.ContainsFunc(group, action.has) && !c.givenByCallers(call, group) {
 			c.missingField(call, spec, oneOf(quoted(group)))
 		}
 	}
@@ -53,6 +53,22 @@ func (a *Action) has(name string) bool {
 		return a.Args != nil
 	}
 	return a.Field(name) != nil
+}
+
+// givenByCallers reports whether a workbook entry gets one of the words from
+// every step that calls it.
+func (c *checker) givenByCallers(call actionAt, group []string) bool {
+	if call.spot != atWorkbook {
+		return false
+	}
+	callers := c.callers(call.action)
+	return len(callers) > 0 && !slices.ContainsFunc(callers, func(step *Step) bool {
+		return !slices.ContainsFunc(group, func(name string) bool { return isCallKey(name) && step.Action.has(name) })
+	})
+}
+
+func isCallKey(name string) bool {
+	return slices.ContainsFunc(callKeys, func(k key) bool { return k.name == name })
 }
 
 func (c *checker) missingField(call actionAt, spec ToolSpec, what string) {
@@ -105,7 +121,7 @@ func (f Field) problem(node *Node) string {
 	case f.Kind == KindValue:
 		return ""
 	case f.Kind == KindLiteral:
-		return literalProblem(node)
+		return f.literalProblem(node)
 	case f.Kind == KindCode:
 		_, ok := node.Value.(string)
 		return wrongType(node, "text below code: |", ok)
@@ -149,11 +165,11 @@ func (n *Node) scalar() bool {
 	return true
 }
 
-func literalProblem(node *Node) string {
+func (f Field) literalProblem(node *Node) string {
 	switch {
 	case node.kind == listNode:
 		for _, item := range node.Items {
-			if problem := literalProblem(item); problem != "" {
+			if problem := f.literalProblem(item); problem != "" {
 				return problem
 			}
 		}
@@ -169,8 +185,14 @@ func literalProblem(node *Node) string {
 		}
 		return ""
 	}
-	_, ok := node.Value.(string)
-	return wrongType(node, "text", ok)
+	text, ok := node.Value.(string)
+	if problem := wrongType(node, "text", ok); problem != "" {
+		return problem
+	}
+	if f.Unquoted && strings.Contains(text, `"`) {
+		return fmt.Sprintf("must be a name without quotes, as the tool quotes it, not %s", text)
+	}
+	return f.enumProblem(node)
 }
 
 // mixedProblem refuses text with templates in it where a map or list is needed.

@@ -64,9 +64,9 @@ func (c *checker) checkWindow(loop *Loop) {
 func (c *checker) checkShares(loop *Loop) {
 	if budget := loop.FailureBudget; budget != nil {
 		c.checkShare(loop, "failure_budget.rate", budget.Rate, "0.1 means 10 %")
-		if budget.MinSamples < 1 {
+		if budget.MinSamples < 0 {
 			c.errorf(loop.Values.At("failure_budget.min_samples", loop.Pos), CodeBounds,
-				"failure_budget.min_samples must be at least 1, not %d", budget.MinSamples)
+				"failure_budget.min_samples must not be negative, not %d", budget.MinSamples)
 		}
 	}
 	t := loop.Thresholds

@@ -32,8 +32,12 @@ func (c *checker) checkDuplicateSteps() {
 }
 
 func (c *checker) checkTargets(step *Step) {
+	defaults := map[string]bool{} // entries without when are taken together
 	for _, route := range step.Next {
-		seen := map[string]bool{}
+		seen := defaults
+		if route.When != nil || route.Else {
+			seen = map[string]bool{}
+		}
 		for _, target := range route.Targets {
 			switch {
 			case target.Step == "", c.unnamed() && c.pb.Step(target.Step) == nil:

@@ -10,6 +10,8 @@ import (
 const (
 	CodeBounds                 = "bounds"
 	CodeCannotRestart          = "cannot-restart"
+	CodeCodeMain               = "code-main"
+	CodeCodeSyntax             = "code-syntax"
 	CodeCollectWithoutNextCall = "collect-without-next-call"
 	CodeCollectionInIteration  = "collection-in-iteration"
 	CodeDuplicateEntry         = "duplicate-entry"
@@ -33,6 +35,7 @@ const (
 	CodeSinkNotWritable        = "sink-not-writable"
 	CodeSinkOnly               = "sink-only"
 	CodeSinkRetry              = "sink-retry"
+	CodeTemplateInCode         = "template-in-code"
 	CodeUnavailableName        = "unavailable-name"
 	CodeUnknownEntry           = "unknown-entry"
 	CodeUnknownField           = "unknown-field"
@@ -60,6 +63,8 @@ func Codes() []CodeDoc {
 var checkCodes = []CodeDoc{
 	{CodeBounds, "a number or duration is outside of what the word allows"},
 	{CodeCannotRestart, "restart stands in a policy for successes, or beside a page sink that would keep what is dropped"},
+	{CodeCodeMain, "the function main of code cannot be called with the args of the call"},
+	{CodeCodeSyntax, "code does not compile"},
 	{CodeCollectWithoutNextCall, "collect in a policy that polls, whose answers are not collected (warning)"},
 	{CodeCollectionInIteration, "an expression of an iteration needs all of the loop's collection"},
 	{CodeDuplicateEntry, "two entries of the workbook have one name"},
@@ -83,6 +88,7 @@ var checkCodes = []CodeDoc{
 	{CodeSinkNotWritable, "the tool of a sink cannot write"},
 	{CodeSinkOnly, "a step calls a tool that is a sink only"},
 	{CodeSinkRetry, "the retry of a sink has more than policies for failures"},
+	{CodeTemplateInCode, "there is a template in code, which is none; in a string of the code a warning"},
 	{CodeUnavailableName, "a name is known elsewhere, but not where the expression stands"},
 	{CodeUnknownEntry, "a step calls an entry that the workbook does not have"},
 	{CodeUnknownField, "the tool of a call has no such field"},

@@ -30,6 +30,7 @@ type Field struct {
 	Kind     FieldKind
 	Required bool
 	Enum     []string // what a text may be; letter case does not matter
+	Unquoted bool     // a literal that the tool puts into double quotes, so that it has none
 	Default  string   // as the author would write it, for the documentation
 	Doc      string   // one sentence
 }
@@ -42,7 +43,7 @@ type ToolSpec struct {
 	Doc     string // paragraphs
 	Fields  []Field
 	// RequireOneOf lists groups of fields of which at least one must be there,
-	// such as {{"statement", "table"}}.
+	// such as {{"statement", "table"}}. A group may have auth and args in it.
 	RequireOneOf [][]string
 	// RequireIf lists fields that the value of another field asks for.
 	RequireIf []Requirement

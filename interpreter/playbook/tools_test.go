@@ -73,8 +73,8 @@ var testTools = catalogue{
 func sqlFields() []playbook.Field {
 	return []playbook.Field{
 		{Name: "statement", Kind: playbook.KindStatement},
-		{Name: "table", Kind: playbook.KindLiteral},
-		{Name: "key", Kind: playbook.KindLiteral},
-		{Name: "mode", Kind: playbook.KindText, Enum: []string{"insert", "upsert"}, Default: "insert"},
+		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true},
+		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true},
+		{Name: "mode", Kind: playbook.KindLiteral, Enum: []string{"insert", "upsert"}, Default: "insert"},
 	}
 }
