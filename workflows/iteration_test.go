@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,32 @@ import (
 // and the rest of it 20 minutes later, when it is answered otherwise.
 func goesOn(t *testing.T, mode string, answer, later play) (before, after *stage, output workflows.IterationOutput) {
 	t.Helper()
+	before, after = longOnceFailed(t, answer), newStage(t, later)
+	before.env.ExecuteWorkflow(workflows.IterationWorkflowName, batchOfFive(mode))
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, before.env.GetWorkflowError(), &next)
+	require.Equal(t, began, before.env.Now().UTC())
+	var input workflows.IterationInput
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
+	after.env.SetStartTime(began.Add(20 * time.Minute))
+	after.env.ExecuteWorkflow(workflows.IterationWorkflowName, input)
+	require.NoError(t, after.env.GetWorkflowResult(&output))
+	return before, after, output
+}
+
+// longOnceFailed is a stage whose history is long once an attempt has failed.
+func longOnceFailed(t *testing.T, answer play) *stage {
+	t.Helper()
+	s := newStage(t, answer)
+	s.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, err error) {
+		if info.ActivityType.Name == "http" && err != nil {
+			s.env.SetCurrentHistoryLength(5000)
+		}
+	})
+	return s
+}
+
+func batchOfFive(mode string) workflows.IterationInput {
 	input := workflows.IterationInput{MayPark: mode == "parallel", Task: interpreter.Task{
 		Name: "test.yaml", Step: "fetch", Visit: 1, Source: `
 apiVersion: reprise/v1
@@ -39,22 +66,7 @@ workflow:
 	for index, element := range []string{"a", "b", "c", "d", "e"} {
 		input.Calls = append(input.Calls, interpreter.Carried{Index: &index, Size: 5, Element: expression.Of(element)})
 	}
-	before, after = newStage(t, answer), newStage(t, later)
-	before.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, err error) {
-		if info.ActivityType.Name == "http" && err != nil {
-			before.env.SetCurrentHistoryLength(5000)
-		}
-	})
-	before.env.ExecuteWorkflow(workflows.IterationWorkflowName, input)
-	var next *workflow.ContinueAsNewError
-	require.ErrorAs(t, before.env.GetWorkflowError(), &next)
-	require.Equal(t, began, before.env.Now().UTC())
-	input = workflows.IterationInput{}
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
-	after.env.SetStartTime(began.Add(20 * time.Minute))
-	after.env.ExecuteWorkflow(workflows.IterationWorkflowName, input)
-	require.NoError(t, after.env.GetWorkflowResult(&output))
-	return before, after, output
+	return input
 }
 
 // indexes are those of iterations that gave their own index.
@@ -91,6 +103,28 @@ func TestBatchGoesOnInAnotherHistory(t *testing.T) {
 	require.Len(t, after.attempts, 3)
 	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes(t, output))
 	require.Empty(t, output.Parked)
+}
+
+// TestBatchThatCannotGoOn: where what it would take along is more than a payload
+// may be, the batch ends, and every element is accounted for.
+func TestBatchThatCannotGoOn(t *testing.T) {
+	t.Parallel()
+	s := longOnceFailed(t, func(n int, in interpreter.ToolInput) (any, error) {
+		if *in.Index == failsFirst {
+			return failing(n, in)
+		}
+		return strings.Repeat("x", 100_000), nil
+	})
+	input := batchOfFive("sequential")
+	input.Task.Limits.MaxPayload = 200_000
+	s.env.ExecuteWorkflow(workflows.IterationWorkflowName, input)
+	var output workflows.IterationOutput
+	require.NoError(t, s.env.GetWorkflowResult(&output))
+	require.Len(t, output.Iterations, 5)
+	for _, iteration := range output.Iterations[failsFirst:] {
+		require.Equal(t, interpreter.KindPayloadTooLarge, iteration.Result.Error.Kind)
+		require.Contains(t, iteration.Result.Error.Message, "what 3 iterations of step fetch take along")
+	}
 }
 
 // TestBatchTakesAlongWhoWaits: an element that gave its place back stays with its

@@ -40,7 +40,12 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	if len(b.left) > 0 && going.Err() == nil {
 		next := input
 		next.Calls, next.Ended = slices.Concat(b.left, b.parked), b.ended
-		return nil, workflow.NewContinueAsNewError(ctx, IterationWorkflowName, next)
+		_, failure := measure(ctx, next, fmt.Sprintf("what %d iterations of step %s take along to another history",
+			len(next.Calls), step.Name))
+		if failure == nil {
+			return nil, workflow.NewContinueAsNewError(ctx, IterationWorkflowName, next)
+		}
+		b.failRest(next.Calls, failure)
 	}
 	return finishIterations(ctx, b.step, b.output())
 }
@@ -158,6 +163,16 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 	}
 	b.withinBudget(output.Budget)
 	return further && b.budget == nil
+}
+
+// failRest ends iterations that cannot go on: too much goes along with them.
+func (b *batch) failRest(calls []interpreter.Carried, failure *interpreter.ErrorObject) {
+	for _, carried := range calls {
+		b.ended = append(b.ended, interpreter.IterationResult{Index: *carried.Index, Result: interpreter.CallResult{
+			Status: interpreter.StatusError, Error: failure, Warnings: interpreter.Unwritten(b.step),
+		}})
+	}
+	b.parked, b.left = nil, nil
 }
 
 // known is how far the loop has come, nil where it has no failure budget to keep.
