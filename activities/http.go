@@ -54,9 +54,10 @@ func (t *httpTool) Spec() playbook.ToolSpec {
 as text, or nil for an empty one. Status, headers, links and the final URL are
 in the envelope's meta.
 
-A status of 400 or more is an error of kind http with the status, what
-Retry-After says and the body. A request that gets no answer is an error of
-kind connection, with type econnrefused, econnreset, dns, tls or eof.
+A status of 400 or more is an error of kind http with the status, the headers,
+what Retry-After or a spent rate limit says, and the body. A request that gets
+no answer is an error of kind connection, with type econnrefused, econnreset,
+dns, tls or eof.
 
 An attempt sends its request once, whatever the method, and each redirect once:
 what breaks on its way is an error, and retry decides. Connections are kept

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -412,4 +414,76 @@ func TestHTTPHeadersOfAFailedAnswer(t *testing.T) {
 
 	require.LessOrEqual(t, size, 32<<10)
 	require.Greater(t, size, 24<<10)
+}
+
+// What an answer says about limits, with the statuses that servers use.
+func TestHTTPLimits(t *testing.T) {
+	t.Parallel()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, values := range r.URL.Query() {
+			w.Header().Set(name, values[0])
+		}
+
+		status, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
+		if err != nil {
+			panic(err)
+		}
+
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(server.Close)
+
+	inAMinute := strconv.FormatInt(time.Now().Add(time.Minute).Unix(), 10)
+
+	for name, test := range map[string]struct {
+		status  int
+		headers map[string]any
+		class   string
+		wait    float64 // seconds, -1 for none
+	}{
+		"github":               {403, map[string]any{"X-RateLimit-Remaining": 0, "X-RateLimit-Reset": inAMinute}, interpreter.ClassRateLimited, 60},
+		"forbidden":            {403, map[string]any{"X-RateLimit-Remaining": 4999, "X-RateLimit-Reset": inAMinute}, interpreter.ClassFinal, -1},
+		"forbidden, not told":  {403, map[string]any{"X-RateLimit-Reset": inAMinute}, interpreter.ClassFinal, 60},
+		"unavailable":          {503, map[string]any{"RateLimit": `"default";r=0;t=60`}, interpreter.ClassRateLimited, 60},
+		"unavailable, a reset": {503, map[string]any{"RateLimit-Reset": 60}, interpreter.ClassRetryable, 60},
+		"too many":             {429, map[string]any{"RateLimit": "limit=10, remaining=0, reset=60"}, interpreter.ClassRateLimited, 60},
+		"too many, not told":   {429, nil, interpreter.ClassRateLimited, -1},
+	} {
+		in := httpInput(map[string]any{"url": fmt.Sprint(server.URL, "/", test.status), "params": test.headers})(t)
+		_, err := callHTTP(t, activities.Default(), in)
+		object := tooltest.ErrorObject(t, err)
+		require.Equal(t, test.class, object.Class, name)
+
+		if test.wait < 0 {
+			require.Nil(t, object.RetryAfter, name)
+
+			continue
+		}
+
+		require.NotNil(t, object.RetryAfter, name)
+		require.LessOrEqual(t, *object.RetryAfter, test.wait, name)
+		require.Greater(t, *object.RetryAfter, 0.0, name)
+	}
+
+	for name, test := range map[string]struct {
+		headers map[string]any
+		wait    float64
+	}{
+		"retry-after": {map[string]any{"Retry-After": "7"}, 7},
+		"a limit that a success tells of is none": {map[string]any{"X-RateLimit-Remaining": 0, "X-RateLimit-Reset": 60}, -1},
+		"nothing": {nil, -1},
+	} {
+		result, err := callHTTP(t, activities.Default(), httpInput(map[string]any{"url": server.URL + "/202", "params": test.headers})(t))
+		require.NoError(t, err, name)
+
+		if test.wait < 0 {
+			require.Nil(t, result.Meta.RetryAfter, name)
+
+			continue
+		}
+
+		require.NotNil(t, result.Meta.RetryAfter, name)
+		require.InDelta(t, test.wait, *result.Meta.RetryAfter, 0, name)
+	}
 }

@@ -47,14 +47,18 @@ func (t *httpTool) read(ctx context.Context, response *http.Response) (interpret
 		return interpreter.ToolResult{}, err
 	}
 
-	return interpreter.ToolResult{
-		Data: expression.Of(data),
-		Meta: interpreter.ToolMeta{
-			Status: response.StatusCode, Headers: headers,
-			Links: links(response.Header.Values("Link"), response.Request.URL),
-			URL:   finalURL(response.Request),
-		},
-	}, nil
+	meta := interpreter.ToolMeta{
+		Status: response.StatusCode, Headers: headers,
+		Links: links(response.Header.Values("Link"), response.Request.URL),
+		URL:   finalURL(response.Request),
+	}
+
+	if wait, told := interpreter.RetryAfter(headers, response.StatusCode, time.Now()); told {
+		seconds := wait.Seconds()
+		meta.RetryAfter = &seconds
+	}
+
+	return interpreter.ToolResult{Data: expression.Of(data), Meta: meta}, nil
 }
 
 // finalURL is the address after redirects; it goes into the history, so it
@@ -156,10 +160,12 @@ func decodeText(body []byte, charset string) string {
 
 // statusError is the error of a response that says it failed.
 func statusError(response *http.Response, headers map[string]string, body []byte) error {
-	wait, told := interpreter.RetryAfter(headers, response.StatusCode, time.Now())
+	now := time.Now()
+	wait, told := interpreter.RetryAfter(headers, response.StatusCode, now)
 
 	e := &Error{
-		Kind: interpreter.KindHTTP, Class: interpreter.ClassifyHTTP(response.StatusCode, told), Status: response.StatusCode,
+		Kind: interpreter.KindHTTP, Status: response.StatusCode,
+		Class:   interpreter.ClassifyHTTP(response.StatusCode, interpreter.Limited(headers, now)),
 		Message: fmt.Sprintf("HTTP %d from %s", response.StatusCode, requestLine(response.Request)), Headers: headers,
 	}
 

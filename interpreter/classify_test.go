@@ -47,12 +47,65 @@ func TestRetryAfter(t *testing.T) {
 		{"retry-after comes first", 429, map[string]string{"retry-after": "2", "x-ratelimit-reset": "60"}, 2 * time.Second},
 		{"garbage leaves it to reset", 429, map[string]string{"retry-after": "soon", "x-ratelimit-reset": "60"}, time.Minute},
 		{"reset of a response that is not about rates", 500, map[string]string{"x-ratelimit-reset": "60"}, none},
+		{"github", 403, map[string]string{"x-ratelimit-remaining": "0", "x-ratelimit-reset": epoch}, time.Minute},
+		{"forbidden, with something left", 403, map[string]string{"x-ratelimit-remaining": "4999", "x-ratelimit-reset": epoch}, none},
+		{"too many, with something left", 429, map[string]string{"x-ratelimit-remaining": "1", "x-ratelimit-reset": "60"}, none},
+		{"retry-after, with something left", 403, map[string]string{"retry-after": "2", "x-ratelimit-remaining": "1", "x-ratelimit-reset": "60"}, 2 * time.Second},
+		{"unavailable", 503, map[string]string{"x-ratelimit-reset": "60"}, time.Minute},
+		{"a count that cannot be read is not told", 503, map[string]string{"x-ratelimit-remaining": "few", "x-ratelimit-reset": "60"}, time.Minute},
+		{"a debt", 403, map[string]string{"x-ratelimit-remaining": "-3", "x-ratelimit-reset": "60"}, time.Minute},
+		{"reset of another refusal", 401, map[string]string{"x-ratelimit-remaining": "0", "x-ratelimit-reset": "60"}, none},
+		{"the first drafts", 429, map[string]string{"ratelimit-remaining": "0", "ratelimit-reset": "60"}, time.Minute},
+		{"what has something left leaves it to the others", 429, map[string]string{
+			"x-ratelimit-remaining": "5", "x-ratelimit-reset": "60", "ratelimit": `"burst";r=0;t=4`,
+		}, 4 * time.Second},
+		{"draft 07", 429, map[string]string{"ratelimit": "limit=100, remaining=0, reset=30"}, 30 * time.Second},
+		{"draft 07, with something left", 429, map[string]string{"ratelimit": "limit=100, remaining=7, reset=30"}, none},
+		{"draft 07 with semicolons", 403, map[string]string{"ratelimit": "limit=100;remaining=0;reset=30"}, 30 * time.Second},
+		{"structured", 429, map[string]string{"ratelimit": `"default";r=0;t=30`}, 30 * time.Second},
+		{"structured, with spaces", 503, map[string]string{"ratelimit": ` "default" ; r=0 ; t=30 `}, 30 * time.Second},
+		{"structured, with something left", 429, map[string]string{"ratelimit": `"default";r=3;t=30`}, none},
+		{"structured without a count", 429, map[string]string{"ratelimit": `"default";t=30`}, 30 * time.Second},
+		{"structured, another status", 500, map[string]string{"ratelimit": `"default";r=0;t=30`}, none},
+		{"the limit that is used up", 429, map[string]string{"ratelimit": `"day";r=900;t=40000, "second";r=0;t=1`}, time.Second},
+		{"of several the longest", 429, map[string]string{"ratelimit": `"second";r=0;t=1, "day";r=0;t=600, "hour";r=0;t=60`}, 10 * time.Minute},
+		{"what is told goes first", 429, map[string]string{"ratelimit": `"a";t=600, "b";r=0;t=60, "c";t=700`}, time.Minute},
+		{"names with separators", 429, map[string]string{"ratelimit": `"a,b;r=1;\"t=9";r=0;t=30`}, 30 * time.Second},
+		{"no time but a window", 429, map[string]string{"ratelimit": `"hour";r=0`, "ratelimit-policy": `"day";q=9;w=86400, "hour";q=3;w=3600`}, time.Hour},
+		{"no time and no window", 429, map[string]string{"ratelimit": `"hour";r=0`, "ratelimit-policy": `"day";q=9;w=86400`}, none},
+		{"a policy alone says nothing", 429, map[string]string{"ratelimit-policy": `"day";q=9;w=86400`}, none},
+		{"structured garbage", 429, map[string]string{"ratelimit": `;;,"`}, none},
+		{"structured, not of our time", 429, map[string]string{"ratelimit": `"default";r=0;t=x`}, none},
+		{"structured, in the past", 429, map[string]string{"ratelimit": `"default";r=0;t=-3`}, 0},
 	} {
 		wait, told := interpreter.RetryAfter(row.headers, row.status, started)
 		require.Equal(t, row.want != none, told, row.name)
 		if told {
 			require.InDelta(t, row.want, wait, float64(time.Microsecond), row.name)
 		}
+	}
+}
+
+func TestLimited(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name    string
+		headers map[string]string
+		want    bool
+	}{
+		{"nothing", nil, false},
+		{"retry-after", map[string]string{"retry-after": "3"}, true},
+		{"garbage", map[string]string{"retry-after": "soon"}, false},
+		{"used up", map[string]string{"x-ratelimit-remaining": "0", "x-ratelimit-reset": "60"}, true},
+		{"used up without a reset", map[string]string{"x-ratelimit-remaining": "0"}, false},
+		{"something left", map[string]string{"x-ratelimit-remaining": "1", "x-ratelimit-reset": "60"}, false},
+		{"a reset alone, as forbidden pages have it", map[string]string{"x-ratelimit-reset": "60"}, false},
+		{"the first drafts", map[string]string{"ratelimit-remaining": "0", "ratelimit-reset": "60"}, true},
+		{"draft 07", map[string]string{"ratelimit": "limit=100, remaining=0, reset=30"}, true},
+		{"structured", map[string]string{"ratelimit": `"default";r=0;t=30`}, true},
+		{"structured without a count", map[string]string{"ratelimit": `"default";t=30`}, false},
+	} {
+		require.Equal(t, row.want, interpreter.Limited(row.headers, started), row.name)
 	}
 }
 

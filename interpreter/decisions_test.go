@@ -29,8 +29,8 @@ import (
 //	ok {"more": true}    => …
 //
 // An outcome is a status with an optional `after N` (seconds of Retry-After),
-// a kind of error such as timeout or, with its type, connection/dns, or ok with the page. `+5s` before an
-// outcome lets time pass; a repeat moves the clock by its own delay.
+// a kind of error such as timeout or, with its type, connection/dns, or ok with the page, also `ok after N`.
+// `+5s` before an outcome lets time pass; a repeat moves the clock by its own delay.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/decisions/*.txt")
@@ -141,12 +141,19 @@ func parseOutcome(t *testing.T, text string) (outcome interpreter.Outcome, passe
 	}
 	if page, isPage := strings.CutPrefix(text, "ok"); isPage {
 		var data any
+		var meta interpreter.ToolMeta
+		if after, asked := strings.CutPrefix(page, " after "); asked {
+			after, page, _ = strings.Cut(after, " ")
+			seconds, err := strconv.ParseFloat(after, 64)
+			require.NoError(t, err)
+			meta.RetryAfter = &seconds
+		}
 		if page = strings.TrimSpace(page); page != "" {
 			var err error
 			data, err = expression.Decode([]byte(page))
 			require.NoError(t, err)
 		}
-		return interpreter.Outcome{Data: data}, passed
+		return interpreter.Outcome{Data: data, Meta: meta}, passed
 	}
 	text, after, told := strings.Cut(text, " after ")
 	failure := &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Message: text}

@@ -259,28 +259,47 @@ func (r round) told() bool { return r.outcome.Failed() && r.outcome.Err.RetryAft
 // wait gives the delay before the next attempt, or why there can be none.
 func (r round) wait(count int) (delay time.Duration, why string) {
 	schedule := newBackoff(&r.policy.Then, r.outcome.Failed())
-	if !r.told() {
-		delay = schedule.delay(count)
-		if delay > 0 && schedule.jitter != playbook.JitterNone {
-			delay = schedule.spread(delay, r.random())
-		}
-		if most := r.counters.Limits.MaxDelaySeconds; most > 0 {
-			delay = min(delay, asWait(most))
-		}
-		return delay, ""
+	asked, inRow := r.pollTold(), count
+	switch {
+	case r.told():
+		asked, inRow = asWait(*r.outcome.Err.RetryAfter), r.counters.ToldInRow
+	case asked == 0:
+		return r.untold(schedule, count), ""
 	}
-	asked := asWait(*r.outcome.Err.RetryAfter)
 	if limit := valueOr(r.policy.Then.MaxWait, defaultMaxWait); asked > limit {
 		return 0, "asked to wait " + asked.String() + ", longer than max_wait " + limit.String()
 	}
-	if r.counters.Told > maxToldWaits {
+	if r.told() && r.counters.Told > maxToldWaits {
 		return 0, "told to wait more than 1000 times"
 	}
 	random := 0.0
 	if schedule.jitter != playbook.JitterNone {
 		random = r.random()
 	}
-	return schedule.told(asked, r.counters.ToldInRow, random), ""
+	return schedule.told(asked, inRow, random), ""
+}
+
+// untold is the delay of the policy's own schedule.
+func (r round) untold(schedule backoff, count int) time.Duration {
+	delay := schedule.delay(count)
+	if delay > 0 && schedule.jitter != playbook.JitterNone {
+		delay = schedule.spread(delay, r.random())
+	}
+	if most := r.counters.Limits.MaxDelaySeconds; most > 0 {
+		delay = min(delay, asWait(most))
+	}
+	return delay
+}
+
+// pollTold is how long the answer of a poll asks to wait, where the policy names
+// no wait; 0 for no time. Unlike a failure's it is counted like any other: the
+// other side is well, and says only when it is worth asking.
+func (r round) pollTold() time.Duration {
+	then := &r.policy.Then
+	if r.outcome.Failed() || then.NextCall != nil || asksForWait(then) || r.outcome.Meta.RetryAfter == nil {
+		return 0
+	}
+	return asWait(*r.outcome.Meta.RetryAfter)
 }
 
 func (r round) reason(told bool) string {

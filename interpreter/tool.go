@@ -91,11 +91,14 @@ type ToolMeta struct {
 	Headers map[string]string `json:"headers,omitempty"` // lower-case names
 	Links   map[string]string `json:"links,omitempty"`   // rel -> absolute URL
 	URL     string            `json:"url,omitempty"`
+	// RetryAfter is how many seconds an answer that succeeded asks to wait, which
+	// polls do; expressions do not see it.
+	RetryAfter *float64 `json:"retry_after,omitempty"`
 }
 
 // IsZero tells encoding/json to leave an empty meta out.
 func (m ToolMeta) IsZero() bool {
-	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == ""
+	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == "" && m.RetryAfter == nil
 }
 
 // Kinds of errors: error.kind in expressions and the type of the

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -174,4 +176,57 @@ func TestErrorHeaders(t *testing.T) {
 `), map[string]any{"own": api})
 	require.Equal(t, []any{"broken", false, true}, got)
 	require.Equal(t, 2, asked)
+}
+
+// TestLimitOfAnHour: a refusal that says when the limit is reset is waited for,
+// without an attempt, and a poll waits as its answer says.
+func TestLimitOfAnHour(t *testing.T) {
+	t.Parallel()
+	var (
+		reset, answered time.Time
+		paths           []string
+		early           bool
+	)
+	api := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		now := time.Now()
+		paths = append(paths, r.URL.Path)
+		switch {
+		case r.URL.Path == "/repos" && reset.IsZero():
+			reset = now.Truncate(time.Second).Add(3 * time.Second)
+			w.Header().Set("X-RateLimit-Remaining", "0")
+			w.Header().Set("X-RateLimit-Reset", strconv.FormatInt(reset.Unix(), 10))
+			w.WriteHeader(http.StatusForbidden)
+		case r.URL.Path == "/repos":
+			early = early || now.Before(reset)
+			fmt.Fprint(w, `{"ok": true}`)
+		case answered.IsZero():
+			answered = now
+			w.Header().Set("Retry-After", "3")
+			w.WriteHeader(http.StatusAccepted)
+			fmt.Fprint(w, `{"state": "running"}`)
+		default:
+			early = early || now.Sub(answered) < 3*time.Second
+			fmt.Fprint(w, `{"state": "done"}`)
+		}
+	})
+	w := newWorking(t)
+	got := w.completes(book(`
+  - step: limited
+    tool: http
+    url: "{{ own }}/repos"
+    retry:
+      - when: "{{ error.class == 'rate_limited' }}"
+        then: {max_attempts: 2, jitter: none}
+    next: poll
+  - step: poll
+    tool: http
+    url: "{{ own }}/job"
+    retry:
+      - when: "{{ response.state == 'running' }}"
+        then: {max_attempts: 5}
+output: ["{{ limited.ok }}", "{{ poll.state }}"]
+`), map[string]any{"own": api})
+	require.Equal(t, []any{true, "done"}, got)
+	require.Equal(t, []string{"/repos", "/repos", "/job", "/job"}, paths)
+	require.False(t, early, "nobody asks before the time that was told")
 }
