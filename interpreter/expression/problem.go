@@ -22,6 +22,8 @@ const (
 	codePattern         = "pattern" // a regular expression that does not compile
 	codeJinjaBlock      = "jinja-block"
 	codeConditionText   = "condition-text"
+
+	codeTemplateInString = "template-in-string" // of Nested
 )
 
 // parseFailure carries the problem that ended a parse up to parse.

@@ -63,6 +63,7 @@ var rules = []func(*checker){
 	checkStatements,
 	checkCode,
 	checkNames,
+	checkNested,
 }
 
 // checker carries what the rules share. It lives for one check.

@@ -108,6 +108,7 @@ var expressionCodes = []CodeDoc{
 	{"jinja-block", "a Jinja block, such as {% if %}, which templates do not have"},
 	{"pattern", "a regular expression that does not compile"},
 	{"syntax", "an expression or template that cannot be read"},
+	{"template-in-string", "there is a template in a string of an expression, where it is text"},
 	{"too-large", "an expression, statement or playbook is beyond a limit of size"},
 	{"unknown-function", "an expression calls a function, filter or test that does not exist"},
 	{"unsupported", "an expression uses a form of Jinja or expr that the language does not have"},
