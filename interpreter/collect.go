@@ -18,7 +18,7 @@ func collect(c *playbook.Collect, collected, page any) (sum, contribution any, e
 		}
 		if !found {
 			if c.Optional {
-				return collected, nil, nil
+				return nothing(c.Strategy, collected), nil, nil
 			}
 			return nil, nil, fmt.Errorf("collect: the page has no %q (%s); "+
 				"say `optional: true` if it may be missing", c.Path, shape(page))
@@ -33,6 +33,17 @@ func collect(c *playbook.Collect, collected, page any) (sum, contribution any, e
 	case playbook.Append:
 	}
 	return appendPage(collected, contribution), contribution, nil
+}
+
+// nothing is what was collected behind a page that adds nothing.
+func nothing(strategy playbook.Strategy, collected any) any {
+	switch {
+	case strategy == playbook.Append:
+		return appendPage(collected, nil)
+	case strategy == playbook.Merge && collected == nil:
+		return map[string]any{}
+	}
+	return collected
 }
 
 func mergePages(collected, contribution any) (sum, same any, err error) {

@@ -16,7 +16,7 @@ import (
 func (r renderer) next(previous Request, call *playbook.NextCall, scope *Scope) (Request, error) {
 	request := previous.clone()
 	if call.Args != nil {
-		args, err := renderMap(call.Args, "args", scope, r.budget)
+		args, err := present(call.Args, "args", scope, r.budget)
 		if err != nil {
 			return Request{}, err
 		}
@@ -80,9 +80,53 @@ func (r *Request) change(call *playbook.NextCall, scope *Scope, budget *expressi
 	return r.follow(call.URL, scope, budget)
 }
 
-// changes merges one map of next_call over what earlier ones changed. A
-// literal null removes the key; an expression that gives nil is an error,
-// because a page whose cursor is missing must not silently start again.
+// present renders a section of next_call in which no expression may give nil: a
+// page whose cursor is missing must not silently start again. A null that is
+// written down is meant, and one inside of a value is that value's.
+func present(node *playbook.Node, word string, scope *Scope, budget *expression.Budget) (map[string]any, error) {
+	values, err := renderMap(node, word, scope, budget)
+	if err != nil {
+		return nil, err
+	}
+	if node.Entries != nil {
+		return values, absent(node, values, "next_call."+word)
+	}
+	for _, key := range sortedKeys(values) { // of one template that gives the whole map
+		if err := absent(node, values[key], "next_call."+word+"."+key); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// absent is the error of an expression of the node that gave nil.
+func absent(node *playbook.Node, value any, path string) error {
+	switch {
+	case value == nil && !node.Constant():
+		return &playbook.EvalError{
+			Pos: node.Pos,
+			Message: fmt.Sprintf("%s: %s is nil; end the pages in `when` before it is missing, "+
+				"or write null to remove the key", path, node.Raw),
+		}
+	case node.Entries != nil:
+		for _, entry := range node.Entries {
+			if err := absent(entry.Value, member(value, entry.Key), path+"."+entry.Key); err != nil {
+				return err
+			}
+		}
+	case node.Items != nil:
+		items, _ := value.([]any)
+		for i, item := range items {
+			if err := absent(node.Items[i], item, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// changes merges one map of next_call over what earlier ones changed; a literal
+// null removes the key.
 func changes(
 	earlier map[string]expression.Value, node *playbook.Node, field string,
 	scope *Scope, budget *expression.Budget,
@@ -90,23 +134,12 @@ func changes(
 	if node == nil {
 		return earlier, nil
 	}
-	values, err := renderMap(node, field, scope, budget)
+	values, err := present(node, field, scope, budget)
 	if err != nil {
 		return nil, err
 	}
 	merged := clone(earlier, len(values))
 	for _, key := range sortedKeys(values) {
-		source := node.Get(key)
-		if source == nil {
-			source = node // one template that gives the whole map
-		}
-		if values[key] == nil && !source.Constant() {
-			return nil, &playbook.EvalError{
-				Pos: source.Pos,
-				Message: fmt.Sprintf("next_call.%s.%s: %s is nil; end the pages in `when` before it is missing, "+
-					"or write null to remove the key", field, key, source.Raw),
-			}
-		}
 		dropKey(merged, field, key)
 		merged[key] = expression.Of(values[key])
 	}

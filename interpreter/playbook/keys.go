@@ -181,7 +181,7 @@ var collectSection = &section{name: "collect", keys: []key{
 	{name: "strategy", doc: "`append` (default), `replace` or `merge`"},
 	{name: "path", doc: "dotted path into the page, with [n]; default the whole page"},
 	{name: "into", doc: "name of what is collected; default `pages`"},
-	{name: "optional", doc: "a missing path adds nothing"},
+	{name: "optional", doc: "a missing path adds nothing; where no page has it the result is an empty list, or map with `merge`"},
 }}
 
 var routeSection = &section{name: "next entry", keys: []key{
