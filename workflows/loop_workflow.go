@@ -93,7 +93,7 @@ func (l *loop) size() int {
 }
 
 // batchSize is how many elements one child runs.
-func (l *loop) batchSize() int { return max(l.loop.Batch, 1) }
+func (l *loop) batchSize() int { return l.loop.BatchOf(l.size()) }
 
 func (l *loop) batches() int {
 	return (len(l.input.Elements) + l.batchSize() - 1) / l.batchSize()
@@ -103,7 +103,7 @@ func (l *loop) batches() int {
 // leaf early; the rest is another part.
 func (l *loop) runLeaf(ctx workflow.Context) {
 	size, total := l.batchSize(), len(l.input.Elements)
-	window := newWindow(l.loop)
+	window := newWindow(l.loop, size)
 	children, cancel := workflow.WithCancel(ctx)
 	next := 0
 	for next < total && window.enter(children) == nil {
@@ -146,12 +146,11 @@ const maxOpen = 500
 
 // newWindow is one place for a sequential loop: it starts an iteration when the
 // one before has ended.
-func newWindow(loop *playbook.Loop) *window {
-	size := max(loop.Batch, 1)
+func newWindow(loop *playbook.Loop, batch int) *window {
 	if loop.Mode != playbook.Parallel {
 		return &window{places: 1, maxOpen: 1}
 	}
-	return &window{places: max(1, loop.MaxConcurrency/size), maxOpen: max(1, maxOpen/size)}
+	return &window{places: max(1, loop.MaxConcurrency/batch), maxOpen: max(1, maxOpen/batch)}
 }
 
 // enter takes a place for a new batch. Batches that have waited go first.

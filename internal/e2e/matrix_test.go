@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +56,7 @@ const matrix = `
     retry:
       - when: "{{ error.type == 'again' }}"
         then: {max_attempts: 2, backoff: none}
-    loop: {collection: "{{ elements }}", element: element, mode: %s, max_concurrency: %d, batch: %d}
+    loop: {collection: "{{ elements }}", element: element, mode: %s, max_concurrency: %d, batch: %s}
     sink:
       tool: file
       path: aggregate.jsonl
@@ -68,7 +70,7 @@ const matrix = `
 type cell struct {
 	size, every         int // every nth iteration fails, 0 for none
 	mode                string
-	batch, window, most int // most is the largest size that runs without -soak
+	batch, window, most int // most is the largest size that runs without -soak; a batch of 0 is auto
 }
 
 // matrixCells are all sizes around the limits of windows, leaves and batches,
@@ -91,6 +93,9 @@ func matrixCells() []cell {
 			}
 		}
 	}
+	for _, size := range []int{100, 101, 2001} {
+		cells = append(cells, cell{size: size, every: 100, mode: "parallel", window: 100})
+	}
 	if !*soak {
 		cells = append(cells, cell{size: 501, every: 2, mode: "parallel", batch: 1, window: 10})
 	}
@@ -99,7 +104,14 @@ func matrixCells() []cell {
 
 func (c cell) String() string {
 	failing := map[int]string{0: "all succeed", 100: "1 in 100 fails", 2: "half fail", 1: "all fail"}[c.every]
-	return fmt.Sprintf("%s %d by %d, %s", c.mode, c.size, c.batch, failing)
+	return fmt.Sprintf("%s %d by %s, %s", c.mode, c.size, c.batchWord(), failing)
+}
+
+func (c cell) batchWord() string {
+	if c.batch == 0 {
+		return "auto"
+	}
+	return strconv.Itoa(c.batch)
 }
 
 func (c cell) fails(index int) bool { return c.every > 0 && index%c.every == 0 }
@@ -198,7 +210,7 @@ func TestLoopMatrix(t *testing.T) {
 }
 
 func (c cell) check(w *world) {
-	run := w.start(book(fmt.Sprintf(matrix, c.mode, c.window, c.batch)),
+	run := w.start(book(fmt.Sprintf(matrix, c.mode, c.window, c.batchWord())),
 		map[string]any{"elements": c.elements(), "every": c.every})
 	result, err := w.outcome(run)
 	require.NoError(w.t, err)
@@ -254,10 +266,13 @@ const (
 	maxBytes  = 4 << 20
 )
 
+// iteration is the ID of the child of an iteration or a batch.
+var iteration = regexp.MustCompile(`/each#1/[0-9]+$`)
+
 // checkHistories: no history is long, no workflow task failed, and a loop of more
 // children than a leaf has ran in parts.
 func (c cell) checkHistories(w *world) {
-	parts := false
+	parts, children := false, 0
 	for _, history := range w.histories {
 		bytes := 0
 		for _, event := range history.History.Events {
@@ -267,8 +282,14 @@ func (c cell) checkHistories(w *world) {
 		require.Less(w.t, len(history.History.Events), maxEvents, history.WorkflowID)
 		require.Less(w.t, bytes, maxBytes, history.WorkflowID)
 		parts = parts || strings.Contains(history.WorkflowID, "/part-")
+		if iteration.MatchString(history.WorkflowID) {
+			children++
+		}
 	}
-	switch children := (c.size + c.batch - 1) / c.batch; {
+	if c.batch == 0 {
+		require.Equal(w.t, map[int]int{100: 100, 101: 51, 2001: 96}[c.size], children)
+	}
+	switch {
 	case children > 400 || c.size > 5000:
 		require.True(w.t, parts, "the loop runs in parts")
 	case children < 50:

@@ -16,8 +16,12 @@ func checkLoop(c *checker) {
 	}
 }
 
-// manyElements is from how many a loop should run in batches.
-const manyElements = 1000
+// manyElements is from how many a loop should run in batches, and veryMany from
+// how many in large ones.
+const (
+	manyElements = 100
+	veryMany     = 1000
+)
 
 // checkBatch recommends batches for a large collection, as far as the workload
 // alone tells how large it is.
@@ -41,9 +45,14 @@ func (c *checker) checkBatch(loop *Loop) {
 	case map[string]any:
 		n = len(collection)
 	}
-	if n > manyElements {
+	batch, gain := 10, "in half the time or less"
+	if n >= veryMany {
+		batch, gain = 50, "many times as fast"
+	}
+	if n >= manyElements {
 		c.warnf(loop.Collection.Pos, CodeManyElements,
-			"the loop has %d elements, and each has a child workflow of its own; batch: 50 gives the same results many times as fast", n)
+			"the loop has %d elements, and each has a child workflow of its own; batch: %d gives the same results %s, and batch: auto grows with the collection",
+			n, batch, gain)
 	}
 }
 

@@ -79,7 +79,7 @@ var checkCodes = []CodeDoc{
 	{CodeNextCallAfterFailure, "a policy for failures has next_call, which follows a success"},
 	{CodeIgnoreAfterSuccess, "a policy for successes has ignore, which is for failures"},
 	{CodeNoEffect, "a word does nothing where it stands (warning)"},
-	{CodeManyElements, "a loop over more than 1,000 elements without `batch` (warning)"},
+	{CodeManyElements, "a loop over 100 elements or more without `batch` (warning)"},
 	{CodeNotYet, "a word or tool that the language keeps for later"},
 	{CodeOperatorLimit, "a policy is above a limit that the worker's environment sets"},
 	{CodePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},

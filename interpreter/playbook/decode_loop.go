@@ -1,6 +1,10 @@
 package playbook
 
-import "gopkg.in/yaml.v3"
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
 
 // The defaults of a loop: docs/language.md, section loop.
 const (
@@ -82,9 +86,7 @@ func (d *decoder) loopNumbers(f *fields, loop *Loop) {
 	}
 
 	if n := f.get("batch"); n != nil {
-		if v, ok := d.integer(n, "batch"); ok {
-			loop.Batch = v
-		}
+		d.batch(n, loop)
 	}
 
 	if n := f.get("results"); n != nil {
@@ -97,6 +99,21 @@ func (d *decoder) loopNumbers(f *fields, loop *Loop) {
 
 	if n := f.get("thresholds"); n != nil {
 		d.thresholds(n, &loop.Thresholds, loop.Values)
+	}
+}
+
+func (d *decoder) batch(n *yaml.Node, loop *Loop) {
+	text := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !strings.Contains(n.Value, "{{")
+
+	switch {
+	case text && n.Value == "auto":
+		loop.AutoBatch = true
+	case text && !d.broken[n]:
+		d.errorf(position(n), CodeWrongType, "batch must be a whole number or auto, not %s", describeYAML(n))
+	default:
+		if v, ok := d.integer(n, "batch"); ok {
+			loop.Batch = v
+		}
 	}
 }
 

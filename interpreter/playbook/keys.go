@@ -107,7 +107,7 @@ var loopSection = &section{name: "loop", keys: []key{
 	{name: "element", aliases: []string{"iterator"}, doc: "name of the element in expressions; default `item`"},
 	{name: "mode", doc: "`sequential` (default) or `parallel` (also `async`)"},
 	{name: "max_concurrency", doc: "iterations at a time in a parallel loop; default 10, at most 500"},
-	{name: "batch", doc: "iterations per child workflow; default 1, at most 500"},
+	{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default 1"},
 	{name: "failure_budget", doc: "ends the loop early; off unless given"},
 	{name: "thresholds", doc: "shares of successes that decide the step's status"},
 	{name: "sink", older: saveWord, warned: "save", doc: "where each iteration that succeeded is written"},

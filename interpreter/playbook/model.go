@@ -124,7 +124,8 @@ type Loop struct {
 	Element        string
 	Mode           LoopMode
 	MaxConcurrency int
-	Batch          int
+	Batch          int  // iterations per child, unless AutoBatch
+	AutoBatch      bool // as the collection is large: see BatchOf
 	FailureBudget  *FailureBudget
 	Thresholds     Thresholds
 	// StatsOnly leaves the results of iterations out of the loop's result.
@@ -132,6 +133,23 @@ type Loop struct {
 	Sink      *Sink
 	// DeadLetter is written for each iteration that failed.
 	DeadLetter *Sink
+}
+
+// Batches that grow with the collection: about 100 children, each of at most so
+// many iterations.
+const (
+	autoChildren = 100
+	maxAutoBatch = 50
+)
+
+// BatchOf is how many iterations one child of a loop over n elements runs. It
+// follows from n alone, so that all parts of a loop, and a reprocess of some of
+// its iterations, have the same.
+func (l *Loop) BatchOf(n int) int {
+	if !l.AutoBatch {
+		return max(l.Batch, 1)
+	}
+	return min(max((n+autoChildren-1)/autoChildren, 1), maxAutoBatch)
 }
 
 // LoopMode says whether iterations overlap.
