@@ -68,10 +68,22 @@ func (c *checker) checkWord(at site, pos place, ref expression.Ref, w word) {
 	case w.loop && at.spot == atStepSink && at.step.Loop != nil:
 		c.elementInStepSink(at, pos, w.name)
 	case at.spot&w.where == 0, w.loop && !c.insideLoop(at):
-		c.errorf(pos.at(), CodeUnavailableName, "%q has no value here; it is known %s%s", w.name, w.known, c.insteadOf(w.name))
+		c.errorf(pos.at(), CodeUnavailableName, "%q has no value here; it is known %s%s%s", w.name, w.known, newerName(w.name, at.spot), c.insteadOf(w.name))
 	default:
 		c.checkMembers(pos, ref)
 	}
+}
+
+// newerName is what data, the word of older playbooks, is called at a spot.
+func newerName(name string, at spot) string {
+	switch {
+	case name != dataWord:
+	case at&(atSinks|atVars|atNext) != 0:
+		return `; write "result"`
+	case at&(atWhen|atThen) != 0:
+		return `; write "response"`
+	}
+	return ""
 }
 
 // insteadOf helps where a workload key has the name of a word.

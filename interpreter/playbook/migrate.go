@@ -31,7 +31,7 @@ func (m *Migration) Changed() bool { return len(m.Changes) > 0 }
 
 // Migrate rewrites the older forms of retry, the words of noetl.io/v1, what it
 // keeps in metadata beside labels, and sinks of loops that have to stand in
-// loop.sink. Only what changes is touched:
+// loop.sink, and the word data where it has another name now. Only what changes is touched:
 // comments, order and quoting of all else stay. Each edit is checked by reading
 // the result again: it must hold what was meant and every comment, or the
 // edit is not made and reported instead. A file without older forms comes back
@@ -50,6 +50,7 @@ func Migrate(file *source.File) *Migration {
 	m.retries()
 	m.paginations()
 	m.sinks(book)
+	m.dataWords(book)
 	m.labels()
 	m.words()
 	m.Problems.Sort()

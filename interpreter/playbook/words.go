@@ -36,7 +36,7 @@ var words = []word{
 	{name: "status_code", known: `in the older forms of retry only; write "error.status", or "this.meta.status" after a success`},
 	{name: "success", known: `in the older forms of retry only; write "error is not defined"`},
 	{name: "attempt", known: `in the older forms of retry only; write "_retry.attempt"`},
-	{name: "data", known: `in the older forms of retry only; write "response"`},
+	{name: dataWord, known: "in the older forms of retry only"},
 }
 
 // operatorWords cannot be names because the expression language reads them as
