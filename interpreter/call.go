@@ -192,6 +192,14 @@ func (c *Call) method() string {
 	return "GET"
 }
 
+// Attempt is the number of the attempt under way, else of the last one.
+func (c *Call) Attempt() int {
+	if c.State.Phase == PhaseStart || c.State.Phase == PhaseAttempt {
+		return c.State.Attempts + 1
+	}
+	return c.State.Attempts
+}
+
 func (c *Call) timeout() time.Duration {
 	if c.action.Timeout > 0 {
 		return c.action.Timeout

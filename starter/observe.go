@@ -38,12 +38,17 @@ type observer struct {
 	failures int // questions in a row that nobody answered
 	// loops is what loops told last, by workflow ID.
 	loops map[string]workflows.Progress
+	// calls is what calls that go on in histories of their own told last.
+	calls map[string]workflows.StepRecord
 	// idle are the iterations that had nothing under way at the last look.
 	idle map[string]bool
 }
 
 func newObserver(s *session, run client.WorkflowRun) *observer {
-	return &observer{session: s, run: run, loops: map[string]workflows.Progress{}, idle: map[string]bool{}}
+	return &observer{
+		session: s, run: run, loops: map[string]workflows.Progress{}, calls: map[string]workflows.StepRecord{},
+		idle: map[string]bool{},
+	}
 }
 
 // mostFailed is how often a question may fail before that is news: a server
@@ -110,16 +115,45 @@ func (o *observer) listens(ctx context.Context) (bool, error) {
 
 func (o *observer) describe(ctx context.Context, record workflows.StepRecord) string {
 	text := stepName(record) + " "
+	record = o.handedOver(ctx, record)
 	switch {
 	case record.Loop != nil:
 		text += o.loop(ctx, record)
 	case record.Waiting != "":
 		text += strings.Replace(record.Waiting, " of "+record.Step+" ", " ", 1) // its name stands before it
 	default:
-		text += record.Status
+		text += record.Status + underWay(record)
 	}
 	if record.Error != nil && record.Status == interpreter.Failed {
 		text += ": " + oneLine(record.Error.Message, 100)
+	}
+	return text
+}
+
+// handedOver is the record of a step whose call goes on in a history of its own,
+// as far as that has come; others stay as they are.
+func (o *observer) handedOver(ctx context.Context, record workflows.StepRecord) workflows.StepRecord {
+	if record.Call == "" || !record.EndedAt.IsZero() {
+		return record
+	}
+	if progress, err := o.query(ctx, record.Call); err == nil && len(progress.Steps) == 1 {
+		o.calls[record.Call] = progress.Steps[0]
+	}
+	if last, found := o.calls[record.Call]; found { // else it is about to begin or to end
+		record.Status, record.Waiting, record.NextRetryAt = last.Status, last.Waiting, last.NextRetryAt
+		record.Attempts, record.Pages, record.Error = last.Attempts, last.Pages, last.Error
+	}
+	return record
+}
+
+// underWay counts what a step that goes on has done.
+func underWay(record workflows.StepRecord) string {
+	if record.Status != interpreter.Running || record.Attempts < 2 {
+		return ""
+	}
+	text := fmt.Sprintf(", attempt %d", record.Attempts)
+	if record.Pages > 0 {
+		text += ", " + counted(record.Pages, "page")
 	}
 	return text
 }

@@ -46,12 +46,14 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 		return nil, err
 	}
 	call := takeUp(ctx, book, step, input.Task, input.Call)
-	waiting := callWaiting{}
-	if err := workflow.SetQueryHandler(ctx, ProgressQuery, waiting.progress); err != nil {
+	progress := callProgress{call: call, record: StepRecord{
+		Step: input.Task.Step, Visit: input.Task.Visit, Status: interpreter.Running, StartedAt: call.State.StartedAt,
+	}}
+	if err := workflow.SetQueryHandler(ctx, ProgressQuery, progress.answer); err != nil {
 		return nil, err
 	}
 	carried := input.Call
-	driveUntil(ctx, call, waiting.note, &carrier{task: input.Task, carried: carried}, func(wait *interpreter.Wait) bool {
+	driveUntil(ctx, call, progress.record.await, &carrier{task: input.Task, carried: carried}, func(wait *interpreter.Wait) bool {
 		return historyIsLong(ctx) && leaveWith(ctx, call, &carried, wait)
 	})
 	switch {
@@ -77,21 +79,17 @@ func leaveWith(
 	return true
 }
 
-// callWaiting is the progress of a CallWorkflow.
-type callWaiting struct {
-	wait  *interpreter.Wait
-	until time.Time
+// callProgress is the progress of a CallWorkflow.
+type callProgress struct {
+	call   *interpreter.Call
+	record StepRecord
 }
 
-func (w *callWaiting) note(wait *interpreter.Wait, until time.Time) { w.wait, w.until = wait, until }
-
-func (w *callWaiting) progress() (Progress, error) {
-	if w.wait == nil {
-		return Progress{}, nil
-	}
-	return Progress{Steps: []StepRecord{{
-		Status: interpreter.RetryPending, Waiting: w.wait.Summary, NextRetryAt: w.until,
-	}}}, nil
+func (p *callProgress) answer() (Progress, error) {
+	record := p.record
+	record.follow(p.call)
+	record.Error = slim(record.Error)
+	return Progress{Steps: []StepRecord{record}}, nil
 }
 
 // handOver has a child go on with a call that has become long.

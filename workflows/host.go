@@ -29,8 +29,8 @@ const (
 	mostDeliveries = 1000
 )
 
-// waiter is told when a call begins and ends a wait, for progress.
-type waiter func(wait *interpreter.Wait, until time.Time)
+// waiter is told when a call begins and, with nil, ends a wait, for progress.
+type waiter func(call *interpreter.Call, wait *interpreter.Wait, until time.Time)
 
 // drive takes a call to its end: it runs what the call asks for and tells it
 // what came of it. carry is nil where the call stays in the workflow.
@@ -77,7 +77,7 @@ func driveUntil(
 			if leave(&command.Wait) {
 				return
 			}
-			if err := wait(ctx, command.Wait, waiting); err != nil {
+			if err := wait(ctx, call, command.Wait, waiting); err != nil {
 				call.Cancel(workflow.Now(ctx))
 				return
 			}
@@ -92,10 +92,10 @@ func driveUntil(
 }
 
 // wait is a durable timer whose summary says what it waits for.
-func wait(ctx workflow.Context, wait interpreter.Wait, waiting waiter) error {
+func wait(ctx workflow.Context, call *interpreter.Call, wait interpreter.Wait, waiting waiter) error {
 	if waiting != nil {
-		waiting(&wait, workflow.Now(ctx).Add(wait.Delay))
-		defer waiting(nil, time.Time{})
+		waiting(call, &wait, workflow.Now(ctx).Add(wait.Delay))
+		defer waiting(call, nil, time.Time{})
 	}
 	return workflow.NewTimerWithOptions(ctx, wait.Delay, workflow.TimerOptions{Summary: wait.Summary}).Get(ctx, nil)
 }

@@ -66,6 +66,7 @@ type run struct {
 	input   Input
 	graph   *interpreter.Graph
 	records []*StepRecord
+	live    map[*StepRecord]*interpreter.Call // of the steps that make a call
 	cancel  workflow.CancelFunc // of every branch
 	idle    idle
 	stays   bool // in this history to the end
@@ -77,6 +78,7 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	info := workflow.GetInfo(ctx)
 	r := &run{
 		id: info.WorkflowExecution.ID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
+		live: map[*StepRecord]*interpreter.Call{},
 	}
 	for i := range state.Records {
 		r.records = append(r.records, &state.Records[i])
@@ -305,8 +307,11 @@ func (r *run) strictly(record *StepRecord) bool {
 // the errors of single iterations and the bulk of the others.
 func (r *run) progress() (Progress, error) {
 	progress := Progress{Steps: r.snapshot()}
-	for i := range progress.Steps {
+	for i, record := range r.records {
 		step := &progress.Steps[i]
+		if call := r.live[record]; call != nil {
+			step.follow(call)
+		}
 		step.Error = slim(step.Error)
 		if step.Loop != nil {
 			short := *step.Loop

@@ -93,7 +93,7 @@ type StepRecord struct {
 	Step        string                   `json:"step"`
 	Visit       int                      `json:"visit"`
 	Status      string                   `json:"status"`
-	Attempts    int                      `json:"attempts"`
+	Attempts    int                      `json:"attempts"` // made; while the step goes on, with the one under way
 	Pages       int                      `json:"pages"`
 	StartedAt   time.Time                `json:"started_at,omitzero"`
 	EndedAt     time.Time                `json:"ended_at,omitzero"`
@@ -102,6 +102,9 @@ type StepRecord struct {
 	Error       *interpreter.ErrorObject `json:"error,omitempty"`
 	Handled     bool                     `json:"handled,omitempty"` // a route took the failure
 	Loop        *LoopRecord              `json:"loop,omitempty"`
+	// Call is the workflow ID of a call that goes on in histories of its own. Its
+	// progress is there.
+	Call string `json:"call,omitempty"`
 }
 
 // LoopRecord is the part of a StepRecord that only loops have.

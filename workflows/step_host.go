@@ -51,6 +51,8 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	task := r.task(start)
 	carried := interpreter.Carried{}
 	call := takeUp(ctx, r.book, start.Step, task, carried)
+	r.live[record] = call
+	defer delete(r.live, record)
 	handing := handingOver{began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
 	driveUntil(ctx, call, r.waiter(ctx, record), &carrier{task: task}, func(wait *interpreter.Wait) bool {
 		return handing.due(ctx, call) && leaveWith(ctx, call, &carried, wait)
@@ -58,6 +60,8 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	if call.Finished() {
 		return *call.State.Result
 	}
+	record.Call = loopID(task)
+	r.describe(ctx)
 	return r.handOver(ctx, task, carried, call)
 }
 
@@ -76,13 +80,25 @@ func (r *run) task(start interpreter.Start) Task {
 
 // waiter shows a wait in the step's record.
 func (r *run) waiter(ctx workflow.Context, record *StepRecord) waiter {
-	return func(wait *interpreter.Wait, until time.Time) {
-		record.Status, record.Waiting, record.NextRetryAt = interpreter.Running, "", until
-		if wait != nil {
-			record.Status, record.Waiting = interpreter.RetryPending, wait.Summary
-		}
+	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
+		record.await(call, wait, until)
 		r.describe(ctx)
 	}
+}
+
+// await notes a wait of a call, or with nil its end. The error is the one that is
+// waited for.
+func (record *StepRecord) await(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
+	record.Status, record.Waiting, record.NextRetryAt, record.Error = interpreter.Running, "", until, nil
+	if wait != nil {
+		record.Status, record.Waiting = interpreter.RetryPending, wait.Summary
+		record.Error = call.State.Last.Error
+	}
+}
+
+// follow notes how far the step's call is.
+func (record *StepRecord) follow(call *interpreter.Call) {
+	record.Attempts, record.Pages = call.Attempt(), call.State.Successes
 }
 
 // loop runs a step's loop in a child workflow, then the sink on the step with
@@ -225,11 +241,13 @@ func (r *run) describe(ctx workflow.Context) {
 	}
 	for _, record := range records {
 		text += fmt.Sprintf("- **%s** %s", record.Step, record.Status)
-		if record.Waiting != "" {
+		switch {
+		case record.Waiting != "":
 			text += ": " + record.Waiting
-		}
-		if record.Error != nil {
+		case record.Error != nil:
 			text += ": " + cut(record.Error.Message)
+		case record.Call != "" && record.EndedAt.IsZero():
+			text += ": goes on in " + record.Call
 		}
 		text += "\n"
 	}

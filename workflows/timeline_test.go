@@ -71,10 +71,12 @@ func (s *stage) status() string {
 	require.NoError(s.t, answer.Get(&progress))
 	require.NotEmpty(s.t, progress.Steps)
 	record := progress.Steps[0]
+	status := fmt.Sprintf("%s %d", record.Status, record.Attempts)
 	if record.Status != "retry_pending" {
-		return record.Status
+		require.Nil(s.t, record.Error)
+		return status
 	}
-	return fmt.Sprintf("%s until T+%s", record.Status, record.NextRetryAt.Sub(began))
+	return fmt.Sprintf("%s %s until T+%s", status, record.Error.Class, record.NextRetryAt.Sub(began))
 }
 
 // spans joins equal seconds: "0-29 running".
@@ -117,7 +119,8 @@ func TestTimelineOfThreeAttempts(t *testing.T) {
 		"T+6s attempt 3 succeeds",
 	}, events)
 	require.Equal(t, []string{
-		"0-0 running", "1-1 retry_pending until T+2s", "2-2 running", "3-4 retry_pending until T+5s", "5-5 running",
+		"0-0 running 1", "1-1 retry_pending 1 retryable until T+2s", "2-2 running 2", "3-4 retry_pending 2 retryable until T+5s",
+		"5-5 running 3",
 	}, spans(seconds))
 }
 
@@ -157,8 +160,8 @@ func TestTimelineOfTwoTimeouts(t *testing.T) {
 			"T+1m40s attempt 3 succeeds",
 		}, events)
 		require.Equal(t, []string{
-			"0-29 running", "30-39 retry_pending until T+40s", "40-69 running",
-			"70-89 retry_pending until T+1m30s", "90-99 running",
+			"0-29 running 1", "30-39 retry_pending 1 retryable until T+40s", "40-69 running 2",
+			"70-89 retry_pending 2 retryable until T+1m30s", "90-99 running 3",
 		}, spans(seconds))
 	}
 }
