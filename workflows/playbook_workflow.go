@@ -67,7 +67,7 @@ type run struct {
 	graph   *interpreter.Graph
 	records []*StepRecord
 	live    map[*StepRecord]*interpreter.Call // of the steps that make a call
-	cancel  workflow.CancelFunc // of every branch
+	cancel  workflow.CancelFunc               // of every branch
 	idle    idle
 	stays   bool // in this history to the end
 }
