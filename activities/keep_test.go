@@ -99,7 +99,7 @@ type recorded struct {
 }
 
 func (r *recorded) Init(outbound interceptor.ActivityOutboundInterceptor) error {
-	r.recording.ActivityOutboundInterceptorBase.Next = outbound
+	r.recording.Next = outbound
 
 	return r.Next.Init(r.recording)
 }
