@@ -271,6 +271,10 @@ func TestEvalErrors(t *testing.T) {
 		{`-m.q`, 1, `m.q is missing (nil), so "-m.q" cannot be calculated; if it may be missing, give it a value: (m.q | default(0))`},
 		{`"é" ~ (q ** 2)`, 7, `q is missing (nil), so "q ** 2" cannot be calculated; ` +
 			`if it may be missing, give it a value: (q | default(0))`},
+		{`1 + users.total`, 4, `users.total is missing (nil), as users is a list of 3, so "1 + users.total" cannot be calculated; ` +
+			`if it may be missing, give it a value: (users.total | default(0))`},
+		{`1 + m.list[0].rows`, 4, `m.list[0].rows is missing (nil), so "1 + m.list[0].rows" cannot be calculated; ` +
+			`if it may be missing, give it a value: (m.list[0].rows | default(0))`},
 		{`map(users, .age + 1)`, 11, `.age is missing (nil), so ".age + 1" cannot be calculated; ` +
 			`if it may be missing, give it a value: (.age | default(0))`},
 		{`reduce(none_, #acc + #)`, 0, `reduce of an empty list needs a start value, as in reduce(xs, #acc + #, 0)`},

@@ -10,7 +10,7 @@ import (
 // nameOperand says which operand of the operator at the offset is nil, in the
 // author's own words. It parses the source again, because only errors need the
 // extents of the nodes.
-func (p *Program) nameOperand(offset int, missing *nilOperand) *Error {
+func (p *Program) nameOperand(offset int, missing *nilOperand, scope Scope) *Error {
 	text := []rune(p.source)
 
 	parsed, problems := parse(text, true)
@@ -29,9 +29,55 @@ func (p *Program) nameOperand(offset int, missing *nilOperand) *Error {
 	operand := parsed.spans[finder.operand]
 	name := written(text, operand)
 
+	nothing := "missing (nil)"
+	if list := p.listUnder(operand.From, operand.To, scope); list != "" {
+		nothing += ", as " + list
+	}
+
 	return &Error{Offset: operand.From, Message: fmt.Sprintf(
-		"%s is missing (nil), so %q cannot be calculated; if it may be missing, give it a value: %s",
-		name, written(text, whole), withDefault(finder.operand, name))}
+		"%s is %s, so %q cannot be calculated; if it may be missing, give it a value: %s",
+		name, nothing, written(text, whole), withDefault(finder.operand, name))}
+}
+
+// listUnder names the list that is asked for a member, which no list has; ""
+// where that is not why the reference at a place is nil.
+func (p *Program) listUnder(from, to int, scope Scope) string {
+	for _, ref := range p.refs {
+		if ref.Offset == from && ref.End <= to {
+			return ref.ListUnder(scope)
+		}
+	}
+
+	return ""
+}
+
+// ListUnder names the list that the reference asks for a member by name, such
+// as "fetch.rows is a list of 100"; "" if it asks none.
+func (r Ref) ListUnder(scope Scope) string {
+	value, _ := scope.Lookup(r.Root)
+	name := r.Root
+
+	for _, key := range r.Path {
+		list, isList := value.([]any)
+
+		switch key := key.(type) {
+		case string:
+			if isList {
+				return fmt.Sprintf("%s is a list of %d", shorten(name, 80), len(list))
+			}
+
+			members, _ := value.(map[string]any)
+			value, name = members[key], name+"."+key
+		case int:
+			if !isList || key < 0 || key >= len(list) {
+				return ""
+			}
+
+			value, name = list[key], fmt.Sprintf("%s[%d]", name, key)
+		}
+	}
+
+	return ""
 }
 
 func withDefault(operand ast.Node, name string) string {

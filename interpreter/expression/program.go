@@ -127,7 +127,7 @@ func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 	m.free()
 
 	if err != nil {
-		return nil, p.explain(err)
+		return nil, p.explain(err, scope)
 	}
 
 	if !p.builds {
@@ -189,7 +189,7 @@ func checkSize(result any, b *Budget) error {
 }
 
 // explain turns an error of the machine into one for the author.
-func (p *Program) explain(err error) *Error {
+func (p *Program) explain(err error, scope Scope) *Error {
 	var located *file.Error
 	if !errors.As(err, &located) {
 		return &Error{Message: err.Error()}
@@ -202,7 +202,7 @@ func (p *Program) explain(err error) *Error {
 
 	switch {
 	case errors.As(located.Prev, &missing):
-		return p.nameOperand(located.From, missing)
+		return p.nameOperand(located.From, missing, scope)
 	case errors.As(located.Prev, &internal):
 		return &Error{Offset: located.From, Message: fmt.Sprintf("%q cannot be evaluated: %v", p.source, internal)}
 	case located.Message == emptyReduce:

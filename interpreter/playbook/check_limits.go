@@ -38,9 +38,13 @@ func (c *checker) checkLimits(policy *Policy) {
 		if then.MaxAttempts != nil {
 			attempts, absent = *then.MaxAttempts, ""
 		}
+		word := then.name("max_attempts")
 		if attempts > most {
-			c.errorf(then.value("max_attempts"), CodeOperatorLimit, "max_attempts must be at most %d after failures, not %d%s: the worker allows %s, set by %s",
-				most, attempts, absent, retries(limits.MaxRetries), MaxRetriesVariable)
+			if word == "max_retries" { // which does not count the first attempt
+				most, attempts = most-1, attempts-1
+			}
+			c.errorf(then.value("max_attempts"), CodeOperatorLimit, "%s must be at most %d after failures, not %d%s: the worker allows %s, set by %s",
+				word, most, attempts, absent, retries(limits.MaxRetries), MaxRetriesVariable)
 		}
 	}
 	if limits.MaxDelay <= 0 {
@@ -56,7 +60,7 @@ func (c *checker) checkLimits(policy *Policy) {
 	} {
 		if d.value != nil && *d.value > limits.MaxDelay {
 			c.errorf(then.value(d.word), CodeOperatorLimit, "%s must be at most %s, not %s: that is the worker's limit, set by %s",
-				d.word, durationText(limits.MaxDelay), durationText(*d.value), MaxDelayVariable)
+				then.name(d.word), durationText(limits.MaxDelay), durationText(*d.value), MaxDelayVariable)
 		}
 	}
 }

@@ -62,13 +62,19 @@ func (c *checker) checkEnvelope(pos place, owner string, path []any) {
 	}
 }
 
-func (c *checker) checkVar(pos place, key string) {
-	var known []string
+// varNames are the variables that steps set.
+func (c *checker) varNames() []string {
+	var names []string
 	for _, step := range c.pb.Steps {
 		for _, entry := range step.Vars {
-			known = append(known, entry.Key)
+			names = append(names, entry.Key)
 		}
 	}
+	return names
+}
+
+func (c *checker) checkVar(pos place, key string) {
+	known := c.varNames()
 	if slices.Contains(known, key) || c.meant[key] {
 		return
 	}

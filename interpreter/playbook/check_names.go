@@ -152,6 +152,10 @@ func (c *checker) unknownName(at site, pos place, name string) {
 	}
 	hint := fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
 	switch near := expression.Suggest(name, c.namesAt(at)); {
+	case at.spot != atToolName && c.argsHave(at, name):
+		hint = fmt.Sprintf("; did you mean args.%s?", name)
+	case at.spot != atToolName && slices.Contains(c.varNames(), name):
+		hint = fmt.Sprintf("; did you mean vars.%s?", name)
 	case near != "":
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	case expression.IsFunction(name):
@@ -160,6 +164,19 @@ func (c *checker) unknownName(at site, pos place, name string) {
 		return // it may be what could not be decoded
 	}
 	c.errorf(pos.at(), CodeUnknownName, "unknown name %q%s", name, hint)
+}
+
+// argsHave reports whether the args of the step at a site may have a member:
+// its own, those of its pages, and those of routes that lead to it.
+func (c *checker) argsHave(at site, name string) bool {
+	var s supply
+	switch {
+	case at.step != nil && at.step.Action != nil:
+		s = c.supplied(at.step, at.step.Action.Args)
+	case at.step == nil && at.action != nil: // an entry of the workbook
+		s.add(at.action.Args, &s.always)
+	}
+	return s.has(name)
 }
 
 func (c *checker) loopWith(element string) *Step {

@@ -101,7 +101,7 @@ func (c *checker) checkBounds(policy *Policy) {
 		if then.Restart {
 			counts = "it counts the restarts"
 		}
-		c.errorf(then.value("max_attempts"), CodeBounds, "max_attempts must be at least 1, not %d: %s", *n, counts)
+		c.errorf(then.value("max_attempts"), CodeBounds, "%s must be at least 1, not %d: %s", then.name("max_attempts"), *n, counts)
 	}
 	if m := then.Multiplier; m != nil && !(*m >= 1) {
 		c.errorf(then.value("backoff_multiplier"), CodeBounds, "backoff_multiplier must be at least 1, not %v: with 1 every delay is the same", *m)
@@ -117,7 +117,7 @@ func (c *checker) checkBounds(policy *Policy) {
 		{"max_wait", then.MaxWait},
 	} {
 		if d.value != nil && *d.value < 0 {
-			c.errorf(then.value(d.word), CodeBounds, "%s must not be negative, not %s", d.word, *d.value)
+			c.errorf(then.value(d.word), CodeBounds, "%s must not be negative, not %s", then.name(d.word), *d.value)
 		}
 	}
 }
@@ -125,6 +125,14 @@ func (c *checker) checkBounds(policy *Policy) {
 // word is the place of a key, value that of what stands behind it.
 func (t *Then) word(name string) source.Position  { return t.Words.At(name, t.Pos) }
 func (t *Then) value(name string) source.Position { return t.Values.At(name, t.Pos) }
+
+// name is the word as the author wrote it, which an older form has others for.
+func (t *Then) name(word string) string {
+	if spelt, ok := t.spelt[word]; ok {
+		return spelt
+	}
+	return word
+}
 
 func (c *checker) checkDelays(then *Then) {
 	if then.Delay != nil {
@@ -143,7 +151,8 @@ func (c *checker) checkDelays(then *Then) {
 	switch longest := then.MaxDelay; {
 	case longest == nil || *longest < 0:
 	case then.InitialDelay != nil && *longest < *then.InitialDelay:
-		c.errorf(then.value("max_delay"), CodeBounds, "max_delay (%s) must be at least initial_delay (%s)", *longest, *then.InitialDelay)
+		c.errorf(then.value("max_delay"), CodeBounds, "%s (%s) must be at least %s (%s)",
+			then.name("max_delay"), *longest, then.name("initial_delay"), *then.InitialDelay)
 	case then.InitialDelay == nil && *longest < DefaultInitialDelay:
 		c.errorf(then.value("max_delay"), CodeBounds, "max_delay (%s) must be at least initial_delay, which is %s where it is absent; write initial_delay too",
 			*longest, DefaultInitialDelay)

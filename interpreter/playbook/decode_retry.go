@@ -96,6 +96,16 @@ var repeating = []string{
 func (d *decoder) then(f *fields, place string) Then {
 	then := Then{Pos: f.pos, Words: f.words, Values: f.places(Words{}, "")}
 
+	for _, name := range f.names {
+		if spelt, ok := d.spelt[f.values[name]]; ok {
+			if then.spelt == nil {
+				then.spelt = map[string]string{}
+			}
+
+			then.spelt[name] = spelt
+		}
+	}
+
 	for _, word := range repeating {
 		then.Repeats = then.Repeats || f.words.Has(word)
 	}

@@ -403,3 +403,23 @@ func TestOlderLabels(t *testing.T) {
 		require.Equal(t, test.want, pb.Labels)
 	}
 }
+
+// TestNilInURL: what is nil because a list was asked for a member says so.
+func TestNilInURL(t *testing.T) {
+	t.Parallel()
+
+	pb, found := decode(t, head+"workflow:\n  - step: a\n    tool: http\n    url: \"http://x/{{ fetch.next }}\"\n")
+	require.Empty(t, found, found.Error())
+
+	for _, test := range []struct {
+		fetch any
+		want  string
+	}{
+		{make([]any, 100), "{{ fetch.next }} is nil, as fetch is a list of 100; every part of a URL must be there"},
+		{map[string]any{}, "{{ fetch.next }} is nil; every part of a URL must be there"},
+	} {
+		_, err := pb.First().Action.Field("url").RenderPresent(expression.MapScope{"fetch": test.fetch},
+			expression.NewBudget(expression.DecisionLimits, time.Time{}))
+		require.EqualError(t, err, test.want)
+	}
+}

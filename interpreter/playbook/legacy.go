@@ -201,6 +201,7 @@ func (p *policyDraft) rename(from, to string) bool {
 	value := p.values[from]
 	if value != nil {
 		p.word(to, p.keys[from], value)
+		p.comesFrom(value, from, to)
 	}
 
 	return value != nil
@@ -209,7 +210,25 @@ func (p *policyDraft) rename(from, to string) bool {
 // set adds a word with a value of its own. The place is that of the word it is
 // worked out from, else that of the whole form.
 func (p *policyDraft) set(name, value, tag, from string) {
-	p.word(name, p.keys[from], p.scalarFrom(value, tag, from))
+	scalar := p.scalarFrom(value, tag, from)
+	p.word(name, p.keys[from], scalar)
+
+	if p.values[from] != nil {
+		p.comesFrom(scalar, from, name)
+	}
+}
+
+// comesFrom remembers the author's word for a value, for messages about it.
+func (l *legacy) comesFrom(value *yaml.Node, from, to string) {
+	if from == to {
+		return
+	}
+
+	if l.decoder.spelt == nil {
+		l.decoder.spelt = map[*yaml.Node]string{}
+	}
+
+	l.decoder.spelt[value] = from
 }
 
 // maxAttempts adds max_attempts with a number of its own.

@@ -220,8 +220,9 @@ const (
 // left them out; their defaults depend on whether the match was a failure.
 type Then struct {
 	Pos          source.Position
-	Words        Words // keys the author wrote
-	Values       Words // places of their values
+	Words        Words             // keys the author wrote
+	Values       Words             // places of their values
+	spelt        map[string]string // words of an older form that these come from
 	MaxAttempts  *int
 	Delay        *time.Duration
 	InitialDelay *time.Duration

@@ -81,6 +81,8 @@ type decoder struct {
 	broken map[*yaml.Node]bool
 	// unread are the texts below keys that no section has.
 	unread []string
+	// spelt are the words of an older form that values of the list come from.
+	spelt map[*yaml.Node]string
 	// origins are the conditions that were rewritten.
 	origins map[*yaml.Node]*scalarOrigin
 }

@@ -68,12 +68,25 @@ func (n *Node) RenderPresent(scope expression.Scope, b *expression.Budget) (any,
 			if value == nil {
 				return nil, &EvalError{
 					Pos:     n.Position(segment.Start),
-					Message: fmt.Sprintf("{{ %s }} is nil; every part of a URL must be there", strings.TrimSpace(segment.Program.Source())),
+					Message: fmt.Sprintf("{{ %s }} is nil%s; every part of a URL must be there", strings.TrimSpace(segment.Program.Source()), listUnder(segment.Program, scope)),
 				}
 			}
 		}
 	}
 	return n.Render(scope, b)
+}
+
+// listUnder says why an expression that is one reference is nil, where a list
+// was asked for a member; "" else.
+func listUnder(program *expression.Program, scope expression.Scope) string {
+	refs := program.Refs()
+	if len(refs) != 1 || !refs[0].Bare {
+		return ""
+	}
+	if list := refs[0].ListUnder(scope); list != "" {
+		return ", as " + list
+	}
+	return ""
 }
 
 // MergeMaps lays the entries of one map node over another; either may be nil.
