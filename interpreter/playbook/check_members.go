@@ -24,7 +24,11 @@ var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ende
 
 // checkMembers checks the members that a name is asked for, as far as they are
 // constant.
-func (c *checker) checkMembers(pos place, ref expression.Ref) {
+func (c *checker) checkMembers(at site, pos place, ref expression.Ref) {
+	if ref.Root == "result" || ref.Root == "response" && at.spot&(atVars|atNext|atStepSink) != 0 {
+		c.checkShape(pos, ref.Root, c.resultShape(at), ref.Path)
+		return
+	}
 	key, ok := pathKey(ref.Path, 0)
 	if !ok {
 		return
@@ -35,9 +39,9 @@ func (c *checker) checkMembers(pos place, ref expression.Ref) {
 			c.errorf(pos.at(), CodeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
 			return
 		}
-		c.checkEnvelope(pos, "steps."+key, ref.Path[1:])
+		c.checkEnvelope(pos, "steps."+key, ref.Path[1:], c.stepShape(c.pb.Step(key)))
 	case "this":
-		c.checkEnvelope(pos, "this", ref.Path)
+		c.checkEnvelope(pos, "this", ref.Path, c.resultShape(at))
 	case "vars":
 		c.checkVar(pos, key)
 	default:
@@ -46,9 +50,13 @@ func (c *checker) checkMembers(pos place, ref expression.Ref) {
 }
 
 // checkEnvelope checks a path into an envelope: docs/language.md, section names.
-func (c *checker) checkEnvelope(pos place, owner string, path []any) {
+func (c *checker) checkEnvelope(pos place, owner string, path []any, data *shape) {
 	key, ok := pathKey(path, 0)
 	if !ok {
+		return
+	}
+	if key == "data" {
+		c.checkShape(pos, owner+".data", data, path[1:])
 		return
 	}
 	c.checkMember(pos, owner, key, members["this"])

@@ -50,13 +50,15 @@ func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
 		c.elementInStepSink(at, pos, name)
 		return
 	}
+	if step := c.pb.Step(name); step != nil && at.spot != atToolName {
+		c.checkShape(pos, name, c.stepShape(step), ref.Path)
+		return
+	}
 	if _, ok := c.workload[name]; ok {
 		return
 	}
 	if c.pb.Step(name) != nil {
-		if at.spot == atToolName {
-			c.errorf(pos.at(), CodeUnavailableName, "%q is a step, but tool may only use the workload: it is worked out before the run starts", name)
-		}
+		c.errorf(pos.at(), CodeUnavailableName, "%q is a step, but tool may only use the workload: it is worked out before the run starts", name)
 		return
 	}
 	c.unknownName(at, pos, name)
@@ -70,7 +72,7 @@ func (c *checker) checkWord(at site, pos place, ref expression.Ref, w word) {
 	case at.spot&w.where == 0, w.loop && !c.insideLoop(at):
 		c.errorf(pos.at(), CodeUnavailableName, "%q has no value here; it is known %s%s%s", w.name, w.known, newerName(w.name, at.spot), c.insteadOf(w.name))
 	default:
-		c.checkMembers(pos, ref)
+		c.checkMembers(at, pos, ref)
 	}
 }
 

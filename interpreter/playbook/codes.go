@@ -92,7 +92,7 @@ var checkCodes = []CodeDoc{
 	{CodeUnavailableName, "a name is known elsewhere, but not where the expression stands"},
 	{CodeUnknownEntry, "a step calls an entry that the workbook does not have"},
 	{CodeUnknownField, "the tool of a call has no such field"},
-	{CodeUnknownMember, "a word of the language has no such member, so that it is always nil (warning)"},
+	{CodeUnknownMember, "a word of the language, or a result of known shape, has no such member, so that it is always nil (warning)"},
 	{CodeUnknownName, "an expression names something that no step, workload key or word is called"},
 	{CodeUnknownTool, "there is no tool of that name"},
 	{CodeUnreachable, "no route leads to a step"},
