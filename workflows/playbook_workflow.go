@@ -339,7 +339,11 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	}
 	result.Warnings = r.Warnings
 	result.Steps = r.finalRecords()
-	r.fit(result)
+	most := r.Limits.PayloadCap()
+	if result.Status == interpreter.Failed || result.Status == interpreter.Cancelled {
+		most = maxFailureDetails
+	}
+	fit(result, most)
 	r.publish(ctx, result.Status)
 	switch result.Status {
 	case interpreter.Cancelled:
@@ -398,50 +402,6 @@ func (r *run) finalRecords() []StepRecord {
 		}
 	}
 	return records
-}
-
-// fit keeps the result within what a payload, or a failure's details, may
-// have: large errors of loops and then the result itself are left out, each
-// with a warning.
-func (r *run) fit(result *Result) {
-	most := r.Limits.PayloadCap()
-	if result.Status == interpreter.Failed || result.Status == interpreter.Cancelled {
-		most = maxFailureDetails
-		result.Error = trimmed(result.Error)
-	}
-	if encodedSize(result) <= most {
-		return
-	}
-	for i := range result.Steps {
-		result.Steps[i].Error = trimmed(result.Steps[i].Error)
-		if loop := result.Steps[i].Loop; loop != nil {
-			short := *loop
-			short.Errors = nil
-			result.Steps[i].Loop = &short
-		}
-	}
-	result.Warnings = append(result.Warnings, "the errors of single iterations are too large for the run's result; see the child workflows")
-	if encodedSize(result) > most {
-		result.Result = expression.Value{}
-		result.Warnings = append(result.Warnings, "the result is too large for the run's result; write it away with a sink or choose less with `output`")
-	}
-	if encodedSize(result) > most {
-		result.Steps, result.Warnings = newest(result.Steps, most/2), []string{
-			"the records of all visits are too large for the run's result; only the newest are kept",
-		}
-	}
-}
-
-// newest are the last records whose sizes together are at most the given one.
-func newest(records []StepRecord, most int) []StepRecord {
-	first, size := len(records), 0
-	for first > 0 {
-		if size += encodedSize(records[first-1]) + 1; size > most {
-			break
-		}
-		first--
-	}
-	return records[first:]
 }
 
 // publish writes the status into the search attribute.

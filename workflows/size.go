@@ -3,6 +3,7 @@ package workflows
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -80,10 +81,13 @@ func trimmed(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
 	return slim(failure)
 }
 
-// slim is an error without its bulky data. Headers go first: a loop may have
-// many errors with a few of them each.
+// bulky is the size of data, in bytes, from which it is left out of an error that
+// has to be small.
+const bulky = 2000
+
+// slim is an error without its bulky data: what was collected, the body, or both.
+// Headers go first: a loop may have many errors with a few of them each.
 func slim(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
-	const bulky = 2000
 	if failure == nil {
 		return nil
 	}
@@ -93,9 +97,21 @@ func slim(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
 		return &small
 	}
 	small.Message = cut(small.Message)
-	if small.Collected.Data != nil || small.Body.Data != nil {
-		small.Collected.Data, small.Body.Data = nil, nil
-		small.Message += " (collected data and body are too large to be kept)"
+	parts := []struct {
+		value *expression.Value
+		note  string
+	}{
+		{&small.Collected, " (what was collected is too large to be kept)"},
+		{&small.Body, " (the body is too large to be kept)"},
+	}
+	if encodedSize(small.Body) > encodedSize(small.Collected) {
+		slices.Reverse(parts)
+	}
+	for _, part := range parts {
+		if encodedSize(small.Collected)+encodedSize(small.Body) > bulky {
+			*part.value = expression.Value{}
+			small.Message += part.note
+		}
 	}
 	return &small
 }

@@ -101,17 +101,3 @@ func TestBoundIterations(t *testing.T) {
 		require.Equal(t, interpreter.KindSink, iteration.Result.Error.Kind, "the error is still the first one")
 	}
 }
-
-func TestNewestRecords(t *testing.T) {
-	t.Parallel()
-	records := make([]StepRecord, 1000)
-	for i := range records {
-		records[i].Visit = i
-	}
-	kept := newest(records, 10_000)
-	require.NotEmpty(t, kept)
-	require.Less(t, len(kept), 1000)
-	require.Equal(t, 999, kept[len(kept)-1].Visit)
-	require.LessOrEqual(t, encodedSize(kept), 10_100)
-	require.Len(t, newest(records[:3], 10_000), 3)
-}

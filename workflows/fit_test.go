@@ -1,0 +1,154 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// bulk is a value of so many bytes of JSON.
+func bulk(bytes int) expression.Value {
+	if bytes == 0 {
+		return expression.Value{}
+	}
+	return expression.Of(strings.Repeat("b", bytes))
+}
+
+func failedRecord(step string, collected, body int) StepRecord {
+	return StepRecord{Step: step, Visit: 1, Status: interpreter.Failed, Attempts: 3, Error: &interpreter.ErrorObject{
+		Kind: interpreter.KindHTTP, Message: step + " failed", Collected: bulk(collected), Body: bulk(body),
+	}}
+}
+
+// TestFitLeavesOutTheBulk: what does not fit into a failure goes without what was
+// collected; records, statuses, messages and small bodies stay, and the newest
+// failure loses least.
+func TestFitLeavesOutTheBulk(t *testing.T) {
+	t.Parallel()
+	some := make([]interpreter.LoopError, 1000)
+	for i := range some {
+		some[i] = interpreter.LoopError{Index: i, Error: &interpreter.ErrorObject{Message: strings.Repeat("m", 200), Collected: bulk(500)}}
+	}
+	looped := StepRecord{Step: "loop", Visit: 1, Status: interpreter.Partial, Loop: &LoopRecord{
+		Stats: interpreter.LoopStats{Total: 2000, Success: 1000, Failed: 1000}, Errors: some,
+	}}
+	for name, test := range map[string]struct {
+		steps           []StepRecord // and the run's error is that of the last
+		collected, body int          // of the run's error, afterwards
+		left            []string     // warnings
+	}{
+		"79 KB collected": {
+			[]StepRecord{failedRecord("fetch", 79_000, 150)},
+			79_000, 150, []string{"what the steps that failed had collected"},
+		},
+		"more than fits": {
+			[]StepRecord{failedRecord("fetch", 150_000, 150)},
+			0, 150, []string{"what the steps that failed had collected", "what the failure had collected"},
+		},
+		"bodies too": {
+			[]StepRecord{failedRecord("a", 0, 60_000), failedRecord("b", 0, 60_000)},
+			0, 60_000, []string{"the bodies of the answers"},
+		},
+		"a body that does not fit": {
+			[]StepRecord{failedRecord("a", 0, 120_000)},
+			0, 0, []string{"the bodies of the answers", "the body of the answer"},
+		},
+		"failed iterations": {
+			[]StepRecord{looped, failedRecord("b", 10_000, 150)},
+			10_000, 150, []string{"what failed iterations had collected", "what the steps that failed had collected", "step loop: of 1000 errors of iterations only the first "},
+		},
+		"everything fits": {[]StepRecord{failedRecord("a", 1000, 1000)}, 1000, 1000, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			steps := append([]StepRecord{{Step: "before", Visit: 1, Status: interpreter.Completed}}, test.steps...)
+			steps = append(steps, StepRecord{Step: "after", Status: interpreter.Skipped})
+			last := *test.steps[len(test.steps)-1].Error
+			result := &Result{
+				Status: interpreter.Failed, Error: &last, Steps: append([]StepRecord(nil), steps...), Warnings: []string{"first"},
+			}
+			before := encodedSize(steps)
+			fit(result, maxFailureDetails)
+			require.LessOrEqual(t, encodedSize(result), maxFailureDetails)
+			require.Equal(t, before, encodedSize(steps), "the run's own records stay as they are")
+			require.Len(t, result.Steps, len(steps))
+			for i, record := range result.Steps {
+				require.Equal(t, steps[i].Step, record.Step)
+				require.Equal(t, steps[i].Status, record.Status)
+				if record.Error != nil {
+					require.Equal(t, steps[i].Error.Message, record.Error.Message)
+				}
+				if record.Loop != nil {
+					require.Equal(t, steps[i].Loop.Stats, record.Loop.Stats)
+					require.Greater(t, len(record.Loop.Errors), 100, "as many as fit")
+				}
+			}
+			require.Equal(t, last.Message, result.Error.Message)
+			require.Equal(t, [2]int{test.collected, test.body}, [2]int{length(result.Error.Collected), length(result.Error.Body)})
+			require.Equal(t, "first", result.Warnings[0])
+			require.Len(t, result.Warnings, 1+len(test.left))
+			for i, warning := range test.left {
+				require.Contains(t, result.Warnings[i+1], warning)
+			}
+		})
+	}
+}
+
+func length(value expression.Value) int {
+	text, _ := value.Data.(string)
+	return len(text)
+}
+
+// TestFitVisits: of very many visits those that went well go first.
+func TestFitVisits(t *testing.T) {
+	t.Parallel()
+	result := &Result{Status: interpreter.Failed, Error: &interpreter.ErrorObject{Message: "no"}}
+	for i := range 3000 {
+		record := StepRecord{Step: "turn", Visit: i + 1, Status: interpreter.Completed}
+		if i%1000 == 0 {
+			record.Status, record.Error, record.Handled = interpreter.Failed, &interpreter.ErrorObject{Message: fmt.Sprint(i)}, true
+		}
+		result.Steps = append(result.Steps, record)
+	}
+	fit(result, maxFailureDetails)
+	require.LessOrEqual(t, encodedSize(result), maxFailureDetails)
+	var failed []int
+	for _, record := range result.Steps {
+		if record.Status == interpreter.Failed {
+			failed = append(failed, record.Visit)
+		}
+	}
+	require.Equal(t, []int{1, 1001, 2001}, failed)
+	require.Greater(t, len(result.Steps), 300)
+	require.Equal(t, 3000, result.Steps[len(result.Steps)-1].Visit)
+	require.Contains(t, result.Warnings[0], "of 3000 records of visits")
+}
+
+// TestFitResult: a run that went well loses its result last.
+func TestFitResult(t *testing.T) {
+	t.Parallel()
+	result := &Result{Status: interpreter.Completed, Result: bulk(60_000), Steps: []StepRecord{failedRecord("a", 60_000, 100)}}
+	fit(result, maxFailureDetails)
+	require.Equal(t, 60_000, length(result.Result))
+	result.Result = bulk(120_000)
+	fit(result, maxFailureDetails)
+	require.Zero(t, length(result.Result))
+	require.Len(t, result.Steps, 1)
+	require.Contains(t, result.Warnings[len(result.Warnings)-1], "the result; write it away")
+}
+
+// TestSlimKeepsWhatIsSmall: a small body stays beside pages that do not.
+func TestSlimKeepsWhatIsSmall(t *testing.T) {
+	t.Parallel()
+	small := slim(failedRecord("a", 79_000, 150).Error)
+	require.Equal(t, [2]int{0, 150}, [2]int{length(small.Collected), length(small.Body)})
+	require.Contains(t, small.Message, "collected")
+	require.NotContains(t, small.Message, "body")
+	small = slim(failedRecord("a", 150, 79_000).Error)
+	require.Equal(t, [2]int{150, 0}, [2]int{length(small.Collected), length(small.Body)})
+}
