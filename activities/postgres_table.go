@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -149,11 +150,46 @@ func tableError(ctx context.Context, w *tableWrite, err error) error {
 
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		own.Message = fmt.Sprintf("writing %d rows to table %q: %s", len(w.rows), w.shown, own.Message)
+		own.Message = fmt.Sprintf("writing %d rows to table %q: %s%s", len(w.rows), w.shown, w.find(pg), own.Message)
+
+		if pg.Detail != "" {
+			own.Message += "; " + pg.Detail
+		}
+
 		if pg.Code == "42P10" {
 			own.Message += fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", quoteNames(w.key))
 		}
 	}
 
 	return own
+}
+
+// quoted is what a server's message has in quotes.
+var quoted = regexp.MustCompile(`"((?:[^"]|"")*)"`)
+
+// find names the row and the column that the server's error is about, as far as
+// that tells: by the column, by a value, or by both. It is "" where it does not.
+func (w *tableWrite) find(pg *pgconn.PgError) string {
+	const notNull = "23502"
+
+	values := quoted.FindAllStringSubmatch(pg.Message, -1)
+
+	for i, row := range w.rows {
+		for _, column := range w.columns {
+			value, given := row[column]
+
+			switch {
+			case pg.ColumnName != "" && column != pg.ColumnName:
+			case pg.Code == notNull && value == nil,
+				pg.Code != notNull && given && len(values) > 0 && expression.Text(value) == values[len(values)-1][1]:
+				return fmt.Sprintf("row %d, column %q: ", i+1, column)
+			}
+		}
+	}
+
+	if pg.ColumnName != "" {
+		return fmt.Sprintf("column %q: ", pg.ColumnName)
+	}
+
+	return ""
 }

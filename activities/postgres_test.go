@@ -336,17 +336,17 @@ func TestPostgresTableProblems(t *testing.T) {
 	db.Exec(t, "CREATE TABLE people (id int PRIMARY KEY, name text, age int)")
 
 	for says, in := range map[string]interpreter.ToolInput{
-		`has no column "nmae": did you mean "name"?`:                      pg.rows(map[string]any{"table": "people"}, map[string]any{"nmae": "x"}),
-		`has no column "zzzzzz": it has id, name, age`:                    pg.rows(map[string]any{"table": "people"}, map[string]any{"zzzzzz": "x"}),
-		`row 2 for table "people" is a number`:                            pg.rows(map[string]any{"table": "people"}, []any{map[string]any{"id": 1}, 7}),
-		`row 1 for table "people" has no "id", which is the key`:          pg.rows(map[string]any{"table": "people", "mode": "upsert", "key": "id"}, map[string]any{"name": "x"}),
-		`mode upsert needs key`:                                           pg.rows(map[string]any{"table": "people", "mode": "upsert"}, map[string]any{"name": "x"}),
-		`table is "a..b"`:                                                 pg.rows(map[string]any{"table": "a..b"}, map[string]any{"name": "x"}),
-		`mode is "merge"; it must be insert or upsert`:                    pg.rows(map[string]any{"table": "people", "mode": "merge"}, map[string]any{"name": "x"}),
-		`there is nothing to write`:                                       {Auth: "main", Fields: tooltest.Fields(map[string]any{"table": "people"})},
-		`row 1 for table "people" is an empty map`:                        pg.rows(map[string]any{"table": "people"}, map[string]any{}),
-		`table "people\"; drop table people; --" does not exist`:          pg.rows(map[string]any{"table": `people"; drop table people; --`}, map[string]any{"a": 1}),
-		`writing 1 rows to table "people": invalid input syntax for type`: pg.rows(map[string]any{"table": "people"}, map[string]any{"age": "old"}),
+		`has no column "nmae": did you mean "name"?`:                                           pg.rows(map[string]any{"table": "people"}, map[string]any{"nmae": "x"}),
+		`has no column "zzzzzz": it has id, name, age`:                                         pg.rows(map[string]any{"table": "people"}, map[string]any{"zzzzzz": "x"}),
+		`row 2 for table "people" is a number`:                                                 pg.rows(map[string]any{"table": "people"}, []any{map[string]any{"id": 1}, 7}),
+		`row 1 for table "people" has no "id", which is the key`:                               pg.rows(map[string]any{"table": "people", "mode": "upsert", "key": "id"}, map[string]any{"name": "x"}),
+		`mode upsert needs key`:                                                                pg.rows(map[string]any{"table": "people", "mode": "upsert"}, map[string]any{"name": "x"}),
+		`table is "a..b"`:                                                                      pg.rows(map[string]any{"table": "a..b"}, map[string]any{"name": "x"}),
+		`mode is "merge"; it must be insert or upsert`:                                         pg.rows(map[string]any{"table": "people", "mode": "merge"}, map[string]any{"name": "x"}),
+		`there is nothing to write`:                                                            {Auth: "main", Fields: tooltest.Fields(map[string]any{"table": "people"})},
+		`row 1 for table "people" is an empty map`:                                             pg.rows(map[string]any{"table": "people"}, map[string]any{}),
+		`table "people\"; drop table people; --" does not exist`:                               pg.rows(map[string]any{"table": `people"; drop table people; --`}, map[string]any{"a": 1}),
+		`writing 1 rows to table "people": row 1, column "age": invalid input syntax for type`: pg.rows(map[string]any{"table": "people"}, map[string]any{"age": "old"}),
 	} {
 		object := pg.fail(t, in)
 		require.Equal(t, interpreter.ClassFinal, object.Class)
@@ -360,6 +360,42 @@ func TestPostgresTableProblems(t *testing.T) {
 	}
 
 	require.Equal(t, []any{}, pg.run(t, "SELECT * FROM people", nil))
+}
+
+// TestTablesNameRowAndColumn: a write that fails says which row and column, as far
+// as the database tells.
+func TestTablesNameRowAndColumn(t *testing.T) {
+	t.Parallel()
+
+	const create = "CREATE TABLE people (id integer PRIMARY KEY, name text NOT NULL, age integer CHECK (age < 200))"
+
+	pg, db := pgTool(t)
+	db.Exec(t, create)
+
+	lite, _ := liteTool(t)
+	lite.run(t, create, nil)
+
+	good := map[string]any{"id": 1, "name": "a", "age": 10}
+	for name, test := range map[string]struct {
+		row      map[string]any
+		pg, lite string
+	}{
+		"null":      {map[string]any{"id": 2, "name": nil, "age": 1}, `row 2, column "name": null value`, "row 2: constraint failed: NOT NULL constraint failed: people.name"},
+		"a word":    {map[string]any{"id": 2, "name": "b", "age": "old"}, `row 2, column "age": invalid input syntax for type integer: "old"`, ""},
+		"too large": {map[string]any{"id": 2, "name": "b", "age": 99999999999}, `row 2, column "age": value "99999999999" is out of range`, "row 2: "},
+		"twice":     {map[string]any{"id": 1, "name": "b", "age": 1}, "Key (id)=(1) already exists.", "row 2: constraint failed: UNIQUE constraint failed: people.id"},
+		"check":     {map[string]any{"id": 2, "name": "b", "age": 300}, "Failing row contains (2, b, 300).", "row 2: constraint failed: CHECK constraint failed"},
+	} {
+		rows := []any{good, test.row}
+		object := pg.fail(t, pg.rows(map[string]any{"table": "people"}, rows))
+		require.Contains(t, object.Message, `writing 2 rows to table "people": `, name)
+		require.Contains(t, object.Message, test.pg, name)
+
+		if test.lite != "" {
+			object = lite.fail(t, lite.rows(map[string]any{"table": "people"}, rows))
+			require.Contains(t, object.Message, `writing 2 rows to table "people": `+test.lite, name)
+		}
+	}
 }
 
 func TestPostgresForgetsTheSession(t *testing.T) {

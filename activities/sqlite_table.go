@@ -86,15 +86,15 @@ func insertSQLite(ctx context.Context, tx *sql.Tx, w *tableWrite) (written int64
 	}
 	defer func() { _ = insert.Close() }()
 
-	for _, row := range w.rows {
+	for i, row := range w.rows {
 		values := make([]any, len(w.columns))
-		for i, column := range w.columns {
-			values[i] = sqliteColumn(row[column])
+		for at, column := range w.columns {
+			values[at] = sqliteColumn(row[column])
 		}
 
 		result, err := insert.ExecContext(ctx, values...)
 		if err != nil {
-			return 0, err
+			return 0, fmt.Errorf("row %d: %w", i+1, err)
 		}
 
 		n, err := result.RowsAffected()

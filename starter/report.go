@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"go.temporal.io/sdk/client"
@@ -153,7 +154,8 @@ func writeReport(w io.Writer, workflowID string, result workflows.Result, link s
 	}
 	writeFailedIterations(&b, result.Steps)
 	if result.Error != nil {
-		fmt.Fprintf(&b, "error: %s\n", result.Error.Message)
+		fmt.Fprintf(&b, "error: %s\n", printable(result.Error.Message))
+		writeBody(&b, result.Error)
 	}
 	writeResult(&b, result.Result.Data)
 	fmt.Fprintf(&b, "%s: %s\n", workflowID, result.Status)
@@ -161,7 +163,7 @@ func writeReport(w io.Writer, workflowID string, result workflows.Result, link s
 		fmt.Fprintf(&b, "web UI: %s\n", link)
 	}
 	for _, warning := range result.Warnings {
-		b.WriteString(paper.warning("warning: "+warning) + "\n")
+		b.WriteString(paper.warning("warning: "+printable(warning)) + "\n")
 	}
 	_, _ = io.WriteString(w, b.String())
 }
@@ -254,8 +256,81 @@ func writeFailedIterations(b *strings.Builder, records []workflows.StepRecord) {
 				break
 			}
 			fmt.Fprintf(b, "  [%d] %s: %s\n", failure.Index, element(failure.Element.Data), iterationFailure(failure))
+			if i == 0 {
+				writeBody(b, failure.Error)
+			}
 		}
 	}
+}
+
+// Bounds of what is printed of an error's body.
+const (
+	mostBodyLines = 20
+	mostBodyBytes = 2 << 10
+)
+
+// writeBody prints what an error came with: the traceback or the output of a
+// program, of which the end tells most, or the beginning of an answer.
+func writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
+	if failure == nil {
+		return
+	}
+	body, atEnd := bodyText(failure.Body.Data)
+	if body == "" {
+		return
+	}
+	lines, left := strings.Split(body, "\n"), false
+	if n := len(lines); n > mostBodyLines {
+		left = true
+		if lines = lines[:mostBodyLines]; atEnd {
+			lines = strings.Split(body, "\n")[n-mostBodyLines:]
+		}
+	}
+	text := strings.Join(lines, "\n")
+	if n := len(text); n > mostBodyBytes {
+		left = true
+		if text = text[:mostBodyBytes]; atEnd {
+			text = strings.Join(lines, "\n")[n-mostBodyBytes:]
+		}
+		text = strings.ToValidUTF8(text, "")
+	}
+	if left && atEnd {
+		text = "…\n" + text
+	} else if left {
+		text += "\n… (cut; --output json gives all that was kept)"
+	}
+	b.WriteString("    " + strings.ReplaceAll(printable(text), "\n", "\n    ") + "\n")
+}
+
+// bodyText is an error's body as text, and whether its end matters most.
+func bodyText(body any) (text string, atEnd bool) {
+	switch body := body.(type) {
+	case nil:
+		return "", false
+	case string:
+		return strings.TrimSpace(body), false
+	case map[string]any:
+		for _, key := range []string{"traceback", "output"} {
+			if text, isText := body[key].(string); isText && len(body) == 1 {
+				return strings.TrimSpace(text), true
+			}
+		}
+	}
+	var encoded strings.Builder
+	if printJSON(&encoded, body) != nil {
+		return "", false
+	}
+	return strings.TrimSpace(encoded.String()), false
+}
+
+// printable is a text from elsewhere without what a terminal would obey.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 func element(value any) string { return oneLine(expression.Text(value), 60) }

@@ -60,6 +60,24 @@ func TestGoldenReports(t *testing.T) {
 				{Step: "c", Status: interpreter.Skipped},
 			},
 		},
+		"failed_with_a_body": {
+			Status: interpreter.Failed, Error: &interpreter.ErrorObject{
+				Message: "HTTP 401 from GET http://x", Status: 401,
+				Body: expression.Of(map[string]any{"error": "bad \x1b[31mtoken", "codes": []any{1, 2}}),
+			},
+		},
+		"failed_with_a_traceback": {
+			Status: interpreter.Failed, Error: &interpreter.ErrorObject{
+				Message: "KeyError: 'a'", Body: expression.Of(map[string]any{
+					"traceback": "Traceback (most recent call last):\n" + strings.Repeat("  File \"x\", line 1, in f\n", 40) + "KeyError: 'a'\n",
+				}),
+			},
+		},
+		"failed_with_a_page": {
+			Status: interpreter.Failed, Error: &interpreter.ErrorObject{
+				Message: "HTTP 502 from GET http://x", Body: expression.Of("<html>" + strings.Repeat("é", 3000)),
+			},
+		},
 		"partial": {
 			Status: interpreter.Partial, Steps: []workflows.StepRecord{looped(2)},
 			Result: expression.Of(map[string]any{"a<b": []any{1, "x"}}), Warnings: []string{"something to know"},
