@@ -32,6 +32,9 @@ type hostedCall struct {
 	// unnotable says that a ledger could not be made.
 	unnotable bool
 	noted     time.Time // when the progress was told last
+	// unsaid says that the log was not told yet what was decided about the attempt.
+	// The workflow tells it of those that are handed back to be decided there.
+	unsaid bool
 }
 
 // takeUp makes the calls where history, the heartbeats of a worker that was
@@ -128,7 +131,29 @@ func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
 // took gives the call the outcome of an attempt of its own.
 func (h *hostedCall) took(outcome interpreter.Outcome) {
 	h.call.Attempted(outcome, time.Now())
-	h.sure = false
+	h.sure, h.unsaid = false, true
+}
+
+// say tells the log what was decided about the last attempt.
+func (h *hostedCall) say() {
+	if h.unsaid {
+		h.unsaid = false
+		h.log(h.call.Verdict())
+	}
+}
+
+// log tells of an attempt that failed what was decided about it.
+func (d *hosting) log(verdict *interpreter.Verdict) {
+	if verdict == nil {
+		return
+	}
+
+	fields := append(verdict.Fields(), "run", d.in.Task.Run.WorkflowID)
+	if verdict.Ended {
+		d.catalogue.res.Logger.Warn("an attempt failed and ended its call", fields...)
+	} else {
+		d.catalogue.res.Logger.Info("an attempt failed and is made again", fields...)
+	}
 }
 
 // maxPageBytes is the size of a page from which it is handed back as it came,
@@ -158,6 +183,9 @@ func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
 	before, outcome := call.Snapshot(), (*interpreter.Outcome)(nil)
 	for ctx.Err() == nil {
 		command := call.Next(time.Now())
+		if command.Kind != interpreter.DoSink {
+			h.say()
+		}
 		switch command.Kind {
 		case interpreter.DoAttempt:
 			if chunk.Full(call, time.Now()) || h.stops(ctx) {
@@ -182,6 +210,7 @@ func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
 				return interpreter.Driven{State: &call.State}, err
 			}
 			outcome = nil
+			h.say()
 			h.note()
 		case interpreter.DoFinish:
 			return interpreter.Driven{Result: call.State.Result}, nil
@@ -243,6 +272,7 @@ func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (sinkEnd,
 			}
 			wrote = made.outcome.Err == nil
 			sink.Attempted(made.outcome, time.Now())
+			h.log(sink.Verdict())
 		case interpreter.DoFinish:
 			finished = true
 		case interpreter.DoWait, interpreter.DoSink:

@@ -312,7 +312,7 @@ func bodyText(body any) (text string, atEnd bool) {
 	case map[string]any:
 		for _, key := range []string{"traceback", "output"} {
 			if text, isText := body[key].(string); isText && len(body) == 1 {
-				return strings.TrimSpace(text), true
+				return strings.Trim(strings.TrimRight(text, " \n"), "\n"), true
 			}
 		}
 	}

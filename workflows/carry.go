@@ -33,6 +33,9 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 	}, fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.carried.Index), call.State.Successes+1))
 	if failure == nil && len(output.Calls) == 1 && output.Calls[0].State != nil {
 		call.Attach(output.Calls[0], workflow.Now(ctx))
+		if output.Calls[0].Outcome != nil {
+			logVerdict(ctx, call)
+		}
 	}
 	// A cancelled activity has given its pages too.
 	return call.State.Attempts != attempts || call.State.Phase != phase || call.State.Sink != nil, ctx.Err()

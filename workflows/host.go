@@ -73,6 +73,7 @@ func driveUntil(
 				return
 			}
 			call.Attempted(outcome, workflow.Now(ctx))
+			logVerdict(ctx, call)
 		case interpreter.DoWait:
 			if leave(&command.Wait) {
 				return
@@ -88,6 +89,17 @@ func driveUntil(
 		case interpreter.DoFinish:
 			return
 		}
+	}
+}
+
+// logVerdict tells the worker's log what was decided about an attempt that failed.
+func logVerdict(ctx workflow.Context, call *interpreter.Call) {
+	switch verdict := call.Verdict(); {
+	case verdict == nil:
+	case verdict.Ended:
+		workflow.GetLogger(ctx).Warn("an attempt failed and ended its call", verdict.Fields()...)
+	default:
+		workflow.GetLogger(ctx).Info("an attempt failed and is made again", verdict.Fields()...)
 	}
 }
 

@@ -158,6 +158,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 			call.State = *driven.State
 			if driven.Outcome != nil {
 				call.Attempted(*driven.Outcome, workflow.Now(ctx))
+				logVerdict(ctx, call)
 			}
 		}
 	}

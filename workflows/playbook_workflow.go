@@ -349,6 +349,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	case interpreter.Cancelled:
 		return nil, temporal.NewCanceledError(*result)
 	case interpreter.Failed:
+		workflow.GetLogger(ctx).Error("the run failed", "kind", result.Error.Kind, "error", result.Error.Message)
 		return nil, temporal.NewApplicationErrorWithOptions(cut(result.Error.Message), result.Error.Kind,
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{result}})
 	}

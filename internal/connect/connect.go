@@ -88,7 +88,7 @@ func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (cli
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	options.Logger = log.NewStructuredLogger(logger)
+	options.Logger = log.NewStructuredLogger(slog.New(decided{logger.Handler()}))
 	limited, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	c, err := client.DialContext(limited, options)

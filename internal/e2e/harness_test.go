@@ -126,7 +126,7 @@ func (quiet) Info(string, ...any)  {}
 func (quiet) Warn(string, ...any)  {}
 
 func (quiet) Error(message string, pairs ...any) {
-	if message != "Activity error." {
+	if message != "Activity error." && message != "the run failed" {
 		slog.Error(message, pairs...)
 	}
 }

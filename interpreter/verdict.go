@@ -1,0 +1,62 @@
+package interpreter
+
+import "reprise/interpreter/expression"
+
+// Verdict is what was decided about an attempt that failed, for logs.
+type Verdict struct {
+	// Ended says that the failure ended the call; else there will be another
+	// attempt.
+	Ended bool
+	Where string // of the call
+	Index *int   // of the iteration, nil without a loop
+	Next  string // what follows, "" where the call has ended
+	Error *ErrorObject
+}
+
+// Verdict tells what was decided about the last attempt; nil where that
+// succeeded, or where its failure was made a success.
+func (c *Call) Verdict() *Verdict {
+	failure := c.State.Last.Error
+	if failure == nil {
+		return nil
+	}
+	verdict := &Verdict{Where: c.where(), Index: c.config.Index, Error: failure, Ended: c.State.Result != nil}
+	switch {
+	case verdict.Ended:
+	case c.State.Wait != nil:
+		verdict.Next = c.State.Wait.Summary
+	default:
+		verdict.Next = "another attempt at once"
+	}
+	return verdict
+}
+
+// mostLoggedBody bounds what a log gets of an error's body, in characters.
+const mostLoggedBody = 4000
+
+// Fields are the verdict as pairs for a structured log.
+func (v *Verdict) Fields() []any {
+	fields := []any{"call", v.Where, "attempt", v.Error.Attempt, "kind", v.Error.Kind, "error", v.Error.Message}
+	if v.Index != nil {
+		fields = append(fields, "index", *v.Index)
+	}
+	if v.Next != "" {
+		return append(fields, "next", v.Next)
+	}
+	if body := v.Error.Body.Data; body != nil {
+		fields = append(fields, "body", bodyText(body))
+	}
+	return fields
+}
+
+// bodyText is an error's body in a log: of a traceback the end, of anything else
+// the beginning.
+func bodyText(body any) string {
+	trace, isTrace := member(body, "traceback").(string)
+	if !isTrace {
+		text := []rune(expression.Text(body))
+		return string(text[:min(len(text), mostLoggedBody)])
+	}
+	text := []rune(trace)
+	return string(text[max(0, len(text)-mostLoggedBody):])
+}
