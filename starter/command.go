@@ -101,6 +101,8 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 type app struct {
 	Streams
 	interrupts *interrupts
+	// warnings are those of the command itself, which a run's report ends with.
+	warnings []string
 }
 
 const rootLong = `starter runs Reprise playbooks on Temporal and helps to write them.

@@ -222,8 +222,8 @@ func (a *app) reprocessPlan(
 		}
 		book, input.Name, input.Source = checked.book, checked.file.Name, string(checked.file.Bytes())
 	}
-	for _, note := range misspelt(book, overlay) {
-		a.notef("note: %s", note)
+	if err := a.checkRead(book, overlay, input.Strict || book.Strict); err != nil {
+		return plan{}, err
 	}
 	input.Reprocess, err = s.reader().Reprocess(ctx, chain, letters, book)
 	var unfit *deadletter.UnfitError

@@ -42,7 +42,7 @@ tried again for 10 minutes; after that the status is unknown.
 
 A loop of which few iterations failed is completed; the warnings at the end say how
 many. With --strict, as with strict: true in the playbook, the run is then a partial
-success.
+success, and a value of --set or --workload that nothing reads is an error.
 
 Exit status: 0 completed, 1 failed or cancelled, 2 wrong usage or an invalid
 playbook, 3 no server or the end is unknown, 4 partial success, 130 stopped
@@ -122,8 +122,8 @@ func (a *app) plan(name string, options *runOptions) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	for _, note := range misspelt(checked.book, workload) {
-		a.notef("note: %s", note)
+	if err := a.checkRead(checked.book, workload, options.strict || checked.book.Strict); err != nil {
+		return plan{}, err
 	}
 	plan, err := newPlan(checked, workload, options.workflowID)
 	plan.fairness, plan.input.Strict = options.fairness.settings(), options.strict

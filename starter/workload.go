@@ -114,23 +114,33 @@ func parseSetValue(raw string) (any, error) {
 	return value, nil
 }
 
-// misspelt notes keys that the playbook's workload does not have: those that it
-// has almost, and those that no expression names either.
-func misspelt(book *playbook.Playbook, workload map[string]any) []string {
-	var known []string
-	for key := range book.Workload {
-		known = append(known, key)
-	}
-	var notes []string
+// unread tells of keys that the playbook's workload does not have and that no
+// expression reads: most are misspelt.
+func unread(book *playbook.Playbook, workload map[string]any) []string {
+	var warnings []string
 	for _, key := range sortedKeys(workload) {
-		if _, found := book.Workload[key]; found {
+		if _, found := book.Workload[key]; found || book.UsesWorkloadKey(key) {
 			continue
 		}
-		if near := expression.Suggest(key, known); near != "" {
-			notes = append(notes, fmt.Sprintf("the playbook's workload has no key %q; did you mean %q?", key, near))
-		} else if !book.UsesWorkloadKey(key) {
-			notes = append(notes, fmt.Sprintf("the playbook's workload has no key %q, and no expression names it", key))
+		warning := fmt.Sprintf("the playbook's workload has no key %q, and no expression names it", key)
+		if near := expression.Suggest(key, book.WorkloadKeys()); near != "" {
+			warning += fmt.Sprintf("; did you mean %q?", near)
 		}
+		warnings = append(warnings, warning)
 	}
-	return notes
+	return warnings
+}
+
+// checkRead warns of keys that nothing reads, at once and at the end of the run;
+// with strict they are a usage error.
+func (a *app) checkRead(book *playbook.Playbook, workload map[string]any, strict bool) error {
+	warnings := unread(book, workload)
+	if strict && len(warnings) > 0 {
+		return usageError("%s", strings.Join(warnings, "\n"))
+	}
+	for _, warning := range warnings {
+		a.notef("%s", paperOf(a.Err).warning("warning: "+warning))
+	}
+	a.warnings = append(a.warnings, warnings...)
+	return nil
 }
