@@ -10,17 +10,31 @@ import (
 // paper is what a report is written on.
 type paper struct {
 	colour bool
+	width  int // in columns
 }
 
 // paperOf looks at where a report goes. Colours are for people at a terminal who
 // did not say that they want none (no-color.org).
 func paperOf(w io.Writer) paper {
-	return paper{colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	return paper{
+		colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", width: terminalWidth(w),
+	}
 }
 
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// terminalWidth is that of the terminal, 80 for anything else.
+func terminalWidth(w io.Writer) int {
+	const fallback, least = 80, 20
+	if file, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > least {
+			return width
+		}
+	}
+	return fallback
 }
 
 // warning is a text that must not be passed over.

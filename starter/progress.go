@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
-	"golang.org/x/term"
 )
 
 // progress shows how a run goes on.
@@ -23,15 +21,6 @@ func newProgress(streams Streams) progress {
 		return &liveProgress{w: streams.Err, width: terminalWidth(streams.Err)}
 	}
 	return newPlainProgress(streams.Err, time.Now)
-}
-
-func terminalWidth(w io.Writer) int {
-	if file, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 20 {
-			return width
-		}
-	}
-	return 80
 }
 
 // liveProgress redraws a block of lines on a terminal.

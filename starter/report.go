@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 	"go.temporal.io/sdk/client"
 
 	"reprise/interpreter"
@@ -151,7 +152,7 @@ func orEmpty[T any](list []T) []T {
 func writeReport(w io.Writer, workflowID string, result workflows.Result, link string, paper paper) {
 	var b strings.Builder
 	if len(result.Steps) > 0 {
-		b.WriteString(stepTable(result.Steps) + "\n")
+		b.WriteString(stepTable(result.Steps, paper.width) + "\n")
 	}
 	writeFailedIterations(&b, result.Steps)
 	if result.Error != nil {
@@ -169,15 +170,77 @@ func writeReport(w io.Writer, workflowID string, result workflows.Result, link s
 	_, _ = io.WriteString(w, b.String())
 }
 
-func stepTable(records []workflows.StepRecord) string {
-	rows := newTable("step", "status", "iterations", "attempts", "pages", "time", "error")
+// column is one of the table of steps.
+type column struct {
+	name string
+	cell func(workflows.StepRecord) string
+}
+
+var (
+	columnStep       = column{"step", stepName}
+	columnStatus     = column{"status", func(r workflows.StepRecord) string { return r.Status }}
+	columnIterations = column{"iterations", iterations}
+	columnAttempts   = column{"attempts", func(r workflows.StepRecord) string { return number(r.Attempts) }}
+	columnPages      = column{"pages", func(r workflows.StepRecord) string { return number(r.Pages) }}
+	columnTime       = column{"time", duration}
+	columnError      = column{"error", func(r workflows.StepRecord) string { return failureText(r.Error) }}
+)
+
+// stepTable is a table of the steps that fits a terminal: what does not fit beside
+// the rest stands below it or, of errors, with the failure.
+func stepTable(records []workflows.StepRecord, width int) string {
+	for _, columns := range [][]column{
+		{columnStep, columnStatus, columnIterations, columnAttempts, columnPages, columnTime, columnError},
+		{columnStep, columnStatus, columnIterations, columnAttempts, columnPages, columnTime},
+		{columnStep, columnStatus, columnAttempts, columnPages, columnTime},
+		{columnStep, columnStatus, columnTime},
+	} {
+		if rendered := render(records, columns); text.LongestLineLen(rendered) <= width {
+			return rendered + below(records, columns, width)
+		}
+	}
+	lines := make([]string, len(records))
+	for i, record := range records {
+		status := record.Status
+		if took := duration(record); took != "" {
+			status += " " + took
+		}
+		lines[i] = text.Snip(stepName(record), max(width-len(status)-1, 1), "…") + " " + status
+	}
+	return strings.Join(lines, "\n") + below(records, nil, width)
+}
+
+func render(records []workflows.StepRecord, columns []column) string {
+	head := make([]any, len(columns))
+	for i, column := range columns {
+		head[i] = column.name
+	}
+	rows := newTable(head...)
 	for _, record := range records {
-		rows.AppendRow(table.Row{
-			stepName(record), record.Status, iterations(record), number(record.Attempts), number(record.Pages),
-			duration(record), failureText(record.Error),
-		})
+		row := make(table.Row, len(columns))
+		for i, column := range columns {
+			row[i] = column.cell(record)
+		}
+		rows.AppendRow(row)
 	}
 	return rows.Render()
+}
+
+// below is what the columns leave out of loops, a line for each.
+func below(records []workflows.StepRecord, columns []column, width int) string {
+	if slices.ContainsFunc(columns, func(c column) bool { return c.name == columnIterations.name }) {
+		return ""
+	}
+	var b strings.Builder
+	for _, record := range records {
+		if record.Loop == nil {
+			continue
+		}
+		for line := range strings.Lines(text.WrapSoft(stepName(record)+": "+iterations(record), width)) {
+			b.WriteString("\n" + strings.TrimRight(line, " \n"))
+		}
+	}
+	return b.String()
 }
 
 // hintDeadLetters tells how to take up the iterations that did not succeed. Where

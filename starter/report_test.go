@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
@@ -89,7 +90,7 @@ func TestGoldenReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var b strings.Builder
-			writeReport(&b, "run-1", result, "http://127.0.0.1:8233/namespaces/default/workflows/run-1/id/history", paper{})
+			writeReport(&b, "run-1", result, "http://127.0.0.1:8233/namespaces/default/workflows/run-1/id/history", paper{width: 130})
 			path := filepath.Join("testdata", "report", name+".txt")
 			if *update {
 				require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
@@ -98,6 +99,29 @@ func TestGoldenReports(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, string(want), b.String())
 		})
+	}
+}
+
+// TestTablesFit: no line of a table is wider than the terminal.
+func TestTablesFit(t *testing.T) {
+	t.Parallel()
+	failed := record("a_step_with_a_rather_long_name_indeed", interpreter.Failed, 90*time.Second)
+	failed.Error = &interpreter.ErrorObject{Message: strings.Repeat("HTTP 500 ", 20)}
+	records := []workflows.StepRecord{looped(2), failed, {Step: "c", Status: interpreter.Skipped}}
+	for _, width := range []int{200, 130, 100, 80, 60, 40, 30} {
+		rendered := stepTable(records, width)
+		require.LessOrEqual(t, text.LongestLineLen(rendered), width, "\n%s", rendered)
+		words := strings.Join(strings.Fields(rendered), " ")
+		for _, want := range []string{"fetch#2", "partial_success", "100 total, 97 success, 2 failed, 2 truncated, 1 cancelled", "skipped"} {
+			require.Contains(t, words, want, "%d columns", width)
+		}
+		path := filepath.Join("testdata", "report", fmt.Sprintf("width_%d.txt", width))
+		if *update {
+			require.NoError(t, os.WriteFile(path, []byte(rendered), 0o600))
+		}
+		golden, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, string(golden), rendered)
 	}
 }
 
