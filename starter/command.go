@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -91,7 +92,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 		streams.notef("starter: %v", err)
 		var invalid *invalidError // the command was fine
 		if status == exitUsage && !errors.As(err, &invalid) {
-			streams.notef("See %s --help.", command.CommandPath())
+			streams.notef("See %s --help.", program()+strings.TrimPrefix(command.CommandPath(), "starter"))
 		}
 	}
 	return status

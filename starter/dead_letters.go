@@ -92,8 +92,8 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 func (f *serverFlags) stored(ctx context.Context) (*session, error) {
 	s, err := f.existing(ctx)
 	if err == nil && s == nil {
-		return nil, withStatus(exitNoServer, errors.New(
-			"no Temporal server to look on: name one with --address or TEMPORAL_ADDRESS, or start one with starter dev"))
+		return nil, withStatus(exitNoServer, fmt.Errorf(
+			"no Temporal server to look on: name one with --address or TEMPORAL_ADDRESS, or start one with %s dev", program()))
 	}
 	return s, err
 }
@@ -106,8 +106,8 @@ func (s *session) reader() *deadletter.Reader {
 func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (*deadletter.Chain, error) {
 	chain, err := s.reader().Chain(ctx, workflowID, runID)
 	if errors.Is(err, deadletter.ErrNotFound) {
-		return nil, usageError("%w on %s, namespace %s; starter dead-letters list shows those with failed iterations",
-			err, s.address, s.namespace)
+		return nil, usageError("%w on %s, namespace %s; %s dead-letters list shows those with failed iterations",
+			err, s.address, s.namespace, program())
 	}
 	if err == nil {
 		a.noteLost([]*deadletter.Chain{chain})
@@ -253,8 +253,8 @@ func (a *app) hintCancelled(chains []*deadletter.Chain, filter deadletter.Filter
 			a.notef("and other runs have cancelled iterations too")
 			return
 		}
-		a.notef("%s of %s did not run to the end; to take them up: starter dead-letters reprocess %s --cancelled",
-			counted(n, "cancelled iteration"), chain.Origin.WorkflowID, chain.Origin.WorkflowID)
+		a.notef("%s of %s did not run to the end; to take them up: %s dead-letters reprocess %s --cancelled",
+			counted(n, "cancelled iteration"), chain.Origin.WorkflowID, program(), chain.Origin.WorkflowID)
 	}
 }
 
@@ -330,7 +330,7 @@ DEAD-LETTER is what list shows: workflow-id/step#visit/index.`,
 func (a *app) showDeadLetter(id string, options *showOptions) error {
 	workflowID, found := runOf(id)
 	if !found {
-		return usageError("%q is no dead letter, expected such as 'patients-7x2k/fetch#1/13'; starter dead-letters list shows them", id)
+		return usageError("%q is no dead letter, expected such as 'patients-7x2k/fetch#1/13'; %s dead-letters list shows them", id, program())
 	}
 	return a.withChain(&options.server, workflowID, options.letters.runID, func(s *session, chain *deadletter.Chain) error {
 		letters := chain.Select(deadletter.Filter{All: true, Cancelled: true})

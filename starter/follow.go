@@ -50,7 +50,7 @@ func (a *app) followWith(s *session, run client.WorkflowRun, output string, link
 	case end := <-ended:
 		stop()
 		if s.server != nil && output == "table" {
-			defer a.notef("The local server ends here; starter dev keeps one up, to look at runs afterwards.")
+			defer a.notef("The local server ends here; %s dev keeps one up, to look at runs afterwards.", program())
 		}
 		return a.report(s, run, end, output)
 	case <-s.lost():
@@ -113,6 +113,11 @@ func (a *app) leave(s *session, run client.WorkflowRun, lost bool, output string
 func (a *app) hints(s *session, run client.WorkflowRun) {
 	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
 		a.notef("  look on:  %s", link)
+	}
+	if !hasTemporal() {
+		a.notef("  it is %s on %s, namespace %s; Temporal's command line describes and cancels it: https://docs.temporal.io/cli",
+			run.GetID(), s.address, s.namespace)
+		return
 	}
 	for _, command := range [][2]string{{"look at:", "describe"}, {"cancel:", "cancel"}} {
 		a.notef("  %-9s temporal workflow %s --address %s --namespace %s --workflow-id %q",

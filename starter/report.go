@@ -91,7 +91,10 @@ func (a *app) reportStart(s *session, run client.WorkflowRun, output string) err
 func (a *app) report(s *session, run client.WorkflowRun, end outcome, output string) error {
 	result := end.known()
 	result.Warnings = slices.Concat(a.warnings, result.Warnings)
-	link := s.link(run.GetID(), run.GetRunID())
+	link := ""
+	if !s.ends {
+		link = s.link(run.GetID(), run.GetRunID())
+	}
 	if output == "json" {
 		doc := document{
 			WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: result.Status, Result: result.Result,
@@ -102,7 +105,7 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 		}
 	} else {
 		writeReport(a.Out, run.GetID(), result, link, paperOf(a.Out))
-		if s.server == nil {
+		if !s.ends {
 			a.hintDeadLetters(s, run, result)
 		}
 	}
@@ -261,8 +264,8 @@ func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result workflo
 	case cancelled > 0:
 		what, flag = "failed and cancelled iterations", " --cancelled"
 	}
-	a.notef("To run the %s again: starter dead-letters reprocess %s%s --address %s --namespace %s",
-		what, run.GetID(), flag, s.address, s.namespace)
+	a.notef("To run the %s again: %s dead-letters reprocess %s%s --address %s --namespace %s",
+		what, program(), run.GetID(), flag, s.address, s.namespace)
 }
 
 // iterations sums up a loop; what is zero and no news is left out.

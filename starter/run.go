@@ -23,6 +23,7 @@ type runOptions struct {
 	output     string
 	detach     bool
 	strict     bool
+	serverEnds bool
 }
 
 const runLong = `Run a playbook and follow it to its end.
@@ -74,6 +75,8 @@ func newRunCommand(a *app) *cobra.Command {
 	command.Flags().StringVarP(&options.workflowID, "workflow-id", "w", "", "ID of the run, default the playbook's name and a random part")
 	command.Flags().BoolVar(&options.detach, "detach", false, "start the run and do not follow it; needs a server that stays")
 	command.Flags().BoolVar(&options.strict, "strict", false, "a failed iteration makes the run at best a partial success")
+	command.Flags().BoolVar(&options.serverEnds, "server-ends", false, "the server ends with this run: leave out what leads back to it")
+	_ = command.Flags().MarkHidden("server-ends") // for scripts/demo
 	options.fairness.add(command)
 	options.local.add(command)
 	outputFlag(command, &options.output)
@@ -94,6 +97,7 @@ func (a *app) run(name string, options *runOptions) error {
 		return err
 	}
 	defer func() { s.end(a.interrupts.now.Err() != nil) }()
+	s.ends = options.serverEnds || s.server != nil
 	run, err := s.start(ctx, plan, a)
 	if err != nil {
 		return err
@@ -161,7 +165,7 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 		return s, err
 	}
 	if options.detach {
-		return nil, usageError("--detach needs a server that stays: name one with --address, or start one with starter dev")
+		return nil, usageError("--detach needs a server that stays: name one with --address, or start one with %s dev", program())
 	}
 	a.notef("starting a local Temporal server and a worker")
 	target := options.server

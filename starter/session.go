@@ -34,6 +34,7 @@ type session struct {
 	server    *localserver.Server // nil unless it is ours
 	worker    *localWorker        // nil unless it is ours
 	cleanUp   func()              // runs last; nil for nothing
+	ends      bool                // the server ends with the run, so nothing leads back to it
 }
 
 // end lets go of everything the session has brought up. With now there is no
