@@ -44,23 +44,28 @@ func TestFitLeavesOutTheBulk(t *testing.T) {
 	}{
 		"79 KB collected": {
 			[]StepRecord{failedRecord("fetch", 79_000, 150)},
-			79_000, 150, []string{"what the steps that failed had collected"},
+			79_000, 150,
+			[]string{"what the steps that failed had collected"},
 		},
 		"more than fits": {
 			[]StepRecord{failedRecord("fetch", 150_000, 150)},
-			0, 150, []string{"what the steps that failed had collected", "what the failure had collected"},
+			0, 150,
+			[]string{"what the steps that failed had collected", "what the failure had collected"},
 		},
 		"bodies too": {
 			[]StepRecord{failedRecord("a", 0, 60_000), failedRecord("b", 0, 60_000)},
-			0, 60_000, []string{"the bodies of the answers"},
+			0, 60_000,
+			[]string{"the bodies of the answers"},
 		},
 		"a body that does not fit": {
 			[]StepRecord{failedRecord("a", 0, 120_000)},
-			0, 0, []string{"the bodies of the answers", "the body of the answer"},
+			0, 0,
+			[]string{"the bodies of the answers", "the body of the answer"},
 		},
 		"failed iterations": {
 			[]StepRecord{looped, failedRecord("b", 10_000, 150)},
-			10_000, 150, []string{"what failed iterations had collected", "what the steps that failed had collected", "step loop: of 1000 errors of iterations only the first "},
+			10_000, 150,
+			[]string{"what failed iterations had collected", "what the steps that failed had collected", "step loop: of 1000 errors of iterations only the first "},
 		},
 		"everything fits": {[]StepRecord{failedRecord("a", 1000, 1000)}, 1000, 1000, nil},
 	} {
