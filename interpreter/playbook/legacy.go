@@ -224,11 +224,11 @@ func (l *legacy) comesFrom(value *yaml.Node, from, to string) {
 		return
 	}
 
-	if l.decoder.spelt == nil {
-		l.decoder.spelt = map[*yaml.Node]string{}
+	if l.spelt == nil {
+		l.spelt = map[*yaml.Node]string{}
 	}
 
-	l.decoder.spelt[value] = from
+	l.spelt[value] = from
 }
 
 // maxAttempts adds max_attempts with a number of its own.
