@@ -51,7 +51,8 @@ func (t *httpTool) Spec() playbook.ToolSpec {
 		Name:    "http",
 		Summary: "Sends an HTTP request; its result is the parsed body.",
 		Doc: `The result is the parsed body where the response says it is JSON, else the body
-as text, or nil for an empty one. Status, headers, links and the final URL are
+as text, or nil for an empty one. A gzip file is unpacked. Bytes that are no text
+are a final error of type not_text that says what came. Status, headers, links and the final URL are
 in the envelope's meta.
 
 A status of 400 or more is an error of kind http with the status, the headers,
@@ -105,7 +106,14 @@ func (t *httpTool) Write(ctx context.Context, in interpreter.ToolInput) (interpr
 		in.Fields = withField(in.Fields, "body", written(in))
 	}
 
-	return t.send(ctx, in, http.MethodPost)
+	result, err := t.send(ctx, in, http.MethodPost)
+
+	var answer *Error
+	if errors.As(err, &answer) && answer.Type == typeNotText {
+		return interpreter.ToolResult{}, nil // it is written, and nobody looks at the answer
+	}
+
+	return result, err
 }
 
 // Close drops idle connections.

@@ -127,7 +127,11 @@ func TestHTTPResponses(t *testing.T) {
 		"no body":       {"application/json", "", nil},
 		"text":          {"text/plain", "12", "12"},
 		"latin1":        {"text/plain; charset=iso-8859-1", "caf\xe9", "café"},
-		"no valid text": {"application/octet-stream", "a\xff", "a\uFFFD"},
+		"old text":      {"text/csv", "caf\xe9;\x80", "café;€"},
+		"any type":      {"application/octet-stream", "a,b\n1,ü", "a,b\n1,ü"},
+		"packed text":   {"application/gzip", packed("a,b\n1,2\n"), "a,b\n1,2\n"},
+		"packed JSON":   {"application/json", packed(`{"a": 1}`), map[string]any{"a": 1}},
+		"not packed":    {"application/x-gzip", "as it is", "as it is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,6 +146,72 @@ func TestHTTPResponses(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.want, result.Data.Data)
 			require.Equal(t, 200, result.Meta.Status)
+		})
+	}
+}
+
+// packed is a text as gzip.
+func packed(text string) string {
+	var b strings.Builder
+
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, text)
+	_ = w.Close()
+
+	return b.String()
+}
+
+// TestHTTPBodiesThatAreNoText: bytes that no text can hold are an error that says
+// what came, and never a text that looks like an answer.
+func TestHTTPBodiesThatAreNoText(t *testing.T) {
+	t.Parallel()
+
+	const png = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+
+	for name, test := range map[string]struct{ contentType, body, says string }{
+		"image":           {"image/png", png, "is no text: image/png, 16 bytes"},
+		"zip":             {"application/zip", "PK\x03\x04\x14\x00\xff", "is no text: application/zip, 7 bytes"},
+		"no type":         {"", "a\xff\xfe\x01", "is no text: "},
+		"octets":          {"application/octet-stream", "a\xff", "is no text: application/octet-stream, 2 bytes"},
+		"nul":             {"text/plain", "a\x00b", "is no text: text/plain, 3 bytes"},
+		"packed tar":      {"application/gzip", packed("x\x00\x00y"), "is no text: application/gzip, 4 bytes"},
+		"a bomb":          {"application/gzip", packed(strings.Repeat("a", 2000)), "over the limit of 1000 bytes"},
+		"packed and torn": {"application/gzip", packed(strings.Repeat("abc", 100))[:20], "the body was cut short"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header()["Content-Type"] = nil
+				if test.contentType != "" {
+					w.Header().Set("Content-Type", test.contentType)
+				}
+
+				if r.URL.Path == "/missing" {
+					w.WriteHeader(http.StatusNotFound)
+				}
+
+				_, _ = io.WriteString(w, test.body)
+			}))
+			t.Cleanup(server.Close)
+
+			c := activities.NewCatalogue(activities.Resources{MaxResponseBytes: 1000})
+			t.Cleanup(func() { require.NoError(t, c.Close()) })
+
+			_, err := callHTTP(t, c, httpInput(map[string]any{"url": server.URL})(t))
+			object := tooltest.ErrorObject(t, err)
+			require.Contains(t, object.Message, test.says)
+
+			if strings.Contains(test.says, "no text") {
+				require.Equal(t, [2]string{interpreter.ClassFinal, "not_text"}, [2]string{object.Class, object.Type})
+				require.Nil(t, object.Body.Data)
+			}
+
+			_, err = callHTTP(t, c, httpInput(map[string]any{"url": server.URL + "/missing"})(t))
+			object = tooltest.ErrorObject(t, err)
+			require.Equal(t, 404, object.Status)
+			body, _ := object.Body.Data.(string)
+			require.NotContains(t, body, "\uFFFD")
 		})
 	}
 }

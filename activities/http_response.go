@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding/htmlindex"
 
@@ -101,6 +103,11 @@ func readBody(response *http.Response, limit int64) ([]byte, error) {
 		body = reader
 	}
 
+	body, err := unpacked(body)
+	if err != nil {
+		return nil, err
+	}
+
 	var content bytes.Buffer
 
 	// A size that the server only claims takes no more memory than this.
@@ -109,12 +116,25 @@ func readBody(response *http.Response, limit int64) ([]byte, error) {
 		content.Grow(int(min(claimed, mostClaimed, limit)) + bytes.MinRead)
 	}
 
-	_, err := content.ReadFrom(io.LimitReader(body, limit+1))
+	_, err = content.ReadFrom(io.LimitReader(body, limit+1))
 	if int64(content.Len()) > limit {
 		return content.Bytes()[:limit], errTooLarge
 	}
 
 	return content.Bytes(), err
+}
+
+// gzipMagic is what every gzip file begins with, and no text in UTF-8.
+const gzipMagic = "\x1f\x8b"
+
+// unpacked is a body that may be a gzip file, whatever its headers say.
+func unpacked(body io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReader(body)
+	if magic, _ := buffered.Peek(len(gzipMagic)); string(magic) != gzipMagic {
+		return buffered, nil // what broke the connection is seen by who reads on
+	}
+
+	return gzip.NewReader(buffered)
 }
 
 // parseBody gives the body's value by its content type: JSON with exact
@@ -126,7 +146,12 @@ func parseBody(response *http.Response, body []byte) (any, error) {
 
 	mediaType, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if !isJSON(mediaType) {
-		return decodeText(body, parameters["charset"]), nil
+		text, isText := decodeText(body, mediaType, parameters["charset"])
+		if !isText {
+			return nil, notText(response, body)
+		}
+
+		return text, nil
 	}
 
 	v, err := expression.Decode(body)
@@ -134,19 +159,30 @@ func parseBody(response *http.Response, body []byte) (any, error) {
 		return v, nil
 	}
 
-	return nil, &Error{
+	invalid := &Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: "invalid_json", Status: response.StatusCode,
 		Message: fmt.Sprintf("the body from %s says it is JSON and is not: %s", requestLine(response.Request), err),
-		Headers: flatHeaders(response.Header), Body: string(body), Err: err,
+		Headers: flatHeaders(response.Header), Err: err,
 	}
+	if text, isText := decodeText(body, "", ""); isText {
+		invalid.Body = text
+	}
+
+	return nil, invalid
 }
 
 func isJSON(mediaType string) bool {
 	return mediaType == "application/json" || mediaType == "text/json" || strings.HasSuffix(mediaType, "+json")
 }
 
-// decodeText makes valid UTF-8 of a body: by its charset if that is known.
-func decodeText(body []byte, charset string) string {
+// decodeText makes UTF-8 of a body: by its charset if that is known, and of an old
+// server's text that is none by the one that browsers take. It is false for bytes
+// that are no text.
+func decodeText(body []byte, mediaType, charset string) (string, bool) {
+	if charset == "" && strings.HasPrefix(mediaType, "text/") && !utf8.Valid(body) {
+		charset = "windows-1252"
+	}
+
 	if charset != "" {
 		if encoding, err := htmlindex.Get(charset); err == nil {
 			if decoded, err := encoding.NewDecoder().Bytes(body); err == nil {
@@ -155,8 +191,24 @@ func decodeText(body []byte, charset string) string {
 		}
 	}
 
-	return strings.ToValidUTF8(string(body), "\uFFFD")
+	return string(body), utf8.Valid(body) && bytes.IndexByte(body, 0) < 0
 }
+
+// typeNotText is the type of the error of a body that is no text.
+const typeNotText = "not_text"
+
+// notText is the error of a body that is no text. Made into one it would look
+// like an answer.
+func notText(response *http.Response, body []byte) error {
+	return &Error{
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeNotText, Status: response.StatusCode,
+		Message: fmt.Sprintf("the body from %s is no text: %s, %d bytes",
+			requestLine(response.Request), orElse(cutText(response.Header.Get("Content-Type"), maxShownType), "without a content type"), len(body)),
+	}
+}
+
+// maxShownType bounds what a message has of a content type.
+const maxShownType = 100
 
 // statusError is the error of a response that says it failed.
 func statusError(response *http.Response, headers map[string]string, body []byte) error {
@@ -175,7 +227,9 @@ func statusError(response *http.Response, headers map[string]string, body []byte
 
 	data, err := parseBody(response, body)
 	if err != nil {
-		data = decodeText(body, "")
+		if text, isText := decodeText(body, "", ""); isText {
+			data = text
+		}
 	}
 
 	e.Body = data
