@@ -3,6 +3,8 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -213,6 +215,7 @@ func (r *run) fail(failure *interpreter.ErrorObject) {
 func (r *run) takeIn(ctx workflow.Context, done ended) {
 	step, result := done.start.Step, done.result
 	r.keep(done)
+	r.warnAbsent(step, interpreter.AbsentAtEnd(step, result))
 	if done.record.Status == interpreter.Cancelled {
 		r.graph.Ended(&r.Routing, step, nil)
 		if ctx.Err() == nil {
@@ -295,6 +298,17 @@ func (r *run) show(name string, result interpreter.CallResult) {
 	steps := expression.Merge(r.Data.Steps.Data, map[string]any{name: nil})
 	steps.(map[string]any)[name] = result.Envelope() //nolint:forcetypeassert // Merge of maps gives a map
 	r.Data.Steps = expression.Of(steps)
+}
+
+// warnAbsent warns once of members that a step asks for and that are not there,
+// unless the check at the door has.
+func (r *run) warnAbsent(step *playbook.Step, absent []string) {
+	for _, text := range absent {
+		found, _, _ := strings.Cut(text, ",")
+		if !slices.ContainsFunc(r.Warnings, func(warning string) bool { return strings.Contains(warning, found) }) {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: %s", step.Name, text))
+		}
+	}
 }
 
 // strictly reports whether failed iterations of a step keep the run from being

@@ -252,3 +252,26 @@ func TestSinkIsWrittenOnce(t *testing.T) {
 		require.Equal(t, 3, write.Attempts)
 	}
 }
+
+// TestAbsentMembersAreWarnings: a sink that writes nothing but nil says why.
+func TestAbsentMembersAreWarnings(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	result := w.ends("completed", book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/echo"
+    loop: {collection: [1, 2]}
+    sink: {tool: http, url: "{{ api }}/api/v1/writes", args: {x: "{{ result.data.x }}", n: "{{ result.stats.total }}"}}
+    next: again
+  - step: again
+    tool: http
+    url: "{{ api }}/echo"
+    params: {n: "{{ fetch.rows }}", total: "{{ fetch.stats.total }}"}
+    next: [{step: again, when: "{{ false }}"}]
+`), nil)
+	require.Equal(t, []any{map[string]any{"x": nil, "n": 2}}, w.bodies())
+	require.Len(t, result.Warnings, 2)
+	require.Contains(t, result.Warnings[0]+result.Warnings[1], `result has no member "data", so this is `)
+	require.Contains(t, result.Warnings[0]+result.Warnings[1], `fetch has no member "rows", so this is `)
+}

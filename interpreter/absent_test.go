@@ -1,0 +1,76 @@
+package interpreter_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// TestAbsentMembers: what a result of a known shape does not have is told, and
+// nothing is said of shapes that nobody knows.
+func TestAbsentMembers(t *testing.T) {
+	t.Parallel()
+	book := decode(t, `workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    loop: {collection: [1, 2], element: item}
+    sink:
+      tool: http
+      url: http://x
+      args: {a: "{{ result.data.x }}", b: "{{ result.stats.total }}", c: "{{ result.results[0].x }}", d: "{{ this.data.stats.totals }}"}
+    vars: {v: "{{ result.rows }}", w: "{{ result['errors'] }}", x: "{{ fetch.none }}"}
+    next: rows
+  - step: rows
+    tool: postgres
+    auth: pg
+    statement: SELECT 1 AS n
+    args: {a: "{{ fetch.data }}", b: "{{ steps.fetch.data.dates }}", c: "{{ steps.fetch.status }}"}
+    vars: {v: "{{ result.n }}", w: "{{ result[0].n }}"}
+    next: look
+  - step: look
+    tool: python
+    args: {a: "{{ rows.n }}", b: "{{ rows[0].n }}"}
+    code: |
+      def main(a, b):
+          return a
+    vars: {v: "{{ result.anything }}"}
+    next: last
+  - step: last
+    tool: http
+    url: "http://x/{{ look.anything }}"
+    loop: {collection: "{{ fetch.items }}", element: rows}
+    params: {a: "{{ rows.n }}"}
+`)
+	loop := interpreter.NewLoopResult(2).Value()
+	data := interpreter.Data{Steps: expression.Of(map[string]any{
+		"fetch": map[string]any{"data": loop}, "rows": map[string]any{"data": []any{map[string]any{"n": 1}}},
+		"look": map[string]any{"data": map[string]any{"a": 1}},
+	})}
+	ended := func(step string, result any) []string {
+		return interpreter.AbsentAtEnd(book.Step(step), interpreter.CallResult{Status: "success", Data: expression.Of(result)})
+	}
+	require.Equal(t, []string{
+		`result has no member "rows", so this is nil; its members are ["errors" "results" "stats"]`,
+		`fetch has no member "none", so this is nil; its members are ["errors" "results" "stats"]`,
+		`result has no member "data", so this is nil; its members are ["errors" "results" "stats"]`,
+		`this.data.stats has no member "totals", so this is nil; its members are ["cancelled" "failed" "success" "total" "truncated"]`,
+	}, ended("fetch", loop))
+	require.Equal(t, []string{`result is a list of 1 and has no member "n", so this is nil`}, ended("rows", []any{map[string]any{"n": 1}}))
+	require.Equal(t, []string{`result has no member "n", so this is nil; its members are ["rows_affected"]`},
+		ended("rows", map[string]any{"rows_affected": 1}))
+	require.Empty(t, ended("look", map[string]any{"a": 1}))
+	require.Equal(t, []string{
+		`fetch has no member "data", so this is nil; its members are ["errors" "results" "stats"]`,
+		`fetch has no member "dates", so this is nil; its members are ["errors" "results" "stats"]`,
+	}, interpreter.AbsentAtStart(book, book.Step("rows"), data))
+	require.Equal(t, []string{`rows is a list of 1 and has no member "n", so this is nil`},
+		interpreter.AbsentAtStart(book, book.Step("look"), data))
+	require.Equal(t, []string{`fetch has no member "items", so this is nil; its members are ["errors" "results" "stats"]`},
+		interpreter.AbsentAtStart(book, book.Step("last"), data))
+	require.Empty(t, interpreter.AbsentAtStart(book, book.Step("last"), interpreter.Data{}))
+	require.Empty(t, interpreter.AbsentAtEnd(book.Step("fetch"), interpreter.CallResult{Status: "error"}))
+}
