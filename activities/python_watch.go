@@ -28,6 +28,10 @@ for group in groups:
 // watchPatience is how long the watcher may leave a message unread.
 const watchPatience = time.Second
 
+// mostWatchersLost is how many watchers are replaced as soon as they are gone;
+// beyond that only when the next group begins.
+const mostWatchersLost = 20
+
 // groupWatch is a process that outlives this worker for a moment, whatever
 // ends it, and kills the process groups that are under way then: what the code
 // of a playbook has started dies with the worker too. It is started with the
@@ -41,6 +45,7 @@ type groupWatch struct {
 	process *os.Process // nil without a watcher
 	pipe    *os.File
 	done    chan struct{} // closed once process has ended
+	lost    int           // watchers that ended by themselves
 }
 
 func newGroupWatch(command string, logger *slog.Logger) *groupWatch {
@@ -91,6 +96,28 @@ func (w *groupWatch) close() {
 	}
 }
 
+// ended starts another watcher for the groups that are under way. One that is
+// killed may have been told of a group that it never read of.
+func (w *groupWatch) ended(process *os.Process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if w.process != process {
+		return // it was closed, or has been replaced
+	}
+
+	_ = w.pipe.Close()
+	w.process = nil
+
+	if w.lost++; len(w.groups) == 0 || w.lost > mostWatchersLost {
+		return
+	}
+
+	if err := w.start(); err != nil {
+		w.logger.Warn("nobody ends what python starts, should this worker be killed", "error", err)
+	}
+}
+
 func (w *groupWatch) tell(sign string, group int) error {
 	_ = w.pipe.SetWriteDeadline(time.Now().Add(watchPatience))
 	_, err := fmt.Fprintf(w.pipe, "%s%d\n", sign, group)
@@ -128,8 +155,9 @@ func (w *groupWatch) start() error {
 	w.process, w.pipe, w.done = command.Process, writer, done
 
 	go func() {
-		defer close(done)
 		_ = command.Wait() // so that no zombie stays
+		close(done)
+		w.ended(command.Process)
 	}()
 
 	for group := range w.groups {

@@ -121,7 +121,7 @@ func TestFollowGivesUp(t *testing.T) {
 	require.Equal(t, 1, strings.Count(said, "lost the server at"), said)
 	require.NotContains(t, said, "is back")
 	require.NotContains(t, said, "worker")
-	require.Contains(t, said, "temporal workflow describe --address "+f.proxy.Address())
+	require.Contains(t, said, "on "+f.proxy.Address()+", namespace", "what a person needs to look again")
 	require.NoError(t, f.direct.SignalWorkflow(t.Context(), f.run.GetID(), "", "end", nil))
 }
 
