@@ -150,9 +150,9 @@ func (d *hosting) log(verdict *interpreter.Verdict) {
 
 	fields := append(verdict.Fields(), "run", d.in.Task.Run.WorkflowID)
 	if verdict.Ended {
-		d.catalogue.res.Logger.Warn("an attempt failed and ended its call", fields...)
+		d.catalogue.res.Logger.Warn(verdict.Message(), fields...)
 	} else {
-		d.catalogue.res.Logger.Info("an attempt failed and is made again", fields...)
+		d.catalogue.res.Logger.Info(verdict.Message(), fields...)
 	}
 }
 
@@ -299,7 +299,7 @@ func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (sinkEnd,
 // there is too much to note.
 func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.Note {
 	ledger, ok := h.catalogue.tools[in.Tool].(Ledger)
-	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.Fixed(time.Now()) {
+	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.Fixed() {
 		return nil
 	}
 	note, err := h.call.NoteOf(h.mark, time.Now())

@@ -14,9 +14,7 @@ const (
 	defaultMultiplier   = 2.0
 	defaultMaxWait      = time.Hour
 
-	defaultFailureAttempts = 3
 	defaultSuccessAttempts = 100
-	defaultRestarts        = 1
 	// maxToldWaits bounds how often one call may be told to wait.
 	maxToldWaits = 1000
 )

@@ -200,11 +200,11 @@ func (c *Call) Attempt() int {
 	return c.State.Attempts
 }
 
-func (c *Call) timeout() time.Duration {
-	if c.action.Timeout > 0 {
-		return c.action.Timeout
+func timeoutOf(action *playbook.Action, tool string) time.Duration {
+	if action.Timeout > 0 {
+		return action.Timeout
 	}
-	return playbook.DefaultTimeout(c.tool)
+	return playbook.DefaultTimeout(tool)
 }
 
 // page is the page under way: successes so far + 1; a sink's is its origin's.

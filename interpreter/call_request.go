@@ -162,7 +162,7 @@ func (c *Call) attempt(now time.Time) Command {
 		Tool: c.tool, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
 		Page: c.page(), Attempt: c.State.Attempts + 1,
 		Fields: request.Fields, Params: request.Params, Auth: request.Auth,
-		TimeoutSeconds: c.timeout().Seconds(),
+		TimeoutSeconds: timeoutOf(c.action, c.tool).Seconds(),
 		OperationKey:   operation, AttemptKey: attempt,
 		IdempotencyKey: idempotencyKey(c.action, c.tool, c.method(), operation, attempt),
 	}

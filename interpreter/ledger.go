@@ -158,7 +158,7 @@ func (c *Call) sinks() []*playbook.Sink {
 // where that can only be told once there is something to write.
 func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input ToolInput, fixed bool) {
 	action := c.config.Book.Resolve(sink.Action)
-	if action.Field(fieldStatement) != nil || c.looksAtOutcomes(action) {
+	if !c.isFixed(action) {
 		return ToolInput{}, false
 	}
 	budget := c.budget(now)
@@ -171,35 +171,35 @@ func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input ToolInput, fixe
 		return ToolInput{}, false // the write will say why
 	}
 	tool := expression.Text(name)
-	timeout := action.Timeout
-	if timeout == 0 {
-		timeout = playbook.DefaultTimeout(tool)
-	}
 	return ToolInput{
 		Tool: tool, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Place: sink.Place,
-		Fields: request.Fields, Auth: request.Auth, TimeoutSeconds: timeout.Seconds(),
+		Fields: request.Fields, Auth: request.Auth, TimeoutSeconds: timeoutOf(action, tool).Seconds(),
 	}, true
 }
 
-// looksAtOutcomes reports whether a field that says where a sink writes names
-// what only exists after an attempt.
-func (c *Call) looksAtOutcomes(action *playbook.Action) bool {
-	names := append([]string{"response", "error", "this", "page", defaultInto, "_retry", "result", "args"}, namesKeys...)
+// isFixed reports whether no field that says where a sink writes names what only
+// exists after an attempt. A statement says itself where it writes.
+func (c *Call) isFixed(action *playbook.Action) bool {
+	names := slices.Concat([]string{"response", "error", "this", "page", "_retry", "result", "args"}, namesKeys, c.collectedNames())
+	return action.Field(fieldStatement) == nil && !action.Tool.Names(names...) && !action.Auth.Names(names...) &&
+		!slices.ContainsFunc(action.Fields, func(field *playbook.Entry) bool { return field.Value.Names(names...) })
+}
+
+// Fixed reports whether the place of the sink that is due, which could be
+// rendered, is among Ledgers.
+func (c *Call) Fixed() bool {
+	return c.isFixed(c.config.Book.Resolve(c.pendingSink(c.State.Sinks[0]).Action))
+}
+
+// collectedNames are those of what was collected.
+func (c *Call) collectedNames() []string {
+	names := []string{defaultInto}
 	for _, policy := range c.config.Policies {
 		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
 			names = append(names, collect.Into)
 		}
 	}
-	if action.Tool.Names(names...) || action.Auth.Names(names...) {
-		return true
-	}
-	return slices.ContainsFunc(action.Fields, func(field *playbook.Entry) bool { return field.Value.Names(names...) })
-}
-
-// Fixed reports whether the place of the sink that is due is among Ledgers.
-func (c *Call) Fixed(now time.Time) bool {
-	_, fixed := c.ledger(c.pendingSink(c.State.Sinks[0]), now)
-	return fixed
+	return names
 }
 
 // appends reports whether what the call collects only ever grows at its end.

@@ -34,13 +34,8 @@ func (c *Call) notePage(policy *playbook.Policy) {
 		paged = *before
 	}
 	for i, ref := range pageMembers(policy) {
-		value, found := c.State.Last.Data.Data, true
-		for _, key := range ref.Path {
-			if value, found = expression.Step(value, key); !found {
-				break
-			}
-		}
-		if !found || value == nil {
+		value, _ := expression.Walk(c.State.Last.Data.Data, ref.Path)
+		if value == nil {
 			continue
 		}
 		paged.Had |= 1 << i
@@ -100,7 +95,10 @@ func (c *Call) cutShort() string {
 	var lacking []string
 	for i, ref := range pageMembers(c.config.Policies[paged.Policy-1]) {
 		bit := uint64(1) << i
-		if paged.Had&bit == 0 || len(object) > 0 && (paged.Soft&bit != 0 || has(object, ref.Path)) {
+		if paged.Had&bit == 0 {
+			continue
+		}
+		if _, has := expression.Walk(data, ref.Path); len(object) > 0 && (has || paged.Soft&bit != 0) {
 			continue
 		}
 		lacking = append(lacking, memberName(ref))
@@ -122,16 +120,6 @@ func gaveNothing(contribution any) bool {
 		return len(contribution) == 0
 	}
 	return false
-}
-
-func has(value any, path []any) bool {
-	for _, key := range path {
-		var found bool
-		if value, found = expression.Step(value, key); !found {
-			return false
-		}
-	}
-	return true
 }
 
 func memberName(ref expression.Ref) string {

@@ -244,10 +244,10 @@ func (r round) spent(count, limit int) bool {
 
 func (r round) limit() int {
 	if r.policy.Then.Restart {
-		return valueOr(r.policy.Then.MaxAttempts, defaultRestarts)
+		return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultRestarts)
 	}
 	if r.outcome.Failed() {
-		return valueOr(r.policy.Then.MaxAttempts, defaultFailureAttempts)
+		return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultFailureAttempts)
 	}
 	return valueOr(r.policy.Then.MaxAttempts, defaultSuccessAttempts)
 }

@@ -183,13 +183,7 @@ func (c *Call) Detachable() bool {
 	if !c.appends() {
 		return false
 	}
-	names := []string{defaultInto}
-	for _, policy := range c.config.Policies {
-		if collect := policy.Then.Collect; collect != nil {
-			names = append(names, collect.Into)
-		}
-	}
-	collected := naming(names...)
+	collected := naming(c.collectedNames()...)
 	for _, node := range c.config.Book.CallNodes(c.config.Step) {
 		if collected(node) {
 			return false

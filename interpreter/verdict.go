@@ -34,6 +34,14 @@ func (c *Call) Verdict() *Verdict {
 // mostLoggedBody bounds what a log gets of an error's body, in characters.
 const mostLoggedBody = 4000
 
+// Message is the verdict in a line.
+func (v *Verdict) Message() string {
+	if v.Ended {
+		return "an attempt failed and ended its call"
+	}
+	return "an attempt failed and is made again"
+}
+
 // Fields are the verdict as pairs for a structured log.
 func (v *Verdict) Fields() []any {
 	fields := []any{"call", v.Where, "attempt", v.Error.Attempt, "kind", v.Error.Kind, "error", v.Error.Message}

@@ -97,9 +97,9 @@ func logVerdict(ctx workflow.Context, call *interpreter.Call) {
 	switch verdict := call.Verdict(); {
 	case verdict == nil:
 	case verdict.Ended:
-		workflow.GetLogger(ctx).Warn("an attempt failed and ended its call", verdict.Fields()...)
+		workflow.GetLogger(ctx).Warn(verdict.Message(), verdict.Fields()...)
 	default:
-		workflow.GetLogger(ctx).Info("an attempt failed and is made again", verdict.Fields()...)
+		workflow.GetLogger(ctx).Info(verdict.Message(), verdict.Fields()...)
 	}
 }
 

@@ -36,7 +36,12 @@ func pagesBook(url string, per int) string {
 	if per > 0 {
 		words = fmt.Sprintf("\n          pages_per_activity: %d", per)
 	}
-	return head + fmt.Sprintf(`  - step: fetch
+	return head + fetchPages(url, words)
+}
+
+// fetchPages is the step that pages; then is what its policy does besides.
+func fetchPages(url, then string) string {
+	return fmt.Sprintf(`  - step: fetch
     tool: http
     url: %s/api/v1/assessments
     params: {page: 1, pageSize: 100}
@@ -47,30 +52,19 @@ func pagesBook(url string, per int) string {
           next_call: {params: {page: "{{ response.paging.page + 1 }}"}}
           collect: {path: data}%s
 output: "{{ len(fetch) }}"
-`, url, words)
+`, url, then)
 }
 
 // writtenBook fetches pages of 100 rows and writes each with a tool, which is
 // sqlite or stands for it.
 func writtenBook(url, tool string) string {
-	return head + fmt.Sprintf(`  - step: create
+	return head + `  - step: create
     tool: sqlite
     path: "{{ execution_id }}.db"
     statement: CREATE TABLE assessments (id INTEGER, patient_id TEXT, score REAL)
     next: fetch
-  - step: fetch
-    tool: http
-    url: %s/api/v1/assessments
-    params: {page: 1, pageSize: 100}
-    retry:
-      - when: "{{ response.paging.hasMore }}"
-        then:
-          max_attempts: 10001
-          next_call: {params: {page: "{{ response.paging.page + 1 }}"}}
-          collect: {path: data}
-          per_iteration: {sink: {tool: %s, path: "{{ execution_id }}.db", table: assessments}}
-output: "{{ len(fetch) }}"
-`, url, tool)
+` + fetchPages(url, fmt.Sprintf(`
+          per_iteration: {sink: {tool: %s, path: "{{ execution_id }}.db", table: assessments}}`, tool))
 }
 
 // politeBook keeps to a rate that the API enforces.

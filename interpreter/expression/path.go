@@ -15,17 +15,24 @@ func Path(v any, path string) (found any, ok bool, err error) {
 		return nil, false, err
 	}
 
+	found, ok = Walk(v, keys)
+
+	return found, ok, nil
+}
+
+// Walk follows keys, such as those of a Ref, from v; ok is false where a member is
+// missing.
+func Walk(v any, keys []any) (found any, ok bool) {
 	for _, key := range keys {
-		if v, ok = Step(v, key); !ok {
-			return nil, false, nil
+		if v, ok = pathStep(v, key); !ok {
+			return nil, false
 		}
 	}
 
-	return v, true, nil
+	return v, true
 }
 
-// Step is the member or item of v that key names; ok is false where there is none.
-func Step(v, key any) (any, bool) {
+func pathStep(v, key any) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		found, ok := v[Text(key)]
