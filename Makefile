@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 main_sources := go.mod go.sum $(shell find activities interpreter internal playbooks starter worker workflows \
 	-type f -not -name '*_test.go' -not -path '*/testdata/*' 2>/dev/null)
 devserver_sources := $(shell find devserver -type f -not -name '*_test.go')
+# The server that the starter brings up: temporal of PATH, or the one built here.
+local_server := $(if $(or $(REPRISE_DEVSERVER),$(shell command -v temporal)),,bin/devserver)
 
 .PHONY: help
 help: ## print this
@@ -16,23 +18,20 @@ help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## run the example playbook with its API, a Temporal server and a worker
+demo: bin/starter $(local_server) ## run the example playbook with its API, a Temporal server and a worker
 	@scripts/demo
 
 .PHONY: build
 build: bin/starter bin/worker bin/devserver ## build what has changed into bin/
 
 bin/starter: $(main_sources)
-	@echo 'building bin/starter (a minute or two the first time)'
-	@go build -v -o $@ ./starter 2>&1 | scripts/progress
+	@scripts/compile . $@ ./starter
 
 bin/worker: $(main_sources)
-	@echo 'building bin/worker'
-	@go build -v -o $@ ./worker 2>&1 | scripts/progress
+	@scripts/compile . $@ ./worker
 
 bin/devserver: $(devserver_sources)
-	@echo 'building bin/devserver, a Temporal server with its web UI (some minutes the first time)'
-	@cd devserver && go build -v -ldflags '-s -w' -o ../bin/devserver . 2>&1 | ../scripts/progress
+	@scripts/compile devserver $@ . -ldflags '-s -w'
 
 .PHONY: test
 test: ## run every test, on a real Temporal server and a real PostgreSQL

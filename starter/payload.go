@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"reprise/internal/payload"
-	_ "reprise/internal/payload/cloud" // s3://, gs:// and azblob://
+	_ "reprise/internal/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
 )
 
 // openStore opens the payload store that the user or the server's owner chose;

@@ -98,7 +98,7 @@ func (f *serverFlags) add(command *cobra.Command) {
 // addWorker adds what starters and workers of a server have in common.
 func (f *serverFlags) addWorker(command *cobra.Command) {
 	command.Flags().StringVar(&f.payloadStore, "payload-store", os.Getenv(payload.Variable),
-		"where large values are, as the workers have it: file://, s3://, gs:// or azblob:// ["+payload.Variable+"]")
+		"where large values are, as the workers have it, such as file:///DIRECTORY or s3://BUCKET ["+payload.Variable+"]")
 	command.Flags().StringVarP(&f.taskQueue, "task-queue", "t", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), workflows.DefaultTaskQueue),
 		"task queue of the worker [REPRISE_TASK_QUEUE]")
 }

@@ -19,7 +19,7 @@ import (
 	"reprise/internal/host"
 	"reprise/internal/localserver"
 	"reprise/internal/payload"
-	_ "reprise/internal/payload/cloud" // s3://, gs:// and azblob://
+	_ "reprise/internal/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
 	"reprise/workflows"
 )
 
@@ -106,7 +106,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, a map of names to URLs [REPRISE_CONNECTIONS]")
 	flags.StringVar(&opts.payloads, "payload-store", os.Getenv(payload.Variable),
-		"where values over 128 KiB are kept: file:///DIRECTORY, s3://, gs:// or azblob://; every worker and starter needs the same ["+
+		"where values over 128 KiB are kept, such as file:///DIRECTORY or s3://BUCKET; every worker and starter needs the same ["+
 			payload.Variable+"]")
 	flags.StringVar(&opts.directory, "directory", os.Getenv("REPRISE_DIRECTORY"),
 		"where relative paths of the file and sqlite tools begin, default the working directory [REPRISE_DIRECTORY]")

@@ -144,6 +144,10 @@ func withDefaults(address *url.URL, options map[string]string) {
 func openError(name, target string, err error) error {
 	scheme, _, _ := strings.Cut(name, "://")
 	if strings.Contains(err.Error(), "no driver registered") {
+		if scheme == "gs" || scheme == "azblob" {
+			return fmt.Errorf("open the payload store %s: this program was built without it; build it with -tags allclouds, "+
+				"as the images are, or use s3:// or file://", name)
+		}
 		return fmt.Errorf("open the payload store %s: nobody knows the scheme %q; %s", name, scheme, examples)
 	}
 	_, query, _ := strings.Cut(target, "?")

@@ -20,6 +20,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		"not a URL":         {"s3://%zz" + secret, "expected an address"},
 		"unknown scheme":    {"ftp://host/x?key=" + secret, `nobody knows the scheme "ftp"`},
 		"cloud not there":   {"s3://bucket", `nobody knows the scheme "s3"`},
+		"cloud left out":    {"gs://bucket/f?key=" + secret, "open the payload store gs://bucket/f: this program was built without it; build it with -tags allclouds"},
 		"credentials":       {"s3://user:" + secret + "@bucket", "must hold no credentials"},
 		"unknown option":    {"file:///tmp/none?token=" + secret, `invalid query parameter "token"`},
 		"under a file":      {"file://" + os.Args[0] + "/x", "not a directory"},

@@ -1,0 +1,7 @@
+// Package workercomponent adds no workflows to the server's own workers.
+package workercomponent
+
+import "go.uber.org/fx"
+
+// Module is empty.
+var Module = fx.Options()
