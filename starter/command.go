@@ -74,13 +74,18 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	interrupts := watchInterrupts(ctx)
 	defer interrupts.stop()
 	ran := false
-	root := newRoot(&app{Streams: streams, interrupts: interrupts})
+	out := &screen{to: streams.Out}
+	streams.Out, streams.Err = out, &screen{to: streams.Err}
+	root := newRoot(&app{Streams: streams, out: out, interrupts: interrupts})
 	root.PersistentPreRun = func(*cobra.Command, []string) { ran = true }
 	root.SetArgs(args)
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	command, err := root.ExecuteContextC(ctx)
+	if err == nil && out.err != nil {
+		err, ran = fmt.Errorf("write standard output: %w", out.err), true
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -101,6 +106,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 // app is what the commands share.
 type app struct {
 	Streams
+	out        *screen // Out, for what has to be written as it is
 	interrupts *interrupts
 	// warnings are those of the command itself, which a run's report ends with.
 	warnings []string

@@ -119,7 +119,7 @@ func (a *app) tellMigration(file *source.File, m *playbook.Migration, options mi
 		if several {
 			_, _ = fmt.Fprintf(a.Out, "--- # %s\n", file.Name)
 		}
-		_, _ = a.Out.Write(m.Text)
+		_ = a.out.verbatim(m.Text)
 	}
 	for _, c := range m.Changes {
 		a.notef("%s:%s: %s", file.Name, c.Pos, c.What)

@@ -246,7 +246,7 @@ func (o *observer) waiting(ctx context.Context, open []string) int {
 
 // oneLine cuts a text to what fits into a line.
 func oneLine(text string, most int) string {
-	text = strings.Join(strings.Fields(text), " ")
+	text = visible(strings.Join(strings.Fields(text), " "))
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
 	}

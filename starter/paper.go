@@ -22,14 +22,23 @@ func paperOf(w io.Writer) paper {
 }
 
 func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+	file := fileOf(w)
+	return file != nil && term.IsTerminal(int(file.Fd()))
+}
+
+// fileOf is the file that a stream goes to, nil for something else.
+func fileOf(w io.Writer) *os.File {
+	if s, ok := w.(*screen); ok {
+		w = s.to
+	}
+	file, _ := w.(*os.File)
+	return file
 }
 
 // terminalWidth is that of the terminal, 80 for anything else.
 func terminalWidth(w io.Writer) int {
 	const fallback, least = 80, 20
-	if file, ok := w.(*os.File); ok {
+	if file := fileOf(w); file != nil {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > least {
 			return width
 		}
@@ -42,5 +51,5 @@ func (p paper) warning(text string) string {
 	if !p.colour {
 		return text
 	}
-	return "\x1b[1;33m" + text + "\x1b[0m"
+	return string(warningMark) + text + string(plainMark)
 }

@@ -18,12 +18,13 @@ type progress interface {
 
 func newProgress(streams Streams) progress {
 	if streams.errTerminal() {
-		return &liveProgress{w: streams.Err, width: terminalWidth(streams.Err)}
+		return &liveProgress{w: fileOf(streams.Err), width: terminalWidth(streams.Err)}
 	}
 	return newPlainProgress(streams.Err, time.Now)
 }
 
-// liveProgress redraws a block of lines on a terminal.
+// liveProgress redraws a block of lines on a terminal. It moves the cursor, so it
+// writes past the screen.
 type liveProgress struct {
 	w     io.Writer
 	width int
@@ -38,7 +39,7 @@ func (p *liveProgress) show(lines []line) {
 	var b strings.Builder
 	p.erase(&b)
 	for _, line := range lines {
-		b.WriteString(text.Snip(line.text, p.width-1, "…") + "\n")
+		b.WriteString(text.Snip(visible(line.text), p.width-1, "…") + "\n")
 	}
 	p.drawn = len(lines)
 	_, _ = io.WriteString(p.w, b.String())

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -159,7 +158,7 @@ func writeReport(w io.Writer, workflowID string, result workflows.Result, link s
 	}
 	writeFailedIterations(&b, result.Steps)
 	if result.Error != nil {
-		fmt.Fprintf(&b, "error: %s\n", printable(result.Error.Message))
+		fmt.Fprintf(&b, "error: %s\n", visible(result.Error.Message))
 		writeBody(&b, result.Error)
 	}
 	writeResult(&b, result.Result.Data)
@@ -168,7 +167,7 @@ func writeReport(w io.Writer, workflowID string, result workflows.Result, link s
 		fmt.Fprintf(&b, "web UI: %s\n", link)
 	}
 	for _, warning := range result.Warnings {
-		b.WriteString(paper.warning("warning: "+printable(warning)) + "\n")
+		b.WriteString(paper.warning("warning: "+visible(warning)) + "\n")
 	}
 	_, _ = io.WriteString(w, b.String())
 }
@@ -366,7 +365,7 @@ func writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
 	} else if left {
 		text += "\n… (cut; --output json gives all that was kept)"
 	}
-	b.WriteString("    " + strings.ReplaceAll(printable(text), "\n", "\n    ") + "\n")
+	b.WriteString("    " + strings.ReplaceAll(visible(text), "\n", "\n    ") + "\n")
 }
 
 // bodyText is an error's body as text, and whether its end matters most.
@@ -388,16 +387,6 @@ func bodyText(body any) (text string, atEnd bool) {
 		return "", false
 	}
 	return strings.TrimSpace(encoded.String()), false
-}
-
-// printable is a text from elsewhere without what a terminal would obey.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, text)
 }
 
 func element(value any) string { return oneLine(expression.Text(value), 60) }

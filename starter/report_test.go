@@ -136,7 +136,7 @@ func TestReportEndsWithWarnings(t *testing.T) {
 		want  string
 	}{
 		{paper{}, "warning: 5 of 100 iterations failed\n"},
-		{paper{colour: true}, "\x1b[1;33mwarning: 5 of 100 iterations failed\x1b[0m\n"},
+		{paper{colour: true}, "\ufdd0warning: 5 of 100 iterations failed\ufdd1\n"},
 	} {
 		var b strings.Builder
 		writeReport(&b, "run-1", result, "http://ui", test.paper)

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// screen is a standard stream. What a program's data could do to a terminal, or
+// to the eyes of who reads it, is shown and not done: every character that
+// visible names. Colours of our own are marked by paper; what moves the cursor
+// goes past it.
+type screen struct {
+	to io.Writer
+	// err is the first error of a write: what is missing then was asked for.
+	err error
+}
+
+// Marks of our own in a text. They are noncharacters, which no text has; from
+// data they would colour a line and no more.
+const (
+	warningMark = '\ufdd0'
+	plainMark   = '\ufdd1'
+)
+
+var styles = strings.NewReplacer(string(warningMark), "\x1b[1;33m", string(plainMark), "\x1b[0m")
+
+// Write takes whole characters, as all callers have them.
+func (s *screen) Write(p []byte) (int, error) {
+	text := visible(string(p))
+	if paperOf(s.to).colour {
+		text = styles.Replace(text)
+	}
+	if err := s.verbatim([]byte(text)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// verbatim writes what is not for eyes alone: the text of a file.
+func (s *screen) verbatim(text []byte) error {
+	_, err := s.to.Write(text)
+	if s.err == nil {
+		s.err = err
+	}
+	return err
+}
+
+// visible shows the characters that a terminal would obey as the escapes of
+// JSON: control characters but line breaks and tabs, and those that change the
+// direction of a text ("Trojan Source", CVE-2021-42574). A JSON document has
+// them inside strings only, and means the same afterwards. Bytes that are no
+// UTF-8 are shown as in Go.
+func visible(text string) string {
+	if !strings.ContainsFunc(text, obeyed) {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch _, width := utf8.DecodeRuneInString(text[i:]); {
+		case r == utf8.RuneError && width == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case r != utf8.RuneError && obeyed(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// obeyed is true for what visible may have to change: RuneError stands for bytes
+// that are no text, too.
+func obeyed(r rune) bool {
+	switch r {
+	case '\n', '\t':
+		return false
+	case utf8.RuneError, '\u2028', '\u2029':
+		return true
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+}
