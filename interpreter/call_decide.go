@@ -155,7 +155,8 @@ func (c *Call) restart(decision Decision, now time.Time) {
 	c.State = CallState{
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1,
 		Counters: before.Counters, Written: before.Written, Warnings: before.Warnings,
-		Last: LastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
+		Request: Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
+		Last:    LastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
 	}
 	c.operation = pageKey{}
 	if c.begin(now); c.State.Phase == PhaseAttempt && decision.Delay > 0 {

@@ -28,6 +28,10 @@ func (c *Call) begin(now time.Time) {
 		return
 	}
 	request.At = now
+	// A call that begins again is the same call.
+	if request.Origin = c.State.Request.Origin; request.Origin == "" && request.Auth != "" {
+		request.Origin = request.origin()
+	}
 	print, err := c.fingerprint(request)
 	if err != nil {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
@@ -161,7 +165,7 @@ func (c *Call) attempt(now time.Time) Command {
 	input := ToolInput{
 		Tool: c.tool, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
 		Page: c.page(), Attempt: c.State.Attempts + 1,
-		Fields: request.Fields, Params: request.Params, Auth: request.Auth,
+		Fields: request.Fields, Params: request.Params, Auth: request.Auth, Origin: request.Origin,
 		TimeoutSeconds: timeoutOf(c.action, c.tool).Seconds(),
 		OperationKey:   operation, AttemptKey: attempt,
 		IdempotencyKey: idempotencyKey(c.action, c.tool, c.method(), operation, attempt),

@@ -305,6 +305,9 @@ func (h *host) line(input interpreter.ToolInput) string {
 	if input.Auth != "" {
 		words = append(words, "auth="+input.Auth)
 	}
+	if input.Origin != "" {
+		words = append(words, "origin="+input.Origin)
+	}
 	if input.IdempotencyKey != "" {
 		words = append(words, "idempotency="+input.IdempotencyKey)
 	}

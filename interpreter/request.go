@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,9 @@ type Request struct {
 	Fields map[string]expression.Value `json:"fields,omitempty"`
 	Params []expression.Value          `json:"params,omitempty"` // of the statement
 	Auth   string                      `json:"auth,omitempty"`
+	// Origin is that of the call's first request, where Auth is given: see
+	// ToolInput.
+	Origin string `json:"origin,omitempty"`
 	// Overlay is what next_call changed so far; it is laid over the fields
 	// whenever they are rendered again.
 	Overlay Overlay `json:"overlay,omitzero"`
@@ -129,6 +133,16 @@ func (r *Request) applyOverlay() {
 	for _, name := range sortedKeys(r.Overlay.Fields) {
 		r.Fields[name] = r.Overlay.Fields[name]
 	}
+}
+
+// origin is where the request goes: the scheme and host of its url, without
+// anything else of it. "" where there is no url, or one without a host.
+func (r *Request) origin() string {
+	target, err := url.Parse(strings.TrimSpace(expression.Text(r.Fields[fieldURL].Data)))
+	if err != nil || target.Scheme == "" || target.Host == "" {
+		return ""
+	}
+	return target.Scheme + "://" + strings.ToLower(target.Host)
 }
 
 func (r *Request) mergeKeys(field string, changes map[string]expression.Value) {

@@ -30,6 +30,11 @@ type ToolInput struct {
 	Result *expression.Value `json:"result,omitempty"`
 	// Auth names a connection, resolved inside the activity.
 	Auth string `json:"auth,omitempty"`
+	// Origin is the scheme and host of the call's first request, where Auth is
+	// given and url names a host: https://api.example.com:8443. Credentials
+	// that are for no host of their own go there and nowhere else, whatever the
+	// pages that follow name. "" is the request at hand.
+	Origin string `json:"origin,omitempty"`
 	// TimeoutSeconds bounds the attempt; the tool enforces it.
 	TimeoutSeconds float64 `json:"timeout_seconds"`
 	OperationKey   string  `json:"operation_key"`
