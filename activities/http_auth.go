@@ -2,23 +2,26 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"reprise/interpreter"
 )
 
 // httpLogin is what a connection adds to a request; the zero value adds
 // nothing.
 type httpLogin struct {
-	base           *url.URL // nil: the credentials are for whatever host the step names
+	base           *url.URL // nil: the credentials are for the host of the call's first request
 	user, password string
 	header, value  string
 }
 
 // login reads the connection a step names: https://user:password@host,
-// bearer:TOKEN or header:Name: value.
+// bearer:TOKEN or header:Name: value, the last two perhaps with @https://host.
 func (t *httpTool) login(ctx context.Context, name string) (*httpLogin, error) {
 	if name == "" {
 		return &httpLogin{}, nil
@@ -29,35 +32,80 @@ func (t *httpTool) login(ctx context.Context, name string) (*httpLogin, error) {
 		return nil, err
 	}
 
-	raw = strings.TrimSpace(raw)
+	login, err := parseLogin(strings.TrimSpace(raw))
+	if err != nil {
+		return nil, configErrorf("connection %q is not one that http can use: it must be https://user:password@host, "+
+			"bearer:TOKEN or header:Name: value, the last two also with the host they are for, as in bearer:TOKEN@https://host", name)
+	}
+
+	secretsOf(ctx).add(login.secrets()...)
+
+	return login, nil
+}
+
+// errNoLogin is a connection that is none of http. It says nothing of it.
+var errNoLogin = errors.New("not a connection of http")
+
+func parseLogin(raw string) (*httpLogin, error) {
 	scheme, rest, _ := strings.Cut(raw, ":")
 
 	switch strings.ToLower(scheme) {
 	case "bearer":
-		if token := strings.TrimSpace(rest); token != "" && httpguts.ValidHeaderFieldValue(token) {
-			return &httpLogin{header: "Authorization", value: "Bearer " + token}, nil
+		token, base, err := cutHost(rest)
+		if err != nil || token == "" || !httpguts.ValidHeaderFieldValue(token) {
+			return nil, errNoLogin
 		}
-	case "header":
-		field, value, ok := strings.Cut(rest, ":")
-		field, value = strings.TrimSpace(field), strings.TrimSpace(value)
 
-		if ok && httpguts.ValidHeaderFieldName(field) && httpguts.ValidHeaderFieldValue(value) {
-			return &httpLogin{header: http.CanonicalHeaderKey(field), value: value}, nil
+		return &httpLogin{base: base, header: "Authorization", value: "Bearer " + token}, nil
+	case "header":
+		field, rest, _ := strings.Cut(rest, ":")
+		field = strings.TrimSpace(field)
+
+		value, base, err := cutHost(rest)
+		if err != nil || value == "" || !httpguts.ValidHeaderFieldName(field) || !httpguts.ValidHeaderFieldValue(value) {
+			return nil, errNoLogin
 		}
+
+		return &httpLogin{base: base, header: http.CanonicalHeaderKey(field), value: value}, nil
 	case "http", "https":
-		if login := urlLogin(raw); login != nil {
-			return login, nil
-		}
+		return urlLogin(raw)
 	}
 
-	return nil, configErrorf("connection %q is not one that http can use: it must be https://user:password@host, "+
-		"bearer:TOKEN or header:Name: value", name)
+	return nil, errNoLogin
 }
 
-func urlLogin(raw string) *httpLogin {
+// cutHost takes the host off a secret that has one behind it: what follows the
+// last @http:// or @https://. No token has that in it (RFC 6750, section 2.1).
+// The host is nil where there is none.
+func cutHost(text string) (string, *url.URL, error) {
+	lower := strings.ToLower(text)
+
+	at := max(strings.LastIndex(lower, "@http://"), strings.LastIndex(lower, "@https://"))
+	if at < 0 {
+		return strings.TrimSpace(text), nil, nil
+	}
+
+	base, err := hostURL(text[at+1:])
+
+	return strings.TrimSpace(text[:at]), base, err
+}
+
+// hostURL is a host that credentials are for, with a path for relative URLs to
+// begin at.
+func hostURL(text string) (*url.URL, error) {
+	base, err := url.Parse(strings.TrimSpace(text))
+	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Hostname() == "" ||
+		base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, errNoLogin
+	}
+
+	return base, nil
+}
+
+func urlLogin(raw string) (*httpLogin, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
-		return nil
+		return nil, errNoLogin
 	}
 
 	login := &httpLogin{base: u}
@@ -68,22 +116,50 @@ func urlLogin(raw string) *httpLogin {
 
 	u.User = nil
 
-	return login
+	return login, nil
 }
 
-// apply adds the credentials and names the header that holds them, "" for
-// none. A header the author has set wins.
-func (l *httpLogin) apply(request *http.Request) string {
+// secrets are all that the connection sends and nobody may see.
+func (l *httpLogin) secrets() []string {
+	return []string{l.password, l.value, strings.TrimPrefix(l.value, "Bearer ")}
+}
+
+// permits tells whether the credentials may go to target, the request at hand
+// of a call that began at in.Origin. Pages and links are named by whoever
+// answers, and may be anywhere.
+func (l *httpLogin) permits(in interpreter.ToolInput, target *url.URL) error {
+	if l.base != nil {
+		if sameHost(l.base, target) {
+			return nil
+		}
+
+		return configErrorf("step %q: connection %q is for %s and its credentials are not sent to %s; "+
+			"use a connection whose host that is, or leave out auth", in.Step, in.Auth, origin(l.base), origin(target))
+	}
+
+	if in.Auth == "" || in.Origin == "" {
+		return nil
+	}
+
+	first, err := url.Parse(in.Origin)
+	if err == nil && sameHost(first, target) {
+		return nil
+	}
+
+	return configErrorf("step %q: the call began at %s and the credentials of connection %q are not sent to %s; "+
+		"name the host in the connection, as in bearer:TOKEN@https://host, or leave out auth",
+		in.Step, in.Origin, in.Auth, origin(target))
+}
+
+// apply adds the credentials. A header the author has set wins.
+func (l *httpLogin) apply(request *http.Request) {
 	switch {
 	case l.header != "":
 		setDefault(request.Header, l.header, l.value)
-
-		return l.header
-	case l.user != "" || l.password != "":
-		if request.Header.Get("Authorization") == "" {
-			request.SetBasicAuth(l.user, l.password)
-		}
+	case (l.user != "" || l.password != "") && request.Header.Get("Authorization") == "":
+		request.SetBasicAuth(l.user, l.password)
 	}
-
-	return ""
 }
+
+// origin is a URL's scheme and host, for messages.
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }

@@ -306,30 +306,6 @@ func TestHTTPConnections(t *testing.T) {
 	}
 }
 
-// Credentials stay at the host they are for, whatever header they stand in.
-func TestHTTPCredentialsDoNotFollowToAnotherHost(t *testing.T) {
-	t.Parallel()
-
-	target := mirror(t)
-	source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, target.URL+"/taken", http.StatusTemporaryRedirect)
-	}))
-	t.Cleanup(source.Close)
-
-	c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"api": "header:X-Api-Key: key-123456"}})
-	in := httpInput(map[string]any{
-		"url": source.URL, "headers": map[string]any{"Authorization": "Bearer mine", "Cookie": "a=b", "X-Many": "kept"},
-	})(t)
-	in.Auth = "api"
-	result, err := callHTTP(t, c, in)
-	require.NoError(t, err)
-	require.Contains(t, result.Data.Data, "/taken")
-	require.Contains(t, result.Data.Data, "X-Many: kept")
-	require.NotContains(t, result.Data.Data, "key-123456")
-	require.NotContains(t, result.Data.Data, "Bearer")
-	require.NotContains(t, result.Data.Data, "Cookie")
-}
-
 // A server that repeats what it was sent must not bring a token into the
 // history.
 func TestHTTPSecretsThatTheServerRepeatsAreMasked(t *testing.T) {

@@ -185,7 +185,7 @@ func TestHTTPOneRequestPerRedirect(t *testing.T) {
 	var redirects atomic.Int64
 
 	source := mirrorRedirect(t, server.url+"/moved", &redirects)
-	in := httpInput(map[string]any{"url": source, "method": "POST", "body": "x"})(t)
+	in := httpInput(map[string]any{"url": source, "method": "POST"})(t)
 	in.IdempotencyKey = "op-1"
 	_, err := callHTTP(t, c, in)
 	object := tooltest.ErrorObject(t, err)

@@ -16,15 +16,12 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// maxRedirects is how many redirects one request follows.
-const maxRedirects = 10
-
 // outgoing is a request with what its redirects need to know.
 type outgoing struct {
 	request *http.Request
 	follow  bool
-	// credentials are the headers that must not reach another host.
-	credentials []string
+	plain   http.Header // all that another host is sent
+	left    bool        // a redirect has led to another host
 }
 
 func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (*outgoing, error) {
@@ -60,20 +57,18 @@ func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, def
 		return nil, configErrorf("step %q: method is %q; it must be an HTTP method such as GET", in.Step, method)
 	}
 
-	out := &outgoing{request: request, follow: follow, credentials: []string{"Authorization", "Cookie", "Proxy-Authorization"}}
-	if err := setHeaders(request, in, contentType, orElse(t.res.HTTP.UserAgent, "reprise")); err != nil {
+	plain := http.Header{"Accept": {usualAccept}, "User-Agent": {orElse(t.res.HTTP.UserAgent, "reprise")}}
+	if err := setHeaders(request, in, contentType, plain); err != nil {
 		return nil, err
 	}
 
-	if name := login.apply(request); name != "" {
-		out.credentials = append(out.credentials, name)
-	}
+	login.apply(request)
 
-	for _, name := range out.credentials {
+	for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization", login.header} {
 		secretsOf(ctx).add(request.Header[name]...)
 	}
 
-	return out, nil
+	return &outgoing{request: request, follow: follow, plain: plain}, nil
 }
 
 func bodyReader(content []byte) io.Reader {
@@ -104,9 +99,8 @@ func targetURL(in interpreter.ToolInput, login *httpLogin) (*url.URL, error) {
 		return nil, configErrorf("step %q: url is %q; it must start with http:// or https:// and name a host", in.Step, redacted(target))
 	}
 
-	if login.base != nil && !sameHost(login.base, target) {
-		return nil, configErrorf("step %q: connection %q is for %s and its credentials are not sent to %s",
-			in.Step, in.Auth, login.base.Host, target.Host)
+	if err := login.permits(in, target); err != nil {
+		return nil, err
 	}
 
 	params, err := mapField(in, "params")
@@ -215,9 +209,12 @@ func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
 	return encoded, "application/json", nil
 }
 
+// usualAccept is what http asks for where the author says nothing.
+const usualAccept = "application/json, */*;q=0.5"
+
 // setHeaders sets the author's headers, and the usual ones where the author
-// says nothing.
-func setHeaders(request *http.Request, in interpreter.ToolInput, contentType, agent string) error {
+// says nothing: those of plain, and those of this request.
+func setHeaders(request *http.Request, in interpreter.ToolInput, contentType string, plain http.Header) error {
 	headers, err := mapField(in, "headers")
 	if err != nil {
 		return err
@@ -248,8 +245,8 @@ func setHeaders(request *http.Request, in interpreter.ToolInput, contentType, ag
 	}
 
 	setDefault(request.Header, "Content-Type", contentType)
-	setDefault(request.Header, "Accept", "application/json, */*;q=0.5")
-	setDefault(request.Header, "User-Agent", agent)
+	setDefault(request.Header, "Accept", plain.Get("Accept"))
+	setDefault(request.Header, "User-Agent", plain.Get("User-Agent"))
 	setDefault(request.Header, "Idempotency-Key", in.IdempotencyKey)
 
 	return nil
@@ -259,55 +256,6 @@ func setDefault(header http.Header, name, value string) {
 	if value != "" && header.Get(name) == "" {
 		header.Set(name, value)
 	}
-}
-
-// checkRedirect keeps credentials at the host they are for. The standard
-// client does so for Authorization and Cookie; it does not know the header of
-// a connection.
-func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) error {
-	if !out.follow {
-		return http.ErrUseLastResponse
-	}
-
-	if len(via) > maxRedirects {
-		return &Error{
-			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: "redirects",
-			Message: "stopped after 10 redirects from " + requestLine(out.request),
-		}
-	}
-
-	if !sameHost(out.request.URL, next.URL) {
-		for _, name := range out.credentials {
-			next.Header.Del(name)
-		}
-	}
-
-	return nil
-}
-
-// sameHost tells whether b may see what is meant for a: the same host and
-// port, never in clear text if a was not; http may become https.
-func sameHost(a, b *url.URL) bool {
-	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
-		return false
-	}
-
-	if a.Scheme == "http" && b.Scheme == "https" && a.Port() == "" && b.Port() == "" {
-		return true
-	}
-
-	return a.Scheme == b.Scheme && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	}
-
-	return "80"
 }
 
 // requestLine names a request in messages: method, host and path only.

@@ -123,7 +123,7 @@ func TestHTTPConforms(t *testing.T) {
 				Input: func(*testing.T) interpreter.ToolInput {
 					return interpreter.ToolInput{Auth: "elsewhere", Fields: tooltest.Fields(map[string]any{"url": url + "/echo"})}
 				},
-				Kind: "tool", Class: "final", Says: `connection "elsewhere" is for elsewhere.test`,
+				Kind: "tool", Class: "final", Says: `connection "elsewhere" is for https://elsewhere.test`,
 			},
 			{
 				Name: "line break in a header", Input: httpInput(map[string]any{
