@@ -37,5 +37,9 @@ func FirstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
 	return firstTurn(lease, asked, answered)
 }
 
+// UsableUntil is until when a token is used that was asked for at one time and
+// ends at another.
+func UsableUntil(asked, ends time.Time) time.Time { return usableUntil(asked, ends) }
+
 // MaxHeartbeatInterval is how often an activity shows that it is alive, at least.
 const MaxHeartbeatInterval = maxHeartbeatInterval

@@ -17,6 +17,7 @@ import (
 type httpTool struct {
 	res       Resources
 	transport http.RoundTripper
+	tokens    *tokenCache
 }
 
 func newHTTP(res Resources) *httpTool {
@@ -26,7 +27,7 @@ func newHTTP(res Resources) *httpTool {
 		transport = newTransport(dialer.DialContext)
 	}
 
-	return &httpTool{res: res, transport: transport}
+	return &httpTool{res: res, transport: transport, tokens: newTokenCache(transport)}
 }
 
 // newTransport differs from the standard one in its pool: a loop of 500
@@ -156,7 +157,8 @@ func (t *httpTool) send(ctx context.Context, in interpreter.ToolInput, defaultMe
 		return interpreter.ToolResult{}, err
 	}
 
-	client := &http.Client{Transport: &onceTransport{base: t.transport, stop: stop}, CheckRedirect: out.checkRedirect}
+	once := &onceTransport{base: t.transport, stop: stop}
+	client := &http.Client{Transport: out.login.transport(once), CheckRedirect: out.checkRedirect}
 
 	request, err := t.beginning(out.request)
 	if err != nil {

@@ -18,10 +18,16 @@ type httpLogin struct {
 	base           *url.URL // nil: the credentials are for the host of the call's first request
 	user, password string
 	header, value  string
+
+	// Of a connection whose tokens are fetched.
+	name   string
+	client *oauth2Client
+	tokens *tokenSource
 }
 
 // login reads the connection a step names: https://user:password@host,
-// bearer:TOKEN or header:Name: value, the last two perhaps with @https://host.
+// bearer:TOKEN or header:Name: value, the last two perhaps with @https://host;
+// or an OAuth 2.0 client.
 func (t *httpTool) login(ctx context.Context, name string) (*httpLogin, error) {
 	if name == "" {
 		return &httpLogin{}, nil
@@ -32,12 +38,30 @@ func (t *httpTool) login(ctx context.Context, name string) (*httpLogin, error) {
 		return nil, err
 	}
 
+	if isOAuth2(raw) {
+		return t.oauth2Login(ctx, name, raw)
+	}
+
 	login, err := parseLogin(strings.TrimSpace(raw))
 	if err != nil {
 		return nil, configErrorf("connection %q is not one that http can use: it must be https://user:password@host, "+
 			"bearer:TOKEN or header:Name: value, the last two also with the host they are for, as in bearer:TOKEN@https://host", name)
 	}
 
+	secretsOf(ctx).add(login.secrets()...)
+
+	return login, nil
+}
+
+// oauth2Login is the login with the tokens of an OAuth 2.0 client, of which none
+// is fetched yet.
+func (t *httpTool) oauth2Login(ctx context.Context, name, raw string) (*httpLogin, error) {
+	client, err := parseOAuth2(raw)
+	if err != nil {
+		return nil, configErrorf("connection %q is not one that http can use: %w", name, err)
+	}
+
+	login := &httpLogin{base: client.host, header: "Authorization", name: name, client: client, tokens: t.tokens.source(raw, client)}
 	secretsOf(ctx).add(login.secrets()...)
 
 	return login, nil
@@ -94,12 +118,16 @@ func cutHost(text string) (string, *url.URL, error) {
 // begin at.
 func hostURL(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimSpace(text))
-	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Hostname() == "" ||
-		base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+	if err != nil || !isWeb(base) || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
 		return nil, errNoLogin
 	}
 
 	return base, nil
+}
+
+// isWeb tells whether a URL names a host that requests go to.
+func isWeb(u *url.URL) bool {
+	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
 func urlLogin(raw string) (*httpLogin, error) {
@@ -119,9 +147,29 @@ func urlLogin(raw string) (*httpLogin, error) {
 	return login, nil
 }
 
-// secrets are all that the connection sends and nobody may see.
+// secrets are all that the connection sends and nobody may see. They are told
+// whenever they are known: when the connection is read, and when a token came.
 func (l *httpLogin) secrets() []string {
-	return []string{l.password, l.value, strings.TrimPrefix(l.value, "Bearer ")}
+	secrets := []string{l.password, l.value, bearer(l.value)}
+	if l.client != nil {
+		secrets = append(secrets, l.client.secrets()...)
+	}
+
+	return secrets
+}
+
+// token is what Authorization has of a connection whose tokens are fetched,
+// another one than a server has refused.
+func (l *httpLogin) token(ctx context.Context, refused string) (string, error) {
+	value, err := l.tokens.get(ctx, refused)
+	if err != nil {
+		return "", tokenError(l.name, l.client.tokenURL, err)
+	}
+
+	l.value = value
+	secretsOf(ctx).add(l.secrets()...)
+
+	return value, nil
 }
 
 // permits tells whether the credentials may go to target, the request at hand
@@ -152,13 +200,31 @@ func (l *httpLogin) permits(in interpreter.ToolInput, target *url.URL) error {
 }
 
 // apply adds the credentials. A header the author has set wins.
-func (l *httpLogin) apply(request *http.Request) {
+func (l *httpLogin) apply(request *http.Request) error {
 	switch {
+	case l.tokens != nil && request.Header.Get(l.header) == "":
+		value, err := l.token(request.Context(), "")
+		if err != nil {
+			return err
+		}
+
+		request.Header.Set(l.header, value)
 	case l.header != "":
 		setDefault(request.Header, l.header, l.value)
 	case (l.user != "" || l.password != "") && request.Header.Get("Authorization") == "":
 		request.SetBasicAuth(l.user, l.password)
 	}
+
+	return nil
+}
+
+// transport is what sends the requests of an attempt with this login.
+func (l *httpLogin) transport(base http.RoundTripper) http.RoundTripper {
+	if l.tokens == nil || l.value == "" {
+		return base
+	}
+
+	return &tokenTransport{base: base, login: l, given: l.value}
 }
 
 // origin is a URL's scheme and host, for messages.

@@ -19,6 +19,7 @@ import (
 // outgoing is a request with what its redirects need to know.
 type outgoing struct {
 	request *http.Request
+	login   *httpLogin
 	follow  bool
 	plain   http.Header // all that another host is sent
 	left    bool        // a redirect has led to another host
@@ -62,13 +63,15 @@ func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, def
 		return nil, err
 	}
 
-	login.apply(request)
+	if err := login.apply(request); err != nil {
+		return nil, err
+	}
 
 	for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization", login.header} {
 		secretsOf(ctx).add(request.Header[name]...)
 	}
 
-	return &outgoing{request: request, follow: follow, plain: plain}, nil
+	return &outgoing{request: request, login: login, follow: follow, plain: plain}, nil
 }
 
 func bodyReader(content []byte) io.Reader {

@@ -151,7 +151,7 @@ func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*pgx
 		return nil, configErrorf("step %q: postgres needs auth, the name of a connection", in.Step)
 	}
 
-	url, err := t.res.connection(ctx, in.Auth)
+	url, err := t.res.urlConnection(ctx, in.Auth, "postgres")
 	if err != nil {
 		return nil, err
 	}

@@ -95,9 +95,10 @@ func (res Resources) withDefaults() Resources {
 	return res
 }
 
-// ConnectionResolver finds the URL of a connection: section connections of
-// docs/language.md. It is safe for concurrent use. The URL usually holds a
-// password and never leaves the worker.
+// ConnectionResolver finds the URL of a connection, or what ConnectionText made
+// of an OAuth 2.0 client: section connections of docs/language.md. It is safe
+// for concurrent use. The URL usually holds a password and never leaves the
+// worker.
 type ConnectionResolver interface {
 	Connection(name string) (url string, ok bool)
 }
@@ -165,4 +166,14 @@ func (res Resources) connection(ctx context.Context, name string) (string, error
 	secretsOf(ctx).addURL(url)
 
 	return url, nil
+}
+
+// urlConnection is a connection for a tool that knows URLs alone.
+func (res Resources) urlConnection(ctx context.Context, name, tool string) (string, error) {
+	raw, err := res.connection(ctx, name)
+	if err == nil && isOAuth2(raw) {
+		return "", configErrorf("connection %q is an OAuth 2.0 client, which http can use and %s cannot", name, tool)
+	}
+
+	return raw, err
 }

@@ -158,7 +158,7 @@ func (t *sqliteTool) path(ctx context.Context, in interpreter.ToolInput) (string
 		return localPath(base, path, in.Step) // a file's path is no secret, so it needs no configuration
 	}
 
-	connection, err := t.res.connection(ctx, in.Auth)
+	connection, err := t.res.urlConnection(ctx, in.Auth, "sqlite")
 	if err != nil {
 		return "", err
 	}

@@ -11,9 +11,9 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Connections are those of a YAML file, a map of names to URLs, and then those
-// of the environment; path "" is the environment alone. No URL of the file is
-// ever part of an error.
+// Connections are those of a YAML file, a map of names to URLs and OAuth 2.0
+// clients, and then those of the environment; path "" is the environment alone.
+// Nothing of a connection is ever part of an error.
 func Connections(path string) (activities.ConnectionResolver, error) {
 	environment := activities.EnvConnections(os.LookupEnv)
 	if path == "" {
@@ -35,11 +35,11 @@ func Connections(path string) (activities.ConnectionResolver, error) {
 	}
 	connections := activities.Connections{}
 	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is told
-		url, ok := entries[name].(string)
-		if !ok || url == "" {
-			return nil, fmt.Errorf("read the connections: %s: connection %q must be a URL", path, name)
+		text, err := activities.ConnectionText(entries[name])
+		if err != nil {
+			return nil, fmt.Errorf("read the connections: %s: connection %q: %w", path, name, err)
 		}
-		connections[name] = url
+		connections[name] = text
 	}
 	return activities.FirstOf{connections, environment}, nil
 }

@@ -1,0 +1,147 @@
+package activities
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/oauth2/clientcredentials"
+
+	"reprise/interpreter/expression"
+)
+
+// oauth2Client is a connection whose tokens the worker fetches by itself: the
+// client credentials grant (RFC 6749, section 4.4).
+type oauth2Client struct {
+	tokenURL   *url.URL
+	id, secret string
+	scopes     []string
+	audience   string
+	host       *url.URL // that the tokens are for, nil for the host of the call's first request
+}
+
+// ConnectionText is an entry of a connections file in the form in which
+// resolvers keep it: a URL as it is, {oauth2: …} as JSON. Its error says nothing
+// of what the entry holds.
+func ConnectionText(entry any) (string, error) {
+	switch entry := entry.(type) {
+	case string:
+		if entry != "" {
+			return entry, nil
+		}
+	case map[string]any:
+		text, err := expression.Encode(entry)
+		if err != nil {
+			return "", errNoConnection
+		}
+
+		_, err = parseOAuth2(string(text))
+
+		return string(text), err
+	}
+
+	return "", errNoConnection
+}
+
+var errNoConnection = errors.New("it must be a URL, or a map with oauth2")
+
+// isOAuth2 tells connections that are maps from URLs.
+func isOAuth2(raw string) bool { return strings.HasPrefix(strings.TrimSpace(raw), "{") }
+
+// parseOAuth2 reads {"oauth2": {…}}. Its error says nothing of what is there.
+func parseOAuth2(raw string) (*oauth2Client, error) {
+	var entry map[string]map[string]any
+	if err := json.Unmarshal([]byte(raw), &entry); err != nil || len(entry) != 1 || entry["oauth2"] == nil {
+		return nil, errNoConnection
+	}
+
+	settings := entry["oauth2"]
+	client := &oauth2Client{}
+
+	client.id, _ = settings["client_id"].(string)
+	client.secret, _ = settings["client_secret"].(string)
+	client.audience, _ = settings["audience"].(string)
+
+	switch {
+	case client.id == "":
+		return nil, errors.New("oauth2.client_id must be there, as text")
+	case client.secret == "":
+		return nil, errors.New("oauth2.client_secret must be there, as text")
+	case settings["audience"] != nil && client.audience == "":
+		return nil, errors.New("oauth2.audience must be text")
+	}
+
+	var err error
+
+	text, _ := settings["token_url"].(string)
+	if client.tokenURL, err = url.Parse(text); err != nil || !isWeb(client.tokenURL) || client.tokenURL.User != nil {
+		return nil, errors.New("oauth2.token_url must be a URL such as https://login.example.com/token")
+	}
+
+	if settings["host"] != nil {
+		text, _ := settings["host"].(string)
+		if client.host, err = hostURL(text); err != nil {
+			return nil, errors.New("oauth2.host must be a URL such as https://api.example.com")
+		}
+	}
+
+	if client.scopes, err = scopesOf(settings["scopes"]); err != nil {
+		return nil, err
+	}
+
+	for name := range settings {
+		if !slices.Contains(oauth2Words, name) {
+			return nil, errors.New("oauth2 knows " + strings.Join(oauth2Words, ", ") + " and nothing else")
+		}
+	}
+
+	return client, nil
+}
+
+var oauth2Words = []string{"token_url", "client_id", "client_secret", "scopes", "audience", "host"}
+
+// scopesOf are the words of a text or the texts of a list.
+func scopesOf(v any) ([]string, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		return strings.Fields(v), nil
+	case []any:
+		scopes := make([]string, 0, len(v))
+
+		for _, item := range v {
+			if scope, isText := item.(string); isText && scope != "" {
+				scopes = append(scopes, scope)
+			}
+		}
+
+		if len(scopes) == len(v) {
+			return scopes, nil
+		}
+	}
+
+	return nil, errors.New("oauth2.scopes must be a list of texts")
+}
+
+// config is the client as the library knows it.
+func (c *oauth2Client) config() *clientcredentials.Config {
+	config := &clientcredentials.Config{
+		ClientID: c.id, ClientSecret: c.secret, TokenURL: c.tokenURL.String(), Scopes: c.scopes,
+	}
+	if c.audience != "" {
+		config.EndpointParams = url.Values{"audience": {c.audience}}
+	}
+
+	return config
+}
+
+// secrets are what the token endpoint is sent, in the forms in which it is sent.
+func (c *oauth2Client) secrets() []string {
+	escaped := url.QueryEscape(c.secret)
+
+	return []string{c.secret, escaped, base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(c.id) + ":" + escaped))}
+}
