@@ -311,65 +311,64 @@ func TestOAuth2FailuresOfTheTokenEndpoint(t *testing.T) {
 		}
 	}
 
-	for name, c := range map[string]struct {
-		answer            http.HandlerFunc
-		kind, class, says string
-		status            int
-	}{
-		"invalid client": {echo(401, `{"error": "invalid_client", "error_description": "SENT"}`), "http", "final", "answered HTTP 401 (invalid_client)", 401},
-		"odd code":       {echo(400, `{"error": "SENT"}`), "http", "final", "answered HTTP 400", 400},
-		"no JSON":        {echo(500, `SENT`), "http", "retryable", "answered HTTP 500", 500},
-		"told to wait": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Retry-After", "7")
-			echo(429, `{}`)(w, r)
-		}, "http", "rate_limited", "answered HTTP 429", 429},
-		"redirect":        {redirectTo(307, func() string { return other.URL }), "http", "final", "answered HTTP 307", 307},
-		"an error as 200": {echo(200, `{"error": "SENT", "access_token": "canary-5ecret"}`), "http", "final", "answered HTTP 200", 200},
-		"garbage":         {echo(200, `{"access_token": canary-5ecret`), "http", "retryable", "gave no token", 0},
-		"no token":        {echo(200, `{"accessToken": "canary-5ecret"}`), "http", "retryable", "gave no token", 0},
-		"a line break":    {echo(200, `{"access_token": "canary-5ecret\r\nX: y"}`), "http", "retryable", "gave no token", 0},
-		"long":            {echo(200, `{"access_token": "`+strings.Repeat("canary-5ecret", 4000)+`"}`), "http", "retryable", "gave no token", 0},
-		"long error": {
-			echo(400, `{"error": "invalid_scope", "error_description": "`+strings.Repeat("words ", 100_000)+`"}`), "http", "final", "(invalid_scope)", 400,
-		},
-		"hangs up": {func(w http.ResponseWriter, _ *http.Request) {
-			conn, _, err := w.(http.Hijacker).Hijack()
-			if err == nil {
-				_ = conn.Close()
-			}
-		}, "connection", "retryable", "the token endpoint at http://127.0.0.1", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	t.Run("each", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			answer            http.HandlerFunc
+			kind, class, says string
+			status            int
+		}{
+			"invalid client": {echo(401, `{"error": "invalid_client", "error_description": "SENT"}`), "http", "final", "answered HTTP 401 (invalid_client)", 401},
+			"odd code":       {echo(400, `{"error": "SENT"}`), "http", "final", "answered HTTP 400", 400},
+			"no JSON":        {echo(500, `SENT`), "http", "retryable", "answered HTTP 500", 500},
+			"told to wait": {func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Retry-After", "7")
+				echo(429, `{}`)(w, r)
+			}, "http", "rate_limited", "answered HTTP 429", 429},
+			"redirect":        {redirectTo(307, func() string { return other.URL }), "http", "final", "answered HTTP 307", 307},
+			"an error as 200": {echo(200, `{"error": "SENT", "access_token": "canary-5ecret"}`), "http", "final", "answered HTTP 200", 200},
+			"garbage":         {echo(200, `{"access_token": canary-5ecret`), "http", "retryable", "gave no token", 0},
+			"no token":        {echo(200, `{"accessToken": "canary-5ecret"}`), "http", "retryable", "gave no token", 0},
+			"a line break":    {echo(200, `{"access_token": "canary-5ecret\r\nX: y"}`), "http", "retryable", "gave no token", 0},
+			"long":            {echo(200, `{"access_token": "`+strings.Repeat("canary-5ecret", 4000)+`"}`), "http", "retryable", "gave no token", 0},
+			"long error": {
+				echo(400, `{"error": "invalid_scope", "error_description": "`+strings.Repeat("words ", 100_000)+`"}`), "http", "final", "(invalid_scope)", 400,
+			},
+			"hangs up": {func(w http.ResponseWriter, _ *http.Request) {
+				conn, _, err := w.(http.Hijacker).Hijack()
+				if err == nil {
+					_ = conn.Close()
+				}
+			}, "connection", "retryable", "the token endpoint at http://127.0.0.1", 0},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 
-			i := newIssuer(t)
-			i.answer = c.answer
-			_, err := callHTTP(t, withTokens(t, i.connection(nil)), tokenInput(t, api.URL))
-			object := tooltest.ErrorObject(t, err)
-			text, err := json.Marshal(object)
-			require.NoError(t, err)
+				i := newIssuer(t)
+				i.answer = c.answer
+				_, err := callHTTP(t, withTokens(t, i.connection(nil)), tokenInput(t, api.URL))
+				object := tooltest.ErrorObject(t, err)
+				text, err := json.Marshal(object)
+				require.NoError(t, err)
 
-			require.Equal(t, []any{c.kind, c.class, c.status}, []any{object.Kind, object.Class, object.Status}, object.Message)
-			require.Contains(t, object.Message, c.says)
-			require.Contains(t, object.Message, `connection "api": the token endpoint at `+i.URL)
-			require.NotContains(t, string(text), canary)
-			require.NotContains(t, string(text), base64.StdEncoding.EncodeToString([]byte("ana:"+url.QueryEscape(clientSecret))))
-			require.Less(t, len(text), 8<<10)
+				require.Equal(t, []any{c.kind, c.class, c.status}, []any{object.Kind, object.Class, object.Status}, object.Message)
+				require.Contains(t, object.Message, c.says)
+				require.Contains(t, object.Message, `connection "api": the token endpoint at `+i.URL)
+				require.NotContains(t, string(text), canary)
+				require.NotContains(t, string(text), base64.StdEncoding.EncodeToString([]byte("ana:"+url.QueryEscape(clientSecret))))
+				require.Less(t, len(text), 8<<10)
 
-			if c.kind == "http" {
-				require.Equal(t, "token", object.Type)
-			}
+				if c.kind == "http" {
+					require.Equal(t, "token", object.Type)
+				}
 
-			if c.status == 429 {
-				require.NotNil(t, object.RetryAfter)
-			}
-		})
-	}
-
-	t.Cleanup(func() {
-		require.Empty(t, other.received())
-		require.Empty(t, api.received())
+				if c.status == 429 {
+					require.NotNil(t, object.RetryAfter)
+				}
+			})
+		}
 	})
+
+	require.Zero(t, len(other.received())+len(api.received()), "requests with no token, or with the secret")
 }
 
 func TestOAuth2TokenEndpointsThatAreAway(t *testing.T) {
@@ -391,11 +390,12 @@ func TestOAuth2TokenEndpointsThatHang(t *testing.T) {
 	t.Parallel()
 
 	i := newIssuer(t)
-	i.answer = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	over := make(chan struct{})
+	i.answer = func(http.ResponseWriter, *http.Request) { <-over }
 	in := tokenInput(t, i.URL)
 	in.TimeoutSeconds = 0.2
 	_, err := callHTTP(t, withTokens(t, i.connection(nil)), in)
-	t.Cleanup(i.CloseClientConnections)
+	close(over)
 
 	require.Equal(t, interpreter.KindTimeout, tooltest.ErrorObject(t, err).Kind)
 }
