@@ -68,8 +68,19 @@ same goes for HTTP/2, where a server may also turn a request away (GOAWAY,
 REFUSED_STREAM), which is an error of kind connection without a type.
 
 With auth the URL of the connection is https://user:password@host for basic
-authentication, bearer:TOKEN, or header:Name: value. A connection with a host
-lends its credentials to that host only, and url may then be a path.
+authentication, bearer:TOKEN, or header:Name: value, the last two also with the
+host they are for: bearer:TOKEN@https://host. Or it is an OAuth 2.0 client, whose
+tokens the worker fetches; a request that is answered 401 is then sent once more
+with a new token, within the attempt. A connection with a host lends its
+credentials to that host only, and url may then be a path. Without a host they
+are for that of the call's first request. A page elsewhere, or a step from https
+to http, is a final error.
+
+A redirect to another host, port or scheme, and so from https to http, is
+followed with method and URL alone: no credentials, no headers of the author, no
+Idempotency-Key, no Referer, also if it leads back. One that would send a body
+there is a final error of type redirects, as is one to another scheme than http
+and https.
 
 As a sink the tool sends one POST with args, else the result, as its body.
 The server recognises a repeated write by the header Idempotency-Key.`,

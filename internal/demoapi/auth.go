@@ -1,8 +1,21 @@
 package demoapi
 
-import "net/http"
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// The OAuth 2.0 client that the demo API knows.
+const (
+	DemoClient = "demo"
+	DemoSecret = "demo-secret"
+)
 
 func (s *Server) addAuth() {
+	s.handle("/auth/token", s.token)
+	s.handle("/auth/oauth2", s.oauth2)
 	s.handle("/auth/bearer", s.bearer)
 	s.handle("/auth/basic", s.basic)
 }
@@ -29,4 +42,75 @@ func (s *Server) basic(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	respond(w, http.StatusOK, object{"authenticated": true, "user": user})
+}
+
+// issued are the access tokens that are good, with how many requests they are
+// good for; negative is any number.
+type issued struct {
+	mu    sync.Mutex
+	count int
+	left  map[string]int
+}
+
+// maxIssued is how many tokens are kept; older ones are forgotten all at once.
+const maxIssued = 1000
+
+// add gives out a token.
+func (i *issued) add(uses int) string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.left == nil || len(i.left) >= maxIssued {
+		i.left = map[string]int{}
+	}
+	i.count++
+	token := fmt.Sprintf("demo-token-%d", i.count)
+	i.left[token] = uses
+	return token
+}
+
+// use takes one use of a token and reports whether it was good.
+func (i *issued) use(token string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	left, known := i.left[token]
+	if !known || left == 0 {
+		return false
+	}
+	i.left[token] = left - 1
+	return true
+}
+
+// token is the token endpoint for the client credentials grant (RFC 6749,
+// section 4.4). Its tokens are good for an hour, or for the number of requests
+// that the query parameter "uses" says.
+func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	uses := p.int("uses", -1, 1, 1_000_000)
+	if p.failed(w) {
+		return
+	}
+	id, secret, basic := r.BasicAuth()
+	switch {
+	case r.Method != http.MethodPost || r.PostFormValue("grant_type") != "client_credentials":
+		respond(w, http.StatusBadRequest, object{"error": "unsupported_grant_type"})
+		return
+	case !basic:
+		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+	}
+	if id != DemoClient || secret != DemoSecret {
+		respond(w, http.StatusUnauthorized, object{"error": "invalid_client"})
+		return
+	}
+	respond(w, http.StatusOK, object{"access_token": s.issued.add(uses), "token_type": "Bearer", "expires_in": 3600})
+}
+
+// oauth2 expects a token of the token endpoint that is still good.
+func (s *Server) oauth2(w http.ResponseWriter, r *http.Request) {
+	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !bearer || !s.issued.use(token) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="demo", error="invalid_token"`)
+		respondError(w, http.StatusUnauthorized, "the access token is missing, unknown or spent")
+		return
+	}
+	respond(w, http.StatusOK, object{"authenticated": true})
 }

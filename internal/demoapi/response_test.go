@@ -120,6 +120,20 @@ func TestAuth(t *testing.T) {
 	require.Equal(t, "u", get(t, basic, "Authorization: Basic dTpw").at("user"))
 	require.Equal(t, 401, get(t, basic).status)
 	require.Equal(t, 401, get(t, basic, "Authorization: Basic dTpx").status)
+	client := "Authorization: Basic ZGVtbzpkZW1vLXNlY3JldA=="
+	const form = "Content-Type: application/x-www-form-urlencoded"
+	fetched := send(t, "POST", base+"/auth/token?uses=2", "grant_type=client_credentials", form, client)
+	token, _ := fetched.at("access_token").(string)
+	require.NotEmpty(t, token)
+	for _, status := range []int{200, 200, 401} {
+		require.Equal(t, status, get(t, base+"/auth/oauth2", "Authorization: Bearer "+token).status)
+	}
+	require.Equal(t, 200, send(t, "POST", base+"/auth/token", "grant_type=client_credentials&client_id=demo&client_secret=demo-secret", form).status)
+	refused := send(t, "POST", base+"/auth/token", "grant_type=client_credentials&client_id=demo&client_secret=x", form)
+	require.Equal(t, 401, refused.status)
+	require.Equal(t, "invalid_client", refused.at("error"))
+	require.Equal(t, 400, get(t, base+"/auth/token", client).status)
+
 	for _, request := range api.Requests("") {
 		require.NotContains(t, request.Headers["Authorization"], " ", "the log keeps the scheme alone")
 	}

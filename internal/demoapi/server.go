@@ -40,6 +40,7 @@ type Server struct {
 	routes    []string
 	scenarios *scenarios
 	log       *requestLog
+	issued    issued
 
 	mu     sync.Mutex
 	http   *http.Server

@@ -1,12 +1,14 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/demoapi"
 	"reprise/internal/docs"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -19,6 +21,7 @@ import (
 type recipe struct {
 	status   string // "" is completed
 	requests []string
+	before   func(w *world)
 	after    func(t *testing.T, w *world, result workflows.Result)
 }
 
@@ -44,6 +47,7 @@ var recipes = map[string]recipe{
 		"/api/v1/jobs", "/api/v1/jobs/job-1?ready_after=3",
 		"/api/v1/jobs/job-1?ready_after=3", "/api/v1/jobs/job-1?ready_after=3",
 	}},
+	"recipe_oauth2":     {before: beforeOAuth2, after: afterOAuth2},
 	"recipe_rate_limit": {after: afterRateLimit},
 	"recipe_give_up":    {requests: []string{"/status/503", "/status/503", "/status/503"}, after: afterGiveUp},
 	"recipe_poison":     {status: "partial_success", after: afterPoison},
@@ -78,7 +82,11 @@ func (want recipe) check(t *testing.T, example *docs.Example) {
 	require.True(t, example.Next.Is("json"), "%s:%d: no result follows", example.File, example.Line)
 	data, err := expression.Decode([]byte(example.Next.Text))
 	require.NoError(t, err)
-	w := newWorking(t)
+	w := newWorld(t)
+	if want.before != nil {
+		want.before(w)
+	}
+	w.work()
 	status := "completed"
 	if want.status != "" {
 		status = want.status
@@ -99,6 +107,19 @@ func afterRateLimit(t *testing.T, w *world, _ workflows.Result) {
 	require.LessOrEqual(t, len(logged), 33, "at most one in ten is refused")
 	first, last := logged[0], logged[len(logged)-1]
 	require.Greater(t, last.AtMS-first.AtMS, int64(1000), "30 requests at 19 per second")
+}
+
+func beforeOAuth2(w *world) {
+	w.secrets = append(w.secrets, demoapi.DemoSecret, "demo-token-")
+	w.connected["demo"] = fmt.Sprintf(`{"oauth2": {"token_url": "%s/auth/token?uses=2", "client_id": %q, "client_secret": %q}}`,
+		w.api.URL(), demoapi.DemoClient, demoapi.DemoSecret)
+}
+
+// afterOAuth2: a token that is refused is replaced within the attempt.
+func afterOAuth2(t *testing.T, w *world, result workflows.Result) {
+	require.Equal(t, 3, w.api.CountRequests("", "/auth/token"))
+	require.Equal(t, 7, w.api.CountRequests("", "/auth/oauth2"), "5 that were let in and 2 that were not")
+	require.Equal(t, 5, step(t, result, "fetch").Loop.Stats.Success)
 }
 
 // afterGiveUp: the failure stays one.

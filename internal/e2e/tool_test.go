@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"reprise/internal/demoapi"
 	"reprise/workflows"
 )
 
@@ -172,6 +174,10 @@ func TestSecretsStayInTheWorker(t *testing.T) {
 	w.connected["broken"] = "postgres://nobody:" + password + "@:not-a-port/x"
 	w.connected["basic"] = "http://user:" + password + "@" + w.api.URL()[len("http://"):]
 	w.connected["bearer"] = "bearer:" + password
+	tokens := `{"oauth2": {"token_url": "` + w.api.URL() + `/auth/token?uses=1", "client_id": "demo", "client_secret": "%s"}}`
+	w.connected["unknown"] = fmt.Sprintf(tokens, password)
+	w.connected["granted"] = fmt.Sprintf(tokens, demoapi.DemoSecret)
+	w.secrets = append(w.secrets, demoapi.DemoSecret, "demo-token-")
 	w.secrets = append(w.secrets, password)
 	logged := &buffer{}
 	logger := slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -180,18 +186,20 @@ func TestSecretsStayInTheWorker(t *testing.T) {
 
 	result := w.ends("completed", book(`
   - step: start
-    next: [good, wrong, refused, broken, basic, bearer, echo]
+    next: [good, wrong, refused, broken, basic, bearer, echo, unknown, granted]
   - {step: good, tool: postgres, auth: pg, statement: SELECT 1 AS one}
   - {step: wrong, tool: postgres, auth: wrong, statement: SELECT 1 AS one, next: [{when: "{{ error is defined }}", step: done}]}
   - {step: refused, tool: postgres, auth: refused, statement: SELECT 1 AS one, next: [{when: "{{ error is defined }}", step: done}]}
   - {step: broken, tool: postgres, auth: broken, statement: SELECT 1 AS one, next: [{when: "{{ error is defined }}", step: done}]}
   - {step: basic, tool: http, auth: basic, url: "/auth/basic?user=user&password=other", next: [{when: "{{ error.status == 401 }}", step: done}]}
   - {step: bearer, tool: http, auth: bearer, url: "{{ api }}/auth/bearer?token=other", next: [{when: "{{ error.status == 401 }}", step: done}]}
+  - {step: unknown, tool: http, auth: unknown, url: "{{ api }}/auth/oauth2", next: [{when: "{{ error.type == 'token' }}", step: done}]}
+  - {step: granted, tool: http, auth: granted, url: "{{ api }}/auth/bearer?token=other", next: [{when: "{{ error.status == 401 }}", step: done}]}
   - {step: echo, tool: http, auth: basic, url: /status/500, next: [{when: "{{ error.status == 500 }}", step: done}]}
   - step: done
-output: "{{ [good, steps.wrong.error, steps.refused.error, steps.broken.error, steps.basic.error, steps.bearer.error] }}"
+output: "{{ [good, steps.wrong.error, steps.refused.error, steps.broken.error, steps.basic.error, steps.bearer.error, steps.unknown.error, steps.granted.error] }}"
 `), nil)
-	require.Len(t, result.Warnings, 6)
+	require.Len(t, result.Warnings, 8)
 	encoded := logged.String()
 	require.NotEmpty(t, encoded)
 	for _, secret := range w.secrets {

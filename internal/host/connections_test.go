@@ -38,12 +38,31 @@ func TestConnectionsComeFromTheFileThenTheEnvironment(t *testing.T) {
 	require.Equal(t, "postgres://environment", url)
 }
 
+// TestConnectionsCanBeOAuth2Clients reads both forms of a connection.
+func TestConnectionsCanBeOAuth2Clients(t *testing.T) {
+	t.Parallel()
+	connections, err := host.Connections(write(t, `
+clinic: postgres://file
+orders:
+  oauth2: {token_url: "https://login.test/token", client_id: ana, client_secret: hunter2000, scopes: [a, b]}
+`))
+	require.NoError(t, err)
+	text, ok := connections.Connection("orders")
+	require.True(t, ok)
+	require.JSONEq(t, `{"oauth2": {"token_url": "https://login.test/token", "client_id": "ana", "client_secret": "hunter2000", "scopes": ["a", "b"]}}`, text)
+
+	_, err = host.Connections(write(t, "orders: {oauth2: {token_url: 'https://login.test', client_id: ana, client_secret: 2000}}\n"))
+	require.ErrorContains(t, err, `connection "orders": oauth2.client_secret must be there, as text`)
+}
+
 func TestErrorsOfConnectionsTellNoSecret(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2000"
 	for name, text := range map[string]string{
 		"a list":       "- postgres://u:" + secret + "@h/d\n",
 		"not text":     "clinic: {url: " + secret + "}\n",
+		"oauth2":       "clinic: {oauth2: {" + secret + ": " + secret + ", client_secret: " + secret + "}}\n",
+		"oauth2 word":  "clinic: {oauth2: {token_url: 'https://h', client_id: x, client_secret: " + secret + ", " + secret + ": 1}}\n",
 		"broken":       "clinic: 'postgres://u:" + secret + "\n",
 		"twice":        "a: " + secret + "\n" + "a: " + secret + "\n",
 		"secret twice": secret + ": a\n" + secret + ": b\n",
