@@ -58,7 +58,7 @@ func (t *httpTool) login(ctx context.Context, name string) (*httpLogin, error) {
 func (t *httpTool) oauth2Login(ctx context.Context, name, raw string) (*httpLogin, error) {
 	client, err := parseOAuth2(raw)
 	if err != nil {
-		return nil, configErrorf("connection %q is not one that http can use: %w", name, err)
+		return nil, configErrorf("connection %q %w", name, err)
 	}
 
 	login := &httpLogin{base: client.host, header: "Authorization", name: name, client: client, tokens: t.tokens.source(raw, client)}

@@ -430,16 +430,16 @@ func TestConnectionText(t *testing.T) {
 	}
 
 	for says, entry := range map[string]any{
-		"":                             good("scopes", []any{"a", "b"}),
-		"it must be a URL, or a map":   map[string]any{"basic": canary},
-		"or a map with oauth2":         []any{canary},
-		"oauth2.client_secret must be": good("client_secret", 12345),
-		"oauth2.client_id must be":     good("client_id", nil),
-		"oauth2.token_url must be":     good("token_url", "ftp://"+canary),
-		"oauth2.host must be":          good("host", "https://ana:"+canary+"@api.test"),
-		"oauth2.audience must be text": good("audience", []any{canary}),
-		"oauth2.scopes must be":        good("scopes", []any{1}),
-		"token_url, client_id, client_secret, scopes, audience, host and nothing else": good(canary, canary),
+		"":                                  good("scopes", []any{"a", "b"}),
+		"must be a URL, or a map":           map[string]any{"basic": canary},
+		"or a map with oauth2":              []any{canary},
+		"must have oauth2.client_secret":    good("client_secret", 12345),
+		"must have oauth2.client_id":        good("client_id", nil),
+		"as oauth2.token_url, such as":      good("token_url", "ftp://"+canary),
+		"as oauth2.host, such as":           good("host", "https://ana:"+canary+"@api.test"),
+		"must have text as oauth2.audience": good("audience", []any{canary}),
+		"as oauth2.scopes":                  good("scopes", []any{1}),
+		"a word that oauth2 does not know; it knows token_url, client_id, client_secret, scopes, audience, host": good(canary, canary),
 	} {
 		text, err := activities.ConnectionText(entry)
 		if says == "" {
@@ -456,4 +456,22 @@ func TestConnectionText(t *testing.T) {
 	text, err := activities.ConnectionText("postgres://x")
 	require.NoError(t, err)
 	require.Equal(t, "postgres://x", text)
+}
+
+// What the environment has is read when it is needed.
+func TestOAuth2ClientsThatCannotBeReadAreFinal(t *testing.T) {
+	t.Parallel()
+
+	for raw, says := range map[string]string{
+		`{"oauth2": ` + canary:                               `connection "api" must be a URL, or a map with oauth2`,
+		`{"basic": {"password": "` + canary + `"}}`:          `connection "api" must be a URL, or a map with oauth2`,
+		` {"oauth2": {"client_secret": "` + canary + `"}}`:   `connection "api" must have oauth2.client_id, as text`,
+		`{"oauth2": {"client_id": "` + canary + `"}, "a":1}`: `connection "api" must be a URL, or a map with oauth2`,
+	} {
+		_, err := callHTTP(t, withTokens(t, raw), tokenInput(t, "http://127.0.0.1:1"))
+		object := tooltest.ErrorObject(t, err)
+
+		require.True(t, object.Final)
+		require.Equal(t, says, object.Message)
+	}
 }

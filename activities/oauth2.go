@@ -24,8 +24,8 @@ type oauth2Client struct {
 }
 
 // ConnectionText is an entry of a connections file in the form in which
-// resolvers keep it: a URL as it is, {oauth2: …} as JSON. Its error says nothing
-// of what the entry holds.
+// resolvers keep it: a URL as it is, {oauth2: …} as JSON. Its error goes on
+// from the connection's name, and says nothing of what the entry holds.
 func ConnectionText(entry any) (string, error) {
 	switch entry := entry.(type) {
 	case string:
@@ -46,7 +46,7 @@ func ConnectionText(entry any) (string, error) {
 	return "", errNoConnection
 }
 
-var errNoConnection = errors.New("it must be a URL, or a map with oauth2")
+var errNoConnection = errors.New("must be a URL, or a map with oauth2")
 
 // isOAuth2 tells connections that are maps from URLs.
 func isOAuth2(raw string) bool { return strings.HasPrefix(strings.TrimSpace(raw), "{") }
@@ -67,24 +67,24 @@ func parseOAuth2(raw string) (*oauth2Client, error) {
 
 	switch {
 	case client.id == "":
-		return nil, errors.New("oauth2.client_id must be there, as text")
+		return nil, errors.New("must have oauth2.client_id, as text")
 	case client.secret == "":
-		return nil, errors.New("oauth2.client_secret must be there, as text")
+		return nil, errors.New("must have oauth2.client_secret, as text")
 	case settings["audience"] != nil && client.audience == "":
-		return nil, errors.New("oauth2.audience must be text")
+		return nil, errors.New("must have text as oauth2.audience")
 	}
 
 	var err error
 
 	text, _ := settings["token_url"].(string)
 	if client.tokenURL, err = url.Parse(text); err != nil || !isWeb(client.tokenURL) || client.tokenURL.User != nil {
-		return nil, errors.New("oauth2.token_url must be a URL such as https://login.example.com/token")
+		return nil, errors.New("must have a URL as oauth2.token_url, such as https://login.example.com/token")
 	}
 
 	if settings["host"] != nil {
 		text, _ := settings["host"].(string)
 		if client.host, err = hostURL(text); err != nil {
-			return nil, errors.New("oauth2.host must be a URL such as https://api.example.com")
+			return nil, errors.New("must have a URL as oauth2.host, such as https://api.example.com")
 		}
 	}
 
@@ -94,7 +94,7 @@ func parseOAuth2(raw string) (*oauth2Client, error) {
 
 	for name := range settings {
 		if !slices.Contains(oauth2Words, name) {
-			return nil, errors.New("oauth2 knows " + strings.Join(oauth2Words, ", ") + " and nothing else")
+			return nil, errors.New("has a word that oauth2 does not know; it knows " + strings.Join(oauth2Words, ", "))
 		}
 	}
 
@@ -124,7 +124,7 @@ func scopesOf(v any) ([]string, error) {
 		}
 	}
 
-	return nil, errors.New("oauth2.scopes must be a list of texts")
+	return nil, errors.New("must have a list of texts as oauth2.scopes")
 }
 
 // config is the client as the library knows it.

@@ -156,7 +156,7 @@ func (f *localFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.dbFile, "db-filename", "", "SQLite file in which a local server keeps its state, default memory")
 	flags.StringVar(&f.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
-		"YAML file of connections for a local worker, a map of names to URLs [REPRISE_CONNECTIONS]")
+		"YAML file of connections for a local worker, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
 	flags.BoolVar(&f.allowPython, "allow-python", true, "let a local worker run the playbook's Python code")
 }
 

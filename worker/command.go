@@ -104,7 +104,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.taskQueue, "task-queue", envOr("REPRISE_TASK_QUEUE", workflows.DefaultTaskQueue),
 		"task queue to listen on [REPRISE_TASK_QUEUE]")
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
-		"YAML file of connections, a map of names to URLs [REPRISE_CONNECTIONS]")
+		"YAML file of connections, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
 	flags.StringVar(&opts.payloads, "payload-store", os.Getenv(payload.Variable),
 		"where values over 128 KiB are kept, such as file:///DIRECTORY or s3://BUCKET; every worker and starter needs the same ["+
 			payload.Variable+"]")

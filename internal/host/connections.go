@@ -37,7 +37,7 @@ func Connections(path string) (activities.ConnectionResolver, error) {
 	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is told
 		text, err := activities.ConnectionText(entries[name])
 		if err != nil {
-			return nil, fmt.Errorf("read the connections: %s: connection %q: %w", path, name, err)
+			return nil, fmt.Errorf("read the connections: %s: connection %q %w", path, name, err)
 		}
 		connections[name] = text
 	}

@@ -52,7 +52,7 @@ orders:
 	require.JSONEq(t, `{"oauth2": {"token_url": "https://login.test/token", "client_id": "ana", "client_secret": "hunter2000", "scopes": ["a", "b"]}}`, text)
 
 	_, err = host.Connections(write(t, "orders: {oauth2: {token_url: 'https://login.test', client_id: ana, client_secret: 2000}}\n"))
-	require.ErrorContains(t, err, `connection "orders": oauth2.client_secret must be there, as text`)
+	require.ErrorContains(t, err, `connection "orders" must have oauth2.client_secret, as text`)
 }
 
 func TestErrorsOfConnectionsTellNoSecret(t *testing.T) {
