@@ -43,7 +43,7 @@ func wrap(run attempt, beginsItself bool, pacer *pacer, res Resources) measuredF
 
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		limit := timeLimit(in)
-		ctx, secrets := withSecrets(ctx)
+		ctx, secrets := withSecrets(ctx, res.Secrets)
 		b := newBeginning(ctx, in)
 		ctx = context.WithValue(ctx, beginningKey{}, b)
 
@@ -62,6 +62,7 @@ func wrap(run attempt, beginsItself bool, pacer *pacer, res Resources) measuredF
 
 		result, err := supervise(ctx, bounded, end, b, run, in, res.Logger)
 		if err == nil {
+			result = secrets.answer(result)
 			size, err = checkSize(result, in, res.Payloads.MaxBytes)
 		}
 
@@ -251,7 +252,7 @@ var errSpent = errors.New("the attempt was handed out too often")
 // cancel, a server that was out of reach, its own time, or the tool. For an
 // attempt inside a Drive the first and the third end the Drive.
 func activityError(
-	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *secretSet,
+	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *attemptSecrets,
 ) error {
 	switch cause := stopCause(ctx, bounded, b, err); {
 	case errors.Is(err, errSpent):

@@ -7,129 +7,113 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"reprise/internal/secrets"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
 )
 
-// minSecret is the shortest password that is masked wherever it appears.
-// Shorter ones would turn ordinary words of a message into stars; they are
-// still masked as part of their URL.
-const minSecret = 4
+// attemptSecrets are what one attempt must not print: those of the worker, and
+// what comes with the attempt. Tools keep secrets out of their messages; this is
+// the second fence, for what drivers and servers repeat. What is added to it is
+// forgotten with the attempt; Resources.Secrets is for what other attempts may
+// meet too.
+type attemptSecrets struct {
+	*secrets.Set
 
-const stars = "***"
-
-// secretSet collects what one attempt must not print. Tools keep secrets out
-// of their messages; this is the second fence, for what drivers and servers
-// repeat.
-type secretSet struct {
-	mu     sync.Mutex
-	values []string
+	mu   sync.Mutex
+	sent []*secrets.Connection
+	// echoed is set once an answer repeats one of them.
+	echoed bool
 }
 
 type secretsKey struct{}
 
 // withSecrets gives the attempt a set of its own.
-func withSecrets(ctx context.Context) (context.Context, *secretSet) {
-	set := &secretSet{}
+func withSecrets(ctx context.Context, worker *secrets.Set) (context.Context, *attemptSecrets) {
+	own := &attemptSecrets{Set: worker.With()}
 
-	return context.WithValue(ctx, secretsKey{}, set), set
+	return context.WithValue(ctx, secretsKey{}, own), own
 }
 
 // secretsOf is the attempt's set; outside an attempt a set nobody reads.
-func secretsOf(ctx context.Context) *secretSet {
-	if set, ok := ctx.Value(secretsKey{}).(*secretSet); ok {
-		return set
+func secretsOf(ctx context.Context) *attemptSecrets {
+	if own, ok := ctx.Value(secretsKey{}).(*attemptSecrets); ok {
+		return own
 	}
 
-	return &secretSet{}
+	return &attemptSecrets{Set: &secrets.Set{}}
 }
 
-// add notes a secret; short ones are left out.
-func (s *secretSet) add(secrets ...string) {
+// sends notes that the attempt sends the secrets of a connection: its answers are
+// looked through for them.
+func (s *attemptSecrets) sends(connection *secrets.Connection) {
+	s.Use(connection)
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	for _, secret := range secrets {
-		if len(secret) >= minSecret && !slices.Contains(s.values, secret) {
-			s.values = append(s.values, secret)
-		}
-	}
-
-	// Longest first, so that a password inside a URL does not spoil the URL.
-	slices.SortFunc(s.values, func(a, b string) int { return len(b) - len(a) })
-}
-
-// addURL notes a connection's URL and the secrets in it.
-func (s *secretSet) addURL(raw string) {
-	if scheme, secret, ok := strings.Cut(raw, ":"); ok && !strings.HasPrefix(secret, "//") {
-		switch scheme {
-		case "bearer":
-			s.add(strings.TrimSpace(secret))
-		case "header":
-			_, value, _ := strings.Cut(secret, ":")
-			s.add(strings.TrimSpace(value))
-		}
-
-		return
-	}
-
-	u, err := url.Parse(raw)
-	if err != nil {
-		s.add(raw)
-
-		return
-	}
-
-	if u.User == nil && u.RawQuery == "" {
-		return
-	}
-
-	s.add(raw)
-
-	if password, ok := u.User.Password(); ok {
-		s.add(password, url.QueryEscape(password), url.PathEscape(password))
-
-		_, escaped, _ := strings.Cut(u.User.String(), ":")
-		s.add(escaped)
-	}
-
-	for _, name := range []string{"password", "sslpassword"} {
-		s.add(u.Query().Get(name))
+	if !slices.Contains(s.sent, connection) {
+		s.sent = append(s.sent, connection)
 	}
 }
 
-// mask replaces every secret in text.
-func (s *secretSet) mask(text string) string {
+// look looks through an answer that went well, before it is taken apart.
+func (s *attemptSecrets) look(answer []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	for _, secret := range s.values {
-		text = strings.ReplaceAll(text, secret, stars)
+	for _, connection := range s.sent {
+		s.echoed = s.echoed || secrets.Echoes(connection, answer)
 	}
-
-	return text
 }
 
-// maskAll masks the texts of a canonical value; v is not changed.
-func (s *secretSet) maskAll(v any) any {
-	switch v := v.(type) {
-	case string:
-		return s.mask(v)
-	case []any:
-		masked := make([]any, len(v))
-		for i, item := range v {
-			masked[i] = s.maskAll(item)
+// answer is a result without the secrets that it repeats of those that were sent.
+// Where it has none it stays as it is.
+func (s *attemptSecrets) answer(result interpreter.ToolResult) interpreter.ToolResult {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for _, connection := range s.sent {
+		if s.echoed {
+			result.Data = expression.Of(connection.Value(result.Data.Data))
 		}
 
-		return masked
-	case map[string]any:
-		masked := make(map[string]any, len(v))
-		for key, item := range v {
-			masked[s.mask(key)] = s.maskAll(item)
-		}
-
-		return masked
+		result.Meta = maskedMeta(connection, result.Meta)
 	}
 
-	return v
+	return result
+}
+
+func maskedMeta(connection *secrets.Connection, meta interpreter.ToolMeta) interpreter.ToolMeta {
+	if secrets.Echoes(connection, meta.URL) {
+		meta.URL = connection.Text(meta.URL)
+	}
+
+	meta.Headers = maskedTexts(connection, meta.Headers)
+	meta.Links = maskedTexts(connection, meta.Links)
+
+	return meta
+}
+
+// maskedTexts gives the map itself where there is nothing to mask.
+func maskedTexts(connection *secrets.Connection, texts map[string]string) map[string]string {
+	clean := true
+
+	for name, value := range texts {
+		clean = clean && !secrets.Echoes(connection, name) && !secrets.Echoes(connection, value)
+	}
+
+	if clean {
+		return texts
+	}
+
+	masked := make(map[string]string, len(texts))
+	for name, value := range texts {
+		masked[connection.Text(name)] = connection.Text(value)
+	}
+
+	return masked
 }
 
 // redacted is a URL as errors may show it: scheme, host and path, without
@@ -137,7 +121,7 @@ func (s *secretSet) maskAll(v any) any {
 func redacted(u *url.URL) string {
 	short := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	if u.Opaque != "" {
-		return u.Scheme + ":" + stars
+		return u.Scheme + ":" + secrets.Stars
 	}
 
 	return short.String()

@@ -16,7 +16,7 @@ const (
 
 // keptHeaders are the headers of an error as they go to the history, by their
 // names. Secrets are masked. nil where there are none.
-func keptHeaders(headers map[string]string, secrets *secretSet) map[string]string {
+func keptHeaders(headers map[string]string, secrets *attemptSecrets) map[string]string {
 	var kept map[string]string
 
 	size := 0
@@ -26,7 +26,7 @@ func keptHeaders(headers map[string]string, secrets *secretSet) map[string]strin
 			continue
 		}
 
-		shown, value := cutText(secrets.mask(name), maxErrorHeader), cutText(secrets.mask(headers[name]), maxErrorHeader)
+		shown, value := cutText(secrets.Text(name), maxErrorHeader), cutText(secrets.Text(headers[name]), maxErrorHeader)
 		if size+len(shown)+len(value) > maxErrorHeaderBytes {
 			continue // a shorter one may still fit
 		}

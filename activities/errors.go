@@ -77,7 +77,7 @@ func tooLargef(format string, args ...any) *Error {
 }
 
 // errorObject is err as it goes to the history. Secrets are masked.
-func errorObject(err error, in interpreter.ToolInput, secrets *secretSet) *interpreter.ErrorObject {
+func errorObject(err error, in interpreter.ToolInput, secrets *attemptSecrets) *interpreter.ErrorObject {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = &Error{Message: err.Error(), Err: err}
@@ -85,8 +85,8 @@ func errorObject(err error, in interpreter.ToolInput, secrets *secretSet) *inter
 
 	object := &interpreter.ErrorObject{
 		Kind: orElse(e.Kind, interpreter.KindTool), Class: orElse(e.Class, interpreter.ClassRetryable),
-		Message: cutText(secrets.mask(e.Error()), maxMessage),
-		Status:  e.Status, Type: e.Type, Attempt: in.Attempt, Page: in.Page, Final: e.Final,
+		Message: maskedText(e.Error(), maxMessage, secrets),
+		Status:  e.Status, Type: maskedText(e.Type, maxMessage, secrets), Attempt: in.Attempt, Page: in.Page, Final: e.Final,
 	}
 
 	if e.RetryAfter != nil {
@@ -95,38 +95,60 @@ func errorObject(err error, in interpreter.ToolInput, secrets *secretSet) *inter
 	}
 
 	object.Headers = keptHeaders(e.Headers, secrets)
-	object.Body = expression.Of(cutBody(secrets.maskAll(e.Body)))
+	object.Body = expression.Of(maskedBody(e.Body, secrets))
 
 	return object
 }
 
-// cutBody keeps a body of at most MaxErrorBody bytes as it is and turns a
+// beyond is how many times longer than what is kept a text may be before its
+// secrets are masked: what is masked becomes shorter.
+const beyond = 4
+
+// cutOff is the beginning of a text that is cut again. What masks it knows a piece
+// of a secret at its end.
+func cutOff(text string, limit int) string { return text[:min(len(text), limit)] }
+
+// maskedText is at most limit bytes of a text, without secrets.
+func maskedText(text string, limit int, secrets *attemptSecrets) string {
+	return cutText(secrets.Text(cutOff(text, beyond*limit)), limit)
+}
+
+// maskedBody is a body as it goes to the history, without secrets.
+func maskedBody(body any, secrets *attemptSecrets) any {
+	if body == nil {
+		return nil
+	}
+
+	return cutBody(secrets.Value(cutBody(body, beyond*MaxErrorBody, cutOff)), MaxErrorBody, cutText)
+}
+
+// cutBody keeps a body of at most limit bytes as it is and turns a
 // longer one into the beginning of its text.
-func cutBody(body any) any {
+func cutBody(body any, limit int, cut func(string, int) string) any {
 	if body == nil {
 		return nil
 	}
 
 	canonical, err := expression.Canonical(body)
 	if err != nil {
-		return cutText(fmt.Sprint(body), MaxErrorBody)
+		return cut(fmt.Sprint(body), limit)
 	}
 
 	text, isText := canonical.(string)
 	if !isText {
 		encoded, err := expression.Encode(canonical)
 		if err != nil {
-			return cutText(fmt.Sprint(body), MaxErrorBody)
+			return cut(fmt.Sprint(body), limit)
 		}
 
-		if len(encoded) <= MaxErrorBody {
+		if len(encoded) <= limit {
 			return canonical
 		}
 
 		text = string(encoded)
 	}
 
-	return cutText(text, MaxErrorBody)
+	return cut(text, limit)
 }
 
 func orElse(s, fallback string) string {

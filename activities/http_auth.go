@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"reprise/internal/secrets"
 	"reprise/interpreter"
 )
 
@@ -20,9 +21,10 @@ type httpLogin struct {
 	header, value  string
 
 	// Of a connection whose tokens are fetched.
-	name   string
-	client *oauth2Client
-	tokens *tokenSource
+	name    string
+	client  *oauth2Client
+	tokens  *tokenSource
+	secrets *secrets.Set // that tokens belong to
 }
 
 // login reads the connection a step names: https://user:password@host,
@@ -39,7 +41,7 @@ func (t *httpTool) login(ctx context.Context, name string) (*httpLogin, error) {
 	}
 
 	if isOAuth2(raw) {
-		return t.oauth2Login(ctx, name, raw)
+		return t.oauth2Login(name, raw)
 	}
 
 	login, err := parseLogin(strings.TrimSpace(raw))
@@ -48,23 +50,21 @@ func (t *httpTool) login(ctx context.Context, name string) (*httpLogin, error) {
 			"bearer:TOKEN or header:Name: value, the last two also with the host they are for, as in bearer:TOKEN@https://host", name)
 	}
 
-	secretsOf(ctx).add(login.secrets()...)
-
 	return login, nil
 }
 
 // oauth2Login is the login with the tokens of an OAuth 2.0 client, of which none
 // is fetched yet.
-func (t *httpTool) oauth2Login(ctx context.Context, name, raw string) (*httpLogin, error) {
+func (t *httpTool) oauth2Login(name, raw string) (*httpLogin, error) {
 	client, err := parseOAuth2(raw)
 	if err != nil {
 		return nil, configErrorf("connection %q %w", name, err)
 	}
 
-	login := &httpLogin{base: client.host, header: "Authorization", name: name, client: client, tokens: t.tokens.source(raw, client)}
-	secretsOf(ctx).add(login.secrets()...)
-
-	return login, nil
+	return &httpLogin{
+		base: client.host, header: "Authorization", name: name, client: client,
+		tokens: t.tokens.source(raw, client), secrets: t.res.Secrets,
+	}, nil
 }
 
 // errNoLogin is a connection that is none of http. It says nothing of it.
@@ -147,17 +147,6 @@ func urlLogin(raw string) (*httpLogin, error) {
 	return login, nil
 }
 
-// secrets are all that the connection sends and nobody may see. They are told
-// whenever they are known: when the connection is read, and when a token came.
-func (l *httpLogin) secrets() []string {
-	secrets := []string{l.password, l.value, bearer(l.value)}
-	if l.client != nil {
-		secrets = append(secrets, l.client.secrets()...)
-	}
-
-	return secrets
-}
-
 // token is what Authorization has of a connection whose tokens are fetched,
 // another one than a server has refused.
 func (l *httpLogin) token(ctx context.Context, refused string) (string, error) {
@@ -167,7 +156,7 @@ func (l *httpLogin) token(ctx context.Context, refused string) (string, error) {
 	}
 
 	l.value = value
-	secretsOf(ctx).add(l.secrets()...)
+	secretsOf(ctx).sends(l.secrets.AddToken(bearer(value)))
 
 	return value, nil
 }

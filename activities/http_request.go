@@ -63,12 +63,13 @@ func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, def
 		return nil, err
 	}
 
-	if err := login.apply(request); err != nil {
-		return nil, err
+	// What the author has set; what the connection adds is known.
+	for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization", login.header} {
+		secretsOf(ctx).Add(request.Header[name]...)
 	}
 
-	for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization", login.header} {
-		secretsOf(ctx).add(request.Header[name]...)
+	if err := login.apply(request); err != nil {
+		return nil, err
 	}
 
 	return &outgoing{request: request, login: login, follow: follow, plain: plain}, nil

@@ -44,6 +44,8 @@ func (t *httpTool) read(ctx context.Context, response *http.Response) (interpret
 		return interpreter.ToolResult{}, requestError(ctx, response.Request, fmt.Errorf("the body was cut short: %w", err))
 	}
 
+	secretsOf(ctx).look(body)
+
 	data, err := parseBody(response, body)
 	if err != nil {
 		return interpreter.ToolResult{}, err

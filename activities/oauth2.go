@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -137,11 +136,4 @@ func (c *oauth2Client) config() *clientcredentials.Config {
 	}
 
 	return config
-}
-
-// secrets are what the token endpoint is sent, in the forms in which it is sent.
-func (c *oauth2Client) secrets() []string {
-	escaped := url.QueryEscape(c.secret)
-
-	return []string{c.secret, escaped, base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(c.id) + ":" + escaped))}
 }

@@ -169,6 +169,10 @@ func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*pgx
 		return nil, configErrorf("connection %q is no PostgreSQL URL: write postgres://user:password@host:5432/database", in.Auth)
 	}
 
+	known := t.res.Secrets.AddConnection(url)
+	t.res.Secrets.Login(known, config.ConnConfig.User, config.ConnConfig.Password)
+	secretsOf(ctx).sends(known)
+
 	// The pool outlives the attempt.
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {

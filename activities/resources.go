@@ -3,11 +3,14 @@ package activities
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"reprise/internal/secrets"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
@@ -38,6 +41,10 @@ type Resources struct {
 	// Payloads are how large values may be; recorded in each run.
 	Payloads Payloads
 	Logger   *slog.Logger // nil discards
+	// Secrets are masked in all that a worker tells; nil makes a new set. The
+	// connections are added by themselves. A tool adds here what it fetches, such as
+	// a token.
+	Secrets *secrets.Set
 }
 
 // Payloads are how large the values of a run may be, in bytes of JSON.
@@ -92,7 +99,55 @@ func (res Resources) withDefaults() Resources {
 		res.Logger = slog.New(slog.DiscardHandler)
 	}
 
+	if res.Secrets == nil {
+		res.Secrets = &secrets.Set{}
+	}
+
+	res.Logger = slog.New(res.Secrets.Handler(res.Logger.Handler()))
+
+	for _, url := range append(configured(res.Connections), fromEnvironment(os.Environ())...) {
+		res.Secrets.AddConnection(url)
+	}
+
 	return res
+}
+
+// configured are the URLs of those connections that can be listed; others are
+// known from when they are first used.
+func configured(resolver ConnectionResolver) []string {
+	switch resolver := resolver.(type) {
+	case Connections:
+		return slices.Collect(maps.Values(resolver))
+	case FirstOf:
+		var all []string
+		for _, one := range resolver {
+			all = append(all, configured(one)...)
+		}
+
+		return all
+	}
+
+	return nil
+}
+
+// fromEnvironment are the URLs of connections in an environment, and what else
+// there is a secret.
+func fromEnvironment(entries []string) []string {
+	var all []string
+
+	for _, entry := range entries {
+		name, value, _ := strings.Cut(entry, "=")
+
+		switch {
+		case value == "":
+		case strings.HasPrefix(name, connectionPrefix):
+			all = append(all, value)
+		case slices.Contains([]string{"TEMPORAL_API_KEY", "PGPASSWORD", "REPRISE_SECRET_KEY"}, name):
+			all = append(all, "bearer:"+value)
+		}
+	}
+
+	return all
 }
 
 // ConnectionResolver finds the URL of a connection, or what ConnectionText made
@@ -139,10 +194,13 @@ func (all FirstOf) Connection(name string) (string, bool) {
 	return "", false
 }
 
+// connectionPrefix begins the variables of connections.
+const connectionPrefix = "REPRISE_AUTH_"
+
 // ConnectionVariable is the environment variable that configures a connection:
 // upper case, with _ for whatever is neither a letter nor a digit.
 func ConnectionVariable(name string) string {
-	return "REPRISE_AUTH_" + strings.Map(func(r rune) rune {
+	return connectionPrefix + strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z':
 			return r - 'a' + 'A'
@@ -157,13 +215,19 @@ func ConnectionVariable(name string) string {
 // connection gives the URL of a connection, or a final error that says how to
 // configure it. Its secrets are masked in whatever error the attempt ends with.
 func (res Resources) connection(ctx context.Context, name string) (string, error) {
+	// Who writes the connection itself has made a mistake that shows a password.
+	if strings.ContainsAny(name, ":/@= \t\r\n") {
+		return "", configErrorf("auth must be the name of a connection that the worker knows, such as pg_main, " +
+			"and not the connection itself")
+	}
+
 	url, ok := res.Connections.Connection(name)
 	if !ok {
 		return "", configErrorf("connection %q is not configured: set %s in the worker's environment",
 			name, ConnectionVariable(name))
 	}
 
-	secretsOf(ctx).addURL(url)
+	secretsOf(ctx).sends(res.Secrets.AddConnection(url))
 
 	return url, nil
 }

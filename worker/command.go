@@ -20,6 +20,7 @@ import (
 	"reprise/internal/localserver"
 	"reprise/internal/payload"
 	_ "reprise/internal/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
+	"reprise/internal/secrets"
 	"reprise/workflows"
 )
 
@@ -70,19 +71,20 @@ type options struct {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	status := exitUsage // until the command runs, only usage can be wrong
 	command, opts := newCommand()
+	secret := &secrets.Set{}
 	command.SetArgs(args)
 	command.SetOut(stdout)
 	command.SetErr(stderr)
 	command.RunE = func(*cobra.Command, []string) error {
 		var err error
-		status, err = serve(ctx, opts, stdout, stderr)
+		status, err = serve(ctx, opts, secret, stdout, stderr)
 		return err
 	}
 	err := command.Execute()
 	if err == nil {
 		return exitOK
 	}
-	_, _ = fmt.Fprintf(stderr, "worker: %v\n", err)
+	_, _ = fmt.Fprintf(stderr, "worker: %s\n", secret.Text(err.Error()))
 	if status == exitUsage {
 		_, _ = fmt.Fprintln(stderr, "See worker --help.")
 	}
@@ -133,11 +135,12 @@ func envBool(name string) bool {
 }
 
 // serve runs the worker until ctx ends.
-func serve(ctx context.Context, opts *options, stdout, stderr io.Writer) (int, error) {
+func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stderr io.Writer) (int, error) {
 	logger, err := newLogger(opts, stderr)
 	if err != nil {
 		return exitUsage, err
 	}
+	logger = slog.New(secret.Handler(logger.Handler()))
 	connections, err := host.Connections(opts.connections)
 	if err != nil {
 		return exitUsage, err
@@ -172,7 +175,7 @@ func serve(ctx context.Context, opts *options, stdout, stderr io.Writer) (int, e
 	defer c.Close()
 	catalogue := activities.NewCatalogue(activities.Resources{
 		Connections: connections, AllowPython: opts.allowPython, Directory: opts.directory, Limits: limits,
-		Payloads: payloads, Logger: logger,
+		Payloads: payloads, Logger: logger, Secrets: secret,
 	})
 	defer func() { _ = catalogue.Close() }()
 	return work(ctx, opts, c, catalogue, func() {

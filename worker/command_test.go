@@ -44,6 +44,40 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestMistakesInConfigurationTellNoSecret: the line with the mistake may hold one.
+func TestMistakesInConfigurationTellNoSecret(t *testing.T) {
+	const secret = "hunter2000x"
+	t.Setenv("REPRISE_AUTH_CLINIC", "bearer:"+secret)
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	fails := func(args ...string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		require.NotEqual(t, exitOK, run(t.Context(), args, &out, &errs))
+		require.NotEmpty(t, errs.String())
+		require.NotContains(t, out.String()+errs.String(), secret)
+	}
+	for name, text := range map[string]string{
+		"broken.yaml": "clinic: 'postgres://u:" + secret + "\n", "nested.yaml": "clinic: Bearer: " + secret + "\n",
+		"nameless.yaml": "postgres://u:" + secret + "@h/d:\n", "list.yaml": "- " + secret + "\n",
+	} {
+		fails("--connections", file(name, text))
+	}
+	for name, text := range map[string]string{
+		"bare.toml": "[profile.default]\napi_key = " + secret + "\n", "open.toml": "[profile.default]\napi_key = \"" + secret + "\n",
+	} {
+		t.Setenv("TEMPORAL_CONFIG_FILE", file(name, text))
+		fails()
+	}
+	t.Setenv("TEMPORAL_CONFIG_FILE", "")
+	fails("--payload-store", "s3://u:"+secret+"@bucket")
+	fails("--address", "127.0.0.1:1", "--log-level", "debug")
+}
+
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{"--help": "Examples:", "--version": "worker "} {

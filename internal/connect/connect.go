@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/BurntSushi/toml"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -41,6 +42,11 @@ func Resolve(flags Flags) (client.Options, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
 		ConfigFileProfile: flags.Profile, EnvLookup: filled{},
 	})
+	var malformed toml.ParseError
+	if errors.As(err, &malformed) {
+		// Its message may quote the line, and the line may hold a key.
+		return client.Options{}, fmt.Errorf("read Temporal's configuration: line %d is not valid TOML", malformed.Position.Line)
+	}
 	if err != nil {
 		return client.Options{}, fmt.Errorf("read Temporal's configuration: %w", err)
 	}

@@ -5,8 +5,10 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"reprise/activities"
+	"reprise/internal/secrets"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -37,9 +39,18 @@ func Connections(path string) (activities.ConnectionResolver, error) {
 	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is told
 		text, err := activities.ConnectionText(entries[name])
 		if err != nil {
-			return nil, fmt.Errorf("read the connections: %s: connection %q %w", path, name, err)
+			return nil, fmt.Errorf("read the connections: %s: %s %w", path, shown(name), err)
 		}
 		connections[name] = text
 	}
 	return activities.FirstOf{connections, environment}, nil
+}
+
+// shown names a connection. Who has forgotten the name has a URL or a token in
+// its place.
+func shown(name string) string {
+	if secrets.LooksSecret(name) || strings.ContainsAny(name, ":/@ ") {
+		return "what follows a name"
+	}
+	return fmt.Sprintf("connection %q", name)
 }

@@ -65,6 +65,11 @@ func TestErrorsOfConnectionsTellNoSecret(t *testing.T) {
 		"oauth2 word":  "clinic: {oauth2: {token_url: 'https://h', client_id: x, client_secret: " + secret + ", " + secret + ": 1}}\n",
 		"broken":       "clinic: 'postgres://u:" + secret + "\n",
 		"twice":        "a: " + secret + "\n" + "a: " + secret + "\n",
+		"no name":      "postgres://u:" + secret + "@h/d:\n",
+		"a token":      "tok:\n" + secret + ":\n",
+		"two colons":   "api: Bearer: " + secret + "\n",
+		"not indented": "api:\nBearer: [" + secret + "]\n",
+		"a tab":        "api:\t'" + secret + "\n\tx",
 		"secret twice": secret + ": a\n" + secret + ": b\n",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,321 @@
+package secrets
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Connection is what must not be told of a connection.
+type Connection struct {
+	secrets []string
+	names   []string // of users
+	short   []string // secrets that are masked only where the connection is used
+
+	patterns []pattern
+	// distinct masks those of the secrets that cannot be taken for ordinary words,
+	// and echo tells quickly whether there is one.
+	distinct *masker
+	echo     *matcher
+}
+
+// newConnection takes apart what an operator has configured. It does not need to
+// be well-formed: what cannot be read is a secret as a whole and in its parts.
+func newConnection(raw string) *Connection {
+	c := &Connection{}
+	c.read(strings.TrimSpace(raw))
+	c.build()
+	return c
+}
+
+// newToken is a connection of which the secret is known.
+func newToken(value string) *Connection {
+	c := &Connection{secrets: []string{value}}
+	c.build()
+	return c
+}
+
+func (c *Connection) build() {
+	var distinct, echoes []pattern
+	for _, secret := range c.secrets {
+		found := forms(secret)
+		c.patterns = append(c.patterns, found...)
+		if LooksSecret(secret) {
+			distinct, echoes = append(distinct, found...), append(echoes, echoed(secret, found)...)
+		}
+	}
+	for _, name := range c.names {
+		if LooksSecret(name) {
+			c.patterns = append(c.patterns, forms(name)...)
+		}
+	}
+	c.distinct, c.echo = newMasker(distinct), newMatcher(echoes)
+}
+
+// Echoes reports whether an answer repeats a secret of the connection that cannot
+// be taken for an ordinary word. It knows the usual forms, and reads the answer
+// once.
+func Echoes[T string | []byte](c *Connection, answer T) (echoes bool) {
+	each(c.echo, answer, func(int, int) bool { echoes = true; return false })
+	return echoes
+}
+
+// Text is a text of an answer that went well, without the secrets that Echoes
+// looks for.
+func (c *Connection) Text(text string) string { return mask([]*masker{c.distinct}, text) }
+
+// Value is Text for all texts and keys of a value of JSON. v is not changed.
+func (c *Connection) Value(v any) any { return maskValue([]*masker{c.distinct}, v) }
+
+func (c *Connection) secret(values ...string) {
+	for _, value := range values {
+		switch {
+		case len(value) >= minSecret:
+			c.secrets = append(c.secrets, value)
+		case len(value) >= minWord:
+			c.short = append(c.short, value)
+		}
+	}
+}
+
+func (c *Connection) name(name string) {
+	if name != "" {
+		c.names = append(c.names, name)
+	}
+}
+
+func (c *Connection) read(raw string) {
+	scheme, rest, found := strings.Cut(raw, ":")
+	scheme = strings.ToLower(strings.TrimSpace(scheme))
+	switch {
+	case strings.HasPrefix(raw, "{"):
+		c.object(raw)
+	case strings.HasPrefix(rest, "//"):
+		c.url(raw, scheme)
+	case found && (scheme == "sqlite" || scheme == "file"):
+		// The path of a file is no secret.
+	case found && scheme == "bearer":
+		c.credentials(rest, func(token string) { c.secret(token); c.parts(token) })
+	case found && scheme == "header":
+		_, value, _ := strings.Cut(rest, ":")
+		c.credentials(value, c.header)
+	default:
+		c.malformed(raw)
+	}
+}
+
+// credentials reads a secret, perhaps with @https://host behind it, which is
+// none.
+func (c *Connection) credentials(text string, read func(string)) {
+	text = strings.TrimSpace(text)
+	lower := strings.ToLower(text)
+	if at := max(strings.LastIndex(lower, "@http://"), strings.LastIndex(lower, "@https://")); at >= 0 {
+		c.secret(text)
+		text = strings.TrimSpace(text[:at])
+	}
+	read(text)
+}
+
+// object reads a connection that is a map: of an OAuth 2.0 client.
+func (c *Connection) object(raw string) {
+	var entry struct {
+		OAuth2 struct {
+			ID     string `json:"client_id"`
+			Secret string `json:"client_secret"`
+		} `json:"oauth2"`
+	}
+	if err := json.Unmarshal([]byte(raw), &entry); err != nil || entry.OAuth2.Secret == "" {
+		c.malformed(raw)
+		return
+	}
+	id, secret := entry.OAuth2.ID, entry.OAuth2.Secret
+	c.name(id)
+	c.secret(secret, id+":"+secret, url.QueryEscape(id)+":"+url.QueryEscape(secret)) // RFC 6749, section 2.3.1
+	c.secret(raw)
+}
+
+// header reads the value of a header, which can be basic authentication.
+func (c *Connection) header(value string) {
+	c.secret(value)
+	c.parts(value)
+	scheme, rest, _ := strings.Cut(value, " ")
+	if strings.EqualFold(scheme, "basic") {
+		if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest)); err == nil {
+			c.login(string(decoded))
+		}
+	}
+}
+
+// login reads user:password.
+func (c *Connection) login(pair string) {
+	user, password, _ := strings.Cut(pair, ":")
+	c.name(user)
+	c.secret(password, pair)
+}
+
+// parts are the words of a text that look like secrets, such as the token in
+// "Token abc…".
+func (c *Connection) parts(text string) {
+	for _, separators := range []string{" \t", " \t;,&=", " \t;,&=:?'\"/@"} {
+		for _, part := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
+			if part != text && LooksSecret(part) {
+				c.secret(part)
+			}
+		}
+	}
+	if _, value, found := strings.Cut(text, " "); found { // behind the name of a scheme
+		c.secret(strings.TrimSpace(value))
+	}
+	if _, value, found := strings.Cut(text, "="); found { // a cookie's
+		c.secret(strings.TrimSpace(value))
+	}
+}
+
+func (c *Connection) url(raw, scheme string) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		c.brokenURL(raw)
+		return
+	}
+	web := scheme == "http" || scheme == "https"
+	before := len(c.secrets) + len(c.short)
+	if password, has := u.User.Password(); has {
+		c.login(u.User.Username() + ":" + password)
+	} else if user := u.User.Username(); web && user != "" { // a key in the place of the user
+		c.secret(user, user+":")
+	} else {
+		c.name(user)
+	}
+	if web {
+		for _, segment := range strings.Split(u.EscapedPath(), "/") {
+			c.guessed(segment, url.PathUnescape)
+		}
+	}
+	for _, pair := range strings.Split(u.RawQuery, "&") {
+		key, value, _ := strings.Cut(pair, "=")
+		switch {
+		case isSecretName(key):
+			if decoded, err := url.QueryUnescape(value); err == nil {
+				c.secret(decoded)
+			}
+			c.secret(value)
+		case key == "user":
+			c.name(value)
+		default:
+			c.guessed(value, url.QueryUnescape)
+		}
+	}
+	if len(c.secrets)+len(c.short) > before {
+		c.secret(raw)
+	}
+}
+
+// guessed takes a part of a URL for a secret if it looks like one.
+func (c *Connection) guessed(text string, decode func(string) (string, error)) {
+	decoded, err := decode(text)
+	if err != nil {
+		decoded = text
+	}
+	if LooksSecret(decoded) {
+		c.secret(decoded, text)
+	}
+}
+
+// brokenURL finds the login and the rest of what is no URL.
+func (c *Connection) brokenURL(raw string) {
+	c.secret(raw)
+	_, rest, _ := strings.Cut(raw, "://")
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		c.login(rest[:at])
+		rest = rest[at+1:]
+	}
+	c.parts(rest)
+}
+
+// setting is one of a connection in words, such as host=db password='a b'.
+var setting = regexp.MustCompile(`([A-Za-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
+
+// malformed is what no tool understands, or a token or path alone.
+func (c *Connection) malformed(raw string) {
+	if isPath(raw) {
+		return
+	}
+	c.secret(raw)
+	for _, found := range setting.FindAllStringSubmatch(raw, -1) {
+		value := strings.Trim(found[2], "'")
+		switch {
+		case isSecretName(found[1]):
+			c.secret(value)
+		case found[1] == "user":
+			c.name(value)
+		}
+	}
+	_, rest, _ := strings.Cut(raw, ":")
+	c.secret(strings.TrimSpace(rest))
+	c.parts(raw)
+}
+
+// isPath reports whether a connection is the path of a file.
+func isPath(raw string) bool {
+	return !strings.ContainsAny(raw, " \t@?&=") &&
+		(strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "./") || strings.HasSuffix(raw, ".db") || strings.HasSuffix(raw, ".sqlite"))
+}
+
+// secretNames are parts of the names of what holds a secret.
+var secretNames = []string{"pass", "pwd", "secret", "token", "key", "sig", "auth", "cred", "session", "code"}
+
+func isSecretName(name string) bool {
+	name = strings.ToLower(name)
+	for _, part := range secretNames {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	minDistinct  = 8
+	longDistinct = 20
+)
+
+// LooksSecret reports whether a text cannot be taken for a word, a name, a number
+// or a date: 8 bytes or more with letters and digits, or with characters that
+// names do not have, or 20 bytes of anything.
+func LooksSecret(text string) bool {
+	letters, digits, others := false, false, false
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= '0' && c <= '9':
+			digits = true
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+			letters = true
+		case !strings.ContainsRune("-_./:", rune(c)):
+			others = true
+		}
+	}
+	return len(text) >= longDistinct || len(text) >= minDistinct && (letters && digits || others)
+}
+
+// echoed are the forms of a secret that answers repeat as they are: with the
+// usual escapes.
+func echoed(secret string, found []pattern) []pattern {
+	all := found
+	for _, text := range []string{
+		url.QueryEscape(secret), url.PathEscape(secret), jsonPlain(secret), strings.ReplaceAll(jsonPlain(secret), "/", `\/`),
+	} {
+		all = append(all, pattern{text: text})
+	}
+	for _, text := range escapedForHTML(secret) {
+		all = append(all, pattern{text: text})
+	}
+	kept := all[:0:0]
+	for _, p := range all {
+		if len(p.text) >= minDistinct {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,173 @@
+package secrets
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+// kind says how a pattern is looked for.
+type kind int
+
+const (
+	// anywhere: whatever stands beside it.
+	anywhere kind = iota
+	// encoded is part of a base64 text, whose characters beside it hold bits of
+	// the secret.
+	encoded
+	// word has no letters and digits beside it.
+	word
+)
+
+// pattern is one form of a secret.
+type pattern struct {
+	text string
+	kind kind
+	// pieces says that a piece of it at the end of a text is masked too.
+	pieces bool
+}
+
+// Secrets of at least minSecret bytes are masked wherever they stand. Shorter
+// ones, down to minWord, are masked where they are a word of their own. What is
+// shorter still would turn ordinary text into stars: it is masked as a part of
+// what is longer, such as user:password and the whole URL.
+const (
+	minSecret = 6
+	minWord   = 3
+)
+
+// forms gives the patterns of a secret: how it stands in a text once escapes are
+// undone. Escapes are undone in the text that is masked, so they need no
+// patterns of their own, also where only some characters are escaped, or one is
+// in several ways.
+func forms(secret string) []pattern {
+	seen := map[string]bool{}
+	var all []pattern
+	add := func(text string, kind kind, least int) {
+		if len(text) >= least && !seen[text] {
+			seen[text] = true
+			all = append(all, pattern{text: text, kind: kind, pieces: kind == anywhere})
+		}
+	}
+	for _, text := range plain(secret) {
+		if len(secret) < minSecret {
+			add(text, word, minWord)
+			continue
+		}
+		add(text, anywhere, minSecret)
+	}
+	for _, bytes := range written(secret) {
+		for _, core := range base64s(bytes) {
+			add(core, encoded, minSecret)
+		}
+		add(hex.EncodeToString([]byte(bytes)), anywhere, minSecret+2)
+		add(strings.ToUpper(hex.EncodeToString([]byte(bytes))), anywhere, minSecret+2)
+	}
+	return all
+}
+
+// plain are the ways to write a secret that are not undone as escapes.
+func plain(secret string) []string {
+	all := []string{
+		secret,
+		strings.TrimSpace(secret),
+		strings.ReplaceAll(secret, " ", "+"), // in a form
+		strings.ReplaceAll(secret, "'", "''"),
+		strings.ReplaceAll(secret, `"`, `""`),
+	}
+	if old, ok := latin1(secret); ok {
+		all = append(all, old, strings.ToValidUTF8(old, "\uFFFD"))
+	}
+	all = append(all, misread(secret)...)
+	// A secret that looks like an escape itself reads otherwise further down.
+	for read := (layer{text: secret}); len(all) < 16; {
+		under, changed := read.under()
+		if !changed {
+			break
+		}
+		all, read = append(all, under.text), layer{text: under.text}
+	}
+	for _, text := range all { // names of headers, and hosts
+		all = append(all, strings.ToLower(text))
+	}
+	return all
+}
+
+// misread is UTF-8 that was taken for the encoding of old web servers.
+func misread(secret string) []string {
+	var all []string
+	for _, table := range []*charmap.Charmap{charmap.ISO8859_1, charmap.Windows1252} {
+		if text, err := table.NewDecoder().String(secret); err == nil {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// written are the bytes that base64 may hold: the secret, in UTF-8 or as old
+// programs write it, and escaped as texts of JSON and of URLs are.
+func written(secret string) []string {
+	quoted, err := json.Marshal(secret)
+	all := []string{secret, url.QueryEscape(secret), url.PathEscape(secret)}
+	if err == nil {
+		all = append(all, string(quoted[1:len(quoted)-1]), jsonPlain(secret))
+	}
+	if old, ok := latin1(secret); ok {
+		all = append(all, old)
+	}
+	return append(all, base64.StdEncoding.EncodeToString([]byte(secret)))
+}
+
+// jsonPlain is a secret in JSON that does not care for HTML.
+func jsonPlain(secret string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(secret)
+}
+
+// base64s are the parts of the base64 of a longer text that a secret in it
+// decides alone, at each of its three places in a group.
+func base64s(text string) []string {
+	const bits = 6
+	all := make([]string, 0, 6)
+	for place := range 3 {
+		padded := make([]byte, place, place+len(text))
+		padded = append(padded, text...)
+		first, last := (place*8+bits-1)/bits, len(padded)*8/bits
+		if first >= last {
+			continue
+		}
+		all = append(all, base64.RawStdEncoding.EncodeToString(padded)[first:last],
+			base64.RawURLEncoding.EncodeToString(padded)[first:last])
+	}
+	return all
+}
+
+// latin1 is a text as ISO 8859-1 has it; false where that is the same or where it
+// has not all of it.
+func latin1(text string) (string, bool) {
+	old := make([]byte, 0, len(text))
+	for _, r := range text {
+		if r > 0xff {
+			return "", false
+		}
+		old = append(old, byte(r))
+	}
+	return string(old), string(old) != text
+}
+
+// escapedForHTML is a secret in a page, and in JSON that may stand in one, where
+// non-ASCII characters may be escaped too.
+func escapedForHTML(secret string) []string {
+	quoted, err := json.Marshal(secret)
+	if err != nil {
+		return nil
+	}
+	inJSON := string(quoted[1 : len(quoted)-1])
+	ascii := strconv.QuoteToASCII(secret)
+	return []string{html.EscapeString(secret), inJSON, ascii[1 : len(ascii)-1]}
+}

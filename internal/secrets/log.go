@@ -1,0 +1,62 @@
+package secrets
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+)
+
+// Handler masks what is logged before next sees it.
+func (s *Set) Handler(next slog.Handler) slog.Handler { return handler{secrets: s, next: next} }
+
+type handler struct {
+	secrets *Set
+	next    slog.Handler
+}
+
+func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+func (h handler) Handle(ctx context.Context, record slog.Record) error {
+	masked := slog.NewRecord(record.Time, record.Level, h.secrets.Text(record.Message), record.PC)
+	record.Attrs(func(attr slog.Attr) bool {
+		masked.AddAttrs(h.attr(attr))
+		return true
+	})
+	return h.next.Handle(ctx, masked)
+}
+
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	masked := make([]slog.Attr, len(attrs))
+	for i, attr := range attrs {
+		masked[i] = h.attr(attr)
+	}
+	return handler{secrets: h.secrets, next: h.next.WithAttrs(masked)}
+}
+
+func (h handler) WithGroup(name string) slog.Handler {
+	return handler{secrets: h.secrets, next: h.next.WithGroup(name)}
+}
+
+func (h handler) attr(attr slog.Attr) slog.Attr {
+	value := attr.Value.Resolve()
+	switch value.Kind() {
+	case slog.KindString:
+		return slog.String(attr.Key, h.secrets.Text(value.String()))
+	case slog.KindGroup:
+		members := value.Group()
+		masked := make([]slog.Attr, len(members))
+		for i, member := range members {
+			masked[i] = h.attr(member)
+		}
+		return slog.Attr{Key: attr.Key, Value: slog.GroupValue(masked...)}
+	case slog.KindAny:
+		// What changes is logged as text.
+		text := fmt.Sprintf("%+v", value.Any())
+		if masked := h.secrets.Text(text); masked != text {
+			return slog.String(attr.Key, masked)
+		}
+	}
+	return slog.Attr{Key: attr.Key, Value: value}
+}

@@ -1,0 +1,101 @@
+package secrets
+
+// matcher finds patterns in a text. It looks at every few bytes of it only: the
+// last two of a window as long as the shortest pattern tell how far the next
+// window can be (Wu and Manber, A Fast Algorithm For Multi-Pattern Searching).
+type matcher struct {
+	least int // bytes of the shortest pattern
+	mask  int
+	shift []uint8
+	byEnd map[[2]byte][]pattern // by the end of their first least bytes
+	// byHead and byTail are patterns of which pieces are looked for, by their first
+	// and last minSecret bytes.
+	byHead, byTail map[string][]pattern
+	longest        int
+}
+
+func newMatcher(patterns []pattern) *matcher {
+	m := &matcher{mask: 1<<12 - 1, byEnd: map[[2]byte][]pattern{}, byHead: map[string][]pattern{}, byTail: map[string][]pattern{}}
+	if len(patterns) == 0 {
+		return m
+	}
+	if len(patterns) > 1<<8 {
+		m.mask = 1<<16 - 1
+	}
+	m.least = len(patterns[0].text)
+	for _, p := range patterns {
+		m.least, m.longest = min(m.least, len(p.text), 64), max(m.longest, len(p.text))
+	}
+	m.shift = make([]uint8, m.mask+1)
+	for i := range m.shift {
+		m.shift[i] = uint8(m.least - 1)
+	}
+	for _, p := range patterns {
+		for i := 1; i < m.least; i++ {
+			at := m.slot(p.text[i-1], p.text[i])
+			m.shift[at] = min(m.shift[at], uint8(m.least-1-i))
+		}
+		end := [2]byte{p.text[m.least-2], p.text[m.least-1]}
+		m.byEnd[end] = append(m.byEnd[end], p)
+		if p.pieces && len(p.text) > minSecret {
+			first, last := p.text[:minSecret], p.text[len(p.text)-minSecret:]
+			m.byHead[first], m.byTail[last] = append(m.byHead[first], p), append(m.byTail[last], p)
+		}
+	}
+	return m
+}
+
+func (m *matcher) slot(a, b byte) int { return (int(a)<<8 ^ int(a)<<3 ^ int(b)) & m.mask }
+
+// each calls found with the place of every pattern in the text until it says
+// false.
+func each[T string | []byte](m *matcher, text T, found func(start, end int) bool) {
+	if m.least == 0 {
+		return
+	}
+	for i := m.least - 1; i < len(text); {
+		if skip := m.shift[m.slot(text[i-1], text[i])]; skip > 0 {
+			i += int(skip)
+			continue
+		}
+		start := i - m.least + 1
+		for _, p := range m.byEnd[[2]byte{text[i-1], text[i]}] {
+			if len(text)-start < len(p.text) || string(text[start:start+len(p.text)]) != p.text {
+				continue
+			}
+			if from, to, ok := extent(p, text, start); ok && !found(from, to) {
+				return
+			}
+		}
+		i++
+	}
+}
+
+// extent is what a pattern that was found takes of the text.
+func extent[T string | []byte](p pattern, text T, start int) (from, to int, ok bool) {
+	from, to = start, start+len(p.text)
+	switch p.kind {
+	case encoded:
+		if from > 0 && isBase64(text[from-1]) {
+			from--
+		}
+		if to < len(text) && isBase64(text[to]) {
+			to++
+		}
+		for to < len(text) && text[to] == '=' {
+			to++
+		}
+	case word:
+		return from, to, !(from > 0 && isBeside(text[from-1])) && !(to < len(text) && text[to] != '.' && isBeside(text[to])) &&
+			!(to+1 < len(text) && text[to] == '.' && isWord(text[to+1]))
+	}
+	return from, to, true
+}
+
+func isBase64(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '+' || c == '/' || c == '-' || c == '_'
+}
+
+// isBeside reports whether a byte makes a longer name of the word beside it. A
+// point does so where more follows.
+func isBeside(c byte) bool { return isWord(c) || c == '-' || c == '.' }

@@ -1,0 +1,283 @@
+// Package secrets keeps what a worker must not tell out of what it tells: errors,
+// logs, heartbeats, dead letters. It is given the secrets and finds them in every
+// form in which other programs repeat them: as they are, in base64, in hex, and
+// behind any mixture of the escapes of URLs, JSON, HTML and programming
+// languages, several levels deep. docs/operations.md says what is masked where.
+package secrets
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Stars stand for what was masked.
+const Stars = "***"
+
+// maxAdded is how many secrets that were added one by one are remembered; the
+// oldest is forgotten first. Tokens that are fetched again and again expire.
+const maxAdded = 256
+
+// Set masks secrets. It is safe for concurrent use. The zero value has none.
+type Set struct {
+	parent *Set
+
+	mu          sync.Mutex
+	connections map[string]*Connection
+	added       []added
+	names       []string
+	// ready is made of all of them when something has to be masked; nil when more
+	// has come since.
+	ready *masker
+}
+
+// added is a secret that was added alone.
+type added struct {
+	value      string
+	connection *Connection
+}
+
+// masker is what a set has made of its secrets.
+type masker struct{ long, words *matcher }
+
+func newMasker(patterns []pattern) *masker {
+	isWord := func(p pattern) bool { return p.kind == word }
+	words := slices.DeleteFunc(slices.Clone(patterns), func(p pattern) bool { return !isWord(p) })
+	return &masker{long: newMatcher(slices.DeleteFunc(patterns, isWord)), words: newMatcher(words)}
+}
+
+// With is a set that also masks what s masks. What is added to it is not added to
+// s.
+func (s *Set) With() *Set { return &Set{parent: s} }
+
+// Add has values masked from now on, in every form. It is for what nobody
+// configured, such as a token that was fetched.
+func (s *Set) Add(values ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, value := range values {
+		s.add(value)
+	}
+}
+
+// AddToken is Add for one value. It gives what finds it in answers.
+func (s *Set) AddToken(value string) *Connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.add(value)
+}
+
+// add is Add, with s.mu.
+func (s *Set) add(value string) *Connection {
+	for _, known := range s.added {
+		if known.value == value {
+			return known.connection
+		}
+	}
+	connection := newConnection("")
+	if value != "" {
+		connection = newToken(value)
+		s.added, s.ready = append(s.added, added{value, connection}), nil
+	}
+	if over := len(s.added) - maxAdded; over > 0 {
+		s.added = slices.Delete(s.added, 0, over)
+	}
+	return connection
+}
+
+// AddNames has names masked where they are words of their own. They are less than
+// secrets: those of users.
+func (s *Set) AddNames(names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if name != "" && !slices.Contains(s.names, name) {
+			s.names, s.ready = append(s.names, name), nil
+		}
+	}
+}
+
+// AddConnection has the secrets of a connection masked, and gives them. Those
+// that are short, and names, are not: see [Set.Use].
+func (s *Set) AddConnection(raw string) *Connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.connections[raw]; known != nil {
+		return known
+	}
+	if s.connections == nil {
+		s.connections = map[string]*Connection{}
+	}
+	connection := newConnection(raw)
+	s.connections[raw], s.ready = connection, nil
+	return connection
+}
+
+// Login adds what a connection logs in with where that is not in what was
+// configured, but in a file or the environment.
+func (s *Set) Login(connection *Connection, user, password string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if user != "" && !slices.Contains(connection.names, user) {
+		connection.names = append(slices.Clip(connection.names), user)
+	}
+	if !slices.Contains(connection.secrets, password) && !slices.Contains(connection.short, password) {
+		s.add(password)
+	}
+}
+
+// namesOf are the names and the short secrets of a connection.
+func (s *Set) namesOf(connection *Connection) (names, short []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return connection.names, connection.short
+}
+
+// Use has all of a connection masked, its names and short secrets too: for what
+// comes of using it.
+func (s *Set) Use(connection *Connection) {
+	owner := s
+	for owner.parent != nil {
+		owner = owner.parent
+	}
+	names, short := owner.namesOf(connection)
+	s.AddNames(names...)
+	s.Add(short...)
+}
+
+func (s *Set) masker() *masker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ready != nil {
+		return s.ready
+	}
+	var patterns []pattern
+	for _, connection := range s.connections {
+		patterns = append(patterns, connection.patterns...)
+	}
+	for _, one := range s.added {
+		patterns = append(patterns, one.connection.patterns...)
+	}
+	for _, name := range s.names {
+		if len(name) >= minWord {
+			patterns = append(patterns, pattern{text: name, kind: word})
+		}
+	}
+	s.ready = newMasker(patterns)
+	return s.ready
+}
+
+// maskers are those of the set and of the sets that it is with.
+func (s *Set) maskers() []*masker {
+	var all []*masker
+	for ; s != nil; s = s.parent {
+		if m := s.masker(); m.long.least > 0 || m.words.least > 0 {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// Text is a text with all secrets replaced by stars.
+func (s *Set) Text(text string) string { return mask(s.maskers(), text) }
+
+// Value is a value of JSON whose texts and keys are masked. v is not changed.
+func (s *Set) Value(v any) any { return maskValue(s.maskers(), v) }
+
+func maskValue(maskers []*masker, v any) any {
+	switch v := v.(type) {
+	case string:
+		return mask(maskers, v)
+	case []any:
+		masked := make([]any, len(v))
+		for i, item := range v {
+			masked[i] = maskValue(maskers, item)
+		}
+		return masked
+	case map[string]any:
+		masked := make(map[string]any, len(v))
+		for key, item := range v {
+			masked[mask(maskers, key)] = maskValue(maskers, item)
+		}
+		return masked
+	}
+	return v
+}
+
+// place is a part of a text.
+type place struct{ start, end int }
+
+func mask(maskers []*masker, text string) string {
+	if len(maskers) == 0 || len(text) < minWord {
+		return text
+	}
+	var places []place
+	read := layer{text: text}
+	for depth := 0; ; depth++ {
+		for _, m := range maskers {
+			places = m.places(read, places)
+		}
+		under, changed := read.under()
+		if !changed || depth == maxLayers {
+			break
+		}
+		read = under
+	}
+	return starred(text, places)
+}
+
+// places adds where the original has secrets.
+func (m *masker) places(read layer, places []place) []place {
+	add := func(start, end int) bool {
+		places = append(places, place{read.from(start), read.from(end)})
+		return true
+	}
+	each(m.long, read.text, add)
+	each(m.words, read.text, add)
+	m.long.pieces(read.text, add)
+	return places
+}
+
+// starred replaces the places, which may overlap, by stars.
+func starred(text string, places []place) string {
+	if len(places) == 0 {
+		return text
+	}
+	slices.SortFunc(places, func(a, b place) int { return a.start - b.start })
+	var out strings.Builder
+	end := 0
+	for i, p := range places {
+		if i == 0 || p.start > end {
+			out.WriteString(text[end:p.start])
+			out.WriteString(Stars)
+		}
+		end = max(end, p.end)
+	}
+	out.WriteString(text[end:])
+	return out.String()
+}
+
+// pieces finds a secret of which the end of the text has only the beginning, or
+// its start only the end: who cut the text did not know.
+func (m *matcher) pieces(text string, found func(start, end int) bool) {
+	if len(text) < minSecret {
+		return
+	}
+	for at := max(0, len(text)-m.longest); at+minSecret <= len(text); at++ {
+		for _, p := range m.byHead[text[at:at+minSecret]] {
+			if strings.HasPrefix(p.text, text[at:]) {
+				found(at, len(text))
+				at = len(text)
+				break
+			}
+		}
+	}
+	for end := min(m.longest, len(text)); end >= minSecret; end-- {
+		for _, p := range m.byTail[text[end-minSecret:end]] {
+			if strings.HasSuffix(p.text, text[:end]) {
+				found(0, end)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package secrets
+
+import (
+	"html"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxLayers is how often a text can have been escaped, one way or the other, and
+// still be read.
+const maxLayers = 4
+
+// layer is a text as it reads once its escapes are undone.
+type layer struct {
+	text string
+	// at is where in the original each byte comes from, and where it ends; nil for
+	// the original.
+	at []int32
+}
+
+// from is where in the original the byte begins.
+func (l layer) from(i int) int {
+	if l.at == nil {
+		return i
+	}
+	return int(l.at[i])
+}
+
+// under undoes one level of escapes: those of URLs, of texts in JSON and in
+// programs, and of HTML. It is false where there are none.
+func (l layer) under() (layer, bool) {
+	if strings.IndexByte(l.text, '%') < 0 && strings.IndexByte(l.text, '\\') < 0 && strings.IndexByte(l.text, '&') < 0 {
+		return l, false
+	}
+	out := make([]byte, 0, len(l.text))
+	at := make([]int32, 0, len(l.text)+1)
+	changed := false
+	for i := 0; i < len(l.text); {
+		n, encoded := unescape(l.text[i:])
+		if n == 0 {
+			out, at = append(out, l.text[i]), append(at, int32(l.from(i)))
+			i++
+			continue
+		}
+		changed = true
+		for range len(encoded) {
+			at = append(at, int32(l.from(i)))
+		}
+		out = append(out, encoded...)
+		i += n
+	}
+	return layer{text: string(out), at: append(at, int32(l.from(len(l.text))))}, changed
+}
+
+// unescape reads the escape at the start of a text: how long it is, and what it
+// stands for. 0 is none.
+func unescape(text string) (n int, stands string) {
+	switch text[0] {
+	case '%':
+		return unescapePercent(text)
+	case '\\':
+		return unescapeBackslash(text)
+	case '&':
+		return unescapeEntity(text)
+	}
+	return 0, ""
+}
+
+func unescapePercent(text string) (n int, stands string) {
+	if b, ok := number(text, 1, 2, 16); ok {
+		return 3, string([]byte{byte(b)})
+	}
+	if r, ok := number(text, 2, 4, 16); ok && (text[1] == 'u' || text[1] == 'U') {
+		return 6, string(rune(r))
+	}
+	return 0, ""
+}
+
+// controls are what letters behind a backslash stand for.
+var controls = map[byte]string{
+	'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", 'v': "\v", 'a': "\a", 'e': "\x1b",
+}
+
+func unescapeBackslash(text string) (n int, stands string) {
+	if len(text) < 2 {
+		return 0, ""
+	}
+	switch c := text[1]; {
+	case c == 'u':
+		return unescapeUnit(text)
+	case c == 'U':
+		if r, ok := number(text, 2, 8, 16); ok {
+			return 10, string(rune(r))
+		}
+	case c == 'x':
+		if b, ok := number(text, 2, 2, 16); ok {
+			return 4, string([]byte{byte(b)})
+		}
+	case c >= '0' && c <= '7':
+		for digits := 3; digits > 0; digits-- {
+			if b, ok := number(text, 1, digits, 8); ok && b < 256 {
+				return 1 + digits, string([]byte{byte(b)})
+			}
+		}
+	case controls[c] != "":
+		return 2, controls[c]
+	case c < utf8.RuneSelf && c > ' ' && !isWord(c):
+		return 2, text[1:2]
+	}
+	return 0, ""
+}
+
+// unescapeUnit reads \uXXXX, two of which can be one character, and \u{X}.
+func unescapeUnit(text string) (n int, stands string) {
+	if end := strings.IndexByte(text[:min(len(text), 11)], '}'); end > 3 && text[2] == '{' {
+		if r, ok := number(text, 3, end-3, 16); ok {
+			return end + 1, string(rune(r))
+		}
+	}
+	high, ok := number(text, 2, 4, 16)
+	if !ok {
+		return 0, ""
+	}
+	if low, ok := number(text, 8, 4, 16); ok && text[6:8] == `\u` {
+		if r := utf16.DecodeRune(rune(high), rune(low)); r != utf8.RuneError {
+			return 12, string(r)
+		}
+	}
+	return 6, string(rune(high))
+}
+
+// longestEntity bounds the search for the end of a named entity.
+const longestEntity = 33
+
+func unescapeEntity(text string) (n int, stands string) {
+	if len(text) > 3 && text[1] == '#' {
+		start, base := 2, 10
+		if text[2] == 'x' || text[2] == 'X' {
+			start, base = 3, 16
+		}
+		for digits := min(8, len(text)-start); digits > 0; digits-- {
+			r, ok := number(text, start, digits, base)
+			if !ok {
+				continue
+			}
+			end := start + digits
+			if end < len(text) && text[end] == ';' {
+				end++
+			}
+			return end, string(rune(r))
+		}
+		return 0, ""
+	}
+	if end := strings.IndexByte(text[:min(len(text), longestEntity)], ';'); end > 1 {
+		if known := html.UnescapeString(text[:end+1]); known != text[:end+1] && !strings.HasSuffix(known, ";") || text[:end+1] == "&semi;" {
+			return end + 1, known
+		}
+	}
+	for _, name := range []string{"&lt", "&gt", "&amp", "&quot"} { // which browsers take without their end
+		if strings.HasPrefix(text, name) {
+			return len(name), html.UnescapeString(name + ";")
+		}
+	}
+	return 0, ""
+}
+
+// number reads the digits at an offset, exactly as many.
+func number(text string, offset, digits, base int) (int64, bool) {
+	if len(text) < offset+digits || text[offset] == '+' || text[offset] == '-' {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text[offset:offset+digits], base, 32)
+	return n, err == nil
+}
+
+// isWord reports whether a byte is part of a word.
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= utf8.RuneSelf
+}
