@@ -140,9 +140,9 @@ func fromEnvironment(entries []string) []string {
 
 		switch {
 		case value == "":
-		case strings.HasPrefix(name, connectionPrefix):
+		case strings.HasPrefix(name, connectionPrefix), strings.EqualFold(name, "http_proxy"), strings.EqualFold(name, "https_proxy"):
 			all = append(all, value)
-		case slices.Contains([]string{"TEMPORAL_API_KEY", "PGPASSWORD", "REPRISE_SECRET_KEY"}, name):
+		case slices.Contains([]string{"TEMPORAL_API_KEY", "PGPASSWORD"}, name):
 			all = append(all, "bearer:"+value)
 		}
 	}

@@ -59,7 +59,7 @@ func TestMistakesInConfigurationTellNoSecret(t *testing.T) {
 		var out, errs bytes.Buffer
 		require.NotEqual(t, exitOK, run(t.Context(), args, &out, &errs))
 		require.NotEmpty(t, errs.String())
-		require.NotContains(t, out.String()+errs.String(), secret)
+		require.NotContains(t, out.String()+errs.String(), secret[:6], "nor a piece of it")
 	}
 	for name, text := range map[string]string{
 		"broken.yaml": "clinic: 'postgres://u:" + secret + "\n", "nested.yaml": "clinic: Bearer: " + secret + "\n",

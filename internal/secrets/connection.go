@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Connection is what must not be told of a connection.
@@ -13,6 +14,10 @@ type Connection struct {
 	secrets []string
 	names   []string // of users
 	short   []string // secrets that are masked only where the connection is used
+
+	logins []string // users that were told later; with the lock of the set
+
+	build sync.Once // of what follows, by ready
 
 	patterns []pattern
 	// distinct masks those of the secrets that cannot be taken for ordinary words,
@@ -26,48 +31,45 @@ type Connection struct {
 func newConnection(raw string) *Connection {
 	c := &Connection{}
 	c.read(strings.TrimSpace(raw))
-	c.build()
 	return c
 }
 
-// newToken is a connection of which the secret is known.
-func newToken(value string) *Connection {
-	c := &Connection{secrets: []string{value}}
-	c.build()
+// ready is the connection with its patterns, which are made when they are first
+// needed: most secrets are never looked for.
+func (c *Connection) ready() *Connection {
+	c.build.Do(func() {
+		var distinct, echoes []pattern
+		for _, secret := range c.secrets {
+			found := forms(secret)
+			c.patterns = append(c.patterns, found...)
+			if LooksSecret(secret) {
+				distinct, echoes = append(distinct, found...), append(echoes, echoed(secret, found)...)
+			}
+		}
+		for _, name := range c.names {
+			if LooksSecret(name) {
+				c.patterns = append(c.patterns, forms(name)...)
+			}
+		}
+		c.distinct, c.echo = newMasker(distinct), newMatcher(echoes)
+	})
 	return c
-}
-
-func (c *Connection) build() {
-	var distinct, echoes []pattern
-	for _, secret := range c.secrets {
-		found := forms(secret)
-		c.patterns = append(c.patterns, found...)
-		if LooksSecret(secret) {
-			distinct, echoes = append(distinct, found...), append(echoes, echoed(secret, found)...)
-		}
-	}
-	for _, name := range c.names {
-		if LooksSecret(name) {
-			c.patterns = append(c.patterns, forms(name)...)
-		}
-	}
-	c.distinct, c.echo = newMasker(distinct), newMatcher(echoes)
 }
 
 // Echoes reports whether an answer repeats a secret of the connection that cannot
 // be taken for an ordinary word. It knows the usual forms, and reads the answer
 // once.
 func Echoes[T string | []byte](c *Connection, answer T) (echoes bool) {
-	each(c.echo, answer, func(int, int) bool { echoes = true; return false })
+	each(c.ready().echo, answer, func(int, int) bool { echoes = true; return false })
 	return echoes
 }
 
 // Text is a text of an answer that went well, without the secrets that Echoes
 // looks for.
-func (c *Connection) Text(text string) string { return mask([]*masker{c.distinct}, text) }
+func (c *Connection) Text(text string) string { return mask([]*masker{c.ready().distinct}, text) }
 
 // Value is Text for all texts and keys of a value of JSON. v is not changed.
-func (c *Connection) Value(v any) any { return maskValue([]*masker{c.distinct}, v) }
+func (c *Connection) Value(v any) any { return maskValue([]*masker{c.ready().distinct}, v) }
 
 func (c *Connection) secret(values ...string) {
 	for _, value := range values {

@@ -74,9 +74,9 @@ func (s *Set) add(value string) *Connection {
 			return known.connection
 		}
 	}
-	connection := newConnection("")
+	connection := &Connection{}
 	if value != "" {
-		connection = newToken(value)
+		connection.secrets = []string{value}
 		s.added, s.ready = append(s.added, added{value, connection}), nil
 	}
 	if over := len(s.added) - maxAdded; over > 0 {
@@ -118,19 +118,25 @@ func (s *Set) AddConnection(raw string) *Connection {
 func (s *Set) Login(connection *Connection, user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if user != "" && !slices.Contains(connection.names, user) {
-		connection.names = append(slices.Clip(connection.names), user)
+	if user != "" && !slices.Contains(connection.logins, user) {
+		connection.logins = append(connection.logins, user)
 	}
-	if !slices.Contains(connection.secrets, password) && !slices.Contains(connection.short, password) {
-		s.add(password)
+	if password == "" || slices.Contains(connection.secrets, password) || slices.Contains(connection.short, password) {
+		return
+	}
+	if s.connections == nil {
+		s.connections = map[string]*Connection{}
+	}
+	if key := "login:" + password; s.connections[key] == nil {
+		s.connections[key], s.ready = newConnection("bearer:"+password), nil
 	}
 }
 
-// namesOf are the names and the short secrets of a connection.
-func (s *Set) namesOf(connection *Connection) (names, short []string) {
+// namesOf are the users of a connection.
+func (s *Set) namesOf(connection *Connection) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return connection.names, connection.short
+	return slices.Concat(connection.names, connection.logins)
 }
 
 // Use has all of a connection masked, its names and short secrets too: for what
@@ -140,9 +146,8 @@ func (s *Set) Use(connection *Connection) {
 	for owner.parent != nil {
 		owner = owner.parent
 	}
-	names, short := owner.namesOf(connection)
-	s.AddNames(names...)
-	s.Add(short...)
+	s.AddNames(owner.namesOf(connection)...)
+	s.Add(connection.short...)
 }
 
 func (s *Set) masker() *masker {
@@ -153,10 +158,10 @@ func (s *Set) masker() *masker {
 	}
 	var patterns []pattern
 	for _, connection := range s.connections {
-		patterns = append(patterns, connection.patterns...)
+		patterns = append(patterns, connection.ready().patterns...)
 	}
 	for _, one := range s.added {
-		patterns = append(patterns, one.connection.patterns...)
+		patterns = append(patterns, one.connection.ready().patterns...)
 	}
 	for _, name := range s.names {
 		if len(name) >= minWord {

@@ -151,6 +151,19 @@ func TestSecretsOfConnections(t *testing.T) {
 	require.Equal(t, `connect to ***`, set.Text(`connect to postgres://ana:pw@db.test/app`))
 }
 
+// TestLoginsOfElsewhere: what a driver finds in a file or the environment is
+// known to the set as if it had been configured.
+func TestLoginsOfElsewhere(t *testing.T) {
+	t.Parallel()
+	set := &secrets.Set{}
+	connection := set.AddConnection("postgres://db.test/app")
+	set.Login(connection, "root", "from-a-file")
+	attempt := set.With()
+	attempt.Use(connection)
+	require.Equal(t, `user "***" with ***`, attempt.Text(`user "root" with from-a-file`))
+	require.Equal(t, `user "root" with ***`, set.Text(`user "root" with from-a-file`))
+}
+
 func TestAnswersThatRepeatASecret(t *testing.T) {
 	t.Parallel()
 	_, connection := used(`https://ana:t0ken<12345>@api.test`)
