@@ -332,7 +332,7 @@ func TestHTTPSecretsThatTheServerRepeatsAreMasked(t *testing.T) {
 	in.Auth = "api"
 	_, err := callHTTP(t, c, in)
 
-	require.Equal(t, map[string]any{"error": "bad token", "sent": []any{"***"}}, tooltest.ErrorObject(t, err).Body.Data)
+	require.Equal(t, map[string]any{"error": "bad token", "sent": []any{"Bearer ***"}}, tooltest.ErrorObject(t, err).Body.Data)
 }
 
 // The author asked for gzip by hand, so the transport leaves the body alone.
@@ -456,7 +456,7 @@ func TestHTTPHeadersOfAFailedAnswer(t *testing.T) {
 	delete(headers, "date")
 	require.Equal(t, map[string]string{
 		"x-ratelimit-remaining": "0", "x-several": "a, b", "www-authenticate": `Bearer error="invalid_token"`,
-		"x-ratelimit-remaining-tokens": "7", "x-sent": "***", "content-length": "0",
+		"x-ratelimit-remaining-tokens": "7", "x-sent": "Bearer ***", "content-length": "0",
 	}, headers)
 	require.Equal(t, "0", failed("/json")["x-ratelimit-remaining"], "a body that is not the JSON it says it is")
 	require.Len(t, failed("/long")["x-long"], 8<<10)

@@ -24,7 +24,9 @@ type Tool interface {
 	// Failure: an *[Error] says kind and class; every other error becomes kind
 	// tool and class retryable. Messages are for the author of the playbook:
 	// they say what was attempted and hold no secret, which means no password,
-	// no Authorization header and no query of a URL.
+	// no Authorization header and no query of a URL. What they repeat of a
+	// connection's is masked behind them; a tool that fetches a secret of its own
+	// adds it to Resources.Secrets.
 	//
 	// Cancellation: ctx ends when the attempt's time is over, when the run is
 	// cancelled and when the worker stops. Run then stops what it started,

@@ -177,6 +177,10 @@ func TestAnswersThatRepeatASecret(t *testing.T) {
 		require.True(t, secrets.Echoes(connection, strings.Repeat(`{"a": 1}`, 100)+text), text)
 	}
 	require.False(t, secrets.Echoes(connection, strings.Repeat(`{"a": "t0ken 12345"}`, 100)))
+	set := &secrets.Set{}
+	require.True(t, secrets.Echoes(set.AddToken("fetched-12345"), "it is fetched-12345"))
+	require.Equal(t, "it is ***", set.Text("it is fetched-12345"))
+	require.False(t, secrets.Echoes(set.AddToken(""), "nothing"))
 	_, weak := used("postgres://app:patients@db.test/app")
 	require.False(t, secrets.Echoes(weak, "patients of app"), "a word is no secret that data could not have")
 }
