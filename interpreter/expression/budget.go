@@ -1,7 +1,9 @@
 package expression
 
 import (
+	"encoding/json"
 	"math"
+	"math/bits"
 	"time"
 )
 
@@ -85,6 +87,41 @@ func (b *Budget) charge(steps, bytes int) error {
 // read charges for text that is walked or compared.
 func (b *Budget) read(n int) error {
 	return b.charge(n/textPerStep, 0)
+}
+
+// numbers charges for the digits of long numbers that are read; short ones cost
+// what the operation costs.
+func (b *Budget) numbers(x, y any) error {
+	return b.read(longNumber(x) + longNumber(y))
+}
+
+// keys charges for the long keys of a map that are sorted; short ones cost what
+// their entries cost.
+func (b *Budget) keys(m map[string]any) error {
+	text := 0
+
+	for key := range m { // any order: only the sum is kept
+		text += long(key)
+	}
+
+	return b.charge(text/textPerStep*bits.Len(uint(len(m))), 0)
+}
+
+// long is the length of a text that is charged although most are not, because
+// they are short.
+func long[T ~string](s T) int {
+	if len(s) < textPerStep {
+		return 0
+	}
+
+	return len(s)
+}
+
+// longNumber is long for values that may be no long number.
+func longNumber(v any) int {
+	n, _ := v.(json.Number)
+
+	return long(n)
 }
 
 // text charges for text that is made: its bytes, and the walk over them.

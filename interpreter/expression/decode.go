@@ -12,13 +12,18 @@ import (
 )
 
 // Decode reads one JSON text into a canonical value. Text behind it, nesting
-// of more than 1000 levels, and what is not JSON are errors.
+// of more than 1000 levels, and what is not JSON are errors; so are numbers of
+// more than MaxDigits digits, whose error wraps ErrLongNumber.
 func Decode(data []byte) (any, error) {
 	r := reader{data: data}
 
 	v, ok := r.value(0)
 	if r.space(); ok && r.at == len(data) {
 		return v, nil
+	}
+
+	if r.refused != nil {
+		return nil, r.refused
 	}
 
 	return decodeWithReasons(data)
@@ -75,7 +80,7 @@ func decoded(v any, depth int) (any, error) {
 }
 
 // reader reads JSON into canonical values in one pass. Its methods give false
-// for everything that Decode refuses, and do not say why.
+// for everything that Decode refuses, and say why only in refused.
 type reader struct {
 	data []byte
 	at   int
@@ -87,6 +92,8 @@ type reader struct {
 	known [64]string
 	// unescaped is the last text that had escapes.
 	unescaped []byte
+	// refused is why JSON is not read that is right as such.
+	refused error
 }
 
 func (r *reader) value(depth int) (any, bool) {
@@ -414,6 +421,14 @@ func (r *reader) number() (any, bool) {
 	isWhole, ok := r.fraction()
 	if !ok {
 		return nil, false
+	}
+
+	if r.at-start > MaxDigits {
+		if err := checkDigits(string(r.data[start:r.at])); err != nil {
+			r.refused = fmt.Errorf("at byte %d: %w", start, err)
+
+			return nil, false
+		}
 	}
 
 	const surelyFit = 18 // digits of an int

@@ -100,7 +100,12 @@ func callMedian(b *Budget, args []any) (any, error) {
 		return nil, err
 	}
 
-	if err := chargeSort(b, len(list), 0); err != nil {
+	digits := 0
+	for _, v := range list {
+		digits += longNumber(v)
+	}
+
+	if err := chargeSort(b, len(list), digits); err != nil {
 		return nil, err
 	}
 

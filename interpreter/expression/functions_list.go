@@ -219,10 +219,15 @@ func callSort(b *Budget, args []any) (any, error) {
 		return nil, err
 	}
 
+	down, err := descends("sort", argument(args, 1))
+	if err != nil {
+		return nil, err
+	}
+
 	items := make([]item, len(list))
 	for i, v := range list {
 		items[i] = item{key: v, element: v}
 	}
 
-	return sorted(b, "sort", items, argument(args, 1))
+	return sorted(b, "sort", items, down)
 }

@@ -43,6 +43,10 @@ func ofEntries(name string, items int, take func(key string, v any) any) func(*B
 			return nil, err
 		}
 
+		if err := b.keys(m); err != nil {
+			return nil, err
+		}
+
 		out := make([]any, 0, len(m))
 		for _, key := range slices.Sorted(maps.Keys(m)) {
 			out = append(out, take(key, m[key]))
@@ -74,6 +78,10 @@ func callFromPairs(b *Budget, args []any) (any, error) {
 		if !ok {
 			return nil, fmt.Errorf("fromPairs needs strings as keys, but that of the element at index %d is %s; "+
 				"string(x) makes one", i, describe(entry[0]))
+		}
+
+		if err := b.read(len(key)); err != nil {
+			return nil, err
 		}
 
 		out[key] = entry[1]

@@ -79,7 +79,14 @@ func toNumber(b *Budget, name string, v any) (any, error) {
 			return nil, err
 		}
 
-		if n, ok := parseNumber(strings.TrimSpace(v)); ok {
+		text := strings.TrimSpace(v)
+		if strings.Trim(text, decimalCharacters) == "" {
+			if err := checkDigits(text); err != nil {
+				return nil, err
+			}
+		}
+
+		if n, ok := parseNumber(text); ok {
 			return n, nil
 		}
 
@@ -93,13 +100,16 @@ func toNumber(b *Budget, name string, v any) (any, error) {
 	}
 }
 
+// decimalCharacters are all that a decimal number is made of.
+const decimalCharacters = "0123456789+-.eE"
+
 // parseNumber reads decimal text more freely than JSON: +1, 007, .5 and 5. too.
 func parseNumber(s string) (any, bool) {
 	if isNumber(s) {
 		return numberFromText(s), true
 	}
 
-	if s == "" || strings.Trim(s, "0123456789+-.eE") != "" {
+	if s == "" || strings.Trim(s, decimalCharacters) != "" {
 		return nil, false
 	}
 
@@ -141,6 +151,10 @@ func toInt(b *Budget, v any) (any, error) {
 
 		return fromFloat(math.Trunc(n))
 	case json.Number:
+		if err := b.read(len(n)); err != nil {
+			return nil, err
+		}
+
 		if strings.ContainsAny(string(n), ".eE") {
 			return nil, fmt.Errorf("int cannot hold %s", shortText(string(n)))
 		}
@@ -172,7 +186,7 @@ func onNumber(name string, call func(args []any) (any, error)) func(*Budget, []a
 
 func callAbs(args []any) (any, error) {
 	if compareNumbers(args[0], 0) < 0 {
-		return opNeg(nil, args[0])
+		return negative(args[0])
 	}
 
 	return args[0], nil
@@ -222,7 +236,12 @@ func callRound(args []any) (any, error) {
 		}
 	}
 
-	return numberFromText(roundedText(Text(args[0]), digits)), nil
+	rounded := roundedText(Text(args[0]), digits)
+	if err := checkDigits(rounded); err != nil { // 9…9 has one more
+		return nil, err
+	}
+
+	return numberFromText(rounded), nil
 }
 
 // roundedText is roundDecimal for whole numbers, in the grammar of JSON.

@@ -62,8 +62,8 @@ func callNow(b *Budget, _ []any) (any, error) {
 	return timeText(b.now), nil
 }
 
-func callDate(_ *Budget, args []any) (any, error) {
-	t, err := readTime("date", args)
+func callDate(b *Budget, args []any) (any, error) {
+	t, err := readTime(b, "date", args)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func callDate(_ *Budget, args []any) (any, error) {
 	return timeText(t), nil
 }
 
-func callUnix(_ *Budget, args []any) (any, error) {
-	t, err := readTime("unix", args)
+func callUnix(b *Budget, args []any) (any, error) {
+	t, err := readTime(b, "unix", args)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func callUnix(_ *Budget, args []any) (any, error) {
 
 // readTime takes a time of text, with a layout if there is a second argument,
 // or of whole seconds.
-func readTime(name string, args []any) (time.Time, error) {
+func readTime(b *Budget, name string, args []any) (time.Time, error) {
 	if seconds, ok := args[0].(int); ok && len(args) == 1 {
 		t := time.Unix(int64(seconds), 0).UTC()
 		if year := t.Year(); year < 0 || year > 9999 {
@@ -101,6 +101,10 @@ func readTime(name string, args []any) (time.Time, error) {
 	s, ok := args[0].(string)
 	if !ok {
 		return time.Time{}, argumentError(name, "text such as 2006-01-02T15:04:05Z, or whole seconds", args[0])
+	}
+
+	if err := b.read(len(s)); err != nil {
+		return time.Time{}, err
 	}
 
 	if s = strings.TrimSpace(s); len(s) > mostTimeText {

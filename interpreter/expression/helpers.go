@@ -98,7 +98,12 @@ func addBookkeeping(add func(string, func(...any) (any, error))) {
 func opKey(b *Budget, key any) (any, error) {
 	switch TypeName(key) {
 	case "string", "number", "boolean":
-		return textOf(b, key)
+		name, err := textOf(b, key)
+		if err != nil {
+			return nil, err
+		}
+
+		return name, b.read(len(name))
 	default:
 		return nil, fmt.Errorf("the key of a map must be text, a number or a boolean, not %s", TypeName(key))
 	}

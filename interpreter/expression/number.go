@@ -16,6 +16,34 @@ var (
 	errZero      = errors.New("division by zero")
 )
 
+// MaxDigits is how many digits a number may have as it is written, those of its
+// exponent included. What is done with a number takes time by its digits.
+const MaxDigits = 1000
+
+// ErrLongNumber is the error of numbers beyond MaxDigits.
+var ErrLongNumber = fmt.Errorf("a number may have at most %d digits; send a longer one as text", MaxDigits)
+
+// checkDigits refuses a number that is too long.
+func checkDigits(number string) error {
+	if len(number) <= MaxDigits {
+		return nil
+	}
+
+	digits := 0
+
+	for i := range len(number) {
+		if '0' <= number[i] && number[i] <= '9' {
+			digits++
+		}
+	}
+
+	if digits <= MaxDigits {
+		return nil
+	}
+
+	return fmt.Errorf("the number %s has %d digits: %w", shortText(number), digits, ErrLongNumber)
+}
+
 // digitsEnd is where encoding/json changes from digits to an exponent. Whole
 // floats below it come back from JSON as digits, so they are kept as digits.
 const digitsEnd = 1e21
@@ -99,6 +127,10 @@ func canonicalNumber(v any) (any, error) {
 
 		return n, nil
 	case json.Number:
+		if err := checkDigits(string(v)); err != nil {
+			return nil, err
+		}
+
 		if !isNumber(string(v)) {
 			return nil, fmt.Errorf("%q is not a number", string(v))
 		}
@@ -137,6 +169,8 @@ func compareNumbers(x, y any) int {
 			return cmp.Compare(a, b)
 		case float64: // has a fraction or is beyond int: rounding a keeps the side
 			return cmp.Compare(float64(a), b)
+		case json.Number:
+			return -signOf(b)
 		}
 	case float64:
 		switch b := y.(type) {
@@ -144,10 +178,67 @@ func compareNumbers(x, y any) int {
 			return cmp.Compare(a, float64(b))
 		case float64:
 			return cmp.Compare(a, b)
+		case json.Number:
+			return -compareFloat(b, a)
+		}
+	case json.Number:
+		switch b := y.(type) {
+		case int:
+			return signOf(a)
+		case float64:
+			return compareFloat(a, b)
+		case json.Number:
+			return compareLong(string(a), string(b))
 		}
 	}
 
-	return decimalOf(x).compare(decimalOf(y))
+	return 0 // cannot be: both are numbers
+}
+
+// signOf is the side of every int on which a number beyond them lies.
+func signOf(n json.Number) int {
+	if strings.HasPrefix(string(n), "-") {
+		return -1
+	}
+
+	return 1
+}
+
+// compareFloat goes by the float that is nearest to n while that is another one:
+// rounding keeps the side.
+func compareFloat(n json.Number, f float64) int {
+	nearest, _ := strconv.ParseFloat(string(n), 64) // infinite beyond the range
+	if order := cmp.Compare(nearest, f); order != 0 {
+		return order
+	}
+
+	return parseDecimal(string(n)).compare(decimalOf(f))
+}
+
+// compareLong compares whole numbers digit by digit, and others as decimals.
+func compareLong(a, b string) int {
+	const notWhole = ".eE"
+	if strings.ContainsAny(a, notWhole) || strings.ContainsAny(b, notWhole) {
+		return parseDecimal(a).compare(parseDecimal(b))
+	}
+
+	a, negative := strings.CutPrefix(a, "-")
+	b, bothNegative := strings.CutPrefix(b, "-")
+
+	if negative != bothNegative {
+		return truth(bothNegative) - truth(negative)
+	}
+
+	order := cmp.Compare(len(a), len(b))
+	if order == 0 {
+		order = strings.Compare(a, b)
+	}
+
+	if negative {
+		return -order
+	}
+
+	return order
 }
 
 // decimal is a number as digits: 0.digits times ten to the power of point.
@@ -158,18 +249,17 @@ type decimal struct {
 	point    int
 }
 
-func decimalOf(v any) decimal {
-	switch v := v.(type) {
-	case float64:
-		if math.Abs(v) >= digitsEnd {
-			return parseDecimal(strconv.FormatFloat(v, 'f', 0, 64)) // every digit, not the shortest text
-		}
-
-		return parseDecimal(strconv.FormatFloat(v, 'f', -1, 64))
-	default:
-		return parseDecimal(Text(v))
+func decimalOf(f float64) decimal {
+	if math.Abs(f) >= digitsEnd {
+		return parseDecimal(strconv.FormatFloat(f, 'f', 0, 64)) // every digit, not the shortest text
 	}
+
+	return parseDecimal(strconv.FormatFloat(f, 'f', -1, 64))
 }
+
+// mostExponent leaves room to add the digits of a number to its exponent. Of so
+// large a power only the sign matters.
+const mostExponent = math.MaxInt / 2
 
 func parseDecimal(s string) decimal {
 	var d decimal
@@ -179,14 +269,8 @@ func parseDecimal(s string) decimal {
 	exponent := 0
 
 	if at := strings.IndexAny(s, "eE"); at >= 0 {
-		var err error
-		if exponent, err = strconv.Atoi(s[at+1:]); err != nil {
-			exponent = math.MaxInt / 2 // only the sign of so large a power matters
-			if s[at+1] == '-' {
-				exponent = -exponent
-			}
-		}
-
+		exponent, _ = strconv.Atoi(s[at+1:]) // the nearest int beyond 64 bits
+		exponent = min(max(exponent, -mostExponent), mostExponent)
 		s = s[:at]
 	}
 

@@ -38,7 +38,7 @@ func opIndex(b *Budget, base, key any) (any, error) {
 	switch v := base.(type) {
 	case map[string]any:
 		if name, ok := key.(string); ok {
-			return v[name], nil
+			return v[name], b.read(len(name))
 		}
 	case []any:
 		i, ok := key.(int)

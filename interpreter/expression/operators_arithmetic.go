@@ -25,7 +25,7 @@ func opAdd(b *Budget, x, y any) (any, error) {
 		}
 	}
 
-	return arithmetic("+", "add", x, y, addInts, func(f, g float64) (float64, error) { return f + g, nil })
+	return arithmetic(b, "+", "add", x, y, addInts, func(f, g float64) (float64, error) { return f + g, nil })
 }
 
 func concatenated(b *Budget, lists ...[]any) (any, error) {
@@ -46,17 +46,17 @@ func concatenated(b *Budget, lists ...[]any) (any, error) {
 	return out, nil
 }
 
-func opSub(_ *Budget, x, y any) (any, error) {
-	return arithmetic("-", "subtract", x, y, subInts, func(f, g float64) (float64, error) { return f - g, nil })
+func opSub(b *Budget, x, y any) (any, error) {
+	return arithmetic(b, "-", "subtract", x, y, subInts, func(f, g float64) (float64, error) { return f - g, nil })
 }
 
-func opMul(_ *Budget, x, y any) (any, error) {
-	return arithmetic("*", "multiply", x, y, mulInts, func(f, g float64) (float64, error) { return f * g, nil })
+func opMul(b *Budget, x, y any) (any, error) {
+	return arithmetic(b, "*", "multiply", x, y, mulInts, func(f, g float64) (float64, error) { return f * g, nil })
 }
 
 // opDiv divides. Whole results are whole numbers, exact at any size.
-func opDiv(_ *Budget, x, y any) (any, error) {
-	return arithmetic("/", "divide", x, y, divInts, func(f, g float64) (float64, error) {
+func opDiv(b *Budget, x, y any) (any, error) {
+	return arithmetic(b, "/", "divide", x, y, divInts, func(f, g float64) (float64, error) {
 		if g == 0 {
 			return 0, errZero
 		}
@@ -66,15 +66,15 @@ func opDiv(_ *Budget, x, y any) (any, error) {
 }
 
 // opMod is the remainder of whole numbers; it has the sign of x.
-func opMod(_ *Budget, x, y any) (any, error) {
-	return arithmetic("%", "divide", x, y, modInts, func(float64, float64) (float64, error) {
+func opMod(b *Budget, x, y any) (any, error) {
+	return arithmetic(b, "%", "divide", x, y, modInts, func(float64, float64) (float64, error) {
 		return 0, errors.New("% needs whole numbers of 64 bits")
 	})
 }
 
 // arithmetic applies an operator to two numbers: on ints if both are, else on
 // floats. ints gives ok false to leave it to the floats.
-func arithmetic(op, verb string, x, y any, ints func(a, c int) (any, error),
+func arithmetic(b *Budget, op, verb string, x, y any, ints func(a, c int) (any, error),
 	floats func(f, g float64) (float64, error),
 ) (any, error) {
 	if err := operands(op, verb, x, y); err != nil {
@@ -86,6 +86,10 @@ func arithmetic(op, verb string, x, y any, ints func(a, c int) (any, error),
 
 	if isInt && bothInts {
 		return ints(a, c)
+	}
+
+	if err := b.numbers(x, y); err != nil {
+		return nil, err
 	}
 
 	f, err := asFloat(x)
@@ -197,7 +201,15 @@ func modInts(a, c int) (any, error) {
 	return a % c, nil
 }
 
-func opNeg(_ *Budget, x any) (any, error) {
+func opNeg(b *Budget, x any) (any, error) {
+	if err := b.numbers(x, nil); err != nil {
+		return nil, err
+	}
+
+	return negative(x)
+}
+
+func negative(x any) (any, error) {
 	switch v := x.(type) {
 	case nil:
 		return nil, &nilOperand{op: "-"}

@@ -18,7 +18,8 @@ func opNotEqual(b *Budget, x, y any) (any, error) {
 
 // equalValues compares by value. Lists and maps are walked, one step per
 // element and two per entry of a map, in the order of the keys, so that a
-// budget ends at the same element everywhere.
+// budget ends at the same element everywhere. Texts, long numbers and long keys
+// are charged by their length.
 func equalValues(b *Budget, x, y any) (bool, error) {
 	switch x := x.(type) {
 	case nil:
@@ -33,9 +34,21 @@ func equalValues(b *Budget, x, y any) (bool, error) {
 			return false, nil
 		}
 
-		return x == v, b.read(len(x))
+		if err := b.read(len(x)); err != nil {
+			return false, err
+		}
+
+		return x == v, nil
 	case int, float64, json.Number:
-		return TypeName(y) == "number" && compareNumbers(x, y) == 0, nil
+		if TypeName(y) != "number" {
+			return false, nil
+		}
+
+		if err := b.numbers(x, y); err != nil {
+			return false, err
+		}
+
+		return compareNumbers(x, y) == 0, nil
 	case []any:
 		v, ok := y.([]any)
 		if !ok || len(x) != len(v) {
@@ -71,6 +84,10 @@ func equalLists(b *Budget, x, y []any) (bool, error) {
 
 func equalMaps(b *Budget, x, y map[string]any) (bool, error) {
 	if err := b.charge(2*len(x), 0); err != nil {
+		return false, err
+	}
+
+	if err := b.keys(x); err != nil {
 		return false, err
 	}
 
@@ -115,8 +132,16 @@ func ordered(b *Budget, x, y any, holds func(order int) bool) (any, error) {
 
 	switch {
 	case isText && bothText:
-		return holds(strings.Compare(s, t)), b.read(min(len(s), len(t)))
+		if err := b.read(min(len(s), len(t))); err != nil {
+			return nil, err
+		}
+
+		return holds(strings.Compare(s, t)), nil
 	case TypeName(x) == "number" && TypeName(y) == "number":
+		if err := b.numbers(x, y); err != nil {
+			return nil, err
+		}
+
 		return holds(compareNumbers(x, y)), nil
 	default:
 		return nil, cannotCompare(x, y)
@@ -146,6 +171,10 @@ func opIn(b *Budget, x, container any) (any, error) {
 		key, ok := x.(string)
 		if !ok {
 			return false, nil
+		}
+
+		if err := b.read(len(key)); err != nil {
+			return nil, err
 		}
 
 		_, ok = v[key]

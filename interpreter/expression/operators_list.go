@@ -2,6 +2,7 @@ package expression
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -54,6 +55,10 @@ func opGroup(b *Budget, pairs any) (any, error) {
 			return nil, err
 		}
 
+		if err := b.read(len(name)); err != nil {
+			return nil, err
+		}
+
 		group, _ := out[name].([]any)
 		if group == nil {
 			if err := b.pairs(1); err != nil {
@@ -75,26 +80,38 @@ func opSortBy(b *Budget, pairs, order any) (any, error) {
 		return nil, err
 	}
 
+	down, err := descends("sortBy", order)
+	if err != nil {
+		return nil, err
+	}
+
 	items := make([]item, len(list))
 	for i, p := range list {
 		items[i].key, items[i].element = pair(p)
 	}
 
-	return sorted(b, "sortBy", items, order)
+	return sorted(b, "sortBy", items, down)
 }
 
 // item is an element with the key that it is sorted by.
 type item struct{ key, element any }
 
-func sorted(b *Budget, name string, items []item, order any) (any, error) {
-	direction := 1
-
+// descends reads the order of a sort.
+func descends(name string, order any) (bool, error) {
 	switch order {
 	case nil, "asc":
+		return false, nil
 	case "desc":
-		direction = -1
+		return true, nil
 	default:
-		return nil, argumentError(name, `"asc" or "desc" as the order`, order)
+		return false, argumentError(name, `"asc" or "desc" as the order`, order)
+	}
+}
+
+func sorted(b *Budget, name string, items []item, down bool) (any, error) {
+	direction := 1
+	if down {
+		direction = -1
 	}
 
 	text, err := sortable(name, items)
@@ -126,7 +143,8 @@ func chargeSort(b *Budget, n, text int) error {
 	return b.list(n)
 }
 
-// sortable checks that the keys have an order and adds up their text.
+// sortable checks that the keys have an order and adds up their text and the
+// digits of long numbers.
 func sortable(name string, items []item) (text int, err error) {
 	var first any
 
@@ -138,6 +156,8 @@ func sortable(name string, items []item) (text int, err error) {
 			return 0, argumentError(name, "numbers, strings or booleans to sort by", key)
 		case string:
 			text += len(key)
+		case json.Number:
+			text += long(key)
 		}
 
 		if first == nil {

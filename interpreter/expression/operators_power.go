@@ -25,6 +25,10 @@ func opPow(b *Budget, x, y any) (any, error) {
 		}
 	}
 
+	if err := b.numbers(x, nil); err != nil {
+		return nil, err
+	}
+
 	base, err := asFloat(x)
 	if err != nil {
 		return nil, err

@@ -216,6 +216,10 @@ func (p *parser) pointer(t token) ast.Node {
 func (p *parser) number(t token) ast.Node {
 	text := strings.ReplaceAll(t.text, "_", "")
 
+	if err := checkDigits(text); err != nil {
+		fail(t.from, t.to, codeSyntax, err.Error())
+	}
+
 	if len(text) > 1 && strings.ContainsAny(text[1:2], "xXoObB") {
 		n, err := strconv.ParseInt(text, 0, 64)
 		if err != nil {
