@@ -542,3 +542,32 @@ func TestHTTPLimits(t *testing.T) {
 		require.InDelta(t, test.wait, *result.Meta.RetryAfter, 0, name)
 	}
 }
+
+// A number of a million digits is not what is left of a body that was cut short:
+// the next answer will be the same.
+func TestHTTPLongNumberIsFinal(t *testing.T) {
+	t.Parallel()
+
+	for status, says := range map[int]string{
+		http.StatusOK:         "cannot be taken: at byte 10: the number 9999999999999999999999999999999999999999… has 1000000 digits: a number may have at most 1000",
+		http.StatusBadRequest: "HTTP 400",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			fmt.Fprintf(w, `{"total": %s}`, strings.Repeat("9", 1_000_000))
+		}))
+		t.Cleanup(server.Close)
+
+		_, err := callHTTP(t, activities.Default(), interpreter.ToolInput{
+			Step: "s", Fields: tooltest.Fields(map[string]any{"url": server.URL}),
+		})
+		object := tooltest.ErrorObject(t, err)
+		require.Equal(t, interpreter.ClassFinal, object.Class)
+		require.Contains(t, object.Message, says)
+
+		if status == http.StatusOK {
+			require.Equal(t, "long_number", object.Type)
+		}
+	}
+}

@@ -166,6 +166,11 @@ func parseBody(response *http.Response, body []byte) (any, error) {
 		Message: fmt.Sprintf("the body from %s says it is JSON and is not: %s", requestLine(response.Request), err),
 		Headers: flatHeaders(response.Header), Err: err,
 	}
+	if errors.Is(err, expression.ErrLongNumber) { // not what is left of a body that was cut short
+		invalid.Class, invalid.Type = interpreter.ClassFinal, typeLongNumber
+		invalid.Message = fmt.Sprintf("the JSON from %s cannot be taken: %s", requestLine(response.Request), err)
+	}
+
 	if text, isText := decodeText(body, "", ""); isText {
 		invalid.Body = text
 	}
@@ -195,6 +200,9 @@ func decodeText(body []byte, mediaType, charset string) (string, bool) {
 
 	return string(body), utf8.Valid(body) && bytes.IndexByte(body, 0) < 0
 }
+
+// typeLongNumber is the type of the error of a number with too many digits.
+const typeLongNumber = "long_number"
 
 // typeNotText is the type of the error of a body that is no text.
 const typeNotText = "not_text"

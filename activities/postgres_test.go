@@ -220,6 +220,8 @@ func TestPostgresResults(t *testing.T) {
 		"0.12345678901234567890123":     "0.12345678901234567890123",
 		"-0.5":                          -0.5,
 		"'NaN'::numeric":                "NaN",
+		"repeat('7', 1001)::numeric":    strings.Repeat("7", 1001),
+		"repeat('7', 1001)::jsonb":      strings.Repeat("7", 1001),
 		"'Infinity'::float8":            "Infinity",
 		"0.1::float8":                   0.1,
 		"true":                          true,

@@ -133,7 +133,7 @@ func numericValue(text string) any {
 			return v
 		}
 
-		return text // NaN, Infinity
+		return text // NaN, Infinity, and more digits than a number may have
 	}
 
 	short := strings.TrimRight(text, "0")

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,10 +59,9 @@ func readWorkloadFile(path string) (map[string]any, error) {
 	if err != nil {
 		return nil, usageError("read the workload: %w", err)
 	}
-	file := source.NewFile(path, data)
-	value, found := playbook.Data(file)
-	if problems := found.Errors(); len(problems) > 0 {
-		return nil, usageError("read the workload:\n%s", strings.TrimSpace(file.FormatAll(problems)))
+	value, err := readWorkload(path, data)
+	if err != nil {
+		return nil, usageError("read the workload: %w", err)
 	}
 	switch value := value.(type) {
 	case nil:
@@ -67,6 +70,64 @@ func readWorkloadFile(path string) (map[string]any, error) {
 		return value, nil
 	}
 	return nil, usageError("read the workload: %s must hold a map, not a %s", path, expression.TypeName(value))
+}
+
+// readWorkload reads a file as JSON if it says so by its name or is JSON, else as
+// YAML. YAML includes most of JSON: not \/, nor what \ud83d\ude00 stands for.
+func readWorkload(path string, data []byte) (any, error) {
+	value, err := readJSON(data)
+	switch {
+	case err == nil:
+		return value, nil
+	case strings.EqualFold(filepath.Ext(path), ".json") && len(bytes.TrimSpace(data)) > 0:
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	file := source.NewFile(path, data)
+	value, found := playbook.Data(file)
+	if problems := found.Errors(); len(problems) > 0 {
+		return nil, fmt.Errorf("\n%s", strings.TrimSpace(file.FormatAll(problems)))
+	}
+	return value, nil
+}
+
+// readJSON reads a JSON text in which no key stands twice.
+func readJSON(data []byte) (any, error) {
+	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+	value, err := expression.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	return value, uniqueKeys(decoder)
+}
+
+// uniqueKeys refuses JSON whose value at the decoder has a map with a key that
+// stands twice: only one of the two would be used.
+func uniqueKeys(decoder *json.Decoder) error {
+	token, err := decoder.Token()
+	open, isDelim := token.(json.Delim)
+	if err != nil || !isDelim {
+		return err
+	}
+	keys := map[json.Token]bool{}
+	for decoder.More() {
+		if open == '{' {
+			key, err := decoder.Token()
+			if err != nil {
+				return err
+			}
+			if keys[key] {
+				return fmt.Errorf("the key %q stands twice in a map", key)
+			}
+			keys[key] = true
+		}
+		if err := uniqueKeys(decoder); err != nil {
+			return err
+		}
+	}
+	_, err = decoder.Token() // the closing bracket
+	return err
 }
 
 // parseSet reads key=value; dots in the key lead into maps.
@@ -95,6 +156,9 @@ func parseSet(text string) (map[string]any, error) {
 func parseSetValue(raw string) (any, error) {
 	if raw == "" {
 		return "", nil
+	}
+	if value, err := readJSON([]byte(raw)); err == nil || errors.Is(err, expression.ErrLongNumber) {
+		return value, err
 	}
 	file := source.NewFile("value", []byte(raw))
 	value, found := playbook.Data(file)

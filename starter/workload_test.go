@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter/expression"
 )
 
 func TestSetIsTyped(t *testing.T) {
@@ -33,6 +36,9 @@ func TestSetIsTyped(t *testing.T) {
 		{"l=[]", `{"l":[]}`},
 		{`m={"a": [1, {"b": null}]}`, `{"m":{"a":[1,{"b":null}]}}`},
 		{"m={a: 1}", `{"m":{"a":1}}`},
+		{`s="\ud83d\ude00 \/"`, `{"s":"😀 /"}`},
+		{`m={"a": "\ud83d\ude00"}`, `{"m":{"a":"😀"}}`},
+		{"n=1e400", `{"n":1e400}`},
 		{"a.b=1", `{"a":{"b":1}}`},
 		{"a.b.c=[1]", `{"a":{"b":{"c":[1]}}}`},
 	} {
@@ -50,13 +56,17 @@ func TestSetIsTyped(t *testing.T) {
 func TestSetRefuses(t *testing.T) {
 	t.Parallel()
 	for set, message := range map[string]string{
-		"n":         `--set "n": expected key=value`,
-		"=3":        `--set "=3": expected key=value`,
-		"a..b=1":    "the key has an empty part",
-		".a=1":      "the key has an empty part",
-		"l=[1":      "--set l: the value is neither YAML nor JSON",
-		"m={a: 1}}": "--set m: the value is neither YAML nor JSON",
-		`s="open`:   "--set s: the value is neither YAML nor JSON",
+		"n":                                     `--set "n": expected key=value`,
+		"=3":                                    `--set "=3": expected key=value`,
+		"a..b=1":                                "the key has an empty part",
+		".a=1":                                  "the key has an empty part",
+		"l=[1":                                  "--set l: the value is neither YAML nor JSON",
+		"m={a: 1}}":                             "--set m: the value is neither YAML nor JSON",
+		`s="open`:                               "--set s: the value is neither YAML nor JSON",
+		`m={"a": 1, "a": 2}`:                    `the key "a" stands twice in this map`,
+		"n=" + strings.Repeat("1", 1001):        "the number 1111111111111111111111111111111111111111… has 1001 digits: a number may have at most 1000",
+		"n=[" + strings.Repeat("1", 1001) + "]": "has 1001 digits: a number may have at most 1000",
+		"n=-0." + strings.Repeat("1", 1001):     "has 1002 digits: a number may have at most 1000",
 	} {
 		_, err := parseSet(set)
 		require.ErrorContains(t, err, message, set)
@@ -87,4 +97,37 @@ func TestWorkloadMergesFilesThenSets(t *testing.T) {
 	encoded, err := json.Marshal(workload)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"n":1,"m":{"a":1,"b":2,"c":3,"d":3},"x":3}`, string(encoded))
+}
+
+func TestWorkloadFilesOfJSON(t *testing.T) {
+	t.Parallel()
+	const emoji = `{"s": "\ud83d\ude00", "path": "a\/b", "n": 1e400}`
+	for _, c := range []struct{ name, text, want, refused string }{
+		{name: "a.json", text: emoji, want: `{"n":1e400,"path":"a/b","s":"😀"}`},
+		{name: "b.txt", text: emoji, want: `{"n":1e400,"path":"a/b","s":"😀"}`},
+		{name: "mark.JSON", text: "\uFEFF" + emoji, want: `{"n":1e400,"path":"a/b","s":"😀"}`},
+		{name: "empty.json", want: `{}`},
+		{name: "c.json", text: "a: 1", refused: "c.json: not JSON: invalid character 'a'"},
+		{name: "d.json", text: `{"a": {"b": 1, "c": [], "b": 2}}`, refused: `the key "b" stands twice in a map`},
+		{name: "e.json", text: `[1]`, refused: "must hold a map, not a list"},
+		{name: "f.json", text: `{"n": ` + strings.Repeat("7", 1_000_000) + `}`, refused: "at byte 6: the number 7777777777777777777777777777777777777777… has 1000000 digits"},
+		{name: "g.yaml", text: `n: ` + strings.Repeat("7", 1001), refused: "has 1001 digits: a number may have at most 1000"},
+		{name: "h.yaml", text: `n: 1.` + strings.Repeat("7", 1001), refused: "has 1002 digits: a number may have at most 1000"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), c.name)
+			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
+			flags := workloadFlags{files: []string{path}}
+			values, err := flags.read()
+			if c.refused != "" {
+				require.ErrorContains(t, err, c.refused)
+				return
+			}
+			require.NoError(t, err)
+			encoded, err := json.Marshal(expression.Of(values))
+			require.NoError(t, err)
+			require.Equal(t, c.want, string(encoded))
+		})
+	}
 }

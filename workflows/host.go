@@ -6,6 +6,7 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -201,6 +202,9 @@ func activityError(err error) *interpreter.ErrorObject {
 			Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
 			Message: "the attempt did not end within its time limit",
 		}
+	}
+	if errors.Is(err, converter.ErrUnableToDecode) { // the next attempt would answer the same
+		return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error()}
 	}
 	return &interpreter.ErrorObject{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: err.Error(),

@@ -424,7 +424,7 @@ func (r *reader) number() (any, bool) {
 	}
 
 	if r.at-start > MaxDigits {
-		if err := checkDigits(string(r.data[start:r.at])); err != nil {
+		if err := CheckDigits(string(r.data[start:r.at])); err != nil {
 			r.refused = fmt.Errorf("at byte %d: %w", start, err)
 
 			return nil, false

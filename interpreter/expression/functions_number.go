@@ -81,7 +81,7 @@ func toNumber(b *Budget, name string, v any) (any, error) {
 
 		text := strings.TrimSpace(v)
 		if strings.Trim(text, decimalCharacters) == "" {
-			if err := checkDigits(text); err != nil {
+			if err := CheckDigits(text); err != nil {
 				return nil, err
 			}
 		}
@@ -237,7 +237,7 @@ func callRound(args []any) (any, error) {
 	}
 
 	rounded := roundedText(Text(args[0]), digits)
-	if err := checkDigits(rounded); err != nil { // 9…9 has one more
+	if err := CheckDigits(rounded); err != nil { // 9…9 has one more
 		return nil, err
 	}
 

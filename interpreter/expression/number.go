@@ -23,8 +23,9 @@ const MaxDigits = 1000
 // ErrLongNumber is the error of numbers beyond MaxDigits.
 var ErrLongNumber = fmt.Errorf("a number may have at most %d digits; send a longer one as text", MaxDigits)
 
-// checkDigits refuses a number that is too long.
-func checkDigits(number string) error {
+// CheckDigits refuses the text of a number that is too long; the error wraps
+// ErrLongNumber.
+func CheckDigits(number string) error {
 	if len(number) <= MaxDigits {
 		return nil
 	}
@@ -127,7 +128,7 @@ func canonicalNumber(v any) (any, error) {
 
 		return n, nil
 	case json.Number:
-		if err := checkDigits(string(v)); err != nil {
+		if err := CheckDigits(string(v)); err != nil {
 			return nil, err
 		}
 

@@ -216,7 +216,7 @@ func (p *parser) pointer(t token) ast.Node {
 func (p *parser) number(t token) ast.Node {
 	text := strings.ReplaceAll(t.text, "_", "")
 
-	if err := checkDigits(text); err != nil {
+	if err := CheckDigits(text); err != nil {
 		fail(t.from, t.to, codeSyntax, err.Error())
 	}
 

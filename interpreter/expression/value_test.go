@@ -118,6 +118,37 @@ func TestDecode(t *testing.T) {
 	require.Equal(t, deep, expression.Text(v))
 }
 
+func TestLongNumbersAreRefused(t *testing.T) {
+	t.Parallel()
+
+	digits := strings.Repeat("7", expression.MaxDigits)
+
+	for _, number := range []string{digits, "-" + digits, "0." + digits[1:], digits[2:] + "e99"} {
+		_, err := expression.Decode([]byte(`{"n": [` + number + `]}`))
+		require.NoError(t, err)
+	}
+
+	for number, message := range map[string]string{
+		digits + "7":                     "at byte 7: the number 7777777777777777777777777777777777777777… has 1001 digits: a number may have at most 1000",
+		"-" + digits + "7":               "at byte 7: the number -777777777777777777777777777777777777777… has 1001 digits",
+		"0." + digits:                    "has 1001 digits",
+		digits[1:] + "e99":               "has 1001 digits",
+		strings.Repeat("7", 1_000_000):   "has 1000000 digits",
+		"1e" + strings.Repeat("9", 1001): "has 1002 digits",
+	} {
+		_, err := expression.Decode([]byte(`{"n": [` + number + `]}`))
+		require.ErrorIs(t, err, expression.ErrLongNumber)
+		require.ErrorContains(t, err, message)
+
+		_, err = expression.Canonical([]any{json.Number(number)})
+		require.ErrorIs(t, err, expression.ErrLongNumber)
+
+		var v expression.Value
+
+		require.ErrorIs(t, json.Unmarshal([]byte(number), &v), expression.ErrLongNumber)
+	}
+}
+
 func TestEncode(t *testing.T) {
 	t.Parallel()
 
@@ -270,6 +301,9 @@ func TestEqual(t *testing.T) {
 		{json.Number("18446744073709551615"), json.Number("18446744073709551615"), true},
 		{json.Number("1000000000000000000000"), 1e21, true},
 		{json.Number("1e400"), json.Number("10e399"), true},
+		{json.Number("1e400"), json.Number("-1e400"), false},
+		{json.Number("1e9223372036854775807"), 1, false},
+		{json.Number("1e9223372036854775807"), json.Number("-1e9223372036854775807"), false},
 		{list, []any{1, map[string]any{"a": []any{nil}}}, true},
 		{list, []any{1, map[string]any{"a": []any{0}}}, false},
 		{map[string]any{"a": nil}, map[string]any{"b": nil}, false},

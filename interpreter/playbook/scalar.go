@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"math/big"
 	"strconv"
@@ -146,13 +147,16 @@ func (d *decoder) scalar(n *yaml.Node) any {
 
 		return nil
 	case "!!int":
-		if v, ok := wholeNumber(n.Value); ok {
-			return v
+		v, err := wholeNumber(n.Value)
+
+		switch {
+		case errors.Is(err, expression.ErrLongNumber):
+			d.errorf(position(n), CodeBadNumber, "%s", err)
+		case err != nil:
+			d.errorf(position(n), CodeYAMLTag, "%q is not a whole number, as its tag says", shorten(n.Value))
 		}
 
-		d.errorf(position(n), CodeYAMLTag, "%q is not a whole number, as its tag says", shorten(n.Value))
-
-		return nil
+		return v
 	case "!!float":
 		return d.float(n)
 	}
@@ -161,30 +165,32 @@ func (d *decoder) scalar(n *yaml.Node) any {
 }
 
 // wholeNumber reads the integers of YAML exactly, at any size.
-func wholeNumber(text string) (any, bool) {
-	const mostDigits = 1000 // reading them takes time that grows with the square
-
+func wholeNumber(text string) (any, error) {
 	digits := strings.ReplaceAll(text, "_", "")
-	if len(digits) > mostDigits {
-		return nil, false
+	if err := expression.CheckDigits(digits); err != nil { // reading them takes time that grows with the square
+		return nil, err
 	}
 
 	number, ok := new(big.Int).SetString(digits, 0)
 	if !ok {
-		return nil, false
+		return nil, errNotWhole
 	}
 
-	v, err := expression.Canonical(json.Number(number.String()))
-
-	return v, err == nil
+	return expression.Canonical(json.Number(number.String()))
 }
+
+var errNotWhole = errors.New("not a whole number")
 
 func (d *decoder) float(n *yaml.Node) any {
 	text := strings.ReplaceAll(n.Value, "_", "")
+	if err := expression.CheckDigits(text); err != nil {
+		d.errorf(position(n), CodeBadNumber, "%s", err)
+		return nil
+	}
 
 	// The YAML parser takes whole numbers beyond 64 bits for floats.
 	if strings.Trim(text, "+-0123456789") == "" {
-		if v, ok := wholeNumber(strings.TrimLeft(text, "+")); ok {
+		if v, err := wholeNumber(strings.TrimLeft(text, "+")); err == nil {
 			return v
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
 )
 
@@ -58,6 +59,7 @@ func (in *inspector) walk(n *yaml.Node, depth int, inFlow bool, label string) {
 	}
 
 	in.checkTag(n)
+	in.checkNumber(n)
 
 	flow := inFlow || n.Style&yaml.FlowStyle != 0
 
@@ -197,6 +199,18 @@ func (in *inspector) checkTag(n *yaml.Node) {
 	}
 
 	in.errorf(position(n), CodeYAMLTag, "the YAML type %s is not accepted; %s", tag, hint)
+}
+
+// checkNumber refuses what the YAML parser takes for text because it is beyond
+// its numbers.
+func (in *inspector) checkNumber(n *yaml.Node) {
+	if n.Kind != yaml.ScalarNode || n.Style != 0 || n.ShortTag() != "!!str" || strings.Trim(n.Value, "0123456789_+-.eE") != "" {
+		return
+	}
+
+	if err := expression.CheckDigits(n.Value); err != nil {
+		in.errorf(position(n), CodeBadNumber, "%s", err)
+	}
 }
 
 // looksLikeTemplate recognises {{ x }} without quotes: a map in braces whose
