@@ -76,7 +76,7 @@ func TestPythonConforms(t *testing.T) {
 			fails("not a number", "final", "ValueError", "what JSON cannot hold", "def main(): return float('nan')", nil),
 			fails("nested too deep", "final", "", "what main returned cannot be read",
 				"import sys\nsys.setrecursionlimit(5000)\ndef main():\n  x = []\n  for _ in range(1100): x = [x]\n  return x", nil),
-			fails("long number", "final", "", "at byte 11: the number 9999999999999999999999999999999999999999… has 1001 digits",
+			fails("long number", "final", "", "at byte 0: the number 9999999999999999999999999999999999999999… has 1001 digits",
 				"def main(): return int('9' * 1001)", nil),
 			fails("sys.exit", "retryable", "SystemExit", "SystemExit: 3", "import sys\ndef main(): sys.exit(3)", nil),
 			fails("dies", "retryable", "exit", "python ended without a result: exit status 7", "import os\ndef main(): os._exit(7)", nil),

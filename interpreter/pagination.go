@@ -168,7 +168,7 @@ func (r *Request) set(field string, value any) {
 // section 5). Its query replaces params of the same name, until a later
 // next_call sets them again.
 func (r *Request) follow(node *playbook.Node, scope *Scope, budget *expression.Budget) error {
-	value, err := node.RenderPresent(scope, budget)
+	value, err := node.RenderURL(scope, budget)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func (r renderer) field(field *playbook.Entry, request *Request) (any, error) {
 		request.Params = values(params)
 		return field.Value.Raw, nil
 	case field.Key == fieldURL:
-		return field.Value.RenderPresent(r.scope, r.budget)
+		return field.Value.RenderURL(r.scope, r.budget)
 	}
 	return field.Value.Render(r.scope, r.budget)
 }

@@ -167,6 +167,9 @@ func textOf(b *Budget, v any) (string, error) {
 	return Text(v), nil
 }
 
+// Charged renders a value as Text does, within the budget.
+func Charged(b *Budget, v any) (string, error) { return joined(b, []any{v}, "") }
+
 func joined(b *Budget, values []any, separator string) (string, error) {
 	parts := make([]string, len(values))
 	size := len(separator) * max(0, len(values)-1)

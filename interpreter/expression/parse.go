@@ -23,6 +23,7 @@ type tree struct {
 	refs    []Ref
 	usesNow bool
 	builds  bool // makes lists or maps, or calls functions: the result may be large
+	raw     bool // ends in | raw
 
 	// spans holds the extent of every node as written. Only errors need it, so
 	// it is filled on request.

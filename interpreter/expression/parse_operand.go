@@ -21,6 +21,15 @@ func (p *parser) filters(node ast.Node, from int, filters bool) ast.Node {
 			node = p.add(&ast.BinaryNode{Operator: "??", Left: node, Right: fallback}, t, from)
 		case filters && t.is("|"):
 			p.next()
+
+			if p.peek().word(rawFilter) && p.peekAt(1).kind == tokenEnd {
+				p.next()
+
+				p.raw = true
+
+				return node
+			}
+
 			node = p.filter(node, from)
 		case filters && t.word("is"):
 			p.next()
@@ -30,6 +39,10 @@ func (p *parser) filters(node ast.Node, from int, filters bool) ast.Node {
 		}
 	}
 }
+
+// rawFilter is no function: at the end of an expression it says that a url takes
+// the value as it is.
+const rawFilter = "raw"
 
 // fallback parses the right side of ??, which may carry a sign.
 func (p *parser) fallback() ast.Node {

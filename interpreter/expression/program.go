@@ -52,6 +52,7 @@ type Program struct {
 	roots   []string
 	usesNow bool
 	builds  bool
+	raw     bool
 	literal *string // the value if the expression is a text and nothing else
 }
 
@@ -74,7 +75,7 @@ func Compile(source string) (*Program, []Problem) {
 		return nil, []Problem{{Offset: 0, End: len(text), Code: codeSyntax, Message: err.Error()}}
 	}
 
-	p := &Program{source: source, code: code, tree: parsed.node, refs: parsed.refs, usesNow: parsed.usesNow, builds: parsed.builds}
+	p := &Program{source: source, code: code, tree: parsed.node, refs: parsed.refs, usesNow: parsed.usesNow, builds: parsed.builds, raw: parsed.raw}
 	for _, ref := range parsed.refs {
 		if !slices.Contains(p.roots, ref.Root) {
 			p.roots = append(p.roots, ref.Root)
@@ -230,5 +231,32 @@ func (p *Program) Source() string { return p.source }
 
 // Printed returns an equivalent expression without the forms of Jinja.
 func (p *Program) Printed() string {
+	if p.raw {
+		return printNode(p.tree) + " | " + rawFilter
+	}
+
 	return printNode(p.tree)
+}
+
+// Raw reports whether the expression ends in | raw, which says that a url takes
+// its value as it is.
+func (p *Program) Raw() bool { return p.raw }
+
+// Written reports whether every value of the expression is text that stands in
+// it, such as one of '/a' if x else '/b': it is the author's, not the data's.
+func (p *Program) Written() bool { return isWritten(p.tree) }
+
+func isWritten(node ast.Node) bool {
+	switch n := node.(type) {
+	case *ast.StringNode:
+		return true
+	case *ast.ConditionalNode:
+		return isWritten(n.Exp1) && isWritten(n.Exp2)
+	case *ast.MemberNode:
+		list, ok := n.Node.(*ast.ArrayNode)
+
+		return ok && !slices.ContainsFunc(list.Nodes, func(item ast.Node) bool { return !isWritten(item) })
+	default:
+		return false
+	}
 }

@@ -89,6 +89,14 @@ func (t *Template) findSingle() {
 	}
 }
 
+// Eval evaluates the segment's expression. The error is an *Error whose offset is
+// in the template's source.
+func (s Segment) Eval(scope Scope, b *Budget) (any, error) {
+	v, err := s.Program.Eval(scope, b)
+
+	return v, moved(err, s.inner)
+}
+
 // Render evaluates the template. A template that is one expression, white
 // space aside, gives its value with the type it has; any other gives text. The
 // error is an *Error whose offset is in the template's source.

@@ -64,6 +64,8 @@ var rules = []func(*checker){
 	checkCode,
 	checkNames,
 	checkNested,
+	checkURL,
+	checkJSONText,
 }
 
 // checker carries what the rules share. It lives for one check.

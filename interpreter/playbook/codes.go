@@ -26,10 +26,12 @@ const (
 	CodeNextCallAfterFailure   = "next-call-after-failure"
 	CodeNoEffect               = "no-effect"
 	CodeIgnoreAfterSuccess     = "ignore-after-success"
+	CodeJSONText               = "json-text"
 	CodeManyElements           = "many-elements"
 	CodeNotYet                 = "not-yet"
 	CodeOperatorLimit          = "operator-limit"
 	CodePagesNotCollected      = "pages-not-collected"
+	CodeRawOutsideURL          = "raw-outside-url"
 	CodeReservedName           = "reserved-name"
 	CodeRouter                 = "router"
 	CodeSinkNotWritable        = "sink-not-writable"
@@ -45,6 +47,7 @@ const (
 	CodeUnreachable            = "unreachable-step"
 	CodeUnreachablePolicy      = "unreachable-policy"
 	CodeUnusedEntry            = "unused-entry"
+	CodeURLValue               = "url-value"
 )
 
 // CodeDoc is the meaning of one code.
@@ -79,10 +82,12 @@ var checkCodes = []CodeDoc{
 	{CodeNextCallAfterFailure, "a policy for failures has next_call, which follows a success"},
 	{CodeIgnoreAfterSuccess, "a policy for successes has ignore, which is for failures"},
 	{CodeNoEffect, "a word does nothing where it stands (warning)"},
+	{CodeJSONText, "JSON is written as text with templates in it (warning)"},
 	{CodeManyElements, "a loop over 100 elements or more without `batch` (warning)"},
 	{CodeNotYet, "a word or tool that the language keeps for later"},
 	{CodeOperatorLimit, "a policy is above a limit that the worker's environment sets"},
 	{CodePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},
+	{CodeRawOutsideURL, "there is a | raw where nothing is escaped"},
 	{CodeReservedName, "a step, element or into has a name that expressions cannot tell from a word or a function"},
 	{CodeRouter, "a step without a tool has retry, loop or sink"},
 	{CodeSinkNotWritable, "the tool of a sink cannot write"},
@@ -98,6 +103,7 @@ var checkCodes = []CodeDoc{
 	{CodeUnreachable, "no route leads to a step"},
 	{CodeUnreachablePolicy, "earlier policies match everything that a policy could match (warning)"},
 	{CodeUnusedEntry, "no step uses an entry of the workbook (warning)"},
+	{CodeURLValue, "a value in a url that is probably not meant to be escaped (warning)"},
 }
 
 // expressionCodes are those of package expression.

@@ -52,9 +52,8 @@ func (n *Node) RenderStatement(scope expression.Scope, b *expression.Budget) ([]
 	return params, nil
 }
 
-// RenderPresent renders text in which no template may be nil, such as a URL: a
-// missing id would quietly address something else. The error is always an
-// *EvalError.
+// RenderPresent renders text in which no template may be nil: a missing id would
+// quietly mean something else. The error is always an *EvalError.
 func (n *Node) RenderPresent(scope expression.Scope, b *expression.Budget) (any, error) {
 	if n.Template != nil {
 		for _, segment := range n.Template.Segments() {
@@ -66,14 +65,20 @@ func (n *Node) RenderPresent(scope expression.Scope, b *expression.Budget) (any,
 				break // Render reports it with its place
 			}
 			if value == nil {
-				return nil, &EvalError{
-					Pos:     n.Position(segment.Start),
-					Message: fmt.Sprintf("{{ %s }} is nil%s; every part of a URL must be there", strings.TrimSpace(segment.Program.Source()), listUnder(segment.Program, scope)),
-				}
+				return nil, n.missing(segment, scope)
 			}
 		}
 	}
 	return n.Render(scope, b)
+}
+
+// missing is the error of a template that gave nil.
+func (n *Node) missing(segment expression.Segment, scope expression.Scope) *EvalError {
+	return &EvalError{
+		Pos: n.Position(segment.Start),
+		Message: fmt.Sprintf("{{ %s }} is nil%s; every part of a URL must be there",
+			strings.TrimSpace(segment.Program.Source()), listUnder(segment.Program, scope)),
+	}
 }
 
 // listUnder says why an expression that is one reference is nil, where a list

@@ -116,6 +116,10 @@ func (s *Statement) Templates() []*expression.Template {
 	return templates
 }
 
+// Offset is where the i-th of the Templates, or the literal around it, begins in
+// the statement.
+func (s *Statement) Offset(i int) int { return s.params[i].start }
+
 // Refs are the free names of all templates, with offsets in the statement.
 func (s *Statement) Refs() []expression.Ref {
 	var refs []expression.Ref

@@ -1,0 +1,113 @@
+package playbook
+
+import (
+	"regexp"
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/statement"
+)
+
+// checkURL tells of values in a url that are probably not meant to be escaped, and
+// of | raw where nothing is escaped: docs/language.md, section values in a url.
+func checkURL(c *checker) {
+	urls := map[*Node]bool{}
+	for _, node := range c.urlNodes() {
+		urls[node] = true
+		if node.Template != nil {
+			c.checkURLValues(node)
+		}
+	}
+	c.pb.eachValue(func(_ site, node *Node) {
+		node.eachTemplate(func(scalar *Node) {
+			if !urls[scalar] {
+				c.refuseRaw(scalar, scalar.Template)
+			}
+		})
+	})
+	c.eachStatement(func(_ site, node *Node, dialect statement.Dialect) {
+		if parsed, problems := statement.Parse(node.Raw, dialect); !hasErrors(problems) {
+			for _, template := range parsed.Templates() {
+				c.refuseRaw(node, template)
+			}
+		}
+	})
+}
+
+// urlNodes are the values that are rendered as URLs.
+func (c *checker) urlNodes() []*Node {
+	var nodes []*Node
+	add := func(node *Node) {
+		if node != nil {
+			nodes = append(nodes, node)
+		}
+	}
+	for _, call := range c.pb.actions() {
+		add(call.action.Field("url"))
+	}
+	for _, step := range c.pb.Steps {
+		for _, policy := range step.Retry {
+			if next := policy.Then.NextCall; next != nil {
+				add(next.URL)
+			}
+		}
+	}
+	return nodes
+}
+
+func (c *checker) refuseRaw(node *Node, template *expression.Template) {
+	for _, segment := range template.Segments() {
+		if segment.Program != nil && segment.Program.Raw() {
+			c.errorf(node.Pos, CodeRawOutsideURL, "%q says that a url takes the value as it is; nothing is escaped here, so leave \"| raw\" out",
+				"{{ "+strings.TrimSpace(segment.Program.Source())+" }}")
+		}
+	}
+}
+
+// pathNames are names of what holds more than a part of a path.
+var pathNames = regexp.MustCompile(`(?i)(path|endpoint|uri|url|href|link|route)$`)
+
+func (c *checker) checkURLValues(node *Node) {
+	if _, single := node.Template.Single(); single {
+		return
+	}
+	segments := node.Template.Segments()
+	before := "" // what is known of the URL so far
+	for i, segment := range segments {
+		if segment.Program == nil {
+			before += segment.Text
+			continue
+		}
+		place := placeInURL(before)
+		direct := place == urlHost && strings.HasSuffix(before, headStandIn)
+		if place == urlHead {
+			before += headStandIn
+		} else {
+			before += "0"
+		}
+		if segment.Program.Raw() || segment.Program.Written() {
+			continue
+		}
+		name := strings.TrimSpace(segment.Program.Source())
+		pairs := place == urlQuery && strings.HasSuffix(strings.TrimSuffix(before, "0"), "?") || strings.HasSuffix(before, "&0")
+		switch {
+		case direct:
+			c.warnf(node.Position(segment.Start), CodeURLValue,
+				"{{ %s }} stands where the host may go on, so it can hold no path: write a / before it, or {{ %s | raw }} if it is the path", name, name)
+		case place == urlPath && pathNames.MatchString(name):
+			c.warnf(node.Position(segment.Start), CodeURLValue,
+				"{{ %s }} is escaped as one part of the path, / included; if it holds several, write {{ %s | raw }}", name, name)
+		case pairs && !followedBy(segments[i+1:], "="):
+			c.warnf(node.Position(segment.Start), CodeURLValue,
+				"{{ %s }} is escaped as one value, & and = included; write its pairs below params, or {{ %s | raw }}", name, name)
+		}
+	}
+}
+
+// headStandIn stands for a value at the beginning of a URL, which is a whole one
+// up to its host, as most are.
+const headStandIn = "http://0"
+
+func followedBy(segments []expression.Segment, text string) bool {
+	return len(segments) > 0 && strings.HasPrefix(segments[0].Text, text)
+}

@@ -1,0 +1,163 @@
+package playbook
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"reprise/interpreter/expression"
+)
+
+// RenderURL renders text that is a URL: docs/language.md, section values in a
+// url. A value stays within its place, so that data changes neither the host nor
+// the path nor the query that the author wrote. No template may be nil. The error
+// is always an *EvalError.
+func (n *Node) RenderURL(scope expression.Scope, b *expression.Budget) (any, error) {
+	if n.Template == nil {
+		return n.Render(scope, b)
+	}
+	w := &urlWriter{node: n, scope: scope, budget: b}
+	for _, segment := range n.Template.Segments() {
+		if segment.Program == nil {
+			w.write(segment.Text)
+			continue
+		}
+		value, err := segment.Eval(scope, b)
+		switch {
+		case err != nil:
+			return nil, n.evalError(err)
+		case value == nil:
+			return nil, n.missing(segment, scope)
+		}
+		if _, single := n.Template.Single(); single {
+			return value, nil
+		}
+		if err := w.value(segment, value); err != nil {
+			return nil, err
+		}
+	}
+	return string(w.out), w.checkDots()
+}
+
+// urlWriter puts a URL together.
+type urlWriter struct {
+	node   *Node
+	scope  expression.Scope
+	budget *expression.Budget
+	out    []byte
+	inPath []urlValue
+}
+
+// urlValue is a value of the path, by where it begins in the URL.
+type urlValue struct {
+	segment expression.Segment
+	at      int
+}
+
+func (w *urlWriter) write(text string) { w.out = append(w.out, text...) }
+
+// value adds a value as its place takes it.
+func (w *urlWriter) value(segment expression.Segment, value any) error {
+	text, err := expression.Charged(w.budget, value)
+	if err != nil {
+		return &EvalError{Pos: w.node.Position(segment.Start), Message: err.Error()}
+	}
+	if segment.Program.Raw() || segment.Program.Written() {
+		w.write(text)
+		return nil
+	}
+	switch placeInURL(string(w.out)) {
+	case urlHead:
+		w.write(text)
+	case urlHost:
+		if at := strings.IndexFunc(text, endsHost); at >= 0 {
+			return w.refused(segment, "is %q, and a value in the host of a URL cannot hold %q; "+
+				"if it holds a path as well, write %s", shorten(text), text[at:at+1], rawForm(segment))
+		}
+		w.write(text)
+	case urlPath:
+		w.inPath = append(w.inPath, urlValue{segment: segment, at: len(w.out)})
+		w.write(harmless.Replace(url.PathEscape(text)))
+	case urlQuery:
+		w.write(inQuery.Replace(url.QueryEscape(text)))
+	case urlFragment:
+		w.write(harmless.Replace(url.PathEscape(text)))
+	}
+	return nil
+}
+
+func (w *urlWriter) refused(segment expression.Segment, format string, args ...any) *EvalError {
+	return &EvalError{
+		Pos: w.node.Position(segment.Start),
+		Message: fmt.Sprintf("{{ %s }} ", strings.TrimSpace(segment.Program.Source())) +
+			fmt.Sprintf(format, args...),
+	}
+}
+
+func rawForm(segment expression.Segment) string {
+	return fmt.Sprintf("{{ %s | raw }}", strings.TrimSpace(segment.Program.Source()))
+}
+
+// checkDots refuses a value that makes a segment of the path "." or "..", which
+// servers and clients take for the way up, and an empty one that makes "//" of the
+// beginning.
+func (w *urlWriter) checkDots() error {
+	for _, value := range w.inPath {
+		start := strings.LastIndexByte(string(w.out[:value.at]), '/') + 1
+		segment := string(w.out[start:])
+		if end := strings.IndexAny(segment, "/?#"); end >= 0 {
+			segment = segment[:end]
+		}
+		if segment == "" && start == 1 {
+			return w.refused(value.segment, "is empty, so that what follows it would be the host")
+		}
+		if plain, err := url.PathUnescape(segment); err == nil && (plain == "." || plain == "..") {
+			return w.refused(value.segment, "makes %q of a part of the path, which leads elsewhere; if that is meant, write %s",
+				plain, rawForm(value.segment))
+		}
+	}
+	return nil
+}
+
+// harmless and inQuery take back what package url escapes and no place asks for,
+// so that times and lists stay what they always were.
+var (
+	harmless = strings.NewReplacer("%2C", ",")
+	inQuery  = strings.NewReplacer("%2C", ",", "%3A", ":", "%2F", "/", "%40", "@")
+)
+
+// urlPlace is a place in a URL.
+type urlPlace int
+
+const (
+	urlHead urlPlace = iota // the beginning, where scheme and host stand
+	urlHost
+	urlPath
+	urlQuery
+	urlFragment
+)
+
+// placeInURL is the place behind the beginning of a URL (RFC 3986, section 3).
+func placeInURL(before string) urlPlace {
+	before = strings.TrimLeftFunc(before, unicode.IsSpace)
+	switch {
+	case before == "":
+		return urlHead
+	case strings.Contains(before, "#"):
+		return urlFragment
+	case strings.Contains(before, "?"):
+		return urlQuery
+	}
+	_, behind, hasHost := strings.Cut(before, "//")
+	scheme, _, _ := strings.Cut(before, "/")
+	if hasHost && (scheme == "" || strings.HasSuffix(scheme, ":")) && !strings.Contains(behind, "/") {
+		return urlHost
+	}
+	return urlPath
+}
+
+// endsHost reports whether a character ends a host or cannot stand in one.
+func endsHost(char rune) bool {
+	return strings.ContainsRune(`/?#@\`, char) || unicode.IsSpace(char) || unicode.IsControl(char)
+}
