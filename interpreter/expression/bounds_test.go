@@ -18,7 +18,7 @@ import (
 // shows. Each call makes copies of its own, as equal texts at one place in memory
 // are compared in no time.
 func hugeValues() map[string]any {
-	const size = 1 << 20
+	const size, parts = 4 << 20, 4
 
 	text := strings.Repeat("a", size)
 	number := json.Number(strings.Repeat("9", size))
@@ -28,11 +28,11 @@ func hugeValues() map[string]any {
 	longKeys, deepMap := map[string]any{}, any(1)
 	deep := any(1)
 
-	for i := range 64 {
-		part := strings.Repeat("a", size/64) + string(rune('A'+i))
+	for i := range parts {
+		part := strings.Repeat("a", size/parts) + string(rune('A'+i))
 		longKeys[part] = i
 		texts = append(texts, part, strings.Clone(part))
-		digits := strings.Repeat("9", size/64+i%2)
+		digits := strings.Repeat("9", size/parts+i%2)
 		numbers = append(numbers, json.Number(digits), json.Number("-"+digits))
 		pairs = append(pairs, []any{part, i}, []any{strings.Clone(part), i})
 	}
@@ -177,13 +177,15 @@ func TestHugeArgumentsAreCharged(t *testing.T) {
 }
 
 // hugeScopes are the scopes for as many names as an expression uses: every value
-// as x, with every value as y and a few as z.
+// as x, with one of every sort as y and a few as z.
 func hugeScopes(one, other map[string]any, names int) []namedScope {
 	var scopes []namedScope
 
 	for _, x := range slices.Sorted(maps.Keys(one)) {
-		for _, y := range slices.Sorted(maps.Keys(other)) {
-			for _, z := range []string{"text", "small"} {
+		for _, y := range []string{
+			"text", "digits", "number", "power", "tie", "large", "small", "nothing", "ints", "texts", "numbers", "bomb", "wide", "longKeys",
+		} {
+			for _, z := range []string{"small", "text"} {
 				scopes = append(scopes, namedScope{
 					name:     strings.Join([]string{x, y, z}, ", "),
 					MapScope: MapScope{"x": one[x], "y": other[y], "z": other[z]},
