@@ -214,7 +214,7 @@ func TestOAuth2TokensThatStayRefusedAreAnError(t *testing.T) {
 	object := tooltest.ErrorObject(t, err)
 
 	require.Equal(t, 401, object.Status)
-	require.Equal(t, "you sent ***", object.Body.Data)
+	require.Equal(t, "you sent Bearer ***", object.Body.Data)
 	require.Equal(t, "***", object.Headers["x-got"])
 	require.Empty(t, object.Type, "it is the API's")
 	require.Len(t, api.received(), 2)

@@ -30,6 +30,7 @@ const (
 	backlog = 300 // attempts of the newer run, all at once
 )
 
+// An attempt waits until the test lets it go, however slow the machine is.
 var olderBook = fmt.Sprintf(`
 apiVersion: reprise/v1
 kind: Playbook
@@ -38,6 +39,7 @@ workflow:
   - step: walk
     tool: http
     url: "{{ gate }}/older"
+    timeout: 1h
     loop: {collection: "{{ 1..%d }}", element: n}
 output: "{{ walk.stats.success }}"
 `, walk)
@@ -50,6 +52,7 @@ workflow:
   - step: flood
     tool: http
     url: "{{ gate }}/newer"
+    timeout: 1h
     loop: {collection: "{{ 1..%d }}", element: n, mode: parallel, max_concurrency: %[1]d}
 output: "{{ flood.stats.success }}"
 `, backlog)
