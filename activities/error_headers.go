@@ -6,28 +6,39 @@ import (
 	"strings"
 )
 
-// What an error keeps of the headers of its answer, in bytes where it is not a
-// number of headers. Their names count.
+// What is kept of the headers of an answer, in bytes where it is not a number of
+// headers. Their names count.
 const (
-	maxErrorHeaders     = 100
-	maxErrorHeader      = 8 << 10
-	maxErrorHeaderBytes = 32 << 10
+	maxHeaders     = 100
+	maxHeader      = 8 << 10
+	maxHeaderBytes = 32 << 10
 )
 
 // keptHeaders are the headers of an error as they go to the history, by their
 // names. Secrets are masked. nil where there are none.
 func keptHeaders(headers map[string]string, secrets *attemptSecrets) map[string]string {
+	return boundedHeaders(headers, func(name string) bool { return !carriesCredentials(name) }, secrets.Text)
+}
+
+// metaHeaders are the headers of an answer that succeeded.
+func metaHeaders(headers map[string]string) map[string]string {
+	return boundedHeaders(headers, func(string) bool { return true }, func(text string) string { return text })
+}
+
+// boundedHeaders are those of some headers that are wanted and within the
+// bounds, by their names, as show gives them.
+func boundedHeaders(headers map[string]string, wanted func(name string) bool, show func(string) string) map[string]string {
 	var kept map[string]string
 
 	size := 0
 
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		if carriesCredentials(name) {
+		if !wanted(name) {
 			continue
 		}
 
-		shown, value := cutText(secrets.Text(name), maxErrorHeader), cutText(secrets.Text(headers[name]), maxErrorHeader)
-		if size+len(shown)+len(value) > maxErrorHeaderBytes {
+		shown, value := cutText(show(name), maxHeader), cutText(show(headers[name]), maxHeader)
+		if size+len(shown)+len(value) > maxHeaderBytes {
 			continue // a shorter one may still fit
 		}
 
@@ -38,7 +49,7 @@ func keptHeaders(headers map[string]string, secrets *attemptSecrets) map[string]
 		kept[shown] = value
 		size += len(shown) + len(value)
 
-		if len(kept) == maxErrorHeaders {
+		if len(kept) == maxHeaders {
 			break
 		}
 	}

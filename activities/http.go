@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"time"
 
 	"reprise/interpreter"
@@ -121,7 +122,7 @@ func (t *httpTool) Write(ctx context.Context, in interpreter.ToolInput) (interpr
 	result, err := t.send(ctx, in, http.MethodPost)
 
 	var answer *Error
-	if errors.As(err, &answer) && answer.Type == typeNotText {
+	if errors.As(err, &answer) && slices.Contains([]string{typeNotText, typeCharset, typeLink}, answer.Type) {
 		return interpreter.ToolResult{}, nil // it is written, and nobody looks at the answer
 	}
 

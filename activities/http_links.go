@@ -2,15 +2,35 @@ package activities
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+
+	"reprise/interpreter"
 )
+
+// What is kept of an answer's links. A relation is named in the history with its
+// whole address, so that a few bytes of header could become many there.
+const (
+	maxRelations     = 100
+	maxLink          = 8 << 10  // bytes of an address
+	maxRelation      = 256      // bytes of a relation's name
+	maxRelationBytes = 32 << 10 // names and addresses together
+)
+
+// pageRelations lead to other pages. They are kept however many others there are.
+var pageRelations = []string{"next", "prev", "previous", "first", "last"}
+
+// typeLink is the type of the error of an answer whose next page has an address
+// that is too long: without it the pages would seem to be at their end.
+const typeLink = "link"
 
 // links reads Link headers (RFC 8288, section 3): relation -> absolute URL.
 // The first link of a relation wins; what cannot be read is left out, as the
-// RFC asks.
-func links(values []string, base *url.URL) map[string]string {
-	found := map[string]string{}
+// RFC asks, and so is what is over the bounds.
+func links(values []string, base *url.URL) (map[string]string, error) {
+	kept := &keptLinks{base: base, found: map[string]string{}}
 
 	for _, value := range values {
 		for value != "" {
@@ -21,27 +41,81 @@ func links(values []string, base *url.URL) map[string]string {
 				continue
 			}
 
-			address, err := base.Parse(target)
-			if err != nil {
-				continue
-			}
-
-			address.User = nil
-
-			for _, relation := range strings.Fields(relationOf(parameters)) {
-				relation = strings.ToLower(relation)
-				if _, taken := found[relation]; !taken {
-					found[relation] = address.String()
-				}
+			if err := kept.add(target, parameters); err != nil {
+				return nil, err
 			}
 		}
 	}
 
-	if len(found) == 0 {
-		return nil
+	if len(kept.found) == 0 {
+		return nil, nil
 	}
 
-	return found
+	return kept.found, nil
+}
+
+// keptLinks are the links of an answer that are within the bounds.
+type keptLinks struct {
+	base  *url.URL
+	found map[string]string
+	bytes int
+}
+
+// add keeps a link under those of its relations that have none yet.
+func (k *keptLinks) add(target, parameters string) error {
+	address := "" // not read yet
+
+	for relation := range strings.FieldsSeq(relationOf(parameters)) {
+		if len(relation) > maxRelation {
+			continue
+		}
+
+		relation = strings.ToLower(relation)
+
+		leads := slices.Contains(pageRelations, relation)
+		if _, taken := k.found[relation]; taken || !leads && k.full() {
+			continue
+		}
+
+		if address == "" {
+			var readable bool
+			if address, readable = k.address(target); !readable {
+				return nil
+			}
+		}
+
+		switch {
+		case len(address) <= maxLink && (leads || k.bytes+len(relation)+len(address) <= maxRelationBytes):
+			k.found[relation] = address
+			k.bytes += len(relation) + len(address)
+		case relation == "next":
+			return &Error{
+				Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeLink,
+				Message: fmt.Sprintf("the link to the next page is longer than %d bytes", maxLink),
+			}
+		}
+	}
+
+	return nil
+}
+
+func (k *keptLinks) full() bool { return len(k.found) >= maxRelations || k.bytes >= maxRelationBytes }
+
+// address is a target as an absolute URL without a password. One that is far too
+// long is given as it is: nobody keeps it.
+func (k *keptLinks) address(target string) (address string, readable bool) {
+	if len(target) > maxLink {
+		return target, true
+	}
+
+	u, err := k.base.Parse(target)
+	if err != nil {
+		return "", false
+	}
+
+	u.User = nil
+
+	return u.String(), true
 }
 
 // nextLink takes one <target>; parameters from a header, up to the comma that

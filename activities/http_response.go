@@ -18,8 +18,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/text/encoding/htmlindex"
-
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -31,10 +29,11 @@ var errTooLarge = errors.New("the body is over the limit")
 func (t *httpTool) read(ctx context.Context, response *http.Response) (interpreter.ToolResult, error) {
 	headers := flatHeaders(response.Header)
 
-	body, err := readBody(response, t.res.MaxResponseBytes)
 	if response.StatusCode >= http.StatusBadRequest {
-		return interpreter.ToolResult{}, statusError(response, headers, body)
+		return interpreter.ToolResult{}, t.statusError(response, headers)
 	}
+
+	body, err := readBody(response, t.res.MaxResponseBytes)
 
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -51,10 +50,13 @@ func (t *httpTool) read(ctx context.Context, response *http.Response) (interpret
 		return interpreter.ToolResult{}, err
 	}
 
+	related, err := links(response.Header.Values("Link"), response.Request.URL)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
 	meta := interpreter.ToolMeta{
-		Status: response.StatusCode, Headers: headers,
-		Links: links(response.Header.Values("Link"), response.Request.URL),
-		URL:   finalURL(response.Request),
+		Status: response.StatusCode, Headers: metaHeaders(headers), Links: related, URL: finalURL(response.Request),
 	}
 
 	if wait, told := interpreter.RetryAfter(headers, response.StatusCode, time.Now()); told {
@@ -71,7 +73,7 @@ func finalURL(request *http.Request) string {
 	u := *request.URL
 	u.User = nil
 
-	return u.String()
+	return cutText(u.String(), maxLink)
 }
 
 // flatHeaders are the headers in lower case, several of one name joined.
@@ -147,13 +149,23 @@ func parseBody(response *http.Response, body []byte) (any, error) {
 	}
 
 	mediaType, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+
+	charset := parameters["charset"]
+	if charset == "" && strings.HasPrefix(mediaType, "text/") && !utf8.Valid(body) {
+		charset = oldCharset
+	}
+
+	body, err := decodeCharset(response, body, charset)
+	if err != nil {
+		return nil, err
+	}
+
 	if !isJSON(mediaType) {
-		text, isText := decodeText(body, mediaType, parameters["charset"])
-		if !isText {
+		if !isText(body) {
 			return nil, notText(response, body)
 		}
 
-		return text, nil
+		return string(body), nil
 	}
 
 	v, err := expression.Decode(body)
@@ -171,8 +183,8 @@ func parseBody(response *http.Response, body []byte) (any, error) {
 		invalid.Message = fmt.Sprintf("the JSON from %s cannot be taken: %s", requestLine(response.Request), err)
 	}
 
-	if text, isText := decodeText(body, "", ""); isText {
-		invalid.Body = text
+	if isText(body) {
+		invalid.Body = beginningOf(body)
 	}
 
 	return nil, invalid
@@ -182,24 +194,8 @@ func isJSON(mediaType string) bool {
 	return mediaType == "application/json" || mediaType == "text/json" || strings.HasSuffix(mediaType, "+json")
 }
 
-// decodeText makes UTF-8 of a body: by its charset if that is known, and of an old
-// server's text that is none by the one that browsers take. It is false for bytes
-// that are no text.
-func decodeText(body []byte, mediaType, charset string) (string, bool) {
-	if charset == "" && strings.HasPrefix(mediaType, "text/") && !utf8.Valid(body) {
-		charset = "windows-1252"
-	}
-
-	if charset != "" {
-		if encoding, err := htmlindex.Get(charset); err == nil {
-			if decoded, err := encoding.NewDecoder().Bytes(body); err == nil {
-				body = decoded
-			}
-		}
-	}
-
-	return string(body), utf8.Valid(body) && bytes.IndexByte(body, 0) < 0
-}
+// isText reports whether bytes are text in UTF-8.
+func isText(body []byte) bool { return utf8.Valid(body) && bytes.IndexByte(body, 0) < 0 }
 
 // typeLongNumber is the type of the error of a number with too many digits.
 const typeLongNumber = "long_number"
@@ -220,8 +216,12 @@ func notText(response *http.Response, body []byte) error {
 // maxShownType bounds what a message has of a content type.
 const maxShownType = 100
 
+// maxErrorRead is how much is read of the body of an answer that failed, of which
+// MaxErrorBody is kept: JSON takes more on its way than in the history.
+const maxErrorRead = 8 * MaxErrorBody
+
 // statusError is the error of a response that says it failed.
-func statusError(response *http.Response, headers map[string]string, body []byte) error {
+func (t *httpTool) statusError(response *http.Response, headers map[string]string) error {
 	now := time.Now()
 	wait, told := interpreter.RetryAfter(headers, response.StatusCode, now)
 
@@ -235,16 +235,43 @@ func statusError(response *http.Response, headers map[string]string, body []byte
 		e.RetryAfter = &wait
 	}
 
-	data, err := parseBody(response, body)
+	body, err := readBody(response, min(t.res.MaxResponseBytes, maxErrorRead))
+	if err == nil {
+		e.Body, err = parseBody(response, body)
+	}
+
 	if err != nil {
-		if text, isText := decodeText(body, "", ""); isText {
-			data = text
+		if text := beginningOf(body); isText([]byte(text)) {
+			e.Body = orNil(text)
 		}
 	}
 
-	e.Body = data
-
 	return e
+}
+
+// beginningOf is as much of a text as an error may look at. What a bound has cut
+// in the middle of a character ends before it.
+func beginningOf(body []byte) string {
+	body = body[:min(len(body), maxErrorRead)]
+
+	for range utf8.UTFMax - 1 {
+		if last, size := utf8.DecodeLastRune(body); last != utf8.RuneError || size != 1 {
+			break
+		}
+
+		body = body[:len(body)-1]
+	}
+
+	return string(body)
+}
+
+// orNil is nil for a text that is empty.
+func orNil(text string) any {
+	if text == "" {
+		return nil
+	}
+
+	return text
 }
 
 // requestError is the error of a request without a usable answer. The error of
