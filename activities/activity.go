@@ -36,7 +36,8 @@ type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResul
 // with the server, is left to Temporal to deliver again; how often is counted
 // here. A tool that waits before it acts begins by itself. It tells the size of
 // a result too.
-func wrap(run attempt, beginsItself bool, pacer *pacer, res Resources) measuredFunc {
+func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
+	pacer, res := c.pacer, c.res
 	if !beginsItself {
 		run = afterBegin(run)
 	}
@@ -58,18 +59,15 @@ func wrap(run attempt, beginsItself bool, pacer *pacer, res Resources) measuredF
 		bounded, cancel := context.WithTimeoutCause(ended, limit, errTimeout)
 		defer cancel()
 
-		var size resultSize
+		bounded, handedOver := c.memory.withLoan(bounded)
+		defer atHandover(ctx, handedOver)
 
-		result, err := supervise(ctx, bounded, end, b, run, in, res.Logger)
-		if err == nil {
-			result = secrets.answer(result)
-			size, err = checkSize(result, in, res.Payloads.MaxBytes)
+		o := supervise(ctx, bounded, end, b, measured(run, res.Payloads.MaxBytes), in, res.Logger)
+		if o.err == nil {
+			return o.result, o.size, nil
 		}
 
-		if err == nil {
-			return result, size, nil
-		}
-
+		err = o.err
 		tellOthers(ctx, pacer, in, err)
 
 		return interpreter.ToolResult{}, resultSize{}, activityError(ctx, bounded, err, b, in, limit, secrets)
@@ -80,7 +78,7 @@ func wrap(run attempt, beginsItself bool, pacer *pacer, res Resources) measuredF
 // why it is not to be made.
 func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads, in interpreter.ToolInput) error {
 	switch {
-	case !b.hosted && b.delivery.word.spent():
+	case !b.hosted && b.delivery.word.spent(in.Lost):
 		return errSpent
 	case workerStopping(ctx):
 		return errHandedBack
@@ -95,6 +93,42 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	}
 
 	return nil
+}
+
+// atHandover calls done once the outcome of an attempt is on its way to Temporal,
+// which is when the activity's context ends. A Drive takes over what its attempts
+// give, and bounds that itself.
+func atHandover(ctx context.Context, done func()) {
+	if b, _ := ctx.Value(beginningKey{}).(*beginning); b.hosted {
+		b.delivery.tookIn(b.place)
+	}
+
+	if !activity.IsActivity(ctx) || isHosted(ctx) {
+		done()
+
+		return
+	}
+
+	context.AfterFunc(ctx, done)
+}
+
+// measured is an attempt whose result is looked at under the attempt's own time.
+func measured(run attempt, most int) measuredFunc {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
+		if l := loanOf(ctx); l != nil {
+			defer l.done()
+		}
+
+		result, err := run(ctx, in)
+		if err != nil {
+			return interpreter.ToolResult{}, resultSize{}, err
+		}
+
+		result = secretsOf(ctx).answer(result)
+		size, err := checkSize(result, in, most)
+
+		return result, size, err
+	}
 }
 
 // afterBegin is a tool that acts from the start.
@@ -140,6 +174,7 @@ func timeLimit(in interpreter.ToolInput) time.Duration {
 
 type outcome struct {
 	result interpreter.ToolResult
+	size   resultSize
 	err    error
 }
 
@@ -148,8 +183,8 @@ type outcome struct {
 // meanwhile. Once the worker stops, an attempt that has not begun ends, and one
 // that has may go on for the worker's grace; end ends bounded.
 func supervise(
-	ctx, bounded context.Context, end context.CancelCauseFunc, b *beginning, run attempt, in interpreter.ToolInput, logger *slog.Logger,
-) (interpreter.ToolResult, error) {
+	ctx, bounded context.Context, end context.CancelCauseFunc, b *beginning, run measuredFunc, in interpreter.ToolInput, logger *slog.Logger,
+) outcome {
 	done := make(chan outcome, 1)
 	go protect(bounded, run, in, logger, done)
 
@@ -163,7 +198,7 @@ func supervise(
 	for {
 		select {
 		case o := <-done:
-			return o.result, o.err
+			return o
 		case <-heartbeat:
 			b.delivery.beat(ctx)
 		case <-stopping:
@@ -179,14 +214,14 @@ func supervise(
 		case <-abandoned:
 			logger.Warn("a tool did not stop and was left behind", "tool", in.Tool, "step", in.Step)
 
-			return interpreter.ToolResult{}, bounded.Err()
+			return outcome{err: bounded.Err()}
 		}
 	}
 }
 
 // protect makes the attempt and tells its outcome, whatever happens. A panic
 // becomes an error; its stack goes to the worker's log and not to the history.
-func protect(ctx context.Context, run attempt, in interpreter.ToolInput, logger *slog.Logger, done chan<- outcome) {
+func protect(ctx context.Context, run measuredFunc, in interpreter.ToolInput, logger *slog.Logger, done chan<- outcome) {
 	var o outcome
 
 	answered := false // stays where the goroutine ends without a return and without a panic
@@ -207,7 +242,7 @@ func protect(ctx context.Context, run attempt, in interpreter.ToolInput, logger 
 		done <- o
 	}()
 
-	o.result, o.err = run(ctx, in)
+	o.result, o.size, o.err = run(ctx, in)
 	answered = true
 }
 
@@ -256,7 +291,7 @@ func activityError(
 ) error {
 	switch cause := stopCause(ctx, bounded, b, err); {
 	case errors.Is(err, errSpent):
-		object := b.delivery.word.lost()
+		object := b.delivery.word.lost(in.Lost)
 		object.Attempt, object.Page = in.Attempt, in.Page
 
 		return applicationError(object)
@@ -273,13 +308,25 @@ func activityError(
 	}
 
 	if errors.Is(context.Cause(bounded), errTimeout) && isContextError(err) {
-		err = &Error{
-			Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
-			Message: fmt.Sprintf("step %q: the attempt took longer than its timeout of %s", in.Step, limit),
-		}
+		err = timeoutError(err, in, limit)
 	}
 
 	return applicationError(errorObject(err, in, secrets))
+}
+
+// timeoutError is the error of an attempt whose time is over.
+func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *Error {
+	e := &Error{
+		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
+		Message: fmt.Sprintf("step %q: the attempt took longer than its timeout of %s", in.Step, limit),
+	}
+
+	var waited *memoryError
+	if errors.As(err, &waited) {
+		e.Message += fmt.Sprintf("; it waited for memory, which other attempts of its worker had (%s)", AnswersBytesVariable)
+	}
+
+	return e
 }
 
 // stopCause is errHandedBack or errCut where the attempt ended because its

@@ -35,6 +35,8 @@ type Catalogue struct {
 	res   Resources
 	tools map[string]Tool
 	pacer *pacer
+	// memory is what attempts share for what they read.
+	memory *memory
 	// checksOnly says that no tool will be run, so that code may be read with
 	// the Python that is there.
 	checksOnly bool
@@ -49,7 +51,7 @@ var _ playbook.Tools = (*Catalogue)(nil)
 // pools are made at the first attempt that needs them.
 func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
-	c := &Catalogue{res: res, tools: map[string]Tool{}, pacer: newPacer(res.Logger)}
+	c := &Catalogue{res: res, tools: map[string]Tool{}, pacer: newPacer(res.Logger), memory: newMemory(res.Payloads.AnswersBytes)}
 
 	for _, tool := range []Tool{newFile(res), newHTTP(res), newPostgres(res), newPython(res), newSQLite(res)} {
 		c.tools[tool.Spec().Name] = tool
@@ -123,10 +125,10 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 
 	for name, tool := range c.tools {
 		_, waits := tool.(beginner)
-		byName[name] = wrap(tool.Run, waits, c.pacer, c.res)
+		byName[name] = c.wrap(tool.Run, waits)
 
 		if writer, ok := tool.(Writer); ok {
-			byName[interpreter.WriteActivity(name)] = wrap(writer.Write, waits, c.pacer, c.res)
+			byName[interpreter.WriteActivity(name)] = c.wrap(writer.Write, waits)
 		}
 	}
 
@@ -152,12 +154,12 @@ func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]int
 
 	const beginsItself = true // and never does: asking changes nothing
 
-	ask := wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	ask := c.wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		found, err := ledger.Recall(ctx, in)
 		notes = found
 
 		return interpreter.ToolResult{}, err
-	}, beginsItself, c.pacer, c.res)
+	}, beginsItself)
 
 	if _, _, err := ask(ctx, in); err != nil {
 		return nil, err // and notes may still be written to

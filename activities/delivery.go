@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +59,12 @@ type word struct {
 	// Begun says that this one may have acted by now, and that it has not been
 	// handed back.
 	Begun bool `json:"begun,omitempty"`
+	// Taking are the calls for which this one takes in a large answer, by their
+	// places in a Drive, and Took those for which the ones before did when they
+	// were lost: each once for every worker. What takes in an answer may be what
+	// has ended the worker.
+	Taking []int `json:"taking,omitempty"`
+	Took   []int `json:"took,omitempty"`
 }
 
 // spoken is the part of the details of a heartbeat that holds the word.
@@ -70,26 +77,48 @@ type spoken struct {
 // before they act. The first one does so only where it tells; otherwise it may
 // have acted.
 func (w word) next(n int, tells bool) word {
-	acted := w.Acted
+	acted, took := w.Acted, slices.Clip(w.Took)
 	if w.Begun || w.Delivery == 0 && n > 1 && !tells {
 		acted++
 	}
 
-	return word{Delivery: n, Acted: acted, Cut: w.Cut}
+	if w.Begun {
+		took = append(took, w.Taking...)
+	}
+
+	return word{Delivery: n, Acted: acted, Cut: w.Cut, Took: took}
 }
 
-// spent reports whether there have been so many deliveries that there is to be
-// no other.
-func (w word) spent() bool { return w.Acted >= interpreter.MaxDeliveries || w.Cut > maxCuts }
+// mostTaken is how many workers may be lost while they take in the answer to one
+// request.
+const mostTaken = 2
 
-// lost is the end of an attempt that is spent.
-func (w word) lost() *interpreter.ErrorObject {
-	if w.Acted >= interpreter.MaxDeliveries {
+// spent reports whether there have been so many deliveries that there is to be
+// no other. lost is how often the request was lost before this attempt
+// (interpreter.ToolInput): then one worker more is enough.
+func (w word) spent(lost int) bool { return w.Cut > maxCuts || w.end(lost) != nil }
+
+// end is the failure of an attempt whose workers are lost, nil where it may be
+// made by another one.
+func (w word) end(lost int) *interpreter.ErrorObject {
+	switch {
+	case lost > 0 && w.Acted > 0, lost+len(w.Took) >= mostTaken:
+		return interpreter.WorkersLost(len(w.Took) > 0)
+	case w.Acted >= interpreter.MaxDeliveries:
 		return interpreter.WorkerLost()
 	}
 
+	return nil
+}
+
+// lost is the end of an attempt that is spent.
+func (w word) lost(before int) *interpreter.ErrorObject {
+	if end := w.end(before); end != nil {
+		return end
+	}
+
 	return &interpreter.ErrorObject{
-		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable,
+		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Type: interpreter.TypeStopped,
 		Message: fmt.Sprintf("the attempt was cut %d times by a worker that stopped", w.Cut),
 	}
 }
@@ -182,6 +211,27 @@ func (d *delivery) waits(ctx context.Context) {
 	_ = d.tell(ctx)
 }
 
+// takes tells that a call takes in a large answer from now on.
+func (d *delivery) takes(ctx context.Context, place int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	if !slices.Contains(d.word.Taking, place) {
+		d.word.Taking = append(slices.Clip(d.word.Taking), place)
+		_ = d.tell(ctx)
+	}
+}
+
+// tookIn is the end of that. The next heartbeat tells it.
+func (d *delivery) tookIn(place int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	if i := slices.Index(d.word.Taking, place); i >= 0 {
+		d.word.Taking = slices.Delete(slices.Clone(d.word.Taking), i, i+1)
+	}
+}
+
 // handBack tells that this delivery does not count, because its worker stops;
 // cut says that something was cut.
 func (d *delivery) handBack(ctx context.Context, cut bool) {
@@ -254,6 +304,7 @@ var (
 type beginning struct {
 	delivery *delivery
 	hosted   bool // the delivery is that of a Drive
+	place    int  // of the call in the Drive
 
 	mu    sync.Mutex
 	begun bool
@@ -367,15 +418,20 @@ func hosted(ctx context.Context, d *delivery) context.Context {
 	return context.WithValue(ctx, deliveryKey{}, d)
 }
 
+// placeKey marks the attempts of one call inside Drive.
+type placeKey struct{}
+
 func isHosted(ctx context.Context) bool { return ctx.Value(deliveryKey{}) != nil }
 
 // newBeginning is that of an attempt of ctx.
 func newBeginning(ctx context.Context, in interpreter.ToolInput) *beginning {
 	if d, ok := ctx.Value(deliveryKey{}).(*delivery); ok {
-		return &beginning{delivery: d, hosted: true}
+		place, _ := ctx.Value(placeKey{}).(int)
+
+		return &beginning{delivery: d, hosted: true, place: place}
 	}
 
-	return &beginning{delivery: newDelivery(ctx, in.RateLimit != nil)}
+	return &beginning{delivery: newDelivery(ctx, in.RateLimit != nil || in.Lost > 0)}
 }
 
 // stopChannel is closed when the worker takes no more work.
@@ -395,5 +451,13 @@ func workerStopping(ctx context.Context) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// takesIn is called by tools before they take in much at once: should the worker
+// be lost then, this may be why.
+func takesIn(ctx context.Context) {
+	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
+		b.delivery.takes(ctx, b.place)
 	}
 }

@@ -52,6 +52,10 @@ func TestWhichDeliveriesCount(t *testing.T) {
 		"so that it ends one day":                 {false, strings.Repeat("cut ", 21), 0, 21, true},
 		"a batch that got further":                {false, "silent acting acting further", 1, 0, false},
 		"and then does not":                       {false, "acting further acting acting acting", 4, 0, true},
+		"one that took in its answer":             {false, "taking", 1, 0, false},
+		"two that did":                            {false, "taking taking", 2, 0, true},
+		"and others in between":                   {false, "taking back acting waiting taking", 3, 0, true},
+		"orderly stops meanwhile":                 {false, "taking taking-back taking-back taking-back", 1, 0, false},
 		"a batch that was cut, but goes on again": {false, "cut cut further", 1, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,13 +77,18 @@ func TestWhichDeliveriesCount(t *testing.T) {
 					w.Begun, w.Acted, w.Cut = true, 0, 0
 				case "cut":
 					w.Cut++
+				case "taking":
+					w.Begun, w.Taking = true, []int{0}
+				case "taking-back":
+					w.Taking = []int{0}
 				}
 
 				last = w
 			}
 
 			w, spent := activities.Deliver(last, len(deliveries)+1, test.tells)
-			require.Equal(t, activities.Word{Delivery: len(deliveries) + 1, Acted: test.acted, Cut: test.cut}, w)
+			require.Equal(t, activities.Word{Delivery: len(deliveries) + 1, Acted: test.acted, Cut: test.cut, Took: w.Took}, w)
+			require.Len(t, w.Took, strings.Count(test.deliveries, "taking")-strings.Count(test.deliveries, "taking-back"))
 			require.Equal(t, test.spent, spent)
 		})
 	}
@@ -248,11 +257,19 @@ func TestTheLastDeliveryActsNoMore(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		word activities.Word
-		says string
+		word        activities.Word
+		lost        int // before this attempt
+		says, class string
 	}{
-		"lost": {activities.Word{Delivery: 4, Acted: 3, Begun: true}, "handed out 4 times and its worker was lost each time"},
-		"cut":  {activities.Word{Delivery: 21, Cut: 21}, "cut 21 times by a worker that stopped"},
+		"lost": {activities.Word{Delivery: 4, Acted: 3, Begun: true}, 0, "handed out 4 times and its worker was lost each time", "retryable"},
+		"cut":  {activities.Word{Delivery: 21, Cut: 21}, 0, "cut 21 times by a worker that stopped", "retryable"},
+		"it takes too much in": {
+			activities.Word{Delivery: 2, Acted: 1, Begun: true, Taking: []int{0}, Took: []int{0}}, 0, "the last of them while it took in the answer", "final",
+		},
+		"in a batch, and alone": {
+			activities.Word{Delivery: 1, Begun: true, Taking: []int{0}}, 1, "the last of them while it took in the answer", "final",
+		},
+		"lost again": {activities.Word{Delivery: 1, Begun: true}, 1, "was made again, and has lost another one", "final"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -265,10 +282,11 @@ func TestTheLastDeliveryActsNoMore(t *testing.T) {
 			}), time.Hour)
 			s.env.SetHeartbeatDetails(map[string]any{"word": test.word})
 
-			_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{Attempt: 2, Page: 3}, "probe"))
+			_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{Attempt: 2, Page: 3, Lost: test.lost}, "probe"))
 			object := tooltest.ErrorObject(t, err)
 			require.Equal(t, interpreter.KindWorkerLost, object.Kind)
-			require.Equal(t, interpreter.ClassRetryable, object.Class)
+			require.Equal(t, test.class, object.Class)
+			require.Equal(t, test.class == "final", object.Final, "the policies are not asked")
 			require.Contains(t, object.Message, test.says)
 			require.Equal(t, [2]int{2, 3}, [2]int{object.Attempt, object.Page})
 			require.False(t, called)
@@ -300,6 +318,67 @@ func TestALostBatchGivesWhatItHas(t *testing.T) {
 	require.Equal(t, "kept", output.Calls[0].Result.Data.Data)
 	require.Equal(t, interpreter.Driven{}, output.Calls[1])
 	require.Empty(t, p.asked)
+}
+
+// TestABatchWhoseWorkerTookInAnAnswer is given back at once: whoever ends the
+// workers does so alone then, and the worker counts against it.
+func TestABatchWhoseWorkerTookInAnAnswer(t *testing.T) {
+	t.Parallel()
+
+	p := &player{answer: pager(1, 0)}
+	stage := newStage(t, p, activities.Resources{})
+	stage.env.SetHeartbeatDetails(map[string]any{
+		"calls": []any{map[string]any{}, map[string]any{}},
+		"word":  activities.Word{Delivery: 1, Begun: true, Taking: []int{1}},
+	})
+	_, err := stage.tryDrive(driveInput("", "", "a", "b"))
+
+	var application *temporal.ApplicationError
+
+	require.ErrorAs(t, err, &application)
+	require.True(t, application.NonRetryable())
+
+	var output interpreter.DriveOutput
+
+	require.NoError(t, application.Details(&output))
+	require.Equal(t, interpreter.Driven{}, output.Calls[0])
+	require.Equal(t, 1, output.Calls[1].State.Lost)
+	require.Empty(t, p.asked)
+}
+
+// TestLargeAnswersAreTold: should the worker be lost then, the next one knows.
+func TestLargeAnswersAreTold(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		body   string
+		taking []int
+	}{
+		"a page":           {strings.Repeat("x", 900_000), nil},
+		"a large text":     {strings.Repeat("x", 1_200_000), []int{0}},
+		"JSON that swells": {"[" + strings.Repeat(`{"a":1},`, 10_000) + "1]", []int{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+				if test.body[0] == '[' {
+					w.Header().Set("Content-Type", "application/json")
+				}
+
+				_, _ = w.Write([]byte(test.body))
+			})
+			s := newStoppingWorker(t, activities.NewCatalogue(activities.Resources{}), time.Hour)
+			_, err := s.run("http", tooltest.Complete(interpreter.ToolInput{
+				TimeoutSeconds: 50, Fields: map[string]expression.Value{"url": expression.Of(url)},
+			}, "http"))
+			require.NoError(t, err)
+
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			require.Equal(t, test.taking, s.last.Taking)
+		})
+	}
 }
 
 // TestHeartbeatsOfABatchTellOfProgress: lost workers only count where nothing
@@ -357,6 +436,10 @@ func TestWordsInHeartbeatsHaveTheirShape(t *testing.T) {
 	text, err := json.Marshal(activities.Word{Delivery: 3, Acted: 2, Cut: 1, Begun: true})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"delivery":3,"acted":2,"cut":1,"begun":true}`, string(text))
+
+	text, err = json.Marshal(activities.Word{Delivery: 3, Taking: []int{0}, Took: []int{4}})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"delivery":3,"taking":[0],"took":[4]}`, string(text))
 }
 
 // TestTurnsByTheClockOfTheWorker: it is believed as far as it can be right.

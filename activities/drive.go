@@ -38,14 +38,14 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 		})
 	}
 	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, in), tally: newTally(in, step)}
-	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil)
+	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil || lostBefore(in) > 0)
 	d.delivery.details = d.progress.details
 	stop := d.heartbeats(ctx)
 	defer stop()
 	if err := d.takeUp(hosted(ctx, d.delivery)); err != nil {
 		return interpreter.DriveOutput{}, err
 	}
-	if d.delivery.word.spent() {
+	if d.delivery.word.spent(lostBefore(in)) || len(d.delivery.word.Took) > 0 {
 		return interpreter.DriveOutput{}, d.lost()
 	}
 	err = d.driveAll(hosted(ctx, d.delivery))
@@ -66,10 +66,37 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 // lost ends an activity whose workers are lost without getting further. What
 // they did is in the details; the workflow makes the rest one attempt at a time.
 func (d *hosting) lost() error {
-	object := d.delivery.word.lost()
+	object := d.delivery.word.lost(lostBefore(d.in))
+	if len(d.delivery.word.Took) > 0 {
+		d.noteTaken()
+		object.Message = "a worker was lost while it took in an answer; the calls are made one at a time"
+	}
 	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind, temporal.ApplicationErrorOptions{
 		NonRetryable: true, Details: []any{fitting(d.output(), d.step, d.catalogue.res.Payloads.MaxBytes)},
 	})
+}
+
+// lostBefore is how often the requests of the calls were lost, at most.
+func lostBefore(in interpreter.DriveInput) int {
+	most := 0
+	for _, call := range in.Calls {
+		if call.State != nil {
+			most = max(most, call.State.Lost)
+		}
+	}
+	return most
+}
+
+// noteTaken counts the worker against the calls whose answers it took in when it
+// was lost. Each is made alone now.
+func (d *hosting) noteTaken() {
+	for _, at := range d.delivery.word.Took {
+		if at < len(d.calls) && !d.calls[at].done {
+			state := d.calls[at].call.Snapshot()
+			state.Lost++
+			d.progress.set(at, interpreter.Driven{State: &state})
+		}
+	}
 }
 
 // fitting makes sure that the output can travel: a call whose result takes more

@@ -27,11 +27,12 @@ var NewTransport = newTransport
 // Word is what heartbeats tell of the deliveries of an activity.
 type Word = word
 
-// Deliver is where delivery n begins, with the last word of those before it.
+// Deliver is where delivery n begins, with the last word of those before it, of a
+// request that was not lost before.
 func Deliver(before Word, n int, tells bool) (Word, bool) {
 	w := before.next(n, tells)
 
-	return w, w.spent()
+	return w, w.spent(0)
 }
 
 // FirstTurn is when the first turn of a lease is by the clock of this machine.

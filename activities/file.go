@@ -1,10 +1,10 @@
 package activities
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -96,7 +96,7 @@ func (t *fileTool) Run(ctx context.Context, in interpreter.ToolInput) (interpret
 		return interpreter.ToolResult{}, err
 	}
 
-	content, err := t.content(root, path)
+	content, err := t.content(ctx, root, path)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -105,12 +105,32 @@ func (t *fileTool) Run(ctx context.Context, in interpreter.ToolInput) (interpret
 		return interpreter.ToolResult{}, ctx.Err()
 	}
 
+	if err := t.admit(ctx, content, path, format); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
 	v, err := parseFile(content, format)
 	if err != nil {
 		return interpreter.ToolResult{}, toolErrorf("read %s as %s: %w", path, format, err)
 	}
 
+	bodyIsRead(ctx)
+
 	return interpreter.ToolResult{Data: expression.Of(v)}, nil
+}
+
+// admit waits for the memory that the value of a file takes.
+func (t *fileTool) admit(ctx context.Context, content []byte, path, format string) error {
+	switch format {
+	case formatJSON, formatJSONL:
+		return admitJSON(ctx, content, t.res.Payloads.MaxBytes, path)
+	case formatCSV:
+		rows, values := bytes.Count(content, []byte("\n")), bytes.Count(content, []byte(","))
+
+		return takeForValue(ctx, int64(len(content)+rows*mapMemory+(rows+values)*(entryMemory+textMemory)), path)
+	}
+
+	return takeForValue(ctx, int64(len(content)), path)
 }
 
 // target is the path, relative to the worker's directory, and the format.
@@ -168,7 +188,7 @@ func (t *fileTool) open(in interpreter.ToolInput) (*os.Root, error) {
 }
 
 // content reads a whole file, at most MaxResponseBytes.
-func (t *fileTool) content(root *os.Root, path string) ([]byte, error) {
+func (t *fileTool) content(ctx context.Context, root *os.Root, path string) ([]byte, error) {
 	// Opening a pipe would wait for its other end, so it is opened without.
 	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -187,13 +207,17 @@ func (t *fileTool) content(root *os.Root, path string) ([]byte, error) {
 
 	limit := t.res.MaxResponseBytes
 
-	content, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err != nil {
-		return nil, fileError("read", path, err)
-	}
+	content, err := readAll(ctx, file, min(info.Size(), limit), limit)
 
-	if int64(len(content)) > limit {
+	var waited *memoryError
+
+	switch {
+	case errors.Is(err, errTooLarge):
 		return nil, tooLargef("read %s: the file is over the limit of %d bytes", path, limit)
+	case errors.As(err, &waited):
+		return nil, err
+	case err != nil:
+		return nil, fileError("read", path, err)
 	}
 
 	return content, nil

@@ -2,10 +2,12 @@ package activities
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 
+	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
 
@@ -32,22 +34,22 @@ const (
 // decodeCharset makes UTF-8 of a body, without its byte order mark. The mark says
 // more than the charset, as the Encoding Standard has it. A body in UTF-8 is
 // given as it is.
-func decodeCharset(response *http.Response, body []byte, charset string) ([]byte, error) {
+func decodeCharset(ctx context.Context, response *http.Response, body []byte, charset string) ([]byte, error) {
 	switch charset = strings.Trim(charset, " \t\"';"); {
 	case bytes.HasPrefix(body, []byte(markUTF8)):
 		return body[len(markUTF8):], nil
 	case charset != "" && (bytes.HasPrefix(body, []byte(markUTF16BE)) || bytes.HasPrefix(body, []byte(markUTF16LE))),
 		isUTF16(body):
-		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM).NewDecoder().Bytes(body)
+		return decodeBytes(ctx, unicode.UTF16(unicode.BigEndian, unicode.UseBOM), body)
 	case charset == "":
 		return body, nil
 	}
 
-	encoding, err := htmlindex.Get(charset)
+	charsetEncoding, err := htmlindex.Get(charset)
 
 	name := ""
 	if err == nil {
-		name, err = htmlindex.Name(encoding)
+		name, err = htmlindex.Name(charsetEncoding)
 	}
 
 	if err != nil || name == "replacement" {
@@ -63,7 +65,15 @@ func decodeCharset(response *http.Response, body []byte, charset string) ([]byte
 		return body, nil
 	}
 
-	return encoding.NewDecoder().Bytes(body)
+	return decodeBytes(ctx, charsetEncoding, body)
+}
+
+func decodeBytes(ctx context.Context, from encoding.Encoding, body []byte) ([]byte, error) {
+	if err := takeForCharset(ctx, body); err != nil {
+		return nil, err
+	}
+
+	return from.NewDecoder().Bytes(body)
 }
 
 // isUTF16 tells text in UTF-16 from other bytes that begin like it: the mark is

@@ -30,25 +30,31 @@ func (t *httpTool) read(ctx context.Context, response *http.Response) (interpret
 	headers := flatHeaders(response.Header)
 
 	if response.StatusCode >= http.StatusBadRequest {
-		return interpreter.ToolResult{}, t.statusError(response, headers)
+		return interpreter.ToolResult{}, t.statusError(ctx, response, headers)
 	}
 
-	body, err := readBody(response, t.res.MaxResponseBytes)
+	body, err := readBody(ctx, response, t.res.MaxResponseBytes)
+
+	var waited *memoryError
 
 	switch {
 	case errors.Is(err, errTooLarge):
 		return interpreter.ToolResult{}, tooLargef("the body from %s is over the limit of %d bytes",
 			requestLine(response.Request), t.res.MaxResponseBytes)
+	case errors.As(err, &waited):
+		return interpreter.ToolResult{}, err
 	case err != nil:
 		return interpreter.ToolResult{}, requestError(ctx, response.Request, fmt.Errorf("the body was cut short: %w", err))
 	}
 
 	secretsOf(ctx).look(body)
 
-	data, err := parseBody(response, body)
+	data, err := t.parseBody(ctx, response, body)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
+
+	bodyIsRead(ctx)
 
 	related, err := links(response.Header.Values("Link"), response.Request.URL)
 	if err != nil {
@@ -87,10 +93,15 @@ func flatHeaders(header http.Header) map[string]string {
 	return flat
 }
 
-// readBody reads at most limit bytes, counted after decompression. It gives
-// what it has read with every error.
-func readBody(response *http.Response, limit int64) ([]byte, error) {
+// readBody reads at most limit bytes, counted after decompression, for which
+// there is memory. It gives what it has read with every error.
+func readBody(ctx context.Context, response *http.Response, limit int64) ([]byte, error) {
 	var body io.Reader = response.Body
+
+	most := limit
+	if claimed := response.ContentLength; claimed >= 0 {
+		most = min(claimed, limit)
+	}
 
 	// The transport decompresses by itself, unless the author asked for an
 	// encoding.
@@ -104,46 +115,68 @@ func readBody(response *http.Response, limit int64) ([]byte, error) {
 			return nil, err
 		}
 
-		body = reader
+		body, most = reader, limit
 	}
 
-	body, err := unpacked(body)
+	body, packed, err := unpacked(body)
 	if err != nil {
 		return nil, err
 	}
 
-	var content bytes.Buffer
-
-	// A size that the server only claims takes no more memory than this.
-	const mostClaimed = 1 << 20
-	if claimed := response.ContentLength; claimed > 0 {
-		content.Grow(int(min(claimed, mostClaimed, limit)) + bytes.MinRead)
+	if packed {
+		most = limit
 	}
 
-	_, err = content.ReadFrom(io.LimitReader(body, limit+1))
-	if int64(content.Len()) > limit {
-		return content.Bytes()[:limit], errTooLarge
-	}
+	return readAll(ctx, body, most, limit)
+}
 
-	return content.Bytes(), err
+// readAll reads what is most bytes long, or limit bytes where it turns out to be
+// longer.
+func readAll(ctx context.Context, body io.Reader, most, limit int64) ([]byte, error) {
+	content := make([]byte, 0, min(most, freeBytes)+bytes.MinRead)
+
+	for {
+		n, err := body.Read(content[len(content):cap(content)])
+		content = content[:len(content)+n]
+
+		switch {
+		case int64(len(content)) > limit:
+			return content[:limit], errTooLarge
+		case errors.Is(err, io.EOF):
+			return content, nil
+		case err != nil:
+			return content, err
+		case len(content) < cap(content):
+			continue
+		}
+
+		if err := takeForBody(ctx, int64(len(content)), most); err != nil {
+			return content, err
+		}
+
+		larger := max(min(growth*cap(content), int(most)), len(content)) + bytes.MinRead
+		content = append(make([]byte, 0, larger), content...)
+	}
 }
 
 // gzipMagic is what every gzip file begins with, and no text in UTF-8.
 const gzipMagic = "\x1f\x8b"
 
 // unpacked is a body that may be a gzip file, whatever its headers say.
-func unpacked(body io.Reader) (io.Reader, error) {
+func unpacked(body io.Reader) (_ io.Reader, packed bool, err error) {
 	buffered := bufio.NewReader(body)
 	if magic, _ := buffered.Peek(len(gzipMagic)); string(magic) != gzipMagic {
-		return buffered, nil // what broke the connection is seen by who reads on
+		return buffered, false, nil // what broke the connection is seen by who reads on
 	}
 
-	return gzip.NewReader(buffered)
+	reader, err := gzip.NewReader(buffered)
+
+	return reader, true, err
 }
 
 // parseBody gives the body's value by its content type: JSON with exact
 // numbers, else text.
-func parseBody(response *http.Response, body []byte) (any, error) {
+func (t *httpTool) parseBody(ctx context.Context, response *http.Response, body []byte) (any, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, nil
 	}
@@ -155,17 +188,27 @@ func parseBody(response *http.Response, body []byte) (any, error) {
 		charset = oldCharset
 	}
 
-	body, err := decodeCharset(response, body, charset)
+	body, err := decodeCharset(ctx, response, body, charset)
 	if err != nil {
 		return nil, err
 	}
+
+	what := "the body from " + requestLine(response.Request)
 
 	if !isJSON(mediaType) {
 		if !isText(body) {
 			return nil, notText(response, body)
 		}
 
+		if err := takeForValue(ctx, int64(len(body)), what); err != nil {
+			return nil, err
+		}
+
 		return string(body), nil
+	}
+
+	if err := admitJSON(ctx, body, t.res.Payloads.MaxBytes, what); err != nil {
+		return nil, err
 	}
 
 	v, err := expression.Decode(body)
@@ -175,12 +218,12 @@ func parseBody(response *http.Response, body []byte) (any, error) {
 
 	invalid := &Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: "invalid_json", Status: response.StatusCode,
-		Message: fmt.Sprintf("the body from %s says it is JSON and is not: %s", requestLine(response.Request), err),
+		Message: fmt.Sprintf("%s says it is JSON and is not: %s", what, err),
 		Headers: flatHeaders(response.Header), Err: err,
 	}
 	if errors.Is(err, expression.ErrLongNumber) { // not what is left of a body that was cut short
 		invalid.Class, invalid.Type = interpreter.ClassFinal, typeLongNumber
-		invalid.Message = fmt.Sprintf("the JSON from %s cannot be taken: %s", requestLine(response.Request), err)
+		invalid.Message = fmt.Sprintf("the JSON of %s cannot be taken: %s", what, err)
 	}
 
 	if isText(body) {
@@ -221,7 +264,7 @@ const maxShownType = 100
 const maxErrorRead = 8 * MaxErrorBody
 
 // statusError is the error of a response that says it failed.
-func (t *httpTool) statusError(response *http.Response, headers map[string]string) error {
+func (t *httpTool) statusError(ctx context.Context, response *http.Response, headers map[string]string) error {
 	now := time.Now()
 	wait, told := interpreter.RetryAfter(headers, response.StatusCode, now)
 
@@ -235,9 +278,9 @@ func (t *httpTool) statusError(response *http.Response, headers map[string]strin
 		e.RetryAfter = &wait
 	}
 
-	body, err := readBody(response, min(t.res.MaxResponseBytes, maxErrorRead))
+	body, err := readBody(ctx, response, min(t.res.MaxResponseBytes, maxErrorRead))
 	if err == nil {
-		e.Body, err = parseBody(response, body)
+		e.Body, err = t.parseBody(ctx, response, body)
 	}
 
 	if err != nil {

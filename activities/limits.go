@@ -41,3 +41,27 @@ func LimitsFromEnv(lookup func(string) (string, bool)) (playbook.Limits, error) 
 
 	return limits, nil
 }
+
+// AnswersBytesVariable is the environment variable that bounds what the attempts
+// of a worker read at once.
+const AnswersBytesVariable = "REPRISE_MAX_ANSWERS_BYTES"
+
+// leastAnswersBytes lets a page through that is as large as Temporal takes it.
+const leastAnswersBytes = 64 << 20
+
+// AnswersBytesFromEnv reads REPRISE_MAX_ANSWERS_BYTES: the bytes of memory that
+// the attempts of a worker take together for what they read. lookup is usually
+// os.LookupEnv.
+func AnswersBytesFromEnv(lookup func(string) (string, bool)) (int64, error) {
+	text, set := lookup(AnswersBytesVariable)
+	if !set || text == "" {
+		return DefaultAnswersBytes, nil
+	}
+
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < leastAnswersBytes {
+		return 0, fmt.Errorf("%s is %q; it must be a number of bytes from %d", AnswersBytesVariable, text, int64(leastAnswersBytes))
+	}
+
+	return n, nil
+}

@@ -216,7 +216,7 @@ func (q *postgresQuery) read(ctx context.Context, values [][]byte, rows *sqlRows
 			size += len(text)
 		}
 
-		if err := rows.add(row, size); err != nil {
+		if err := rows.add(ctx, row, size); err != nil {
 			// Reading on would only throw rows away; without the connection the
 			// server stops too.
 			_ = q.conn.Close(ctx)

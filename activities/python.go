@@ -129,6 +129,11 @@ func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args an
 		return interpreter.ToolResult{}, err
 	}
 
+	const around = 1 << 10 // bytes that the report has beside the result
+	if err := admitJSON(ctx, process.output, t.res.Payloads.MaxBytes+around, "what main returned"); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
 	return pythonResult(process)
 }
 

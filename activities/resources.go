@@ -53,6 +53,9 @@ type Payloads struct {
 	// what an iteration is given and gives. 0 is interpreter.MaxInlinePayload,
 	// which is all that Temporal takes without a payload store.
 	MaxBytes int
+	// AnswersBytes is how much memory the attempts of a worker take together, by
+	// estimate, for what they read; 0 is DefaultAnswersBytes.
+	AnswersBytes int64
 	// OffloadAbove is the size from which the payload store of this worker
 	// takes values; 0 is never.
 	OffloadAbove int
@@ -85,6 +88,10 @@ func (res Resources) withDefaults() Resources {
 
 	if res.Payloads.MaxBytes <= 0 {
 		res.Payloads.MaxBytes = interpreter.MaxInlinePayload
+	}
+
+	if res.Payloads.AnswersBytes <= 0 {
+		res.Payloads.AnswersBytes = DefaultAnswersBytes
 	}
 
 	if res.Payloads.Patience <= 0 {

@@ -109,7 +109,7 @@ func runSQLite(ctx context.Context, conn *sql.Conn, query *sqlStatement, limit i
 			return nil, 0, err
 		}
 
-		if err := rows.add(row, size); err != nil {
+		if err := rows.add(ctx, row, size); err != nil {
 			return nil, 0, err
 		}
 	}

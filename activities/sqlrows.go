@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"strings"
 
 	"reprise/interpreter"
@@ -51,6 +52,7 @@ type sqlRows struct {
 	list    []any
 	left    int64
 	limit   int64
+	memory  rowMemory
 }
 
 func newSQLRows(columns []string, limit int64) (*sqlRows, error) {
@@ -68,7 +70,7 @@ func newSQLRows(columns []string, limit int64) (*sqlRows, error) {
 }
 
 // add adds a row that took size bytes on its way.
-func (r *sqlRows) add(values []any, size int) error {
+func (r *sqlRows) add(ctx context.Context, values []any, size int) error {
 	for _, column := range r.columns {
 		size += len(column)
 	}
@@ -76,6 +78,10 @@ func (r *sqlRows) add(values []any, size int) error {
 	r.left -= int64(size)
 	if r.left < 0 {
 		return tooLargef("the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT", r.limit, len(r.list))
+	}
+
+	if err := r.memory.add(ctx, len(values), size); err != nil {
+		return err
 	}
 
 	row := make(map[string]any, len(values))

@@ -60,6 +60,7 @@ type CallState struct {
 	Request         Request          `json:"request"`
 	Attempts        int              `json:"attempts"`
 	RequestAttempts int              `json:"request_attempts"`
+	Lost            int              `json:"lost,omitempty"`     // how often the request has lost its workers
 	Restarts        int              `json:"restarts,omitempty"` // the fields below are of the round since the last one
 	Successes       int              `json:"successes"`
 	Counters        Counters         `json:"counters"`

@@ -37,6 +37,9 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 func (c *Call) note(outcome Outcome, now time.Time) {
 	if outcome.Failed() {
 		failure := *outcome.Err
+		if failure.Kind == KindWorkerLost && failure.Type != TypeStopped {
+			c.State.Lost++
+		}
 		failure.Attempt, failure.Page, failure.At = c.State.Attempts, c.page(), now
 		// The last page stays: on_exhausted may make it the result.
 		c.State.Last = LastAttempt{Data: c.State.Last.Data, Meta: outcome.Meta, Error: &failure}
@@ -153,7 +156,7 @@ func (c *Call) restart(decision Decision, now time.Time) {
 	before, summary := c.State, c.waitSummary(decision)
 	before.Counters.restart(c.config.Policies)
 	c.State = CallState{
-		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1,
+		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
 		Counters: before.Counters, Written: before.Written, Warnings: before.Warnings,
 		Request: Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
 		Last:    LastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},

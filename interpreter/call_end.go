@@ -196,7 +196,7 @@ func (c *Call) resume(time.Time) {
 	c.State.After = nil
 	if after.Request != nil {
 		c.State.Request = *after.Request
-		c.State.RequestAttempts = 0
+		c.State.RequestAttempts, c.State.Lost = 0, 0
 		c.State.Phase = PhaseAttempt
 		if c.State.Wait != nil {
 			c.State.Phase = PhaseWait

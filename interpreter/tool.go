@@ -48,6 +48,8 @@ type ToolInput struct {
 	// key; "" is not compared. It is that of the result, which is the same however
 	// often the sink's args are rendered.
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// Lost is how often the request has lost its workers before this attempt.
+	Lost int `json:"lost,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
 	// writes has also made the attempt; nil elsewhere.
 	Note *Note `json:"-"`
@@ -136,6 +138,20 @@ func WorkerLost() *ErrorObject {
 		Message: fmt.Sprintf("the attempt was handed out %d times and its worker was lost each time", MaxDeliveries),
 	}
 }
+
+// WorkersLost is the failure of a request that ends its workers, as it seems:
+// whatever the policies say, it is not made again. taking says that they took in
+// its answer.
+func WorkersLost(taking bool) *ErrorObject {
+	message := "the request has lost its workers, was made again, and has lost another one; it is not made once more"
+	if taking {
+		message = "the request has lost two workers, the last of them while it took in the answer; it is not made once more"
+	}
+	return &ErrorObject{Kind: KindWorkerLost, Class: ClassFinal, Message: message, Final: true}
+}
+
+// TypeStopped is the type of a KindWorkerLost whose workers have stopped in order.
+const TypeStopped = "stopped"
 
 // Classes of errors: they inform policies and defaults; a policy that matches
 // a final error does repeat.
