@@ -59,6 +59,8 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		bounded, cancel := context.WithTimeoutCause(ended, limit, errTimeout)
 		defer cancel()
 
+		leavePlace(ctx)
+
 		bounded, handedOver := c.memory.withLoan(bounded)
 		defer atHandover(ctx, handedOver)
 
@@ -96,20 +98,19 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 }
 
 // atHandover calls done once the outcome of an attempt is on its way to Temporal,
-// which is when the activity's context ends. A Drive takes over what its attempts
-// give, and bounds that itself.
+// which is when the activity's context ends. A call inside a Drive says itself
+// when it has done with it.
 func atHandover(ctx context.Context, done func()) {
-	if b, _ := ctx.Value(beginningKey{}).(*beginning); b.hosted {
-		b.delivery.tookIn(b.place)
-	}
+	place, isPlaced := ctx.Value(placeKey{}).(*place)
 
-	if !activity.IsActivity(ctx) || isHosted(ctx) {
+	switch {
+	case isPlaced:
+		place.took(ctx, done)
+	case !activity.IsActivity(ctx) || isHosted(ctx):
 		done()
-
-		return
+	default:
+		context.AfterFunc(ctx, done)
 	}
-
-	context.AfterFunc(ctx, done)
 }
 
 // measured is an attempt whose result is looked at under the attempt's own time.

@@ -418,17 +418,44 @@ func hosted(ctx context.Context, d *delivery) context.Context {
 	return context.WithValue(ctx, deliveryKey{}, d)
 }
 
-// placeKey marks the attempts of one call inside Drive.
+// place is that of a call inside a Drive, with the memory that its last attempt
+// has taken. It is used by one attempt after the other.
+type place struct {
+	at   int
+	done func() // gives the memory back, nil where there is none
+}
+
 type placeKey struct{}
+
+// took keeps the memory of an attempt until the call has done with its outcome.
+func (p *place) took(ctx context.Context, done func()) {
+	p.done = done
+
+	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
+		b.delivery.tookIn(p.at)
+	}
+}
+
+// leavePlace gives back what the attempt before has taken: who waits for memory
+// must have none.
+func leavePlace(ctx context.Context) {
+	if p, ok := ctx.Value(placeKey{}).(*place); ok && p.done != nil {
+		p.done()
+		p.done = nil
+	}
+}
 
 func isHosted(ctx context.Context) bool { return ctx.Value(deliveryKey{}) != nil }
 
 // newBeginning is that of an attempt of ctx.
 func newBeginning(ctx context.Context, in interpreter.ToolInput) *beginning {
 	if d, ok := ctx.Value(deliveryKey{}).(*delivery); ok {
-		place, _ := ctx.Value(placeKey{}).(int)
+		b := &beginning{delivery: d, hosted: true}
+		if p, ok := ctx.Value(placeKey{}).(*place); ok {
+			b.place = p.at
+		}
 
-		return &beginning{delivery: d, hosted: true, place: place}
+		return b
 	}
 
 	return &beginning{delivery: newDelivery(ctx, in.RateLimit != nil || in.Lost > 0)}

@@ -71,7 +71,8 @@ func (h *hostedCall) drive(ctx context.Context) error {
 		return nil
 	}
 	h.noted = time.Now()
-	ctx = context.WithValue(ctx, placeKey{}, h.at)
+	ctx = context.WithValue(ctx, placeKey{}, &place{at: h.at})
+	defer leavePlace(ctx)
 	if h.in.Pages {
 		driven, err := h.pages(ctx)
 		if h.progress.keep(h.at, driven); err != nil || h.cut.Load() {

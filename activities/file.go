@@ -114,8 +114,6 @@ func (t *fileTool) Run(ctx context.Context, in interpreter.ToolInput) (interpret
 		return interpreter.ToolResult{}, toolErrorf("read %s as %s: %w", path, format, err)
 	}
 
-	bodyIsRead(ctx)
-
 	return interpreter.ToolResult{Data: expression.Of(v)}, nil
 }
 

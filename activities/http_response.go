@@ -54,8 +54,6 @@ func (t *httpTool) read(ctx context.Context, response *http.Response) (interpret
 		return interpreter.ToolResult{}, err
 	}
 
-	bodyIsRead(ctx)
-
 	related, err := links(response.Header.Values("Link"), response.Request.URL)
 	if err != nil {
 		return interpreter.ToolResult{}, err

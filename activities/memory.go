@@ -3,6 +3,7 @@ package activities
 import (
 	"bytes"
 	"context"
+	"runtime"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -33,6 +34,10 @@ type memory struct {
 	total  int64
 	stages [stages]*semaphore.Weighted
 	sizes  [stages]int64
+
+	mu         sync.Mutex
+	left       []func() // give back what is garbage now
+	collecting bool
 }
 
 // stage is what memory is lent for.
@@ -88,16 +93,60 @@ func (l *loan) done() {
 		return
 	}
 
-	for s := range l.taken {
-		l.free(stage(s))
+	l.memory.giveBack(l.taken)
+}
+
+// giveBack takes back what was lent, and what is much of it only once the garbage
+// is collected that it has become: else the next would get it while it is still
+// there.
+func (m *memory) giveBack(taken [stages]int64) {
+	const much = 16 << 20
+
+	sum := int64(0)
+	for _, bytes := range taken {
+		sum += bytes
+	}
+
+	release := func() {
+		for s, bytes := range taken {
+			m.stages[s].Release(bytes)
+		}
+	}
+
+	if sum < much {
+		release()
+
+		return
+	}
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	m.left = append(m.left, release)
+	if !m.collecting {
+		m.collecting = true
+
+		go m.collect()
 	}
 }
 
-// free gives back what was lent for a stage. With l.mu.
-func (l *loan) free(s stage) {
-	if l.taken[s] > 0 {
-		l.memory.stages[s].Release(l.taken[s])
-		l.taken[s] = 0
+// collect goes on until nothing is left.
+func (m *memory) collect() {
+	for {
+		m.mu.Lock()
+		left := m.left
+		m.left, m.collecting = nil, len(left) > 0
+		m.mu.Unlock()
+
+		if len(left) == 0 {
+			return
+		}
+
+		runtime.GC()
+
+		for _, release := range left {
+			release()
+		}
 	}
 }
 
@@ -191,18 +240,6 @@ func takeForValue(ctx context.Context, bytes int64, what string) error {
 	}
 
 	return l.take(ctx, stageValue, bytes)
-}
-
-// bodyIsRead gives back what was lent for a body of which a value was made.
-func bodyIsRead(ctx context.Context) {
-	if l := loanOf(ctx); l != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-
-		for s := range stageValue {
-			l.free(s)
-		}
-	}
 }
 
 // admitJSON waits for the memory that JSON takes once it is decoded. What would be
