@@ -46,3 +46,11 @@ func UsableUntil(asked, ends time.Time) time.Time { return usableUntil(asked, en
 
 // MaxHeartbeatInterval is how often an activity shows that it is alive, at least.
 const MaxHeartbeatInterval = maxHeartbeatInterval
+
+// EstimateJSON is what JSON is thought to take in memory once it is decoded, and
+// as JSON again at least.
+func EstimateJSON(body []byte) (memory int64, least int) {
+	e := estimateJSON(body)
+
+	return e.memory, e.least
+}

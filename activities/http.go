@@ -53,9 +53,12 @@ func (t *httpTool) Spec() playbook.ToolSpec {
 		Name:    "http",
 		Summary: "Sends an HTTP request; its result is the parsed body.",
 		Doc: `The result is the parsed body where the response says it is JSON, else the body
-as text, or nil for an empty one. A gzip file is unpacked. Bytes that are no text
-are a final error of type not_text that says what came. Status, headers, links and the final URL are
-in the envelope's meta.
+as text, or nil for an empty one. A byte order mark and the charset are heeded; one
+that is not known is a final error of type charset. A gzip file is unpacked. Bytes
+that are no text are a final error of type not_text that says what came. Status,
+headers, links and the final URL are in the envelope's meta: at most 100 headers of
+8 KiB and 32 KiB in all, and as many links. A link to the next page of more than
+8 KiB is a final error of type link.
 
 A status of 400 or more is an error of kind http with the status, the headers,
 what Retry-After or a spent rate limit says, and the body. A request that gets

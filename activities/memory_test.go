@@ -1,0 +1,150 @@
+package activities_test
+
+import (
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/activities/tooltest"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// TestEstimatesOfJSON: what is admitted takes no more memory than was said, and
+// what is refused for its size would have been too large.
+func TestEstimatesOfJSON(t *testing.T) { //nolint:paralleltest // it looks at what this process has allocated
+	for name, element := range map[string]string{
+		"numbers": "1", "large numbers": "1234567", "longer numbers": strings.Repeat("7", 40), "floats": "1.25e+10",
+		"words": "null", "texts": `"a"`, "longer texts": `"` + strings.Repeat("x", 100) + `"`, "escapes": `"\u0041\u0042\n\\u0041"`,
+		"umlauts": `"üüü"`, "empty lists": "[]", "lists": "[1,2,3]", "empty maps": "{}", "small maps": `{"a":1}`,
+		"rows":      `{"id": 12345, "name": "Ana Lima", "dose": 2.5, "active": true}`,
+		"wide rows": `{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10,"k":11,"l":12}`,
+		"nested":    `{"a":{"b":{"c":[[["x"]]]}}}`,
+	} {
+		body := []byte("[" + strings.Repeat(element+", ", 20_000) + element + "]")
+		memory, least := activities.EstimateJSON(body)
+
+		var before, after runtime.MemStats
+
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+
+		v, err := expression.Decode(body)
+		require.NoError(t, err)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+
+		size, ok := expression.Size(v)
+		require.True(t, ok)
+		require.LessOrEqual(t, least, size, name)
+		require.LessOrEqual(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), memory, name)
+		runtime.KeepAlive(v)
+	}
+}
+
+// TestAttemptsWaitForMemory: one that has much to read waits for the one before,
+// one with little does not, and nobody keeps anything.
+func TestAttemptsWaitForMemory(t *testing.T) {
+	t.Parallel()
+
+	held, release := make(chan struct{}, 1), make(chan struct{})
+	url := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/small" {
+			_, _ = io.WriteString(w, "small")
+
+			return
+		}
+
+		_, _ = io.WriteString(w, strings.Repeat("a", 300_000))
+
+		if r.URL.Path == "/held" {
+			_ = http.NewResponseController(w).Flush()
+			held <- struct{}{}
+
+			<-release
+		}
+	})
+	c := activities.NewCatalogue(activities.Resources{Payloads: activities.Payloads{AnswersBytes: 4 << 20}})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+
+	get := func(path string, seconds float64) (interpreter.ToolResult, error) {
+		in := httpInput(map[string]any{"url": url + path})(t)
+		in.TimeoutSeconds = seconds
+
+		return callHTTP(t, c, in)
+	}
+
+	first := make(chan error, 1)
+
+	go func() {
+		_, err := get("/held", 100)
+		first <- err
+	}()
+
+	<-held
+
+	var object interpreter.ErrorObject
+
+	require.Eventually(t, func() bool { // once the first has read so far
+		_, err := get("/large", 1)
+		if err == nil {
+			return false
+		}
+
+		object = tooltest.ErrorObject(t, err)
+
+		return true
+	}, time.Minute, time.Millisecond)
+	require.Equal(t, [2]string{"timeout", "retryable"}, [2]string{object.Kind, object.Class})
+	require.Contains(t, object.Message, "it waited for memory, which other attempts of its worker had (REPRISE_MAX_ANSWERS_BYTES)")
+
+	result, err := get("/small", 100)
+	require.NoError(t, err)
+	require.Equal(t, "small", result.Data.Data)
+
+	close(release)
+	require.NoError(t, <-first)
+
+	for range 20 {
+		_, err := get("/large", 100)
+		require.NoError(t, err)
+	}
+}
+
+// TestValuesLargerThanTheMemoryAreRefused before they are made.
+func TestValuesLargerThanTheMemoryAreRefused(t *testing.T) {
+	t.Parallel()
+
+	url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, "["+strings.Repeat(`{"a":1},`, 100_000)+"1]")
+	})
+	c := activities.NewCatalogue(activities.Resources{Payloads: activities.Payloads{AnswersBytes: 8 << 20}})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+
+	_, err := callHTTP(t, c, httpInput(map[string]any{"url": url})(t))
+	object := tooltest.ErrorObject(t, err)
+	require.Equal(t, interpreter.KindPayloadTooLarge, object.Kind)
+	require.Contains(t, object.Message, "and this worker has 8388608 (REPRISE_MAX_ANSWERS_BYTES)")
+}
+
+// TestAnswersBytesFromEnv.
+func TestAnswersBytesFromEnv(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]int64{"": 256 << 20, "134217728": 128 << 20, "1000": 0, "much": 0} {
+		n, err := activities.AnswersBytesFromEnv(func(name string) (string, bool) {
+			require.Equal(t, "REPRISE_MAX_ANSWERS_BYTES", name)
+
+			return text, true
+		})
+		require.Equal(t, want, n, text)
+		require.Equal(t, want == 0, err != nil, text)
+	}
+}
