@@ -399,9 +399,9 @@ func (w *world) awaitTold(runID string, pid int, text string) {
 				continue
 			}
 			for _, activity := range described.PendingActivities {
-				told := false
+				told, now := false, fmt.Sprintf(`"delivery":%d`, activity.GetAttempt()) // and not one before
 				for _, payload := range activity.GetHeartbeatDetails().GetPayloads() {
-					told = told || strings.Contains(string(payload.GetData()), text)
+					told = told || strings.Contains(string(payload.GetData()), text) && strings.Contains(string(payload.GetData()), now)
 				}
 				if told && strings.HasPrefix(activity.GetLastWorkerIdentity(), strconv.Itoa(pid)+"@") {
 					return true
