@@ -252,7 +252,7 @@ func admitJSON(ctx context.Context, body []byte, most int, what string) error {
 
 	estimate := estimateJSON(body)
 	if estimate.least > most {
-		return tooLargef("%s is at least %d bytes of JSON, the limit is %d; ask for less at a time", what, estimate.least, most)
+		return tooLargef("%s: the result of one attempt is %d bytes of JSON or more, the limit is %d; ask for less at a time", what, estimate.least, most)
 	}
 
 	return takeForValue(ctx, estimate.memory, what)
