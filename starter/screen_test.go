@@ -63,8 +63,13 @@ func TestHostileTextsReachNoTerminal(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	for _, args := range [][]string{
-		{"validate", file}, {"validate", file, "--output", "json"}, {"run", file},
-		{"run", hostile}, {hostile}, {"tools", hostile}, {"run", "../playbooks/hello.yaml", "--set", hostile},
+		{"validate", file},
+		{"validate", file, "--output", "json"},
+		{"run", file},
+		{"run", hostile},
+		{hostile},
+		{"tools", hostile},
+		{"run", "../playbooks/hello.yaml", "--set", hostile},
 		{"migrate", "--check", file},
 	} {
 		var out, errs bytes.Buffer
@@ -95,8 +100,13 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"version"}, {"version", "--output", "json"}, {"tools"}, {"tools", "http"}, {"--help"},
-		{"validate", "../playbooks/hello.yaml"}, {"migrate", "../playbooks/hello.yaml"},
+		{"version"},
+		{"version", "--output", "json"},
+		{"tools"},
+		{"tools", "http"},
+		{"--help"},
+		{"validate", "../playbooks/hello.yaml"},
+		{"migrate", "../playbooks/hello.yaml"},
 	} {
 		var errs bytes.Buffer
 		status := Main(t.Context(), args, Streams{In: bytes.NewReader(nil), Out: full{}, Err: &errs})

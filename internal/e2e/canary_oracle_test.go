@@ -122,9 +122,21 @@ var spellings = func() []spelling {
 		list = append(list, spelling{second + " of " + first, func(s string) string { return b(a(s)) }})
 	}
 	for _, twice := range [][2]string{
-		{"query", "query"}, {"JSON", "JSON"}, {"HTML", "JSON"}, {"HTML", "JSON for HTML"}, {"JSON", "HTML"}, {"query", "HTML"},
-		{"base64", "query"}, {"base64", "JSON with slashes"}, {"base64", "percent, all"}, {"JSON", "query"}, {`\u`, "JSON"},
-		{"query", "base64"}, {"JSON", "base64 inside, 1 on"}, {"HTML", "HTML"}, {"%q", "%q"},
+		{"query", "query"},
+		{"JSON", "JSON"},
+		{"HTML", "JSON"},
+		{"HTML", "JSON for HTML"},
+		{"JSON", "HTML"},
+		{"query", "HTML"},
+		{"base64", "query"},
+		{"base64", "JSON with slashes"},
+		{"base64", "percent, all"},
+		{"JSON", "query"},
+		{`\u`, "JSON"},
+		{"query", "base64"},
+		{"JSON", "base64 inside, 1 on"},
+		{"HTML", "HTML"},
+		{"%q", "%q"},
 	} {
 		over(twice[0], twice[1])
 	}

@@ -63,8 +63,8 @@ func raw(write func(w *bufio.Writer, r *http.Request)) http.HandlerFunc {
 	}
 }
 
-// repeated is an answer whose parts come for as long as somebody reads them.
-func repeated(contentType, part string, pause time.Duration) http.HandlerFunc {
+// endless is an answer whose parts come for as long as somebody reads them.
+func endless(contentType, part string, pause time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
 		for r.Context().Err() == nil {
@@ -214,10 +214,10 @@ func hostileJSON() []hostile {
 
 func hostileStreams() []hostile {
 	return []hostile{
-		{"a body without end", repeated("text/plain", strings.Repeat("a", 64<<10), 0), []string{"payload_too_large", "timeout"}},
-		{"JSON without end", repeated("application/json", strings.Repeat("[", 64<<10), 0), []string{"payload_too_large", "timeout"}},
-		{"a slow body", repeated("text/plain", "a", 100*time.Millisecond), []string{"timeout"}},
-		{"a large body that stalls", repeated("text/plain", strings.Repeat("a", 2<<20), time.Minute), []string{"timeout"}},
+		{"a body without end", endless("text/plain", strings.Repeat("a", 64<<10), 0), []string{"payload_too_large", "timeout"}},
+		{"JSON without end", endless("application/json", strings.Repeat("[", 64<<10), 0), []string{"payload_too_large", "timeout"}},
+		{"a slow body", endless("text/plain", "a", 100*time.Millisecond), []string{"timeout"}},
+		{"a large body that stalls", endless("text/plain", strings.Repeat("a", 2<<20), time.Minute), []string{"timeout"}},
 		{"no answer", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, []string{"timeout"}},
 		{"less than it says", raw(func(w *bufio.Writer, _ *http.Request) {
 			_, _ = io.WriteString(w, "HTTP/1.1 200 OK\r\nContent-Length: 9000000000000\r\n\r\nabc")
@@ -351,7 +351,7 @@ func TestRequestThatEndsWorkers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(repeated("text/plain", strings.Repeat("a", 2<<20), time.Hour))
+			server := httptest.NewServer(endless("text/plain", strings.Repeat("a", 2<<20), time.Hour))
 			t.Cleanup(server.CloseClientConnections)
 			w := newWorld(t)
 			worker := w.spawn()

@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostile is a host that pages lead to. It keeps all that it is sent.
-type hostile struct {
+// elsewhere is a host that pages lead to. It keeps all that it is sent.
+type elsewhere struct {
 	*httptest.Server
 	mu   sync.Mutex
 	seen []string
 }
 
-func newHostile(t *testing.T) *hostile {
+func newElsewhere(t *testing.T) *elsewhere {
 	t.Helper()
-	h := &hostile{}
+	h := &elsewhere{}
 	h.Server = httptest.NewUnstartedServer(h)
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func newHostile(t *testing.T) *hostile {
 	return h
 }
 
-func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *elsewhere) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	dump, _ := httputil.DumpRequest(r, true)
 	h.mu.Lock()
 	h.seen = append(h.seen, string(dump))
@@ -42,7 +42,7 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `{"rows": [9]}`)
 }
 
-func (h *hostile) received() string {
+func (h *elsewhere) received() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(h.seen, "\n")
@@ -90,7 +90,7 @@ func TestCredentialsDoNotFollowPages(t *testing.T) {
 		for _, auth := range []string{"bearer", "header", "basic", "named"} {
 			t.Run(name+" "+auth, func(t *testing.T) {
 				t.Parallel()
-				evil := newHostile(t)
+				evil := newElsewhere(t)
 				good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Content-Type", "application/json")
 					w.Header().Set("Link", "<"+evil.URL+`/rows>; rel="next"`)
@@ -125,7 +125,7 @@ output: "{{ fetch }}"
 // TestPagesOfAnotherHostComeWithoutAuth: what is public may be anywhere.
 func TestPagesOfAnotherHostComeWithoutAuth(t *testing.T) {
 	t.Parallel()
-	other := newHostile(t)
+	other := newElsewhere(t)
 	w := newWorking(t)
 	require.Equal(t, []any{9}, w.completes(book(`
   - step: fetch

@@ -86,8 +86,10 @@ func extent[T string | []byte](p pattern, text T, start int) (from, to int, ok b
 			to++
 		}
 	case word:
-		return from, to, !(from > 0 && isBeside(text[from-1])) && !(to < len(text) && text[to] != '.' && isBeside(text[to])) &&
-			!(to+1 < len(text) && text[to] == '.' && isWord(text[to+1]))
+		before := from > 0 && isBeside(text[from-1])
+		after := to < len(text) && text[to] != '.' && isBeside(text[to])
+		dotted := to+1 < len(text) && text[to] == '.' && isWord(text[to+1])
+		return from, to, !before && !after && !dotted
 	}
 	return from, to, true
 }
