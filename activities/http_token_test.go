@@ -215,7 +215,7 @@ func TestOAuth2TokensThatStayRefusedAreAnError(t *testing.T) {
 
 	require.Equal(t, 401, object.Status)
 	require.Equal(t, "you sent Bearer ***", object.Body.Data)
-	require.Equal(t, "***", object.Headers["x-got"])
+	require.Equal(t, "Bearer ***", object.Headers["x-got"])
 	require.Empty(t, object.Type, "it is the API's")
 	require.Len(t, api.received(), 2)
 	require.Len(t, i.received(), 2)
