@@ -71,7 +71,7 @@ record-histories: bin/devserver ## record the stored histories of workflows/ afr
 	@go test ./internal/e2e -count=1 -record-histories
 
 .PHONY: fuzz
-fuzz: ## run each fuzz target for FUZZTIME (30s)
+fuzz: ## run each fuzz target for FUZZTIME (30s), or those that FUZZ matches
 	@scripts/fuzz
 
 .PHONY: bench

@@ -235,3 +235,6 @@ func requireCharged(t *testing.T, program *Program, scope namedScope) {
 		}
 	}
 }
+
+// EverySource gives the fuzz target expressions that use all there is.
+func EverySource() []string { return hugeSources() }

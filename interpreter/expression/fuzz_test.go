@@ -1,6 +1,7 @@
 package expression_test
 
 import (
+	"regexp"
 	"testing"
 	"unicode/utf8"
 
@@ -21,6 +22,14 @@ func FuzzEvaluate(f *testing.F) {
 		`!n.x ?? -y | abs is none`, `[let x = 1; x, (1,)]`, `date("2026-01-01") | unix`, `fromJSON("[1e400]")`,
 	} {
 		f.Add(seed)
+	}
+
+	// Every operator, test and function, with names that the scope has.
+	names := regexp.MustCompile(`\b[xyz]\b`)
+	for _, source := range expression.EverySource() {
+		f.Add(names.ReplaceAllStringFunc(source, func(name string) string {
+			return map[string]string{"x": "xs", "y": "n", "z": "s"}[name]
+		}))
 	}
 
 	f.Fuzz(func(t *testing.T, source string) {
