@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -115,14 +116,9 @@ func (t *postgresTool) Run(ctx context.Context, in interpreter.ToolInput) (inter
 		return result, err
 	}
 
-	if sql.parsed.ChangesSession() {
-		// A closed connection does not go back to the pool.
-		defer func() { _ = conn.Conn().Close(context.WithoutCancel(ctx)) }()
-	}
+	q := &postgresQuery{conn: conn.Conn().PgConn(), types: conn.Conn().TypeMap(), sql: sql, limit: t.res.MaxResponseBytes, usual: postgresMessage(t.res)}
 
-	q := &postgresQuery{conn: conn.Conn().PgConn(), types: conn.Conn().TypeMap(), sql: sql, limit: t.res.MaxResponseBytes}
-
-	return q.run(ctx)
+	return q.runAlone(ctx)
 }
 
 func (*postgresTool) beginsItself() {}
@@ -163,7 +159,7 @@ func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*pgx
 		return pool, nil
 	}
 
-	config, err := postgresConfig(url)
+	config, err := postgresConfig(url, postgresMessage(t.res))
 	if err != nil {
 		// The parser's own message may repeat parts of the URL.
 		return nil, configErrorf("connection %q is no PostgreSQL URL: write postgres://user:password@host:5432/database", in.Auth)
@@ -184,7 +180,15 @@ func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*pgx
 	return pool, nil
 }
 
-func postgresConfig(url string) (*pgxpool.Config, error) {
+// postgresMessage is how large a message of a server may be, in bytes: notes of
+// how calls go on are as large as a payload, and are sent as hexadecimal text.
+func postgresMessage(res Resources) int {
+	return int(min(2*(res.MaxResponseBytes+int64(res.Payloads.MaxBytes)), math.MaxInt32))
+}
+
+// postgresConfig is how a connection is used; message bounds what is read at
+// once, in bytes.
+func postgresConfig(url string, message int) (*pgxpool.Config, error) {
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
 		return nil, toolErrorf("no PostgreSQL URL")
 	}
@@ -198,7 +202,11 @@ func postgresConfig(url string) (*pgxpool.Config, error) {
 		config.MaxConns = postgresConns
 	}
 
+	config.AfterRelease = forgetSession
+
 	conn := config.ConnConfig
+	conn.MaxProtocolMessageBodyLen = message
+
 	if conn.ConnectTimeout <= 0 {
 		conn.ConnectTimeout = postgresDial
 	}

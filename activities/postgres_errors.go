@@ -39,7 +39,9 @@ func (q *postgresQuery) locate(err error) error {
 	return &located{PgError: pg, place: place}
 }
 
-func (q *postgresQuery) failed(ctx context.Context, err error) error { return postgresError(ctx, err) }
+func (q *postgresQuery) failed(ctx context.Context, err error) error {
+	return postgresError(ctx, q.tooLarge(err))
+}
 
 // postgresError says what an error of pgx means to a playbook. Texts of pgx
 // that may hold connection settings are not passed on.

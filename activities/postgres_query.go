@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"math"
 	"regexp"
 	"strconv"
 
@@ -21,11 +22,34 @@ type postgresQuery struct {
 	conn  *pgconn.PgConn
 	types *pgtype.Map
 	sql   *sqlStatement
-	limit int64
+	limit int64 // of the result, in bytes
+	usual int   // how large a message may be in other uses of the connection
 
 	numbered statement.Numbered
 	prepared *pgconn.StatementDescription
 }
+
+// runAlone runs the statement as a transaction of its own, and reads no message
+// that is larger than the whole result may be.
+func (q *postgresQuery) runAlone(ctx context.Context) (interpreter.ToolResult, error) {
+	q.conn.Frontend().SetMaxBodyLen(int(min(q.limit+rowOverhead, math.MaxInt32)))
+	defer q.conn.Frontend().SetMaxBodyLen(q.usual)
+
+	result, err := q.run(ctx)
+	if err == nil {
+		err = q.alone(ctx)
+	}
+
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+
+	return result, nil
+}
+
+// rowOverhead is what a message has beside the values of its row, at most: the
+// length of each of 1,664 columns, which is all a row may have.
+const rowOverhead = 8 << 10
 
 func (q *postgresQuery) run(ctx context.Context) (interpreter.ToolResult, error) {
 	if err := q.prepare(ctx); err != nil {
@@ -42,7 +66,7 @@ func (q *postgresQuery) run(ctx context.Context) (interpreter.ToolResult, error)
 		columns[i] = field.Name
 	}
 
-	rows, err := newSQLRows(columns, q.limit)
+	rows, err := newSQLRows(q.sql.step, columns, q.limit)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}

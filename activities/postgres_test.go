@@ -400,17 +400,6 @@ func TestTablesNameRowAndColumn(t *testing.T) {
 	}
 }
 
-func TestPostgresForgetsTheSession(t *testing.T) {
-	t.Parallel()
-
-	pg, _ := pgTool(t)
-	pg.run(t, "SET application_name = 'leaked'", nil)
-
-	for range 5 {
-		require.Equal(t, []any{map[string]any{"application_name": "reprise"}}, pg.run(t, "SHOW application_name", nil))
-	}
-}
-
 func TestPostgresPlacesErrors(t *testing.T) {
 	t.Parallel()
 

@@ -45,7 +45,7 @@ func (s sqlTool) rows(fields map[string]any, args any) interpreter.ToolInput {
 	return interpreter.ToolInput{Auth: s.auth, Fields: tooltest.Fields(fields), Args: value(args)}
 }
 
-func (s sqlTool) call(t *testing.T, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+func (s sqlTool) call(t testing.TB, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	t.Helper()
 
 	for _, a := range s.catalogue.Activities() {

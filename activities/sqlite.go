@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,8 +16,9 @@ import (
 
 // sqliteSettings open every connection. busy_timeout comes first: changing the
 // journal mode needs a lock itself. Transactions take the write lock when they
-// begin, as a read lock that grows fails when two do it at once.
-const sqliteSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_txlock=immediate"
+// begin, as a read lock that grows fails when two do it at once. What a file's
+// schema and its tables of FTS hold is not trusted.
+const sqliteSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=trusted_schema(0)&_txlock=immediate&_defensive=1"
 
 // sqliteTool runs statements and writes rows on SQLite files. Files stay open
 // until the worker ends, or they are removed or replaced.
@@ -163,8 +166,11 @@ func (t *sqliteTool) path(ctx context.Context, in interpreter.ToolInput) (string
 		return "", err
 	}
 
-	path := strings.TrimPrefix(strings.TrimPrefix(connection, "sqlite:"), "//")
-	if path == "" || strings.Contains(path, "://") || strings.Contains(path, ":memory:") {
+	// What is of another kind may be a secret, and would become a file's name.
+	path, found := strings.CutPrefix(connection, "sqlite:")
+	path = strings.TrimPrefix(path, "//")
+
+	if !found || path == "" || strings.ContainsRune(path, 0) || strings.Contains(path, ":memory:") {
 		return "", configErrorf("connection %q is no SQLite file: write sqlite:PATH", in.Auth)
 	}
 
@@ -188,7 +194,30 @@ func localPath(base, path, step string) (string, error) {
 		return "", configErrorf("step %q: path %q is no file in the worker's directory: write a relative path without .., or use auth with a connection of the worker", step, path)
 	}
 
-	return filepath.Join(base, relative), nil
+	return filepath.Join(base, relative), staysBelow(base, relative, step)
+}
+
+// staysBelow refuses a file that is reached through a symbolic link out of the
+// worker's directory, and so are those that SQLite keeps beside it.
+func staysBelow(base, relative, step string) error {
+	root, err := os.OpenRoot(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there is nothing yet, and no link
+	}
+
+	if err != nil {
+		return configErrorf("step %q: the worker's directory cannot be opened: %w", step, err)
+	}
+	defer func() { _ = root.Close() }()
+
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		if _, err := root.Stat(relative + suffix); err != nil && strings.Contains(err.Error(), "escapes from parent") {
+			return configErrorf("step %q: path %q leads out of the worker's directory by a symbolic link: use auth with a connection of the worker",
+				step, relative)
+		}
+	}
+
+	return nil
 }
 
 // file gives what is known of a path.
@@ -197,7 +226,7 @@ func (t *sqliteTool) file(path string) *sqliteFile {
 	defer t.mu.Unlock()
 
 	if t.files[path] == nil {
-		t.files[path] = newSQLiteFile(path)
+		t.files[path] = newSQLiteFile(path, 2*(t.res.MaxResponseBytes+int64(t.res.Payloads.MaxBytes)))
 	}
 
 	return t.files[path]

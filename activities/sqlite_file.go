@@ -25,16 +25,19 @@ type sqliteFile struct {
 	// where waiting can be cancelled, and not in SQLite.
 	writer chan struct{}
 	users  *semaphore.Weighted
+	// length bounds a value of what this build writes and reads itself, in bytes.
+	length int64
 	open   atomic.Pointer[openSQLite] // nil before the first use
 }
 
-func newSQLiteFile(path string) *sqliteFile {
-	return &sqliteFile{path: path, writer: make(chan struct{}, 1), users: semaphore.NewWeighted(sqliteConns)}
+func newSQLiteFile(path string, length int64) *sqliteFile {
+	return &sqliteFile{path: path, length: length, writer: make(chan struct{}, 1), users: semaphore.NewWeighted(sqliteConns)}
 }
 
-// use gives do the database that is at the path now. What was written to a
-// file that is no longer there when do ends is nowhere, so that is an error.
-func (f *sqliteFile) use(ctx context.Context, writes bool, do func(*sql.DB) error) error {
+// use gives do a connection to the database that is at the path now. What was
+// written to a file that is no longer there when do ends is nowhere, so that is
+// an error.
+func (f *sqliteFile) use(ctx context.Context, writes bool, do func(*sqliteConn) error) error {
 	if writes {
 		select {
 		case f.writer <- struct{}{}:
@@ -50,7 +53,7 @@ func (f *sqliteFile) use(ctx context.Context, writes bool, do func(*sql.DB) erro
 	}
 	defer f.users.Release(1)
 
-	err = do(open.db)
+	err = open.connected(ctx, f.length, do)
 	if (writes || err != nil) && open.moved() {
 		return errMoved(f.path)
 	}
@@ -142,6 +145,24 @@ func openSQLiteAt(ctx context.Context, path string) (*openSQLite, error) {
 	}
 
 	return open, nil
+}
+
+// connected gives do a connection with its guard.
+func (o *openSQLite) connected(ctx context.Context, length int64, do func(*sqliteConn) error) error {
+	pooled, err := o.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+
+	conn, err := guardSQLite(pooled, length)
+	if err != nil {
+		_ = pooled.Close()
+
+		return err
+	}
+	defer conn.release()
+
+	return do(conn)
 }
 
 // settle opens the first connection and notes which files that has opened.

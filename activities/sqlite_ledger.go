@@ -137,8 +137,8 @@ func (l *sqliteLedger) createNotes(ctx context.Context) error {
 
 // sweep deletes notes that are too old for anybody to ask for them.
 func (f *sqliteFile) sweep(ctx context.Context) error {
-	return f.use(ctx, true, func(db *sql.DB) error {
-		_, err := db.ExecContext(ctx, "DELETE FROM "+notesTable+" WHERE noted_at < datetime('now', ?)",
+	return f.use(ctx, true, func(conn *sqliteConn) error {
+		_, err := conn.ExecContext(ctx, "DELETE FROM "+notesTable+" WHERE noted_at < datetime('now', ?)",
 			fmt.Sprintf("-%d seconds", int(notesKept.Seconds())))
 
 		return err
@@ -161,8 +161,8 @@ func (t *sqliteTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]in
 
 	var notes []interpreter.Note
 
-	err = t.file(path).use(ctx, false, func(db *sql.DB) error {
-		notes, err = recallSQLite(ctx, db, in.Note)
+	err = t.file(path).use(ctx, false, func(conn *sqliteConn) error {
+		notes, err = recallSQLite(ctx, conn, in.Note)
 
 		return err
 	})
@@ -170,13 +170,13 @@ func (t *sqliteTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]in
 	return notes, sqliteError(ctx, err)
 }
 
-func recallSQLite(ctx context.Context, db *sql.DB, after *interpreter.Note) ([]interpreter.Note, error) {
+func recallSQLite(ctx context.Context, conn *sqliteConn, after *interpreter.Note) ([]interpreter.Note, error) {
 	var tables int
-	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = ?", notesTable).Scan(&tables); err != nil || tables == 0 {
+	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = ?", notesTable).Scan(&tables); err != nil || tables == 0 {
 		return nil, err
 	}
 
-	rows, err := db.QueryContext(ctx, "SELECT written, continuation FROM "+notesTable+
+	rows, err := conn.QueryContext(ctx, "SELECT written, continuation FROM "+notesTable+
 		" WHERE call_key = ? AND written > ? ORDER BY written", after.Call, after.Written)
 	if err != nil {
 		return nil, err

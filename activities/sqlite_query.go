@@ -3,13 +3,17 @@ package activities
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -20,35 +24,29 @@ var readOnly = map[string]bool{"select": true, "values": true, "explain": true}
 
 // query runs one statement on a connection of its own.
 func (f *sqliteFile) query(ctx context.Context, query *sqlStatement, limit int64) (interpreter.ToolResult, error) {
-	if err := staysInFile(query); err != nil {
-		return interpreter.ToolResult{}, err
-	}
-
 	var result interpreter.ToolResult
 
-	err := f.use(ctx, !readOnly[query.parsed.Verb()], func(db *sql.DB) (err error) {
-		result, err = querySQLite(ctx, db, query, limit)
+	err := f.use(ctx, !readOnly[query.parsed.Verb()], func(conn *sqliteConn) (err error) {
+		if err := begin(ctx); err != nil {
+			return err
+		}
 
-		return err
+		conn.statement = true
+
+		result, err = querySQLite(ctx, conn, query, limit)
+		if err != nil && conn.refused != "" {
+			return toolErrorf("step %q: the statement cannot be run: %s", query.step, conn.refused)
+		}
+
+		return query.tooBig(err, limit)
 	})
 
 	return result, err
 }
 
-func querySQLite(ctx context.Context, db *sql.DB, query *sqlStatement, limit int64) (interpreter.ToolResult, error) {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return interpreter.ToolResult{}, err
-	}
-	defer func() { _ = conn.Close() }()
-
-	if err := begin(ctx); err != nil {
-		return interpreter.ToolResult{}, err
-	}
-
-	if query.parsed.ChangesSession() {
-		// The pool drops a connection that calls itself bad.
-		defer func() { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }()
+func querySQLite(ctx context.Context, conn *sqliteConn, query *sqlStatement, limit int64) (interpreter.ToolResult, error) {
+	if query.isVacuum() {
+		return rowsAffected(0), conn.compact(ctx)
 	}
 
 	rows, columns, err := runSQLite(ctx, conn, query, limit)
@@ -60,26 +58,66 @@ func querySQLite(ctx context.Context, db *sql.DB, query *sqlStatement, limit int
 		return interpreter.ToolResult{Data: expression.Of(rows.list)}, nil
 	}
 
-	return changes(ctx, conn, query.parsed.Verb())
+	conn.statement = false
+
+	return changes(ctx, conn.Conn, query.parsed.Verb())
 }
 
-// staysInFile refuses the statements that reach other files: where the worker
-// reads and writes is not the playbook's to say.
-func staysInFile(query *sqlStatement) error {
-	verb := query.parsed.Verb()
-	if verb == "attach" || verb == "vacuum" && strings.Contains(strings.ToLower(query.source), "into") {
-		return toolErrorf("%s reaches another file, which a statement must not do: use a step per file", strings.ToUpper(verb))
+// isVacuum tells whether the statement is VACUUM and nothing else.
+func (s *sqlStatement) isVacuum() bool {
+	words := strings.Fields(strings.ToLower(s.parsed.SQL(nil, true, false).Text))
+
+	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
+}
+
+// tooBig is what the author reads where SQLite refuses a value of its own for
+// its size.
+func (s *sqlStatement) tooBig(err error, limit int64) error {
+	var db *sqlite.Error
+	if !errors.As(err, &db) || db.Code() != codes.SQLITE_TOOBIG {
+		return err
 	}
 
-	return nil
+	return tooLargef("step %q: the statement makes a value that is too large; all of a result takes at most %d bytes: "+
+		"select less of it, such as with substr(), or fewer columns", s.step, limit)
 }
 
-func runSQLite(ctx context.Context, conn *sql.Conn, query *sqlStatement, limit int64) (*sqlRows, int, error) {
+// wideRow is how many columns of a row may be as large as the whole result may
+// be; the driver reads a row as a whole before it can be counted.
+const wideRow = 8
+
+// largestValue bounds the values of a statement, in bytes. What it is given may
+// be written back.
+func (s *sqlStatement) largestValue(limit int64, columns int) int64 {
+	largest := limit
+	if columns > wideRow {
+		largest = limit * wideRow / int64(columns)
+	}
+
+	for _, value := range s.values {
+		if size, ok := expression.Size(value); ok {
+			largest += int64(size)
+		}
+	}
+
+	return largest + 1<<10 // what a row takes beside its values
+}
+
+func runSQLite(ctx context.Context, conn *sqliteConn, query *sqlStatement, limit int64) (*sqlRows, int, error) {
 	numbered := query.parsed.SQL(query.values, true, false)
 	args := make([]any, len(numbered.Order))
 
 	for i, index := range numbered.Order {
 		args[i] = sqliteParam(query.values[index])
+	}
+
+	columns, err := conn.columns(numbered.Text)
+	if err != nil {
+		return nil, 0, err
+	}
+
+	if err := conn.limit(codes.SQLITE_LIMIT_LENGTH, query.largestValue(limit, columns)); err != nil {
+		return nil, 0, err
 	}
 
 	result, err := conn.QueryContext(ctx, numbered.Text, args...)
@@ -98,7 +136,7 @@ func runSQLite(ctx context.Context, conn *sql.Conn, query *sqlStatement, limit i
 		names[i] = t.Name()
 	}
 
-	rows, err := newSQLRows(names, limit)
+	rows, err := newSQLRows(query.step, names, limit)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -21,8 +21,8 @@ func (f *sqliteFile) write(ctx context.Context, w *tableWrite) (interpreter.Tool
 
 	var result interpreter.ToolResult
 
-	err := f.use(ctx, true, func(db *sql.DB) error {
-		tx, err := db.BeginTx(ctx, nil)
+	err := f.use(ctx, true, func(conn *sqliteConn) error {
+		tx, err := conn.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -191,6 +191,10 @@ func classifySQLite(code int) (kind, class, name string) {
 	switch code & primary {
 	case codes.SQLITE_BUSY:
 		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_BUSY"
+	case codes.SQLITE_TOOBIG:
+		return interpreter.KindPayloadTooLarge, interpreter.ClassFinal, "SQLITE_TOOBIG"
+	case codes.SQLITE_AUTH:
+		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_AUTH"
 	case codes.SQLITE_LOCKED:
 		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_LOCKED"
 	case codes.SQLITE_FULL:

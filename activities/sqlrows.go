@@ -11,6 +11,7 @@ import (
 
 // sqlStatement is a statement with the values of this attempt.
 type sqlStatement struct {
+	step   string
 	source string
 	parsed *statement.Statement
 	values []any
@@ -38,7 +39,7 @@ func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*sqlSta
 			in.Step, parsed.Params(), len(in.Params))
 	}
 
-	s := &sqlStatement{source: source, parsed: parsed, values: make([]any, len(in.Params))}
+	s := &sqlStatement{step: in.Step, source: source, parsed: parsed, values: make([]any, len(in.Params))}
 	for i, param := range in.Params {
 		s.values[i] = param.Data
 	}
@@ -48,17 +49,24 @@ func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*sqlSta
 
 // sqlRows collects result rows and stops where they grow too large.
 type sqlRows struct {
+	step    string
 	columns []string
 	list    []any
+	around  int // what a row takes as JSON beside its values: names, and marks
 	left    int64
 	limit   int64
 	memory  rowMemory
 }
 
-func newSQLRows(columns []string, limit int64) (*sqlRows, error) {
+func newSQLRows(step string, columns []string, limit int64) (*sqlRows, error) {
+	const marks = len(`"":,`)
+
 	seen := map[string]bool{}
+	around := len(`{},`)
 
 	for _, column := range columns {
+		around += len(column) + marks
+
 		if seen[column] {
 			return nil, toolErrorf("the result has two columns named %q, and a row is a map of names: name them with AS", column)
 		}
@@ -66,18 +74,17 @@ func newSQLRows(columns []string, limit int64) (*sqlRows, error) {
 		seen[column] = true
 	}
 
-	return &sqlRows{columns: columns, list: []any{}, left: limit, limit: limit}, nil
+	return &sqlRows{step: step, columns: columns, list: []any{}, around: around, left: limit, limit: limit}, nil
 }
 
 // add adds a row that took size bytes on its way.
 func (r *sqlRows) add(ctx context.Context, values []any, size int) error {
-	for _, column := range r.columns {
-		size += len(column)
-	}
+	size += r.around
 
 	r.left -= int64(size)
 	if r.left < 0 {
-		return tooLargef("the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT", r.limit, len(r.list))
+		return tooLargef("step %q: the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT",
+			r.step, r.limit, len(r.list))
 	}
 
 	if err := r.memory.add(ctx, len(values), size); err != nil {

@@ -10,17 +10,15 @@ import (
 // the end of the text.
 type Span struct{ Start, End int }
 
-// FindSpans returns the {{ }} of a text. Quotes and braces inside expressions
-// do not confuse it.
-func FindSpans(source string) []Span {
-	found := findSpans([]rune(source))
-	spans := make([]Span, len(found))
+// maxSpan is how far the end of an expression is looked for, in runes, by its
+// quotes and braces. Longer expressions are refused anyway, and without a bound
+// a text of many that are broken would be read again for each.
+const maxSpan = maxSource + 4
 
-	for i, s := range found {
-		spans[i] = s.Span
-	}
-
-	return spans
+// FindSpan returns the {{ }} whose braces open at a place of the text. Quotes
+// and braces inside the expression do not confuse it.
+func FindSpan(text []rune, from int) Span {
+	return findSpan(text, from).Span
 }
 
 // span is a Span with the extent of the expression inside.
@@ -56,7 +54,7 @@ func findSpans(text []rune) []span {
 func findSpan(text []rune, from int) span {
 	s := span{Span: Span{Start: from}, inner: from + 2}
 
-	end, ok := closeBraces(text, from+2)
+	end, ok := closeBraces(text[:min(len(text), from+maxSpan)], from+2)
 	if !ok {
 		end, ok = nextBraces(text, from+2)
 	}
@@ -144,6 +142,7 @@ func findBlocks(text []rune) []Problem {
 	var problems []Problem
 
 	skip := findSpans(text)
+	unclosed := map[rune]bool{} // marks whose end does not come any more
 
 	for at := 0; at+1 < len(text); at++ {
 		if len(skip) > 0 && at >= skip[0].Start {
@@ -154,12 +153,14 @@ func findBlocks(text []rune) []Problem {
 		}
 
 		mark := text[at+1]
-		if text[at] != '{' || mark != '%' && mark != '#' {
+		if text[at] != '{' || mark != '%' && mark != '#' || unclosed[mark] {
 			continue
 		}
 
 		end := closeMark(text, at+2, mark)
 		if end < 0 {
+			unclosed[mark] = true
+
 			continue
 		}
 

@@ -1,15 +1,25 @@
 package playbook
 
 import (
+	"fmt"
+
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
 	"reprise/interpreter/statement"
 )
 
+// maxStatement is how many bytes a statement may have; what is long is in values.
+const maxStatement = 64 << 10
+
 // checkStatements reads the SQL of every statement field: docs/language.md,
 // section sql.
 func checkStatements(c *checker) {
 	c.eachStatement(func(_ site, node *Node, dialect statement.Dialect) {
+		if len(node.Raw) > maxStatement {
+			c.add(source.Error, node.Position(0), statement.CodeTooLarge, fmt.Sprintf("the statement has %d bytes, %d are allowed: "+
+				"write rows with table in place of statement, and put long values into templates", len(node.Raw), maxStatement))
+			return
+		}
 		_, problems := statement.Parse(node.Raw, dialect)
 		for _, problem := range problems {
 			severity := source.Error

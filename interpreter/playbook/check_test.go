@@ -28,6 +28,16 @@ func TestFileTooLarge(t *testing.T) {
 	require.Contains(t, found.Error(), "a playbook may have 1048576 (1 MiB) [too-large]")
 }
 
+// TestStatementTooLong: what a step asks of a database is bounded at the door.
+func TestStatementTooLong(t *testing.T) {
+	t.Parallel()
+	for size, refused := range map[int]bool{64 << 10: false, 64<<10 + 1: true} {
+		text := head + "workflow:\n  - step: a\n    tool: sqlite\n    path: a.db\n    statement: SELECT '" + strings.Repeat("x", size-len("SELECT ''")) + "'\n"
+		_, found := playbook.Validate(source.NewFile("long.yaml", []byte(text)), testTools, playbook.CheckOptions{})
+		require.Equal(t, refused, strings.Contains(found.Error(), "8:16: the statement has 65537 bytes, 65536 are allowed"), "%d: %s", size, found.Error())
+	}
+}
+
 func TestTooManySteps(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

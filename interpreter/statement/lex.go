@@ -29,9 +29,13 @@ type token struct {
 	param *param
 }
 
-// spanWindow bounds the look for the end of one template: longer expressions
-// are refused anyway, and the bound keeps lexing linear.
+// spanWindow bounds the look for the end of a template that makes a problem:
+// longer expressions are refused anyway, and the bound keeps lexing linear.
 const spanWindow = 5000
+
+// maxProblems is how many problems of one statement are told; behind them it is
+// not read on.
+const maxProblems = 100
 
 type lexer struct {
 	source   []rune
@@ -45,6 +49,9 @@ type lexer struct {
 }
 
 func (l *lexer) problem(at extent, code, message string) {
+	if len(l.problems) >= maxProblems {
+		return
+	}
 	l.problems = append(l.problems, Problem{Problem: expression.Problem{
 		Offset: at.start, End: at.end, Code: code, Message: message,
 	}})
@@ -77,7 +84,7 @@ func (l *lexer) add(kind tokenKind, start int) {
 }
 
 func (l *lexer) lex() {
-	for l.at < len(l.source) {
+	for l.at < len(l.source) && len(l.problems) < maxProblems {
 		l.next()
 	}
 }
@@ -85,8 +92,11 @@ func (l *lexer) lex() {
 func (l *lexer) next() {
 	start, r := l.at, l.source[l.at]
 	switch {
-	case isSpace(r):
+	case isSpace(r), r == '\ufeff' && l.dialect == SQLite:
 		l.at++
+	case r == 0:
+		l.at++
+		l.problem(extent{start, l.at}, CodeSyntax, "the statement has a NUL character, at which a database would stop reading: remove it")
 	case l.starts(start, "--"):
 		l.lineComment()
 	case l.starts(start, "/*"):
@@ -182,12 +192,7 @@ func (l *lexer) span(i int) int {
 		return len(l.source)
 	}
 
-	window := l.source[i:min(len(l.source), i+spanWindow)]
-	spans := expression.FindSpans(string(window))
-	if len(spans) == 0 {
-		return i + len(window)
-	}
-	return i + spans[0].End
+	return expression.FindSpan(l.source[:min(len(l.source), i+spanWindow)], i).End
 }
 
 func (l *lexer) word() {

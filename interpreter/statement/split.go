@@ -9,8 +9,7 @@ import (
 
 type parser struct {
 	lexer
-	verb    string
-	session bool
+	verb string
 }
 
 func quote(text string) string { return strconv.Quote(text) }
@@ -87,8 +86,7 @@ func (p *parser) hasBody() bool {
 	return false
 }
 
-// checkVerb refuses statements that cannot work alone and notes those that
-// change their connection.
+// checkVerb refuses statements that cannot work alone.
 func (p *parser) checkVerb(first int) {
 	switch p.verb {
 	case "begin", "start", "commit", "rollback", "savepoint", "release", "end", "abort":
@@ -102,12 +100,6 @@ func (p *parser) checkVerb(first int) {
 				return
 			}
 		}
-	case "set", "reset", "prepare", "listen", "load", "declare", "discard":
-		p.session = true
-	case "create":
-		p.session = p.is(1, "temp", "temporary") || p.is(2, "temp", "temporary")
-	case "attach", "pragma":
-		p.session = true
 	}
 }
 

@@ -49,7 +49,6 @@ type Statement struct {
 	source  []rune
 	dialect Dialect
 	verb    string
-	session bool
 	params  []*param
 	drops   []extent // comments with templates
 	to      int      // behind its last token, without the semicolon
@@ -82,7 +81,7 @@ func Parse(source string, d Dialect) (*Statement, []Problem) {
 	p.split()
 	p.checkPlaces()
 	p.checkPlaceholders()
-	s := &Statement{source: p.source, dialect: d, drops: p.drops, verb: p.verb, session: p.session}
+	s := &Statement{source: p.source, dialect: d, drops: p.drops, verb: p.verb}
 	if len(p.tokens) > 0 {
 		s.to = p.tokens[len(p.tokens)-1].end
 	}
@@ -97,11 +96,6 @@ func Parse(source string, d Dialect) (*Statement, []Problem) {
 
 // Verb is the statement's first word in lower case, such as "select".
 func (s *Statement) Verb() string { return s.verb }
-
-// ChangesSession tells whether the statement leaves something behind in its
-// connection (SET, LISTEN, a temporary table, …), so that the connection must
-// not be given to another step.
-func (s *Statement) ChangesSession() bool { return s.session }
 
 // Params is the number of parameters.
 func (s *Statement) Params() int { return len(s.params) }
