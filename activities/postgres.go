@@ -52,7 +52,8 @@ SQL. A template stands where a value can stand, bare or inside a literal such as
 '%{{ q }}%'. A list is an array where the server expects one (id = ANY({{ ids }})),
 else JSON, as is a map. In the result, integers and numeric keep their digits,
 json is parsed, timestamptz is RFC 3339 in UTC, bytea is base64, arrays are
-lists, and every other type is text.
+lists, and every other type is text. A statement has a session of its own: SET,
+temporary tables and locks do not reach the next one.
 
 ` + tableDoc + `
 

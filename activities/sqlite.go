@@ -57,6 +57,10 @@ is made on what is at the path then, which is a new file where there is none.
 Where that happens during a write, the write is an error of type
 SQLITE_READONLY_DBMOVED and class retryable.
 
+A statement stays in its file and has a session of its own: ATTACH, VACUUM INTO,
+transactions and pragmas that work on more than the file are refused, and
+temporary tables and settings do not reach the next statement.
+
 A file that is locked for more than 5 seconds is an error of type SQLITE_BUSY
 and class retryable.`,
 		Fields: append([]playbook.Field{
