@@ -24,7 +24,7 @@ func serverConfig(opts options, chosen ports, store *config.SQL) *config.Config 
 		History:    config.HistoryArchivalNamespaceDefaults{State: "disabled"},
 		Visibility: config.VisibilityArchivalNamespaceDefaults{State: "disabled"},
 	}
-	return &config.Config{
+	conf := &config.Config{
 		Global: config.Global{
 			Membership: config.Membership{MaxJoinDuration: 30 * time.Second, BroadcastAddress: loopback},
 		},
@@ -43,14 +43,13 @@ func serverConfig(opts options, chosen ports, store *config.SQL) *config.Config 
 					Enabled:                true,
 					InitialFailoverVersion: 1,
 					RPCAddress:             frontend,
-					HTTPAddress:            address(reachableIP(opts.ip), chosen.http),
 				},
 			},
 		},
 		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
 		Services: map[string]config.Service{
 			string(primitives.FrontendService): {RPC: config.RPC{
-				GRPCPort: chosen.frontend, HTTPPort: chosen.http, BindOnIP: opts.ip,
+				GRPCPort: chosen.frontend, HTTPPort: chosen.httpInternal, BindOnIP: opts.ip,
 			}},
 			string(primitives.HistoryService):  internalService(chosen.history),
 			string(primitives.MatchingService): internalService(chosen.matching),
@@ -63,6 +62,11 @@ func serverConfig(opts options, chosen ports, store *config.SQL) *config.Config 
 		NamespaceDefaults: config.NamespaceDefaults{Archival: disabled},
 		PublicClient:      config.PublicClient{HostPort: frontend},
 	}
+	if opts.key != "" {
+		conf.Services[string(primitives.InternalFrontendService)] = internalService(chosen.internalFrontend)
+		conf.PublicClient.HostPort = "" // the server's own workers use the internal one
+	}
+	return conf
 }
 
 // internalService never listens beyond the machine, whatever --ip says.
@@ -72,10 +76,14 @@ func internalService(port int) config.Service {
 
 // serviceHosts tells the services where the others are, in place of gossip.
 func serviceHosts(opts options, chosen ports) map[primitives.ServiceName]static.Hosts {
-	return map[primitives.ServiceName]static.Hosts{
+	hosts := map[primitives.ServiceName]static.Hosts{
 		primitives.FrontendService: static.SingleLocalHost(address(reachableIP(opts.ip), chosen.frontend)),
 		primitives.HistoryService:  static.SingleLocalHost(address(loopback, chosen.history)),
 		primitives.MatchingService: static.SingleLocalHost(address(loopback, chosen.matching)),
 		primitives.WorkerService:   static.SingleLocalHost(address(loopback, chosen.worker)),
 	}
+	if opts.key != "" {
+		hosts[primitives.InternalFrontendService] = static.SingleLocalHost(address(loopback, chosen.internalFrontend))
+	}
+	return hosts
 }

@@ -20,7 +20,7 @@ Usage:
 Flags:
   --ip ADDR                        address to listen on (default localhost)
   --port, -p N                     gRPC port (default 7233; 0 picks a free one)
-  --http-port N                    HTTP API port (default: a free one)
+  --http-port N                    port of the HTTP API (default: there is none)
   --ui-ip ADDR                     address of the web UI (default: the value of --ip)
   --ui-port N                      port of the web UI (default: port + 1000)
   --headless                       no web UI
@@ -34,7 +34,10 @@ Flags:
   --version                        print the versions and exit
   --help                           print this and exit
 
-The server has no authentication: keep it on a loopback address.
+With a key in the environment variable DEVSERVER_API_KEY, clients must send it as
+their API key (authorization: Bearer KEY); without one there is no authentication.
+Either way, keep it on a loopback address: the web UI asks nobody for the key. It
+and the HTTP API refuse web pages of other sites.
 `
 
 const (
@@ -49,10 +52,11 @@ const (
 type options struct {
 	ip, uiIP     string
 	port         int // 0: pick a free one
-	httpPort     int // 0: pick a free one
+	httpPort     int // 0: no HTTP API
 	uiPort       int // 0: port + uiPortOffset, or a free one when port is picked
 	headless     bool
 	dbFile       string // empty: in memory
+	key          string // that clients must send; empty: none
 	namespaces   []string
 	attributes   map[string]enums.IndexedValueType
 	settings     map[string]any

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"strings"
 
 	"go.temporal.io/server/common/log"
 	"go.uber.org/zap"
@@ -27,8 +28,25 @@ func newLogging(opts options, w io.Writer) logging {
 	if opts.logFormat == "json" {
 		encoder = zapcore.NewJSONEncoder(log.DefaultZapEncoderConfig)
 	}
-	core := zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level)
+	core := withoutAdvice{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level)}
 	return logging{logger: log.NewZapLogger(zap.New(core)), level: level}
+}
+
+// withoutAdvice leaves out what the server says of the HTTP API that nobody
+// has asked for.
+type withoutAdvice struct{ zapcore.Core }
+
+const adviceOnHTTP = "HTTP API port has not been set."
+
+func (c withoutAdvice) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if strings.HasPrefix(entry.Message, adviceOnHTTP) {
+		return checked
+	}
+	return c.Core.Check(entry, checked)
+}
+
+func (c withoutAdvice) With(fields []zapcore.Field) zapcore.Core {
+	return withoutAdvice{c.Core.With(fields)}
 }
 
 func (l logging) silence() { l.level.SetLevel(noLevel) }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -85,4 +86,11 @@ func runOnce(t *testing.T, args ...string) (int, string, string) {
 		require.ErrorAs(t, err, &exit)
 	}
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	port, err := reservePort(t.Context(), loopback, 0)
+	require.NoError(t, err)
+	return strconv.Itoa(port)
 }

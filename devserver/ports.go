@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"strconv"
@@ -12,27 +13,35 @@ const loopback = "127.0.0.1"
 
 // ports are the ports of one server, all chosen.
 type ports struct {
-	frontend, http, ui        int
+	frontend, http, ui        int // http is 0 without an HTTP API
 	history, matching, worker int
+	internalFrontend          int // 0 without a key
+	// httpInternal is where the HTTP API itself is, behind the guard, and
+	// httpHost the only host that it takes requests for.
+	httpInternal int
+	httpHost     string
 }
 
 // choosePorts picks a free port for each one that is not given, and reports
 // given ones that are taken before the server trips over them.
 func choosePorts(ctx context.Context, opts options) (ports, error) {
-	chosen := ports{frontend: opts.port, http: opts.httpPort, ui: opts.uiPort}
+	chosen := ports{frontend: opts.port, http: opts.httpPort, ui: opts.uiPort, httpHost: rand.Text()}
 	wanted := []struct {
 		flag, ip string
 		port     *int
+		needed   bool
 	}{
-		{"--port", opts.ip, &chosen.frontend},
-		{"--http-port", opts.ip, &chosen.http},
-		{"--ui-port", opts.uiIP, &chosen.ui},
-		{"", loopback, &chosen.history},
-		{"", loopback, &chosen.matching},
-		{"", loopback, &chosen.worker},
+		{"--port", opts.ip, &chosen.frontend, true},
+		{"--http-port", opts.ip, &chosen.http, opts.httpPort != 0},
+		{"", opts.ip, &chosen.httpInternal, opts.httpPort != 0},
+		{"--ui-port", opts.uiIP, &chosen.ui, !opts.headless},
+		{"", loopback, &chosen.history, true},
+		{"", loopback, &chosen.matching, true},
+		{"", loopback, &chosen.worker, true},
+		{"", loopback, &chosen.internalFrontend, opts.key != ""},
 	}
 	for _, w := range wanted {
-		if w.flag == "--ui-port" && opts.headless {
+		if !w.needed {
 			continue
 		}
 		port, err := reservePort(ctx, w.ip, *w.port)

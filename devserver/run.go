@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	uiversion "github.com/temporalio/ui-server/v2/server/version"
@@ -37,6 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintln(stdout, versionLine())
 		return exitOK
 	}
+	opts.key = os.Getenv(keyVariable)
 	if err := serve(ctx, opts, stdout, stderr); err != nil {
 		_, _ = fmt.Fprintf(stderr, "devserver: %v\n", err)
 		return exitError

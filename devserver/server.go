@@ -4,15 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
+	"net/http"
+	"slices"
 	"time"
 
-	uiserver "github.com/temporalio/ui-server/v2/server"
-	uiconfig "github.com/temporalio/ui-server/v2/server/config"
-	uioptions "github.com/temporalio/ui-server/v2/server/server_options"
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/common/primitives"
 	"go.temporal.io/server/temporal"
 )
 
@@ -26,7 +25,8 @@ type server struct {
 	ports    ports
 	store    *config.SQL
 	temporal temporal.Server
-	ui       *uiserver.Server // nil when headless
+	ui       *http.Server // nil when headless
+	httpAPI  *http.Server // nil unless asked for
 }
 
 // start returns once clients can connect to everything.
@@ -50,11 +50,9 @@ func start(ctx context.Context, opts options, logger log.Logger) (*server, error
 		return nil, fmt.Errorf("start the server: %w", err)
 	}
 	srv := &server{opts: opts, ports: chosen, store: store, temporal: core}
-	if !opts.headless {
-		srv.ui = newUI(opts, chosen)
-		// It serves until Stop; the port was found free a moment ago, and if
-		// it was taken since, the UI ends the process with a message itself.
-		go func() { _ = srv.ui.Start() }()
+	if err := srv.startHTTP(ctx); err != nil {
+		srv.stop(stopLimit)
+		return nil, err
 	}
 	if err := srv.waitReady(ctx); err != nil {
 		srv.stop(stopLimit)
@@ -63,39 +61,43 @@ func start(ctx context.Context, opts options, logger log.Logger) (*server, error
 	return srv, nil
 }
 
+// startHTTP starts what browsers can talk to.
+func (s *server) startHTTP(ctx context.Context) error {
+	if !s.opts.headless {
+		handler, err := newUI(s.opts, s.ports)
+		if err != nil {
+			return fmt.Errorf("set up the web UI: %w", err)
+		}
+		if s.ui, err = serveHTTP(ctx, address(s.opts.uiIP, s.ports.ui), handler); err != nil {
+			return fmt.Errorf("start the web UI: %w", err)
+		}
+	}
+	if s.opts.httpPort != 0 {
+		var err error
+		if s.httpAPI, err = serveHTTP(ctx, address(s.opts.ip, s.ports.http), newHTTPAPI(s.opts, s.ports)); err != nil {
+			return fmt.Errorf("start the HTTP API: %w", err)
+		}
+	}
+	return nil
+}
+
 func newTemporal(opts options, chosen ports, store *config.SQL, logger log.Logger) (temporal.Server, error) {
+	services := temporal.DefaultServices
+	authorizer, claims := authorization.NewNoopAuthorizer(), authorization.NewNoopClaimMapper()
+	if opts.key != "" {
+		// The server's own workers know no key; they have a frontend to themselves.
+		services = append(slices.Clip(services), string(primitives.InternalFrontendService))
+		authorizer, claims = authorization.NewDefaultAuthorizer(), keyed{opts.key}
+	}
 	return temporal.NewServer(
 		temporal.WithConfig(serverConfig(opts, chosen, store)),
-		temporal.ForServices(temporal.DefaultServices),
+		temporal.ForServices(services),
 		temporal.WithStaticHosts(serviceHosts(opts, chosen)),
 		temporal.WithLogger(logger),
-		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
-		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
-			return authorization.NewNoopClaimMapper()
-		}),
-		temporal.WithDynamicConfigClient(dynamicConfig(opts.settings)),
+		temporal.WithAuthorizer(authorizer),
+		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return claims }),
+		temporal.WithDynamicConfigClient(dynamicConfig(opts.settings, chosen.httpHost)),
 	)
-}
-
-func newUI(opts options, chosen ports) *uiserver.Server {
-	return uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
-		Host:                bracketed(opts.uiIP),
-		Port:                chosen.ui,
-		TemporalGRPCAddress: address(reachableIP(opts.ip), chosen.frontend),
-		EnableUI:            true,
-		HideLogs:            true,
-		DisableNewsFetch:    true, // the page would ask the vendor's site
-		NotifyOnNewVersion:  false,
-		CORS:                uiconfig.CORS{CookieInsecure: true}, // plain HTTP
-	}))
-}
-
-// bracketed is the form of an IPv6 address the UI joins with a port.
-func bracketed(ip string) string {
-	if parsed := net.ParseIP(ip); parsed != nil && parsed.To4() == nil {
-		return "[" + ip + "]"
-	}
-	return ip
 }
 
 // announce prints the addresses in the words of the official CLI, in one piece
@@ -117,8 +119,10 @@ func displayHost(ip string) string {
 
 // stop ends the UI and the server, and gives up waiting after limit.
 func (s *server) stop(limit time.Duration) {
-	if s.ui != nil {
-		s.ui.Stop()
+	for _, serving := range []*http.Server{s.ui, s.httpAPI} {
+		if serving != nil {
+			_ = serving.Close()
+		}
 	}
 	done := make(chan struct{})
 	go func() {

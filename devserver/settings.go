@@ -39,7 +39,7 @@ var raisedLimits = []string{
 
 // dynamicConfig is the server's settings: raised limits, fairness between keys,
 // nothing that calls home, and on top what the command line says.
-func dynamicConfig(overrides map[string]any) dynamicconfig.StaticClient {
+func dynamicConfig(overrides map[string]any, httpHost string) dynamicconfig.StaticClient {
 	conf := dynamicconfig.StaticClient{
 		// The version check sends usage data to the vendor.
 		dynamicconfig.MakeKey("frontend.enableServerVersionCheck"): false,
@@ -58,6 +58,8 @@ func dynamicConfig(overrides map[string]any) dynamicconfig.StaticClient {
 	for key, value := range overrides {
 		conf[dynamicconfig.MakeKey(key)] = value
 	}
+	// Last, for it is no setting of the user's: see newHTTPAPI.
+	conf[dynamicconfig.FrontendHTTPAllowedHosts.Key()] = []any{httpHost}
 	return conf
 }
 

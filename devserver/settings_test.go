@@ -39,7 +39,7 @@ func TestParseSettingErrors(t *testing.T) {
 func TestDynamicConfigReachesTheServersOwnTypes(t *testing.T) {
 	t.Parallel()
 	settings := map[string]any{"history.timerProcessorMaxPollRPS": 7}
-	values := dynamicconfig.NewCollection(dynamicConfig(settings), nil)
+	values := dynamicconfig.NewCollection(dynamicConfig(settings, "none"), nil)
 
 	require.Equal(t, 5000, dynamicconfig.TransferProcessorMaxPollRPS.Get(values)())
 	require.Equal(t, 7, dynamicconfig.TimerProcessorMaxPollRPS.Get(values)(), "the command line wins")
