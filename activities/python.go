@@ -101,6 +101,12 @@ func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args an
 		return interpreter.ToolResult{}, err
 	}
 
+	if t.res.CheckPython != nil {
+		if err := t.res.CheckPython(ctx, code); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+	}
+
 	if args == nil {
 		args = map[string]any{}
 	}

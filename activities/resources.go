@@ -27,7 +27,10 @@ type Resources struct {
 	Connections ConnectionResolver
 	HTTP        HTTPOptions
 	// AllowPython lets playbooks run Python code with the worker's rights.
-	AllowPython   bool
+	AllowPython bool
+	// CheckPython may refuse code in the activity that would run it; nil allows
+	// all that AllowPython does.
+	CheckPython   func(ctx context.Context, code string) error
 	PythonCommand string // "" is python3
 	// Directory is the base of relative paths of file and sqlite; paths of
 	// file cannot leave it. "" is the working directory.

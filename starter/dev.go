@@ -28,7 +28,8 @@ func newDevCommand(a *app) *cobra.Command {
 		Use: "dev", Short: "Keep a local Temporal server and a worker up", Args: cobra.NoArgs,
 		Long: `Keep a local Temporal server with its web UI and a worker up until Ctrl-C. starter
 run in the same directory uses it. The server is the temporal command on PATH, else
-devserver beside this program; it has no access control and listens on 127.0.0.1.
+devserver beside this program; it listens on 127.0.0.1. Devserver asks clients for
+the key in ` + statePath() + `, the temporal command for none.
 
 While it runs, ` + statePath() + ` tells where it is.`,
 		Example: `  starter dev
@@ -69,7 +70,7 @@ func (a *app) dev(options *devOptions) error {
 	defer func() { s.end(a.interrupts.now.Err() != nil) }()
 	state := devState{
 		Address: s.address, UI: s.ui, Namespace: s.namespace, TaskQueue: target.taskQueue,
-		PayloadStore: cmp.Or(target.payloadStore, s.store.Name()), PID: os.Getpid(), StartedAt: time.Now().UTC().Truncate(time.Second),
+		PayloadStore: cmp.Or(target.payloadStore, s.store.Name()), Key: s.key, PID: os.Getpid(), StartedAt: time.Now().UTC().Truncate(time.Second),
 	}
 	if err := state.write(); err != nil {
 		return err

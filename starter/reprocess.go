@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/deadletter"
+	"reprise/internal/host"
 	"reprise/interpreter/expression"
 )
 
@@ -233,11 +234,33 @@ func (a *app) reprocessPlan(
 	if err != nil {
 		return plan{}, err
 	}
+	codes := book.Codes()
+	if options.playbook == "" {
+		if codes, err = s.ours(ctx, chain.Origin, codes); err != nil {
+			return plan{}, err
+		}
+	}
 	id := deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round)
 	return plan{
-		workflowID: id, playbook: book.Name, input: input,
+		workflowID: id, playbook: book.Name, input: input, codes: codes,
 		description: "runs iterations of " + chain.Origin.WorkflowID + " again",
 	}, nil
+}
+
+// ours are the codes of a run that was begun here. What somebody else brought
+// stays theirs: running it again does not vouch for it.
+func (s *session) ours(ctx context.Context, run *deadletter.Run, codes []string) ([]string, error) {
+	if s.key == "" || len(codes) == 0 {
+		return nil, nil
+	}
+	vouched, err := host.Vouched(ctx, s.client, s.key, run.WorkflowID, run.RunID, codes)
+	if err != nil {
+		return nil, fmt.Errorf("ask the server who started %s: %w", run.WorkflowID, err)
+	}
+	if !vouched {
+		return nil, nil
+	}
+	return codes, nil
 }
 
 func asMap(v any) map[string]any {

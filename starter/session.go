@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -33,6 +35,7 @@ type session struct {
 	store     *payload.Store      // of large values, nil for none
 	server    *localserver.Server // nil unless it is ours
 	worker    *localWorker        // nil unless it is ours
+	key       string              // of a local server and its workers, "" for others
 	cleanUp   func()              // runs last; nil for nothing
 	ends      bool                // the server ends with the run, so nothing leads back to it
 }
@@ -117,14 +120,15 @@ func (f *serverFlags) existing(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect.Dial(ctx, store.Use(options), nil)
+	kept := localserver.KeptAt(options.HostPort)
+	c, err := connect.Dial(ctx, store.Use(connect.WithKey(options, kept.Key)), nil)
 	if err != nil {
 		_ = store.Close()
 		return nil, withStatus(exitNoServer, err)
 	}
 	return &session{
 		client: c, address: options.HostPort, namespace: options.Namespace, ui: uiFromEnvironment(), taskQueue: f.taskQueue,
-		store: store,
+		store: store, key: kept.Key,
 	}, nil
 }
 
@@ -137,7 +141,7 @@ func (f *serverFlags) dev(ctx context.Context) (*session, error) {
 	}
 	return &session{
 		client: found.client, address: found.state.Address, namespace: found.state.Namespace, ui: found.state.UI,
-		taskQueue: f.taskQueue, store: found.store,
+		taskQueue: f.taskQueue, store: found.store, key: found.state.Key,
 	}, nil
 }
 
@@ -150,6 +154,7 @@ type localFlags struct {
 	dbFile      string
 	connections string
 	allowPython bool
+	pythonGiven func() bool // whether allowPython is the user's
 }
 
 func (f *localFlags) add(command *cobra.Command) {
@@ -157,7 +162,9 @@ func (f *localFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.dbFile, "db-filename", "", "SQLite file in which a local server keeps its state, default memory")
 	flags.StringVar(&f.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections for a local worker, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
-	flags.BoolVar(&f.allowPython, "allow-python", true, "let a local worker run the playbook's Python code")
+	flags.BoolVar(&f.allowPython, "allow-python", true,
+		"let a local worker run Python code; unless given, that of runs which starter began here")
+	f.pythonGiven = func() bool { return flags.Changed("allow-python") }
 }
 
 // bringUp starts a server of our own, with a worker unless the task queue is "".
@@ -181,9 +188,13 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, t
 		s.end(false)
 		return nil, withStatus(exitUsage, err)
 	}
-	s.worker, err = startWorker(s.client, activities.Resources{
+	resources := activities.Resources{
 		Connections: connections, AllowPython: f.allowPython, Limits: limits, Payloads: payloads, Logger: logger,
-	}, s.taskQueue, closeLog)
+	}
+	if !f.pythonGiven() {
+		resources.CheckPython = host.NewGuard(s.client, s.key).Check
+	}
+	s.worker, err = startWorker(s.client, resources, s.taskQueue, closeLog)
 	if err != nil {
 		s.end(false)
 		return nil, err
@@ -203,6 +214,10 @@ func (f *localFlags) startServer(
 		_ = store.Close()
 		remove()
 	}
+	if options.Key, err = localKey(f.dbFile); err != nil {
+		leave()
+		return nil, err
+	}
 	options.DBFile, options.Namespace = f.dbFile, target.Namespace
 	options.Attributes = workflows.SearchAttributes()
 	server, err := localserver.Start(ctx, options)
@@ -210,8 +225,7 @@ func (f *localFlags) startServer(
 		leave()
 		return nil, withStatus(exitNoServer, err)
 	}
-	at := client.Options{HostPort: server.Address, Namespace: server.Namespace}
-	c, err := connect.Dial(ctx, host.ClientOptions(store, at, logger), logger)
+	c, err := connect.Dial(ctx, host.ClientOptions(store, server.ClientOptions(), logger), logger)
 	if err != nil {
 		server.Kill()
 		leave()
@@ -219,8 +233,34 @@ func (f *localFlags) startServer(
 	}
 	return &session{
 		client: c, address: server.Address, namespace: server.Namespace, ui: server.UIURL, taskQueue: target.taskQueue,
-		store: store, server: server, cleanUp: remove,
+		store: store, server: server, key: options.Key, cleanUp: remove,
 	}, nil
+}
+
+// localKey is what a local server asks its clients for, and by which its worker
+// knows the runs of this starter. For a server with a file it stays with the
+// file, as its runs do.
+func localKey(dbFile string) (string, error) {
+	if dbFile == "" {
+		return rand.Text(), nil
+	}
+	path := dbFile + ".key"
+	data, err := os.ReadFile(path)
+	if key := strings.TrimSpace(string(data)); err == nil && key != "" {
+		return key, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read the key of the local server: %w", err)
+	}
+	key := rand.Text()
+	err = os.MkdirAll(filepath.Dir(path), 0o750)
+	if err == nil {
+		err = os.WriteFile(path, []byte(key+"\n"), 0o600)
+	}
+	if err != nil {
+		return "", fmt.Errorf("write the key of the local server: %w", err)
+	}
+	return key, nil
 }
 
 // localWorker is a worker inside this process.

@@ -30,6 +30,7 @@ type plan struct {
 	playbook    string // its name
 	description string
 	input       workflows.Input
+	codes       []string          // of the playbook, which this starter vouches for
 	fairness    temporal.Priority // what the command line says of it
 }
 
@@ -43,7 +44,7 @@ func newPlan(checked checked, workload map[string]any, workflowID string) (plan,
 		workflowID = book.Name + "-" + strings.ToLower(rand.Text()[:6])
 	}
 	return plan{
-		workflowID: workflowID, playbook: book.Name, description: book.Description,
+		workflowID: workflowID, playbook: book.Name, description: book.Description, codes: book.Codes(),
 		input: workflows.Input{
 			Name: checked.file.Name, Source: string(checked.file.Bytes()), Workload: expression.Of(values),
 		},
@@ -125,6 +126,9 @@ func (s *session) execute(ctx context.Context, plan plan) (client.WorkflowRun, e
 	}
 	if plan.input.SearchAttributes {
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(plan.attributes()...)
+	}
+	if s.key != "" && len(plan.codes) > 0 {
+		options.Memo = host.Vouch(s.key, plan.workflowID, plan.codes)
 	}
 	if plan.input.Reprocess != nil { // its ID stands for what it does, so it is done once
 		options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE

@@ -27,9 +27,12 @@ type devState struct {
 	Namespace string `json:"namespace"`
 	TaskQueue string `json:"task_queue,omitempty"` // of its worker, "" without one
 	// PayloadStore is where large values of its runs are.
-	PayloadStore string    `json:"payload_store,omitempty"`
-	PID          int       `json:"pid"`
-	StartedAt    time.Time `json:"started_at"`
+	PayloadStore string `json:"payload_store,omitempty"`
+	// Key is what clients of the server have to send, and starters of its worker
+	// vouch with.
+	Key       string    `json:"key,omitempty"`
+	PID       int       `json:"pid"`
+	StartedAt time.Time `json:"started_at"`
 }
 
 func statePath() string { return filepath.Join(stateDir, "dev.json") }
@@ -107,7 +110,7 @@ func findDev(ctx context.Context, namespace, payloadStore string) (*devServer, e
 }
 
 func dialDev(ctx context.Context, state devState, payloadStore string) (*devServer, error) {
-	options := client.Options{HostPort: state.Address, Namespace: state.Namespace}
+	options := connect.WithKey(client.Options{HostPort: state.Address, Namespace: state.Namespace}, state.Key)
 	probe, err := connect.Dial(ctx, options, nil) // a server that is gone has no store either
 	if err != nil {
 		return nil, withStatus(exitNoServer, err)

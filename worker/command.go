@@ -156,7 +156,9 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 	if server.HostPort == "" {
 		server.HostPort = defaultAddress
 	}
-	store, err := payload.Open(ctx, cmp.Or(opts.payloads, localserver.PayloadStore(server.HostPort)))
+	kept := localserver.KeptAt(server.HostPort)
+	server = connect.WithKey(server, kept.Key)
+	store, err := payload.Open(ctx, cmp.Or(opts.payloads, kept.PayloadStore))
 	if err != nil {
 		return exitUsage, err
 	}

@@ -75,6 +75,16 @@ func (filled) LookupEnv(name string) (string, bool) {
 	return value, value != ""
 }
 
+// WithKey is how a local server is connected to that asks for a key; "" is one
+// that asks for none. It travels in clear text, within the machine.
+func WithKey(options client.Options, key string) client.Options {
+	if key != "" && options.Credentials == nil {
+		options.Credentials = client.NewAPIKeyStaticCredentials(key)
+		options.ConnectionOptions.TLSDisabled = options.ConnectionOptions.TLS == nil
+	}
+	return options
+}
+
 // NoServerError says that nothing that can be used answers at an address.
 type NoServerError struct {
 	Address string
@@ -116,6 +126,10 @@ func dialError(ctx context.Context, options client.Options, err error) error {
 	var missing *serviceerror.NamespaceNotFound
 	if errors.As(err, &missing) {
 		err = fmt.Errorf("the server has no namespace %q: %w", options.Namespace, err)
+	}
+	var denied *serviceerror.PermissionDenied
+	if errors.As(err, &denied) {
+		err = fmt.Errorf("it wants a key: that of a starter dev is known in its directory, others come from TEMPORAL_API_KEY: %w", err)
 	}
 	return &NoServerError{Address: options.HostPort, Err: err}
 }

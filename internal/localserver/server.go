@@ -2,6 +2,7 @@ package localserver
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,6 +31,9 @@ type Options struct {
 	UIPort    int    // 0: a free one
 	DBFile    string // SQLite file that keeps the state; "" is memory
 	Namespace string // "" is connect.DefaultNamespace
+	// Key is what clients have to send, where the server can ask for it: this
+	// project's own does, that of the official CLI does not. "" is none.
+	Key string
 	// Attributes are search attributes that the namespace knows.
 	Attributes map[string]enums.IndexedValueType
 }
@@ -42,7 +46,11 @@ type Server struct {
 
 	process *childproc.Process
 	durable bool
+	key     string
 }
+
+// keyVariable tells this project's own server the key.
+const keyVariable = "DEVSERVER_API_KEY"
 
 const (
 	readyTimeout = 60 * time.Second
@@ -94,6 +102,7 @@ func start(ctx context.Context, options Options) (*Server, error) {
 		UIURL:     "http://127.0.0.1:" + strconv.Itoa(uiPort),
 		Namespace: options.Namespace,
 		durable:   options.DBFile != "",
+		key:       options.Key,
 	}
 	cmd := command(options, port, uiPort)
 	cmd.SysProcAttr = childAttr()
@@ -118,6 +127,9 @@ func command(options Options, port, uiPort int) *exec.Cmd {
 		// Ours has these by itself, Temporal's own command has not: runs take turns.
 		"--dynamic-config-value", "matching.enableFairness=true",
 		"--dynamic-config-value", "matching.numTaskqueueWritePartitions=1",
+		// Temporal's own command opens an HTTP API, on a free port and for every
+		// web page. It cannot be turned off, but serve a host that nobody can name.
+		"--dynamic-config-value", `frontend.httpAllowedHosts=["` + rand.Text() + `"]`,
 	}
 	if options.DBFile != "" {
 		args = append(args, "--db-filename", options.DBFile)
@@ -129,9 +141,17 @@ func command(options Options, port, uiPort int) *exec.Cmd {
 	cmd := exec.Command(options.Binary, args...)
 	// What the user has set is about the server of their choice, not this one.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "TEMPORAL_")
+		return strings.HasPrefix(entry, "TEMPORAL_") || strings.HasPrefix(entry, keyVariable+"=")
 	})
+	if options.Key != "" {
+		cmd.Env = append(cmd.Env, keyVariable+"="+options.Key)
+	}
 	return cmd
+}
+
+// ClientOptions are how this server is connected to.
+func (s *Server) ClientOptions() client.Options {
+	return connect.WithKey(client.Options{HostPort: s.Address, Namespace: s.Namespace}, s.key)
 }
 
 // awaitReady waits until the namespace answers and the web UI, which starts
@@ -140,7 +160,7 @@ func (s *Server) awaitReady(ctx context.Context, uiPort int) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	err := s.poll(ctx, func() error {
-		c, err := connect.Dial(ctx, client.Options{HostPort: s.Address, Namespace: s.Namespace}, nil)
+		c, err := connect.Dial(ctx, s.ClientOptions(), nil)
 		if err == nil {
 			c.Close()
 		}

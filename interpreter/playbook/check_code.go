@@ -60,6 +60,21 @@ func (c *checker) checkTemplates(node *Node, code string) bool {
 	return inCode
 }
 
+// Codes are the texts of all fields with the name code, in order and each once:
+// whatever a tool may take as a program.
+func (pb *Playbook) Codes() []string {
+	var codes []string
+	for _, call := range pb.actions() {
+		for _, entry := range call.action.Fields {
+			if code, ok := entry.Value.Value.(string); ok && entry.Key == "code" {
+				codes = append(codes, code)
+			}
+		}
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
 func (c *checker) checkMain(call actionAt, node *Node, code string) {
 	main := readMain(code)
 	switch {

@@ -1,0 +1,173 @@
+package host
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/activities"
+	"reprise/interpreter"
+)
+
+// Seal is what only those who know the key can make of some texts; hex. Other
+// texts have another seal, however they are cut.
+func Seal(key string, texts ...string) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	for _, text := range texts {
+		_, _ = fmt.Fprintf(mac, "%d:%s", len(text), text) // a hash takes everything
+	}
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// CodeMemo is the member of a run's memo that says which code its starter
+// vouches for: a Code, kept in workflow history.
+const CodeMemo = "reprise_code"
+
+// Code names the code of a run's playbook that its starter has read. It is good
+// for one workflow ID, so that nobody else gains by copying it.
+type Code struct {
+	Hashes []string `json:"hashes"` // SHA-256 of each, hex
+	Seal   string   `json:"seal"`
+}
+
+// Vouch is the memo of a run whose starter has the key of the local workers.
+func Vouch(key, workflowID string, codes []string) map[string]any {
+	var hashes []string
+	for _, code := range codes {
+		hashes = append(hashes, hashOf(code))
+	}
+	return map[string]any{CodeMemo: Code{Hashes: hashes, Seal: sealOf(key, workflowID, hashes)}}
+}
+
+func sealOf(key, workflowID string, hashes []string) string {
+	return Seal(key, append([]string{"code", workflowID}, hashes...)...)
+}
+
+func hashOf(code string) string {
+	sum := sha256.Sum256([]byte(code))
+	return hex.EncodeToString(sum[:])
+}
+
+// maxKnownRuns bounds how many runs a Guard remembers.
+const maxKnownRuns = 1000
+
+// Guard tells a local worker whether code comes from a starter that has its
+// key. Others who reach the server, a web page among them, may start runs, but
+// bring no code. It is safe for concurrent use.
+type Guard struct {
+	client client.Client
+	key    string
+
+	mu    sync.Mutex
+	known map[string][]string // hashes by run ID
+}
+
+// NewGuard makes the guard of a worker.
+func NewGuard(c client.Client, key string) *Guard {
+	return &Guard{client: c, key: key, known: map[string][]string{}}
+}
+
+// Check refuses code that nobody vouches for, in the activity that would run it.
+func (g *Guard) Check(ctx context.Context, code string) error {
+	hashes, err := g.hashes(ctx, activity.GetInfo(ctx).WorkflowExecution)
+	if err != nil {
+		return &activities.Error{
+			Kind: interpreter.KindConnection, Message: fmt.Sprintf("ask the server who started the run: %v", err), Err: err,
+		}
+	}
+	if slices.Contains(hashes, hashOf(code)) {
+		return nil
+	}
+	return &activities.Error{
+		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
+		Message: "this local worker runs Python only of runs that were begun by its own starter, or by one in the directory of its " +
+			"starter dev; begin the run there, or give starter --allow-python, which allows the code of everybody who reaches the server",
+	}
+}
+
+// hashes are those of the code that an execution may run: what the memo at the
+// root of its tree vouches for.
+func (g *Guard) hashes(ctx context.Context, of workflow.Execution) ([]string, error) {
+	if of.ID == "" {
+		return nil, nil // an activity that a client started by itself
+	}
+	g.mu.Lock()
+	hashes, ok := g.known[of.RunID]
+	g.mu.Unlock()
+	if ok {
+		return hashes, nil
+	}
+	root, err := g.describe(ctx, of.ID, of.RunID)
+	if err != nil {
+		return nil, err
+	}
+	if above := root.root; above.GetRunId() != "" && above.GetRunId() != of.RunID {
+		if root, err = g.describe(ctx, above.GetWorkflowId(), above.GetRunId()); err != nil {
+			return nil, err
+		}
+	}
+	hashes = root.vouched(g.key)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.known) >= maxKnownRuns {
+		clear(g.known)
+	}
+	g.known[of.RunID] = hashes
+	return hashes, nil
+}
+
+// described is what the server tells of an execution.
+type described struct {
+	workflowID string
+	root       *commonpb.WorkflowExecution
+	memo       *commonpb.Memo
+}
+
+func (g *Guard) describe(ctx context.Context, workflowID, runID string) (described, error) {
+	answer, err := g.client.DescribeWorkflowExecution(ctx, workflowID, runID)
+	if err != nil {
+		return described{}, err
+	}
+	return describedBy(answer), nil
+}
+
+func describedBy(answer *workflowservice.DescribeWorkflowExecutionResponse) described {
+	info := answer.GetWorkflowExecutionInfo()
+	return described{workflowID: info.GetExecution().GetWorkflowId(), root: info.GetRootExecution(), memo: info.GetMemo()}
+}
+
+// vouched are the hashes of the memo if its seal is that of the key.
+func (d described) vouched(key string) []string {
+	var code Code
+	payload := d.memo.GetFields()[CodeMemo]
+	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &code) != nil {
+		return nil
+	}
+	if !hmac.Equal([]byte(code.Seal), []byte(sealOf(key, d.workflowID, code.Hashes))) {
+		return nil
+	}
+	return code.Hashes
+}
+
+// Vouched reports whether a starter with the key vouches for all the code of a
+// run; it does for that of one without any.
+func Vouched(ctx context.Context, c client.Client, key, workflowID, runID string, codes []string) (bool, error) {
+	g := NewGuard(c, key)
+	run, err := g.describe(ctx, workflowID, runID)
+	if err != nil {
+		return false, err
+	}
+	hashes := run.vouched(key)
+	return !slices.ContainsFunc(codes, func(code string) bool { return !slices.Contains(hashes, hashOf(code)) }), nil
+}

@@ -1,0 +1,29 @@
+package localserver
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+)
+
+// Kept is what `starter dev` tells of the server that it keeps up in the
+// working directory.
+type Kept struct {
+	Address      string `json:"address"`
+	PayloadStore string `json:"payload_store"`
+	Key          string `json:"key"` // that clients must send, "" for none
+}
+
+// KeptAt is the server of `starter dev` if that is the one at the given address,
+// else the zero value.
+func KeptAt(address string) Kept {
+	data, err := os.ReadFile(filepath.Join(".reprise", "dev.json"))
+	if err != nil {
+		return Kept{}
+	}
+	var kept Kept
+	if json.Unmarshal(data, &kept) != nil || kept.Address != address {
+		return Kept{}
+	}
+	return kept
+}
