@@ -104,6 +104,9 @@ func (s *session) reader() *deadletter.Reader {
 
 // chain reads a run with its reprocesses. What it could not tell is said.
 func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (*deadletter.Chain, error) {
+	if err := checkRun(workflowID, runID); err != nil {
+		return nil, err
+	}
 	chain, err := s.reader().Chain(ctx, workflowID, runID)
 	if errors.Is(err, deadletter.ErrNotFound) {
 		return nil, usageError("%w on %s, namespace %s; %s dead-letters list shows those with failed iterations",

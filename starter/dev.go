@@ -48,6 +48,9 @@ While it runs, ` + statePath() + ` tells where it is.`,
 }
 
 func (a *app) dev(options *devOptions) error {
+	if err := checkQueue(options.server.taskQueue); err != nil {
+		return err
+	}
 	ctx := a.interrupts.asked
 	if found, err := findDev(ctx, "", ""); err == nil && found != nil {
 		found.close()

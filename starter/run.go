@@ -59,9 +59,14 @@ func newRunCommand(a *app) *cobra.Command {
 	options := &runOptions{}
 	command := &cobra.Command{
 		Use: "run FILE", Short: "Run a playbook and follow it", Args: cobra.ExactArgs(1), Long: runLong, Example: runExample,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(command *cobra.Command, args []string) error {
 			if err := checkOutput(options.output); err != nil {
 				return err
+			}
+			if command.Flags().Changed("workflow-id") {
+				if err := checkName("--workflow-id", options.workflowID); err != nil {
+					return err
+				}
 			}
 			err := a.run(args[0], options)
 			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
@@ -103,6 +108,9 @@ func (a *app) run(name string, options *runOptions) error {
 		return err
 	}
 	if options.detach {
+		if listened, err := newObserver(s, run).listens(ctx); err == nil && !listened {
+			a.notef("note: no worker listens on task queue %q; the run waits for one", s.taskQueue)
+		}
 		return a.reportStart(s, run, options.output)
 	}
 	if link := s.link(run.GetID(), run.GetRunID()); link != "" {

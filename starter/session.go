@@ -109,6 +109,9 @@ func (f *serverFlags) addWorker(command *cobra.Command) {
 // existing connects to the server that flags, environment or profile name, or
 // to that of `starter dev`. Without any it gives nil.
 func (f *serverFlags) existing(ctx context.Context) (*session, error) {
+	if err := checkQueue(f.taskQueue); err != nil {
+		return nil, err
+	}
 	options, err := connect.Resolve(f.Flags)
 	if err != nil {
 		return nil, withStatus(exitUsage, err)

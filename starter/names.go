@@ -1,0 +1,44 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// mostNameBytes is how long Temporal takes names to be.
+const mostNameBytes = 1000
+
+// checkName refuses what Temporal would not take for the name of something, and
+// what nobody could type again. What says which flag or argument it is.
+func checkName(what, name string) error {
+	switch {
+	case name == "":
+		return usageError("%s is empty", what)
+	case len(name) > mostNameBytes:
+		return usageError("%s is %d bytes long, more than the %d that Temporal takes", what, len(name), mostNameBytes)
+	case strings.ContainsFunc(name, func(r rune) bool { return obeyed(r) || r == '\n' || r == '\t' }):
+		return usageError("%s %q has characters that cannot be seen", what, name)
+	}
+	return nil
+}
+
+// checkQueue refuses what is no task queue of ours.
+func checkQueue(name string) error {
+	const ofServer = "/_sys/"
+	if strings.HasPrefix(name, ofServer) {
+		return usageError("--task-queue %q begins with %s, as the server's own do", name, ofServer)
+	}
+	return checkName("--task-queue", name)
+}
+
+// checkRun refuses what cannot be a run; runID may be "".
+func checkRun(workflowID, runID string) error {
+	if err := checkName("the workflow ID", workflowID); err != nil {
+		return err
+	}
+	if runID != "" && uuid.Validate(runID) != nil {
+		return usageError("--run-id %q is no run ID, expected such as 0197f0a4-5c0e-7d3a-9f2b-8f6f0a1b2c3d", runID)
+	}
+	return nil
+}
