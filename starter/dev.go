@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -52,7 +53,12 @@ func (a *app) dev(options *devOptions) error {
 		return err
 	}
 	ctx := a.interrupts.asked
-	if found, err := findDev(ctx, "", ""); err == nil && found != nil {
+	found, err := findDev(ctx, "", "")
+	var silent *connect.NoServerError
+	if errors.As(err, &silent) && ctx.Err() == nil { // it lives
+		return err
+	}
+	if err == nil && found != nil {
 		found.close()
 		return fmt.Errorf("starter dev is running in this directory already: process %d, server %s, web UI %s",
 			found.state.PID, found.state.Address, found.state.UI)

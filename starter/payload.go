@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"reprise/internal/payload"
 	_ "reprise/internal/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
@@ -24,16 +25,16 @@ func openStore(ctx context.Context, address string) (*payload.Store, error) {
 // chose, else a directory beside the file that keeps the server's state. A
 // server in memory gets a directory that remove takes away with it.
 func localStore(ctx context.Context, address, dbFile string) (store *payload.Store, remove func(), err error) {
+	removeLeftStores()
 	if address != "" {
 		store, err = openStore(ctx, address)
 		return store, func() {}, err
 	}
 	path, remove := filepath.Join(filepath.Dir(dbFile), "payloads"), func() {}
 	if dbFile == "" {
-		if path, err = temporaryStore(); err != nil {
-			return nil, remove, fmt.Errorf("make a directory for large values: %w", err)
+		if path, remove, err = temporaryStore(); err != nil {
+			return nil, func() {}, fmt.Errorf("make a directory for large values: %w", err)
 		}
-		remove = func() { _ = os.RemoveAll(path) }
 	}
 	if address, err = payload.Directory(path); err == nil {
 		store, err = openStore(ctx, address)
@@ -41,13 +42,61 @@ func localStore(ctx context.Context, address, dbFile string) (store *payload.Sto
 	return store, remove, err
 }
 
+const storePrefix = "payloads-"
+
 // temporaryStore makes a directory in ours, or where that cannot be in the
-// system's.
-func temporaryStore() (string, error) {
+// system's. It is locked for as long as this process lives, so that another one
+// sees whether anybody needs it.
+func temporaryStore() (path string, remove func(), err error) {
 	_ = os.MkdirAll(stateDir, 0o750)
-	path, err := os.MkdirTemp(stateDir, "payloads-")
-	if err != nil {
-		path, err = os.MkdirTemp("", "reprise-payloads-")
+	if all, err := lockDirectory(stateDir, 0); err == nil {
+		defer all.Close() // until the new one is locked
 	}
-	return path, err
+	path, err = os.MkdirTemp(stateDir, storePrefix)
+	if err != nil {
+		path, err = os.MkdirTemp("", "reprise-"+storePrefix)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	lock, err := lockDirectory(path, syscall.LOCK_NB)
+	if err != nil {
+		_ = os.RemoveAll(path)
+		return "", nil, err
+	}
+	return path, func() {
+		_ = os.RemoveAll(path)
+		_ = lock.Close()
+	}, nil
+}
+
+// removeLeftStores takes away the directories of servers in memory that were
+// killed: nobody has them locked.
+func removeLeftStores() {
+	all, err := lockDirectory(stateDir, 0)
+	if err != nil {
+		return // nothing is there
+	}
+	defer all.Close()
+	left, _ := filepath.Glob(filepath.Join(stateDir, storePrefix+"*")) // only a bad pattern is an error
+	for _, path := range left {
+		if lock, err := lockDirectory(path, syscall.LOCK_NB); err == nil {
+			_ = os.RemoveAll(path)
+			_ = lock.Close()
+		}
+	}
+}
+
+// lockDirectory locks a directory until the file is closed or this process ends,
+// whatever ends it. how is 0 to wait for others, or LOCK_NB.
+func lockDirectory(path string, how int) (*os.File, error) {
+	directory, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(directory.Fd()), syscall.LOCK_EX|how); err != nil {
+		_ = directory.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return directory, nil
 }

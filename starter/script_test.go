@@ -54,6 +54,7 @@ var scriptRuns atomic.Int64
 //	terminate ID           terminates a run on the shared server
 //	departed QUEUE         has a worker listen on the queue and leave
 //	suspend                stops the local Temporal server, as if it were stuck
+//	resume                 lets it go on
 //	break                  kills it
 //	proxy                  puts a proxy before the shared server
 //	cut, mend              cut what goes through it, and let it pass again
@@ -78,7 +79,7 @@ func scripts(t *testing.T, folder string, environment ...string) {
 			"ended": cmdEnded, "alone": cmdAlone,
 			"terminate": cmdTerminate, "departed": cmdDeparted,
 			"proxy": cmdProxy, "cut": cmdPass((*testenv.Proxy).Cut), "mend": cmdPass((*testenv.Proxy).Mend),
-			"suspend": cmdServer(syscall.SIGSTOP), "break": cmdServer(syscall.SIGKILL),
+			"suspend": cmdServer(syscall.SIGSTOP), "resume": cmdServer(syscall.SIGCONT), "break": cmdServer(syscall.SIGKILL),
 		},
 	})
 }
@@ -217,7 +218,7 @@ func mine(ts *testscript.TestScript) []int {
 // cmdServer sends a signal to the script's local Temporal server.
 func cmdServer(signal syscall.Signal) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
-		use(ts, neg, len(args) == 0, "suspend or break, without arguments")
+		use(ts, neg, len(args) == 0, "suspend, resume or break, without arguments")
 		found := false
 		for _, pid := range mine(ts) {
 			line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -89,8 +91,8 @@ func (d *devServer) close() {
 
 // findDev connects to the server of a `starter dev` in this directory, in the
 // given namespace and with the given payload store or, for "", in and with its
-// own. Without a server it gives nil, and the state of one that no longer
-// answers is removed; a server without the namespace is an error.
+// own. Without a server it gives nil, and the state of one that is gone is
+// removed; a server without the namespace, or that is slow to answer, is an error.
 func findDev(ctx context.Context, namespace, payloadStore string) (*devServer, error) {
 	state, err := readState()
 	if errors.Is(err, os.ErrNotExist) {
@@ -104,9 +106,30 @@ func findDev(ctx context.Context, namespace, payloadStore string) (*devServer, e
 		if err == nil || errors.As(err, &missing) || !errors.As(err, &silent) || ctx.Err() != nil {
 			return found, err
 		}
+		if state.lives(ctx) {
+			return nil, withStatus(exitNoServer, fmt.Errorf("starter dev, process %d, is there and does not answer: %w; "+
+				"try again, or stop it", state.PID, err))
+		}
 	}
 	_ = os.Remove(statePath())
 	return nil, nil
+}
+
+// livesTimeout bounds the look whether a port is listened on.
+const livesTimeout = 2 * time.Second
+
+// lives reports whether the process is there and something listens at its
+// address, be it too busy, or stopped, to answer.
+func (s devState) lives(ctx context.Context) bool {
+	if s.PID <= 0 || errors.Is(syscall.Kill(s.PID, 0), syscall.ESRCH) {
+		return false
+	}
+	connection, err := (&net.Dialer{Timeout: livesTimeout}).DialContext(ctx, "tcp", s.Address)
+	if err != nil {
+		return !errors.Is(err, syscall.ECONNREFUSED)
+	}
+	_ = connection.Close()
+	return true
 }
 
 func dialDev(ctx context.Context, state devState, payloadStore string) (*devServer, error) {
