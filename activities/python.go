@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -20,13 +21,10 @@ var pythonHost string
 // pythonTool runs code that the playbook brings, each attempt in a process of
 // its own. It protects the worker from accidents, not from attackers: the code
 // has the rights of the worker's user.
-type pythonTool struct {
-	res   Resources
-	watch *groupWatch
-}
+type pythonTool struct{ res Resources }
 
 func newPython(res Resources) *pythonTool {
-	return &pythonTool{res: res, watch: newGroupWatch(res.PythonCommand, res.Logger)}
+	return &pythonTool{res: res}
 }
 
 // Spec describes the tool.
@@ -40,7 +38,8 @@ values come in through args. As a sink main gets args, else result=….
 
 The code runs in isolated mode (python3 -I) with PATH, LANG and HOME as its only
 environment, in the worker's directory. What it prints goes to the worker's log.
-When its time is over, or the worker dies, its process group is killed.
+When main has returned, its time is over, or the worker dies, whatever the code has
+started is killed, on Linux also what left its process group.
 
 An exception is an error of kind tool whose type is the name of its class. An
 attribute retryable on the exception says whether trying again may help (it may,
@@ -83,13 +82,6 @@ func (t *pythonTool) Write(ctx context.Context, in interpreter.ToolInput) (inter
 	return t.call(ctx, in, in.Args.Data)
 }
 
-// Close ends what is still running.
-func (t *pythonTool) Close() error {
-	t.watch.close()
-
-	return nil
-}
-
 func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args any) (interpreter.ToolResult, error) {
 	if !t.res.AllowPython {
 		return interpreter.ToolResult{}, configErrorf("python is off on this worker: " +
@@ -116,14 +108,16 @@ func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args an
 			in.Step, expression.TypeName(args))
 	}
 
-	input, err := expression.Encode(map[string]any{"code": code, "name": in.Step, "args": args})
+	nonce := rand.Text()
+
+	input, err := expression.Encode(map[string]any{"code": code, "name": in.Step, "args": args, "nonce": nonce})
 	if err != nil {
 		return interpreter.ToolResult{}, toolErrorf("step %q: the args cannot be written as JSON: %w", in.Step, err)
 	}
 
 	process := &pythonProcess{
-		command: t.res.PythonCommand, directory: t.res.Directory, watch: t.watch,
-		input: input, limit: t.res.MaxResponseBytes,
+		command: t.res.PythonCommand, directory: t.res.Directory,
+		input: input, nonce: nonce, limit: t.res.MaxResponseBytes,
 	}
 	err = process.run(ctx)
 

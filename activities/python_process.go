@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -27,13 +26,16 @@ const maxExitLog = 2 << 10
 // end at once, unless a program that left the process group holds them.
 const drainTime = time.Second
 
+// endTime is how long the host has to end what the code has started.
+const endTime = 1500 * time.Millisecond
+
 // pythonProcess is one run of the interpreter.
 type pythonProcess struct {
 	command   string
 	directory string
-	watch     *groupWatch
 	input     []byte
-	limit     int64 // bytes of the report
+	nonce     string // with which the report begins
+	limit     int64  // bytes of the report
 
 	output   []byte // the report as it came
 	overflow bool   // the report was over the limit
@@ -42,23 +44,21 @@ type pythonProcess struct {
 }
 
 // run starts the process, waits for it and reads what it has to say. The
-// process leads a group of its own, which is killed when ctx ends, when the
-// report is too large, and at the end for what the code left running.
+// process supervises the one with the code, and holds the other end of a pipe,
+// the lifeline. When that is closed, because ctx has ended, the report is too
+// large or this worker is dead, it kills whatever the code has started, and
+// ends. It leads a group, which is killed then in any case.
 func (p *pythonProcess) run(ctx context.Context) error {
-	// The kernel ties the child's life to the thread that started it (see
-	// dieWithWorker), so this goroutine keeps its thread.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	reports, logs, command, err := p.prepare(ctx)
+	reports, logs, lifeline, command, err := p.prepare(ctx)
 	if err != nil {
 		return err
 	}
 	defer reports.close()
 	defer logs.close()
+	defer lifeline.close()
 
 	if err := command.Start(); err != nil {
 		return p.startError(err)
@@ -67,22 +67,21 @@ func (p *pythonProcess) run(ctx context.Context) error {
 	reports.parentOnly()
 	logs.parentOnly()
 
+	_ = lifeline.reader.Close()
 	group := command.Process.Pid
 
-	p.watch.add(group)
-	defer p.watch.remove(group)
-
-	go reports.read(p.limit+1, cancel)
+	go reports.read(p.limit+p.frame()+1, cancel)
 	go logs.readTail(maxLog)
 
 	_ = command.Wait() // the state says more than the error
 	p.state = command.ProcessState
 
-	// Whatever the code started and left behind is in the same group.
+	// Where nobody supervised to the end, most of what the code has started is
+	// in the same group.
 	_ = syscall.Kill(-group, syscall.SIGKILL)
 
 	p.output, p.log = reports.drain(), logs.drain()
-	p.overflow = int64(len(p.output)) > p.limit
+	p.overflow = int64(len(p.output)) > p.limit+p.frame()
 
 	if !p.overflow && ctx.Err() != nil {
 		return ctx.Err()
@@ -91,31 +90,37 @@ func (p *pythonProcess) run(ctx context.Context) error {
 	return nil
 }
 
-func (p *pythonProcess) prepare(ctx context.Context) (reports, logs *outPipe, command *exec.Cmd, err error) {
-	reports, err = newOutPipe()
-	if err != nil {
-		return nil, nil, nil, &Error{Message: "start python: " + err.Error(), Err: err}
+// frame is how many bytes of what the host writes are around the report.
+func (p *pythonProcess) frame() int64 { return int64(len(p.nonce) + len("\n")) }
+
+func (p *pythonProcess) prepare(ctx context.Context) (reports, logs, lifeline *outPipe, command *exec.Cmd, err error) {
+	var pipes [3]*outPipe
+
+	for i := range pipes {
+		if pipes[i], err = newOutPipe(); err != nil {
+			for _, made := range pipes[:i] {
+				made.close()
+			}
+
+			return nil, nil, nil, nil, &Error{Message: "start python: " + err.Error(), Err: err}
+		}
 	}
 
-	logs, err = newOutPipe()
-	if err != nil {
-		reports.close()
-
-		return nil, nil, nil, &Error{Message: "start python: " + err.Error(), Err: err}
-	}
+	reports, logs, lifeline = pipes[0], pipes[1], pipes[2]
 
 	command = exec.CommandContext(ctx, p.command, "-I", "-X", "utf8", "-c", pythonHost)
 	command.Dir = p.directory
 	command.Env = cleanEnvironment()
 	command.Stdin = bytes.NewReader(p.input)
 	command.Stdout, command.Stderr = logs.writer, logs.writer
-	command.ExtraFiles = []*os.File{reports.writer}
+	command.ExtraFiles = []*os.File{reports.writer, lifeline.reader}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	dieWithWorker(command.SysProcAttr)
-	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
-	command.WaitDelay = drainTime // for stdin of a process that reads none of it
+	command.Cancel = lifeline.writer.Close
+	// For a supervisor that is gone or stopped, and for stdin of a process that
+	// reads none of it.
+	command.WaitDelay = endTime
 
-	return reports, logs, command, nil
+	return reports, logs, lifeline, command, nil
 }
 
 // cleanEnvironment leaves out everything a worker is configured with, its
@@ -159,9 +164,14 @@ func (p *pythonProcess) report() (*pythonReport, error) {
 		return nil, tooLargef("what main returned is over the limit of %d bytes of JSON", p.limit)
 	}
 
+	text, framed := p.unframed()
+	if !framed && len(p.output) > 0 && p.state.Success() {
+		return nil, toolErrorf("something but main wrote to where its result goes, or main returned twice, as in a process that it forked")
+	}
+
 	report := &pythonReport{}
 
-	err := json.Unmarshal(p.output, report)
+	err := json.Unmarshal(text, report)
 	if err == nil {
 		return report, nil
 	}
@@ -180,6 +190,14 @@ func (p *pythonProcess) report() (*pythonReport, error) {
 		Message: fmt.Sprintf("python ended without a result: %s", p.state),
 		Body:    map[string]any{"output": string(bytes.ToValidUTF8(tail, []byte("\uFFFD")))},
 	}
+}
+
+// unframed is the one report in what was written.
+func (p *pythonProcess) unframed() ([]byte, bool) {
+	text, begins := bytes.CutPrefix(p.output, []byte(p.nonce))
+	text, ends := bytes.CutSuffix(text, []byte("\n"))
+
+	return text, begins && ends && !bytes.Contains(text, []byte("\n"))
 }
 
 // outPipe carries what a process writes. exec's own copying would wait for

@@ -261,50 +261,122 @@ func TestPythonPrintsAreOnlyLogsAndBounded(t *testing.T) {
 	require.Less(t, len(log.String()), 128<<10)
 }
 
-// A program that main starts is in the process group of the attempt: it ends
-// with the attempt's time, and with main if main leaves it running.
+// What main starts ends with the attempt's time, and with main however that
+// ends; wherever it has gone meanwhile.
 func TestPythonGrandchildrenEnd(t *testing.T) {
 	t.Parallel()
 
 	const spawn = `
-import subprocess, time
-def main(path, stay):
-    child = subprocess.Popen(["sleep", "120"])
+import os, subprocess, time
+def leave(program):
+    """A daemon in a session of its own, whose parent has ended."""
+    told, tell = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(tell, str(os.getpid()).encode())
+            os.execvpe(program[0], program, {"PATH": os.environ["PATH"]})
+        os._exit(0)
+    os.wait()
+    return int(os.read(told, 100))
+def main(path, way, how):
+    program = ["sleep", "120"]
+    if how == "child":
+        pid = subprocess.Popen(program).pid
+    elif how == "session":
+        pid = subprocess.Popen(program, start_new_session=True, env={}).pid
+    else:
+        pid = leave(program)
     with open(path + ".new", "w") as f:
-        f.write(str(child.pid))
-    import os
+        f.write(str(pid))
     os.rename(path + ".new", path)
-    if stay:
+    if way == "time is over":
         time.sleep(60)
-    return child.pid
+    if way == "main is killed":
+        os.kill(os.getpid(), 9)
 `
 
-	for name, stay := range map[string]bool{"time is over": true, "main returned": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	for _, how := range []string{"child", "session", "daemon"} {
+		for _, way := range []string{"time is over", "main returned", "main is killed"} {
+			t.Run(how+", "+way, func(t *testing.T) {
+				t.Parallel()
 
-			path := filepath.Join(t.TempDir(), "pid")
-			in := pythonInput(spawn, map[string]any{"path": path, "stay": stay})(t)
-
-			if stay {
-				in.TimeoutSeconds = 5
-			}
-
-			_, err := runTool(t, pythonCatalogue(t), "python", "python", in)
-			if stay {
-				require.Equal(t, interpreter.KindTimeout, tooltest.ErrorObject(t, err).Kind)
-			} else {
-				require.NoError(t, err)
-			}
-
-			content, err := os.ReadFile(path)
-			require.NoError(t, err)
-
-			pid, err := strconv.Atoi(string(content))
-			require.NoError(t, err)
-			require.Eventually(t, func() bool { return !running(pid) }, 10*time.Second, 10*time.Millisecond)
-		})
+				testGrandchild(t, spawn, how, way)
+			})
+		}
 	}
+}
+
+func testGrandchild(t *testing.T, code, how, way string) {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), "pid")
+	in := pythonInput(code, map[string]any{"path": path, "way": way, "how": how})(t)
+
+	if way == "time is over" {
+		in.TimeoutSeconds = 5
+	}
+
+	_, err := runTool(t, pythonCatalogue(t), "python", "python", in)
+
+	switch way {
+	case "time is over":
+		require.Equal(t, interpreter.KindTimeout, tooltest.ErrorObject(t, err).Kind)
+	case "main is killed":
+		require.Contains(t, tooltest.ErrorObject(t, err).Message, "signal: killed")
+	default:
+		require.NoError(t, err)
+	}
+
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+
+	pid, err := strconv.Atoi(string(content))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return !running(pid) }, 10*time.Second, 10*time.Millisecond)
+}
+
+// Code that writes wherever it can is not taken for what main returns, and what
+// main returns twice is not taken at all.
+func TestPythonReportIsNotForged(t *testing.T) {
+	t.Parallel()
+
+	const everywhere = `
+import os
+def main(end):
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd > 2:
+            try:
+                os.write(fd, b'{"result": "forged"}\n')
+            except OSError:
+                pass
+    if end:
+        os._exit(0)
+    return "real"
+`
+
+	const says = "something but main wrote to where its result goes, or main returned twice"
+
+	for _, end := range []bool{true, false} {
+		_, err := callPython(t, everywhere, map[string]any{"end": end})
+		object := tooltest.ErrorObject(t, err)
+
+		require.Equal(t, "final", object.Class)
+		require.Contains(t, object.Message, says)
+	}
+
+	_, err := callPython(t, `
+import os
+def main():
+    if os.fork() != 0:
+        os.wait()
+    return os.getpid()
+`, nil)
+	require.Contains(t, tooltest.ErrorObject(t, err).Message, says)
+
+	result, err := callPython(t, "import __main__\ndef main(): return [n for n in dir(__main__) if n in ('report', 'CHANNEL', 'given')]", nil)
+	require.NoError(t, err)
+	require.Empty(t, result.Data.Data)
 }
 
 // running tells whether a process is there and no zombie.
