@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,6 +118,30 @@ func TestStartSaysWhyItFails(t *testing.T) {
 
 	_, err = localserver.Start(t.Context(), localserver.Options{Binary: "/nowhere/server"})
 	require.ErrorContains(t, err, "/nowhere/server")
+}
+
+// TestWhatIsAskedOfAServer: one that opens an HTTP API serves nobody there, and
+// the key is no argument, which everybody on the machine sees.
+func TestWhatIsAskedOfAServer(t *testing.T) {
+	t.Parallel()
+	nosy := filepath.Join(t.TempDir(), "nosy")
+	require.NoError(t, os.WriteFile(nosy, []byte("#!/bin/sh\necho \"$@\" \"key=$DEVSERVER_API_KEY.\" >&2\nexit 7\n"), 0o700))
+	_, err := localserver.Start(t.Context(), localserver.Options{Binary: nosy, Key: "k-123"})
+	require.ErrorContains(t, err, "server start-dev")
+	require.Regexp(t, `--dynamic-config-value frontend\.httpAllowedHosts=\["[A-Z2-7]{26}"\]`, err.Error())
+	require.NotContains(t, err.Error(), "--http-port")
+	require.Equal(t, 1, strings.Count(err.Error(), "k-123"))
+	require.ErrorContains(t, err, "key=k-123.")
+}
+
+func TestAKeyIsAskedFor(t *testing.T) {
+	t.Parallel()
+	server := start(t, localserver.Options{Binary: binary(t), Key: "k-123"})
+	_, err := connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: server.Namespace}, nil)
+	require.ErrorContains(t, err, "it wants a key")
+	c, err := connect.Dial(t.Context(), server.ClientOptions(), nil)
+	require.NoError(t, err)
+	c.Close()
 }
 
 func TestStartEndsWithItsContext(t *testing.T) {
