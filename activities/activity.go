@@ -44,6 +44,7 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		limit := timeLimit(in)
+		in.RateLimit = pacer.limitOf(in)
 		ctx, secrets := withSecrets(ctx, res.Secrets)
 		b := newBeginning(ctx, in)
 		ctx = context.WithValue(ctx, beginningKey{}, b)
@@ -91,7 +92,7 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	}
 
 	if in.RateLimit != nil {
-		return pacer.await(ctx, *in.RateLimit, b)
+		return pacer.await(ctx, *in.RateLimit, in.Turn, b)
 	}
 
 	return nil
@@ -290,6 +291,10 @@ var errSpent = errors.New("the attempt was handed out too often")
 func activityError(
 	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *attemptSecrets,
 ) error {
+	if away := (*awayError)(nil); errors.As(err, &away) {
+		return benignError(away.object(in), true)
+	}
+
 	switch cause := stopCause(ctx, bounded, b, err); {
 	case errors.Is(err, errSpent):
 		object := b.delivery.word.lost(in.Lost)
@@ -350,12 +355,16 @@ var errLostTouch = errors.New("the worker lost touch with the server during the 
 // deliverAgain is the failure of a delivery that Temporal makes again. It is
 // nothing that anybody has to look at.
 func deliverAgain(cause error) error {
-	object := interpreter.ErrorObject{
+	return benignError(interpreter.ErrorObject{
 		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error(),
-	}
+	}, false)
+}
 
+// benignError is a failure of which nobody has to be told; final says that
+// Temporal does not deliver the activity again.
+func benignError(object interpreter.ErrorObject, final bool) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind, temporal.ApplicationErrorOptions{
-		Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign,
+		NonRetryable: final, Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign,
 	})
 }
 

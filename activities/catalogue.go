@@ -51,7 +51,7 @@ var _ playbook.Tools = (*Catalogue)(nil)
 // pools are made at the first attempt that needs them.
 func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
-	c := &Catalogue{res: res, tools: map[string]Tool{}, pacer: newPacer(res.Logger), memory: newMemory(res.Payloads.AnswersBytes)}
+	c := &Catalogue{res: res, tools: map[string]Tool{}, pacer: newPacer(res.RateLimits, res.Logger), memory: newMemory(res.Payloads.AnswersBytes)}
 
 	for _, tool := range []Tool{newFile(res), newHTTP(res), newPostgres(res), newPython(res), newSQLite(res)} {
 		c.tools[tool.Spec().Name] = tool

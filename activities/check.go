@@ -31,7 +31,7 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 		}, nil
 	}
 
-	_, found := playbook.Validate(file, c, playbook.CheckOptions{Workload: workload, Limits: c.res.Limits})
+	book, found := playbook.Validate(file, c, playbook.CheckOptions{Workload: workload, Limits: c.res.Limits})
 
 	result := interpreter.CheckResult{Limits: interpreter.NewRunLimits(c.res.Limits)}
 	result.Limits.MaxPayload = c.res.Payloads.MaxBytes
@@ -42,9 +42,17 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 		result.Count = len(problems)
 	}
 
-	warnings := found.Warnings()
+	var warnings []string
+	for _, warning := range found.Warnings() {
+		warnings = append(warnings, warning.String())
+	}
+
+	if result.Count == 0 {
+		warnings = append(warnings, c.res.RateLimits.warnings(book)...)
+	}
+
 	for _, warning := range warnings[:min(len(warnings), maxWarnings)] {
-		result.Warnings = append(result.Warnings, cutText(warning.String(), maxMessage))
+		result.Warnings = append(result.Warnings, cutText(warning, maxMessage))
 	}
 
 	return result, nil

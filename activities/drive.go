@@ -38,7 +38,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 		})
 	}
 	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, in), tally: newTally(in, step)}
-	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil || lostBefore(in) > 0)
+	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil || c.pacer.owns() || lostBefore(in) > 0)
 	d.delivery.details = d.progress.details
 	stop := d.heartbeats(ctx)
 	defer stop()

@@ -133,6 +133,11 @@ func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
 // took gives the call the outcome of an attempt of its own.
 func (h *hostedCall) took(outcome interpreter.Outcome) {
 	h.call.Attempted(outcome, time.Now())
+
+	if outcome.PutOff() {
+		return
+	}
+
 	h.sure, h.unsaid = false, true
 }
 

@@ -30,19 +30,24 @@ const (
 	leaseAhead = time.Second
 	// maxTurns is how many turns one lease asks for.
 	maxTurns = 1000
+	// joinPatience is how long who comes waits for a lease, where nothing else asks
+	// for one.
+	joinPatience = leaseAhead
 )
 
 // pacer makes the attempts of this worker wait for their turn under a rate
 // limit. Turns are leased from a workflow per key, so all workers of a task
 // queue share them; attempts that were told to wait hold the others back.
 type pacer struct {
+	limits RateLimits
 	logger *slog.Logger
 	mu     sync.Mutex
 	lanes  map[string]*lane
+	warned map[string]bool // playbooks and keys that ask for more than the operator gives
 }
 
-func newPacer(logger *slog.Logger) *pacer {
-	return &pacer{logger: logger, lanes: map[string]*lane{}}
+func newPacer(limits RateLimits, logger *slog.Logger) *pacer {
+	return &pacer{limits: limits, logger: logger, lanes: map[string]*lane{}, warned: map[string]bool{}}
 }
 
 // lane is the queue of one key.
@@ -52,18 +57,14 @@ type lane struct {
 	mu      sync.Mutex
 	waiters []*waiter
 	serving bool
+	ask     time.Time           // when the next lease is asked for
+	wake    chan struct{}       // told when ask became earlier
+	skew    time.Duration       // how far the server's clock is ahead, as the last lease told
 	pause   time.Time           // nobody sends before
 	answer  estimate            // how long a lease takes to arrive
 	ready   estimate            // how long an attempt takes to begin
 	sends   []*time.Time        // when attempts of this worker arrived, at the latest
 	local   interpreter.Limiter // outside of activities
-}
-
-// waiter is an attempt that waits; turn is told when its turn is.
-type waiter struct {
-	ctx   context.Context
-	limit interpreter.RateLimit
-	turn  chan time.Time
 }
 
 // estimate is how long something takes, on the safe side. It follows what was
@@ -83,34 +84,29 @@ func (e estimate) time() time.Duration { return max(time.Duration(e), leastEstim
 
 // await waits for the attempt's turn, sending heartbeats meanwhile. The server
 // knows that the attempt begins before its turn comes; a turn that the attempt
-// comes too late for is spent. The error is that of ctx, or of begin.
-func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, b *beginning) error {
-	lane := p.lane(ctx, limit.Key)
-	heartbeat, stop := heartbeats(ctx)
-	defer stop()
+// comes too late for is spent. The error is that of ctx, or of begin, or an
+// *awayError where the turn is too far away to wait for it here.
+func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, turn *interpreter.Turn, b *beginning) error {
+	lane := p.lane(ctx, limit)
+	w := newWaiter(ctx, limit, turn)
+
 	for {
-		var turn time.Time
-		for joined := lane.join(ctx, limit); turn.IsZero(); {
-			select {
-			case turn = <-joined:
-			case <-heartbeat:
-				b.delivery.beat(ctx)
-			case <-stopChannel(ctx):
-				return errHandedBack
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+		at, err := lane.stand(w, b)
+		if err != nil {
+			return err
 		}
-		if err := sleepUntil(ctx, turn.Add(-lane.lead())); err != nil {
+		if err := sleepUntil(ctx, at.Add(-lane.lead())); err != nil {
 			return err
 		}
 		if err := lane.begin(ctx, b); err != nil {
 			return err
 		}
-		if ok, err := lane.take(ctx, turn, limit, b); ok || err != nil {
+		if ok, err := lane.take(ctx, at, limit, b); ok || err != nil {
 			return err
 		}
 		b.waits(ctx)
+
+		w.patient = time.Now().Add(turnPatience)
 	}
 }
 
@@ -198,97 +194,46 @@ func (l *lane) begin(ctx context.Context, b *beginning) error {
 	return err
 }
 
-// told notes that the other side asked for patience.
+// told notes that the other side asked for patience. It holds back who shares the
+// limit for a while; the one that was told waits on its own for as long as its
+// policy says.
 func (p *pacer) told(ctx context.Context, limit interpreter.RateLimit, wait time.Duration) {
-	lane := p.lane(ctx, limit.Key)
+	lane := p.lane(ctx, limit)
 	lane.mu.Lock()
 	defer lane.mu.Unlock()
-	if until := time.Now().Add(wait); lane.pause.Before(until) {
+	if until := time.Now().Add(min(wait, p.limits.maxPause(limit))); lane.pause.Before(until) {
 		lane.pause = until
 	}
 }
 
-// lane finds the queue of a key. Keys belong to the task queue.
-func (p *pacer) lane(ctx context.Context, key string) *lane {
+// lane finds the queue of a key. Keys belong to the task queue, and to a playbook
+// unless it shares them.
+func (p *pacer) lane(ctx context.Context, limit interpreter.RateLimit) *lane {
 	queue := ""
 	if activity.IsActivity(ctx) {
 		queue = activity.GetInfo(ctx).TaskQueue
 	}
-	digest := sha256.Sum256([]byte(queue + "\x00" + key))
+	digest := sha256.Sum256([]byte(queue + "\x00" + limit.Playbook + "\x00" + limit.Key))
 	id := "reprise-rate-limit-" + hex.EncodeToString(digest[:8])
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.lanes[id] == nil {
-		p.lanes[id] = &lane{pacer: p, id: id}
+		p.lanes[id] = &lane{pacer: p, id: id, wake: make(chan struct{}, 1)}
 	}
 	return p.lanes[id]
 }
 
-// join queues an attempt and makes sure that somebody serves the queue.
-func (l *lane) join(ctx context.Context, limit interpreter.RateLimit) <-chan time.Time {
-	w := &waiter{ctx: ctx, limit: limit, turn: make(chan time.Time, 1)}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiters = append(l.waiters, w)
-	if !l.serving {
-		l.serving = true
-		go l.serve()
-	}
-	return w.turn
-}
-
-// serve leases turns for those who wait until nobody does. Where the limiter
-// cannot be asked they go on waiting: it is as near as the server, without
-// which no attempt could end either.
-func (l *lane) serve() {
-	warned := time.Time{}
-	for {
-		began := time.Now()
-		waiter, request := l.ask()
-		if waiter == nil {
-			return
-		}
-		turns, next, err := l.lease(waiter.ctx, request)
-		if err != nil {
-			if time.Since(warned) >= time.Minute {
-				warned = time.Now()
-				l.pacer.logger.Warn("cannot lease turns under a rate limit, asking again", "key", request.Limit.Key, "error", err)
-			}
-			next = time.Now().Add(leaseAgain)
-		}
-		l.hand(turns)
-		time.Sleep(max(time.Until(began.Add(leaseEvery)), time.Until(next)))
-	}
-}
-
-// ask gives the first of those who wait, nil for nobody, and a request for all
-// of them; with nobody waiting the queue is no longer served.
-func (l *lane) ask() (*waiter, interpreter.LeaseRequest) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return w.ctx.Err() != nil || workerStopping(w.ctx) })
-	if len(l.waiters) == 0 {
-		l.serving = false
-		return nil, interpreter.LeaseRequest{}
-	}
-	after := l.answer.time() + l.ready.time()
-	return l.waiters[0], interpreter.LeaseRequest{
-		Limit: l.waiters[len(l.waiters)-1].limit, Count: min(len(l.waiters), maxTurns),
-		PauseSeconds: max(time.Until(l.pause), 0).Seconds(),
-		AfterSeconds: after.Seconds(), WithinSeconds: (after + leaseAhead).Seconds(),
-	}
-}
-
-// lease asks the workflow that holds the limit. It gives the times of the turns
-// and when to ask for more.
-func (l *lane) lease(ctx context.Context, request interpreter.LeaseRequest) (turns []time.Time, next time.Time, err error) {
+// lease asks the workflow that holds the limit, and gives the time of the first
+// turn by the clock of this machine.
+func (l *lane) lease(ctx context.Context, request interpreter.LeaseRequest) (interpreter.Lease, time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
 	defer cancel()
 	asked := time.Now()
 	var lease interpreter.Lease
+	var err error
 	if activity.IsActivity(ctx) {
 		if lease, err = askLimiter(ctx, l.id, request); err != nil {
-			return nil, time.Time{}, err
+			return interpreter.Lease{}, time.Time{}, err
 		}
 	} else {
 		lease = l.local.Lease(request, time.Now())
@@ -296,18 +241,24 @@ func (l *lane) lease(ctx context.Context, request interpreter.LeaseRequest) (tur
 	now := time.Now()
 	first := firstTurn(lease, asked, now)
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.answer.saw(now.Sub(first.Add(-lease.Delay())))
-	l.mu.Unlock()
-	count := request.Count
-	if lease.Turns != nil {
-		count = *lease.Turns
-	}
-	for i := range count {
-		turns = append(turns, first.Add(time.Duration(i)*lease.Interval()))
-	}
-	// Half of what is leased ahead is used up then.
-	return turns, first.Add(time.Duration(count)*lease.Interval() - leaseAhead/2), nil
+	l.skew = lease.At.Sub(first)
+	return lease, first, nil
 }
+
+// limitSummary is what Temporal's UI shows beside the limiter.
+func limitSummary(limit interpreter.RateLimit) string {
+	summary := fmt.Sprintf("%d requests per %gs to %s", limit.Requests, limit.PerSeconds, limit.Key)
+	if limit.Playbook != "" {
+		summary += ", playbook " + limit.Playbook
+	}
+
+	return cutText(summary, maxLimitSummary)
+}
+
+// maxLimitSummary is in bytes; Temporal takes no more than 400.
+const maxLimitSummary = 300
 
 // firstTurn is when the first turn of a lease is by the clock of this machine.
 // That clock is believed as far as the lease does not contradict it: the limiter
@@ -326,8 +277,7 @@ func askLimiter(ctx context.Context, id string, request interpreter.LeaseRequest
 	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: id, TaskQueue: activity.GetInfo(ctx).TaskQueue,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary: fmt.Sprintf("%d requests per %gs to %s",
-			request.Limit.Requests, request.Limit.PerSeconds, request.Limit.Key),
+		StaticSummary:            limitSummary(request.Limit),
 	}, interpreter.RateLimitWorkflow, interpreter.Limiter{})
 	handle, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
@@ -344,20 +294,4 @@ func askLimiter(ctx context.Context, id string, request interpreter.LeaseRequest
 		return interpreter.Lease{}, fmt.Errorf("lease turns: %w", err)
 	}
 	return lease, nil
-}
-
-// hand tells those who wait when their turns are, in order.
-func (l *lane) hand(turns []time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, turn := range turns {
-		for len(l.waiters) > 0 && l.waiters[0].ctx.Err() != nil {
-			l.waiters = l.waiters[1:]
-		}
-		if len(l.waiters) == 0 {
-			return
-		}
-		l.waiters[0].turn <- turn
-		l.waiters = l.waiters[1:]
-	}
 }

@@ -38,6 +38,8 @@ type Resources struct {
 	// Limits are what a playbook's policies may ask for; the zero value is no
 	// limit. They are recorded in each run.
 	Limits playbook.Limits
+	// RateLimits are the operator's, and hold against what playbooks ask for.
+	RateLimits RateLimits
 	// MaxResponseBytes bounds a response, a file or a result; 0 is
 	// DefaultMaxResponseBytes.
 	MaxResponseBytes int64

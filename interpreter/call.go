@@ -73,6 +73,7 @@ type CallState struct {
 	LastPage        string           `json:"last_page,omitempty"` // digest of the page before
 	Last            LastAttempt      `json:"last"`
 	Wait            *Wait            `json:"wait,omitempty"`
+	Turn            *Turn            `json:"turn,omitempty"` // that the next attempt waits for, or comes back for
 	Sinks           []PendingSink    `json:"sinks,omitempty"`
 	Written         int              `json:"written,omitempty"`  // sinks that are done
 	Detached        int              `json:"detached,omitempty"` // elements of Collected that stayed with the workflow
@@ -170,7 +171,7 @@ func (c *Call) Next(now time.Time) Command {
 	case PhaseAttempt:
 		return c.attempt(now)
 	case PhaseWait:
-		return Command{Kind: DoWait, Wait: *c.State.Wait}
+		return Command{Kind: DoWait, Wait: c.wait(now)}
 	case PhasePage, PhaseSinks:
 		sink := c.sinkCall(c.State.Sinks[0])
 		if c.State.Sink != nil {

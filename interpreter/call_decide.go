@@ -11,6 +11,11 @@ import (
 
 // Attempted takes the outcome of an attempt and decides what follows.
 func (c *Call) Attempted(outcome Outcome, now time.Time) {
+	if outcome.PutOff() {
+		c.putOff(*outcome.Err.Turn, now)
+		return
+	}
+	c.State.Turn = nil
 	c.State.Attempts++
 	c.State.RequestAttempts++
 	c.note(outcome, now)

@@ -13,6 +13,7 @@ const (
 	ReasonRateLimited = "rate_limited"
 	ReasonPoll        = "poll"
 	ReasonPage        = "page"
+	ReasonTurn        = "turn" // under a rate limit
 )
 
 // Counters is what the policies of one call have counted; kept in workflow

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"fmt"
 	"net/url"
 	"time"
 
@@ -16,7 +17,9 @@ const (
 // RateLimit is a limit on how often attempts may be sent; kept in workflow
 // history.
 type RateLimit struct {
-	Key        string  `json:"key"`
+	Key string `json:"key"`
+	// Playbook is the one whose key it is; "" is a key that playbooks share.
+	Playbook   string  `json:"playbook,omitempty"`
 	Requests   int     `json:"requests"`
 	PerSeconds float64 `json:"per_seconds"`
 }
@@ -61,6 +64,13 @@ type LeaseRequest struct {
 	// gone, and a holder that dies wastes no more than that. 0 is no bound; it
 	// stands in histories of before.
 	WithinSeconds float64 `json:"within_seconds,omitempty"`
+	// Promises says that the holder knows promises: who gets no turn now is
+	// promised one. In the order of Count stand first those whose promised time has
+	// come, Due of them, then those whose time is still to come, and last those who
+	// were promised nothing, Fresh of them.
+	Promises bool `json:"promises,omitempty"`
+	Due      int  `json:"due,omitempty"`
+	Fresh    int  `json:"fresh,omitempty"`
 }
 
 // Lease grants turns: the first after Delay, the others an interval apart. Kept
@@ -74,6 +84,20 @@ type Lease struct {
 	// At is the time of the first turn, by the clock of the workflow; zero in
 	// leases of before.
 	At time.Time `json:"at,omitzero"`
+	// Promised is how many are promised a turn, the last of those who asked: the
+	// first of them at Promise, the others an interval apart.
+	Promised int       `json:"promised,omitempty"`
+	Promise  time.Time `json:"promise,omitzero"`
+}
+
+// Turn is where an attempt stands that has given up its place to wait for its
+// turn under a rate limit. Its times are by the clock of the server. Kept in
+// workflow history.
+type Turn struct {
+	At       time.Time `json:"at"`              // when it comes back
+	Promised time.Time `json:"promised"`        // when its turn is to be
+	Since    time.Time `json:"since"`           // when it asked first: who has waited longest goes first
+	Tries    int       `json:"tries,omitempty"` // how often it came for its turn and there was none
 }
 
 // Delay is how long the holder waits before its first turn.
@@ -88,10 +112,20 @@ func (l Lease) Interval() time.Duration {
 // times it is given. Kept in workflow history.
 type Limiter struct {
 	Next time.Time `json:"next,omitzero"` // when the next turn may be taken
+	// Promised is the end of the turns that are promised to those who wait
+	// elsewhere, and come back for them.
+	Promised time.Time `json:"promised,omitzero"`
 }
 
-// Lease hands out turns behind those handed out before.
+// TurnGrace is how long a turn stays free for those it was promised to. When
+// nobody has come for it by then, they are taken to be gone, all of them.
+const TurnGrace = 5 * time.Second
+
+// Lease hands out turns behind those handed out before. A promise reserves no
+// turn, or one that nobody comes for would be lost: it says when to come back,
+// and keeps those away from the turns until then who asked later.
 func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
+	abandoned := !l.Next.Add(TurnGrace).After(now)
 	if soonest := now.Add(asWait(max(request.PauseSeconds, request.AfterSeconds))); l.Next.Before(soonest) {
 		l.Next = soonest
 	}
@@ -102,8 +136,34 @@ func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 		turns = turnsWithin(now.Add(asWait(request.WithinSeconds)).Sub(first), interval, request.Count)
 		lease.Turns, lease.At = &turns, first
 	}
+	if abandoned {
+		l.Promised = time.Time{}
+	}
+	if due := min(turns, request.Due); request.Promises && l.Promised.After(first.Add(time.Duration(due)*interval)) {
+		turns = due
+	}
 	l.Next = first.Add(time.Duration(turns) * interval)
+	if request.Promises {
+		l.promise(&lease, request, request.Count-max(turns, request.Due), abandoned)
+	}
 	return lease
+}
+
+// promise promises turns to those of the last in line who have none: to all of
+// the rest where the promises of before are void.
+func (l *Limiter) promise(lease *Lease, request LeaseRequest, rest int, void bool) {
+	if !void {
+		rest = min(rest, request.Fresh)
+	}
+	if rest <= 0 {
+		return
+	}
+	from := l.Next
+	if l.Promised.After(from) {
+		from = l.Promised
+	}
+	lease.Promised, lease.Promise = rest, from
+	l.Promised = from.Add(time.Duration(rest) * request.Limit.Interval())
 }
 
 // turnsWithin is how many of count turns lie in a time that begins with one.
@@ -117,28 +177,62 @@ func turnsWithin(room, interval time.Duration, count int) int {
 	return min(count, int(min(room/interval, time.Duration(count)))+1)
 }
 
-// rateLimit notes the step's limit in the input of an attempt.
+// rateLimit notes the step's limit in the input of an attempt, and the turn that
+// it comes back for. A key is that of the playbook, unless the author shares it.
 func (c *Call) rateLimit(input *ToolInput, renderer renderer) error {
+	input.Turn = c.State.Turn
 	limit := c.action.RateLimit
 	if limit == nil {
 		return nil
 	}
-	key := defaultLimitKey(input)
-	if limit.Key != nil {
-		value, err := limit.Key.RenderPresent(renderer.scope, renderer.budget)
-		if err != nil {
-			return err
-		}
-		key = expression.Text(value)
+	input.RateLimit = &RateLimit{
+		Key: input.LimitKey(), Playbook: c.config.Book.Name, Requests: limit.Requests, PerSeconds: limit.Per.Seconds(),
 	}
-	input.RateLimit = &RateLimit{Key: key, Requests: limit.Requests, PerSeconds: limit.Per.Seconds()}
+	node := limit.Key
+	if limit.Shared != nil {
+		node, input.RateLimit.Playbook = limit.Shared, ""
+	}
+	if node == nil {
+		return nil
+	}
+	value, err := node.RenderPresent(renderer.scope, renderer.budget)
+	if err != nil {
+		return err
+	}
+	input.RateLimit.Key = expression.Text(value)
 	return nil
 }
 
-// defaultLimitKey is the host that a request goes to, else the tool.
-func defaultLimitKey(input *ToolInput) string {
-	if address, err := url.Parse(expression.Text(input.Fields[fieldURL].Data)); err == nil && address.Host != "" {
+// LimitKey is what a limit on the attempt belongs to, unless its step says
+// otherwise: the host that a request goes to, else the tool with its connection.
+func (in ToolInput) LimitKey() string {
+	if address, err := url.Parse(expression.Text(in.Fields[fieldURL].Data)); err == nil && address.Host != "" {
 		return address.Host
 	}
-	return input.Tool + "/" + input.Auth
+	return in.Tool + "/" + in.Auth
+}
+
+// putOff has the attempt wait for its turn. It was not made and does not count.
+func (c *Call) putOff(turn Turn, now time.Time) {
+	c.State.Turn = &turn
+	c.State.Phase = PhaseWait
+	name := c.config.Step.Name
+	if c.config.Sink != nil {
+		name = c.config.Sink.Place
+	}
+	delay := max(turn.At.Sub(now), 0)
+	c.State.Wait = &Wait{
+		Delay: delay, Reason: ReasonTurn,
+		Summary: fmt.Sprintf("turn of %s in %s, under its rate limit", name, turn.Promised.Sub(now).Round(time.Millisecond)),
+	}
+}
+
+// wait is the wait that is due. For a turn it ends when that was promised,
+// however long it took to be told.
+func (c *Call) wait(now time.Time) Wait {
+	wait := *c.State.Wait
+	if wait.Reason == ReasonTurn && c.State.Turn != nil {
+		wait.Delay = max(c.State.Turn.At.Sub(now), 0)
+	}
+	return wait
 }

@@ -42,6 +42,8 @@ type ToolInput struct {
 	// RateLimit paces the attempt; it waits for its turn before its timeout
 	// begins to run.
 	RateLimit *RateLimit `json:"rate_limit,omitempty"`
+	// Turn is the one that the attempt comes back for; nil where it has not waited.
+	Turn *Turn `json:"turn,omitempty"`
 	// IdempotencyKey is what the tool sends as Idempotency-Key, "" for none.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// Fingerprint tells what a sink writes from other writes with its operation
@@ -125,6 +127,9 @@ const (
 	KindLoop            = "loop"
 	KindCancelled       = "cancelled"
 	KindExpression      = "expression"
+	// KindTurn is an attempt that was not made, see ErrorObject.Turn. Nothing that
+	// a playbook sees has it.
+	KindTurn = "turn"
 )
 
 // MaxDeliveries is how often an attempt that may act is handed out: once, and
@@ -184,6 +189,9 @@ type ErrorObject struct {
 	// Final marks errors that end the call without asking the policies, such as
 	// bad configuration of the worker.
 	Final bool `json:"final,omitempty"`
+	// Turn is set where the attempt was not made: it has given up its place to wait
+	// for its turn.
+	Turn *Turn `json:"turn,omitempty"`
 }
 
 // Error makes an ErrorObject usable as a Go error.

@@ -14,10 +14,10 @@ type Verdict struct {
 }
 
 // Verdict tells what was decided about the last attempt; nil where that
-// succeeded, or where its failure was made a success.
+// succeeded, where its failure was made a success, and where it waits for its turn.
 func (c *Call) Verdict() *Verdict {
 	failure := c.State.Last.Error
-	if failure == nil {
+	if failure == nil || c.State.Turn != nil {
 		return nil
 	}
 	verdict := &Verdict{Where: c.where(), Index: c.config.Index, Error: failure, Ended: c.State.Result != nil}

@@ -180,6 +180,10 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, t
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
 	}
+	rateLimits, err := host.RateLimits(os.Getenv("REPRISE_RATE_LIMITS"))
+	if err != nil {
+		return nil, withStatus(exitUsage, err)
+	}
 	logger, closeLog := openWorkerLog()
 	s, err := f.startServer(ctx, options, target, logger)
 	if err != nil || s.taskQueue == "" {
@@ -192,7 +196,8 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, t
 		return nil, withStatus(exitUsage, err)
 	}
 	resources := activities.Resources{
-		Connections: connections, AllowPython: f.allowPython, Limits: limits, Payloads: payloads, Logger: logger,
+		Connections: connections, AllowPython: f.allowPython, Limits: limits, RateLimits: rateLimits,
+		Payloads: payloads, Logger: logger,
 	}
 	if !f.pythonGiven() {
 		resources.CheckPython = host.NewGuard(s.client, s.key).Check

@@ -58,6 +58,7 @@ type options struct {
 	server      connect.Flags
 	taskQueue   string
 	connections string
+	rateLimits  string
 	payloads    string
 	directory   string
 	allowPython bool
@@ -107,6 +108,8 @@ func newCommand() (*cobra.Command, *options) {
 		"task queue to listen on [REPRISE_TASK_QUEUE]")
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
+	flags.StringVar(&opts.rateLimits, "rate-limits", os.Getenv("REPRISE_RATE_LIMITS"),
+		"YAML file of rate limits, keys to requests and per, that no playbook exceeds [REPRISE_RATE_LIMITS]")
 	flags.StringVar(&opts.payloads, "payload-store", os.Getenv(payload.Variable),
 		"where values over 128 KiB are kept, such as file:///DIRECTORY or s3://BUCKET; every worker and starter needs the same ["+
 			payload.Variable+"]")
@@ -145,6 +148,10 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 	if err != nil {
 		return exitUsage, err
 	}
+	rateLimits, err := host.RateLimits(opts.rateLimits)
+	if err != nil {
+		return exitUsage, err
+	}
 	limits, err := activities.LimitsFromEnv(os.LookupEnv)
 	if err != nil {
 		return exitUsage, err
@@ -177,7 +184,7 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 	defer c.Close()
 	catalogue := activities.NewCatalogue(activities.Resources{
 		Connections: connections, AllowPython: opts.allowPython, Directory: opts.directory, Limits: limits,
-		Payloads: payloads, Logger: logger, Secrets: secret,
+		RateLimits: rateLimits, Payloads: payloads, Logger: logger, Secrets: secret,
 	})
 	defer func() { _ = catalogue.Close() }()
 	return work(ctx, opts, c, catalogue, func() {

@@ -20,9 +20,10 @@ const (
 	// timeoutSlack is what an activity has beyond the time limit that its tool
 	// enforces itself.
 	timeoutSlack = 15 * time.Second
-	// maxTurnWait is how long a paced attempt may wait for its turn, before the
-	// time limit of the tool begins to run.
-	maxTurnWait = 24 * time.Hour
+	// maxTurnWait is far more than a paced attempt waits for its turn in its place,
+	// before the time limit of the tool begins to run. A longer wait is the
+	// workflow's.
+	maxTurnWait = 10 * time.Minute
 	// mostDeliveries ends what would be handed out for ever, such as the
 	// activity of a tool that no worker has. How often an attempt may be lost is
 	// less; the activity counts that, because only it knows which of its

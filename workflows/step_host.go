@@ -93,7 +93,11 @@ func (r *run) waiter(ctx workflow.Context, record *StepRecord) waiter {
 // waited for.
 func (record *StepRecord) await(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
 	record.Status, record.Waiting, record.NextRetryAt, record.Error = interpreter.Running, "", until, nil
-	if wait != nil {
+	switch {
+	case wait == nil:
+	case wait.Reason == interpreter.ReasonTurn: // nothing has failed
+		record.Waiting = wait.Summary
+	default:
 		record.Status, record.Waiting = interpreter.RetryPending, wait.Summary
 		record.Error = call.State.Last.Error
 	}

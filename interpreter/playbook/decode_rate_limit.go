@@ -46,5 +46,14 @@ func (d *decoder) rateLimit(n *yaml.Node) *RateLimit {
 		limit.Key = d.value(n)
 	}
 
+	if n := f.get("shared"); n != nil {
+		limit.Shared = d.value(n)
+
+		if limit.Key != nil {
+			d.errorf(position(n), CodeConflict,
+				"rate_limit has \"key\" and \"shared\": a key belongs to this playbook, a shared one to all that name it; write one of them")
+		}
+	}
+
 	return limit
 }

@@ -122,7 +122,16 @@ var deadLetterSection = &section{name: "dead_letter", keys: []key{
 var rateLimitSection = &section{name: "rate_limit", keys: []key{
 	{name: "requests", doc: "how many requests"},
 	{name: "per", doc: "in which time; default 1s"},
-	{name: "key", doc: "what the limit belongs to; default the host of the URL"},
+	{name: "key", doc: "what the limit belongs to, within the playbook; default the host of the URL"},
+	{name: "shared", doc: "in place of `key`: the name of a limit that all playbooks share which name it"},
+}}
+
+// ownedLimitSection is an entry of the operator's file of rate limits. It is no
+// part of the language.
+var ownedLimitSection = &section{name: "rate limit", keys: []key{
+	{name: "requests", doc: "how many requests"},
+	{name: "per", doc: "in which time; default 1s"},
+	{name: "max_pause", doc: "how long an answer that asks for patience holds back the others; default 5m"},
 }}
 
 var budgetSection = &section{name: "failure_budget", keys: []key{

@@ -79,12 +79,14 @@ type Action struct {
 }
 
 // RateLimit says how often attempts may be sent to what Key names, by all
-// iterations and all workers of a task queue together.
+// iterations, runs and workers of a task queue together: those of the playbook, or
+// with Shared those of all playbooks that share it.
 type RateLimit struct {
 	Pos      source.Position
 	Requests int
 	Per      time.Duration
 	Key      *Node // nil: the host of the URL
+	Shared   *Node // nil: the playbook's own
 }
 
 // ToolName is the tool's name where it is literal.

@@ -148,7 +148,7 @@ func (s *Step) StepSinkNodes() []*Node {
 func (a *Action) nodes() []*Node {
 	nodes := append(entryValues(a.Fields), a.Tool, a.Args, a.Auth)
 	if a.RateLimit != nil {
-		nodes = append(nodes, a.RateLimit.Key)
+		nodes = append(nodes, a.RateLimit.Key, a.RateLimit.Shared)
 	}
 	for _, policy := range a.Retry {
 		nodes = append(nodes, policy.When, policy.StopWhen)

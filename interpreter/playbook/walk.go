@@ -95,7 +95,7 @@ func (pb *Playbook) eachValue(visit func(site, *Node)) {
 		}
 		some(at, at.action.Args, at.action.Auth)
 		if limit := at.action.RateLimit; limit != nil {
-			some(at, limit.Key)
+			some(at, limit.Key, limit.Shared)
 		}
 		for _, policy := range at.action.Retry {
 			some(at, policy.When, policy.StopWhen)

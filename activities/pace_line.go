@@ -1,0 +1,360 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+)
+
+const (
+	// turnPatience is how long an attempt waits for its turn in its place. One whose
+	// turn is further away gives the place up and comes back for it.
+	turnPatience = 5 * time.Second
+	// comesEarly is how long before its turn an attempt comes back, because timers
+	// are late and places are taken.
+	comesEarly = 2 * time.Second
+	// firstAway is how long an attempt stays away for a turn that is far off, before
+	// it looks whether there is one sooner: who is before it may have gone. From then
+	// on it stays away for as long as it has waited already.
+	firstAway = time.Minute
+	// mostTries ends the growth of the times for which an attempt stays away that
+	// came for its turn and got none.
+	mostTries = 7
+)
+
+// waiter is an attempt that waits in its place.
+type waiter struct {
+	ctx     context.Context
+	limit   interpreter.RateLimit
+	patient time.Time // until when it waits here
+	since   time.Time // when it asked first; zero until it was answered
+	promise time.Time // its turn, as it was promised; zero for no promise
+	due     bool      // it comes for that turn
+	tries   int
+	told    chan told
+}
+
+// told is what a waiter is told: its turn, or to go away.
+type told struct {
+	turn time.Time
+	away *awayError
+}
+
+// awayError is the end of an attempt that gives up its place, because its turn is
+// too far away.
+type awayError struct {
+	turn interpreter.Turn
+	key  string
+	wait time.Duration
+}
+
+func (e *awayError) Error() string {
+	return fmt.Sprintf("the turn under the rate limit of %s is in %s; the attempt gives up its place and comes back for it",
+		e.key, e.wait.Round(time.Millisecond))
+}
+
+// object is the error as the workflow gets it. One of before takes it for an
+// answer that asks to wait, which comes to the same.
+func (e *awayError) object(in interpreter.ToolInput) interpreter.ErrorObject {
+	seconds := max(e.wait, 0).Seconds()
+
+	return interpreter.ErrorObject{
+		Kind: interpreter.KindTurn, Class: interpreter.ClassRateLimited, Message: e.Error(),
+		RetryAfter: &seconds, Turn: &e.turn, Attempt: in.Attempt, Page: in.Page,
+	}
+}
+
+// newWaiter is an attempt that comes for a turn, nil for its first one.
+func newWaiter(ctx context.Context, limit interpreter.RateLimit, turn *interpreter.Turn) *waiter {
+	w := &waiter{ctx: ctx, limit: limit, patient: time.Now().Add(turnPatience)}
+	if turn != nil {
+		w.since, w.promise, w.tries = turn.Since, turn.Promised, turn.Tries
+		w.due = !turn.At.Add(comesEarly).Before(turn.Promised)
+	}
+
+	return w
+}
+
+// stand waits in the lane until the attempt is told its turn, or to go away.
+func (l *lane) stand(w *waiter, b *beginning) (time.Time, error) {
+	heartbeat, stop := heartbeats(w.ctx)
+	defer stop()
+
+	patience := time.NewTimer(time.Until(w.patient))
+	defer patience.Stop()
+
+	l.join(w)
+
+	for {
+		select {
+		case told := <-w.told:
+			if told.away != nil {
+				return time.Time{}, told.away
+			}
+
+			w.due = true // also where it comes too late for it
+
+			return told.turn, nil
+		case <-patience.C:
+			l.dismiss(w)
+		case <-heartbeat:
+			b.delivery.beat(w.ctx)
+		case <-stopChannel(w.ctx):
+			return time.Time{}, errHandedBack
+		case <-w.ctx.Done():
+			return time.Time{}, w.ctx.Err()
+		}
+	}
+}
+
+// join queues an attempt and makes sure that somebody serves the queue.
+func (l *lane) join(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	w.told = make(chan told, 1)
+	l.waiters = append(l.waiters, w)
+
+	if !l.serving {
+		l.serving = true
+
+		go l.serve()
+	}
+
+	if soon := time.Now().Add(joinPatience); soon.Before(l.ask) {
+		l.ask = soon
+
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// dismiss sends away one whose patience is over, unless it was told something.
+func (l *lane) dismiss(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if i := slices.Index(l.waiters, w); i >= 0 {
+		l.waiters = slices.Delete(l.waiters, i, i+1)
+		l.sendAway(w, time.Time{})
+	}
+}
+
+// serve leases turns for those who wait until nobody does. Where the limiter
+// cannot be asked it goes on asking: it is as near as the server, without which
+// no attempt could end either.
+func (l *lane) serve() {
+	warned := time.Time{}
+
+	for {
+		began := time.Now()
+
+		asked, request := l.request(began)
+		if len(asked) == 0 {
+			return
+		}
+
+		lease, first, err := l.lease(asked[0].ctx, request)
+		if err != nil && time.Since(warned) >= time.Minute {
+			warned = time.Now()
+			l.pacer.logger.Warn("cannot lease turns under a rate limit, asking again", "key", request.Limit.Key, "error", err)
+		}
+
+		next := time.Now().Add(leaseAgain)
+		if err == nil {
+			next = l.hand(asked, lease, first)
+		}
+
+		l.rest(began.Add(leaseEvery), next)
+	}
+}
+
+// rest sleeps until the next lease is due, and at least until a time.
+func (l *lane) rest(least, next time.Time) {
+	l.mu.Lock()
+	l.ask = next
+	l.mu.Unlock()
+	time.Sleep(time.Until(least))
+
+	for {
+		l.mu.Lock()
+		timer := time.NewTimer(time.Until(l.ask))
+		l.mu.Unlock()
+
+		select {
+		case <-timer.C:
+			return
+		case <-l.wake:
+			timer.Stop()
+		}
+	}
+}
+
+// request puts those who wait in order, and gives those for whom turns are asked
+// for; with nobody waiting the queue is no longer served.
+func (l *lane) request(now time.Time) ([]*waiter, interpreter.LeaseRequest) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return w.ctx.Err() != nil || workerStopping(w.ctx) })
+	if len(l.waiters) == 0 {
+		l.serving = false
+
+		return nil, interpreter.LeaseRequest{}
+	}
+
+	after := l.answer.time() + l.ready.time()
+	request := interpreter.LeaseRequest{
+		Limit: l.waiters[0].limit, Count: min(len(l.waiters), maxTurns), Promises: true,
+		PauseSeconds: max(time.Until(l.pause), 0).Seconds(),
+		AfterSeconds: after.Seconds(), WithinSeconds: (after + leaseAhead).Seconds(),
+	}
+
+	for _, w := range l.waiters {
+		w.due = w.due || !w.promise.IsZero() && !w.promise.Add(-l.skew).After(now.Add(after+leaseAhead))
+		if w.limit.Interval() > request.Limit.Interval() {
+			request.Limit = w.limit // the strictest counts
+		}
+	}
+
+	slices.SortStableFunc(l.waiters, inLine)
+
+	asked := slices.Clone(l.waiters[:request.Count])
+	for _, w := range asked {
+		switch w.place() {
+		case placeDue:
+			request.Due++
+		case placeFresh:
+			request.Fresh++
+		}
+	}
+
+	return asked, request
+}
+
+// The places in a line: first who comes for a turn, then who was promised one,
+// then who was not.
+const (
+	placeDue = iota
+	placePromised
+	placeFresh
+)
+
+func (w *waiter) place() int {
+	switch {
+	case w.due:
+		return placeDue
+	case !w.promise.IsZero():
+		return placePromised
+	}
+
+	return placeFresh
+}
+
+// inLine is the order of those who wait: of those who come for their turn, who
+// has waited longest goes first.
+func inLine(a, b *waiter) int {
+	if order := cmp.Compare(a.place(), b.place()); order != 0 {
+		return order
+	}
+
+	if a.due {
+		return a.since.Compare(b.since)
+	}
+
+	return a.promise.Compare(b.promise)
+}
+
+// hand tells those who wait what a lease gives them: turns to the first in line,
+// promises to the last. Who would have to wait for long is sent away. It gives
+// the time when to ask again.
+func (l *lane) hand(asked []*waiter, lease interpreter.Lease, first time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
+	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return slices.Contains(asked, w) })
+
+	turns := len(asked)
+	if lease.Turns != nil {
+		turns = min(turns, *lease.Turns)
+	}
+
+	for i, w := range asked {
+		if w.since.IsZero() {
+			w.since = lease.At.Add(-lease.Delay())
+		}
+
+		if i < turns {
+			w.told <- told{turn: first.Add(time.Duration(i) * lease.Interval())}
+		}
+	}
+
+	rest := asked[turns:]
+	for i, w := range rest[max(0, len(rest)-lease.Promised):] {
+		w.promise, w.due = lease.Promise.Add(time.Duration(i)*lease.Interval()), false
+	}
+
+	free := first.Add(time.Duration(turns) * lease.Interval()) // the turn after those
+	again := free.Add(-leaseAhead / 2)                         // half of what is leased ahead is used up then
+
+	for i, w := range rest {
+		at := free.Add(time.Duration(i) * lease.Interval())
+		if !w.due && !w.promise.IsZero() {
+			at = w.promise.Add(-l.skew)
+		}
+
+		if at.After(w.patient) {
+			l.sendAway(w, at)
+
+			continue
+		}
+
+		l.waiters = append(l.waiters, w)
+		if due := at.Add(-leaseAhead); due.Before(again) {
+			again = due
+		}
+	}
+
+	return again
+}
+
+// sendAway tells a waiter when to come back for its turn; at is zero where nobody
+// knows when that will be.
+func (l *lane) sendAway(w *waiter, at time.Time) {
+	now := time.Now()
+	if w.since.IsZero() {
+		w.since = now.Add(l.skew)
+	}
+
+	turn := interpreter.Turn{Since: w.since, Promised: w.promise, Tries: w.tries}
+	longest := now.Add(max(firstAway, now.Add(l.skew).Sub(w.since)))
+
+	if turn.Promised.IsZero() {
+		turn.Promised = at.Add(l.skew)
+	}
+
+	switch back := at.Add(-comesEarly); {
+	case w.due || at.IsZero():
+		// It stays away longer each time, or many would come for one turn.
+		least := now.Add(turnPatience << w.tries)
+		if back.Before(least) {
+			back = least
+		}
+
+		turn.Tries = min(w.tries+1, mostTries)
+		turn.At, turn.Promised = back.Add(l.skew), back.Add(comesEarly+l.skew)
+	case back.After(longest):
+		turn.At = longest.Add(l.skew)
+	default:
+		turn.At = back.Add(l.skew)
+	}
+
+	w.told <- told{away: &awayError{turn: turn, key: w.limit.Key, wait: turn.At.Add(-l.skew).Sub(now)}}
+}

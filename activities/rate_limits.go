@@ -1,0 +1,130 @@
+package activities
+
+import (
+	"fmt"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// DefaultMaxPause is how long an answer that asks for patience holds back the
+// others under its rate limit, at most.
+const DefaultMaxPause = 5 * time.Minute
+
+// RateLimits are the operator's limits, by their keys: names that playbooks
+// share, or hosts. Whoever sends to such a key is under its limit, all playbooks
+// together; they can ask for less and not for more.
+type RateLimits map[string]playbook.OwnedLimit
+
+// maxPause is how long an answer may hold back those under a limit.
+func (r RateLimits) maxPause(limit interpreter.RateLimit) time.Duration {
+	if pause := r[limit.Key].MaxPause; pause > 0 {
+		return pause
+	}
+
+	return DefaultMaxPause
+}
+
+// of is the limit that an attempt is under, nil for none; more says that its
+// playbook asks for more than the operator gives.
+func (r RateLimits) of(in interpreter.ToolInput) (limit *interpreter.RateLimit, more bool) {
+	asked := in.RateLimit
+
+	key := ""
+	if asked != nil {
+		key = asked.Key
+	} else if len(r) > 0 {
+		key = in.LimitKey()
+	}
+
+	owned, ok := r[key]
+	if !ok || owned.Requests == 0 {
+		return asked, false
+	}
+
+	given := &interpreter.RateLimit{Key: key, Requests: owned.Requests, PerSeconds: owned.Per.Seconds()}
+	if asked == nil {
+		return given, false
+	}
+
+	if asked.Interval() < given.Interval() {
+		return given, true
+	}
+
+	given.Requests, given.PerSeconds = asked.Requests, asked.PerSeconds
+
+	return given, false
+}
+
+// owns reports whether the operator has limits.
+func (p *pacer) owns() bool { return len(p.limits) > 0 }
+
+// limitOf is the limit that an attempt is under, nil for none. The log is told
+// once of a playbook that asks for more than it gets.
+func (p *pacer) limitOf(in interpreter.ToolInput) *interpreter.RateLimit {
+	limit, more := p.limits.of(in)
+	if !more {
+		return limit
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if asker := in.RateLimit.Playbook + "\x00" + in.Step + "\x00" + limit.Key; !p.warned[asker] && len(p.warned) < mostWarned {
+		p.warned[asker] = true
+		p.logger.Warn("a step asks for more than the operator's rate limit and gets that", "playbook", in.RateLimit.Playbook,
+			"step", in.Step, "key", limit.Key, "requests", limit.Requests, "per_seconds", limit.PerSeconds)
+	}
+
+	return limit
+}
+
+// mostWarned bounds what is remembered of those that were warned.
+const mostWarned = 1000
+
+// warnings tells of steps that ask for more than the operator gives, as far as
+// their keys are known before the run.
+func (r RateLimits) warnings(book *playbook.Playbook) []string {
+	var all []string
+
+	for _, step := range book.Steps {
+		if step.Action == nil || step.Action.RateLimit == nil || len(r) == 0 {
+			continue
+		}
+
+		asked := step.Action.RateLimit
+		in := interpreter.ToolInput{RateLimit: &interpreter.RateLimit{
+			Key: literalKey(book.Resolve(step.Action)), Requests: asked.Requests, PerSeconds: asked.Per.Seconds(),
+		}}
+
+		if limit, more := r.of(in); more {
+			all = append(all, fmt.Sprintf("%s:%s: step %q asks for %d requests per %s to %q; the operator's rate limit of the worker holds: %d per %s",
+				book.File.Name, asked.Pos, step.Name, asked.Requests, asked.Per, limit.Key, limit.Requests, limit.Per()))
+		}
+	}
+
+	return all
+}
+
+// literalKey is the key of an action's limit, "" where it is a template.
+func literalKey(action *playbook.Action) string {
+	node := action.RateLimit.Key
+	if action.RateLimit.Shared != nil {
+		node = action.RateLimit.Shared
+	}
+
+	switch {
+	case node != nil && node.Template == nil:
+		return expression.Text(node.Value)
+	case node != nil:
+		return ""
+	}
+
+	if url := action.Field("url"); url != nil && url.Template == nil {
+		return interpreter.ToolInput{Fields: map[string]expression.Value{"url": expression.Of(url.Value)}}.LimitKey()
+	}
+
+	return ""
+}

@@ -1,0 +1,75 @@
+package playbook
+
+import (
+	"bytes"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
+)
+
+// OwnedLimit is a rate limit of the operator.
+type OwnedLimit struct {
+	Requests int // 0: only MaxPause is said
+	Per      time.Duration
+	MaxPause time.Duration // 0: the default
+}
+
+// OwnedLimits reads a file of the operator: a map of keys to rate limits, in the
+// words of rate_limit. They may be used if no diagnostic is an error.
+func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) {
+	limits := map[string]OwnedLimit{}
+	if len(bytes.TrimSpace(file.Bytes())) == 0 {
+		return limits, nil
+	}
+
+	d := &decoder{file: file, broken: map[*yaml.Node]bool{}}
+
+	if root := d.parse(); root != nil && d.inspect(root) {
+		if root.Kind != yaml.MappingNode {
+			d.errorf(position(root), CodeWrongType, "rate limits must be a map of keys to limits, such as api.example.com: {requests: 20}, not %s",
+				describeYAML(root))
+		} else {
+			for i := 0; i+1 < len(root.Content); i += 2 {
+				limits[root.Content[i].Value] = d.ownedLimit(root.Content[i+1], root.Content[i].Value)
+			}
+		}
+	}
+
+	d.found.Sort()
+
+	return limits, d.found
+}
+
+func (d *decoder) ownedLimit(n *yaml.Node, key string) OwnedLimit {
+	limit := OwnedLimit{Per: time.Second}
+
+	f, ok := d.fields(n, ownedLimitSection, key)
+	if !ok {
+		return limit
+	}
+
+	if n := f.get("requests"); n != nil {
+		requests, ok := d.integer(n, "requests")
+		if ok && requests < 1 {
+			d.errorf(position(n), CodeBounds, "requests must be at least 1, not %d", requests)
+		}
+
+		limit.Requests = requests
+	}
+
+	if n := f.get("per"); n != nil {
+		limit.Per = d.timeLimit(n, "per")
+	}
+
+	if n := f.get("max_pause"); n != nil {
+		limit.MaxPause = d.timeLimit(n, "max_pause")
+	}
+
+	if f.get("requests") == nil && limit.MaxPause == 0 {
+		d.errorf(position(n), CodeMissingKey, "%s needs \"requests\", \"max_pause\" or both", key)
+	}
+
+	return limit
+}
