@@ -61,6 +61,8 @@ type lane struct {
 	wake    chan struct{}       // told when ask became earlier
 	skew    time.Duration       // how far the server's clock is ahead, as the last lease told
 	pause   time.Time           // nobody sends before
+	long    bool                // more was asked for than the pause
+	asked   time.Time           // until when, the last time that it was
 	answer  estimate            // how long a lease takes to arrive
 	ready   estimate            // how long an attempt takes to begin
 	sends   []*time.Time        // when attempts of this worker arrived, at the latest
@@ -195,14 +197,17 @@ func (l *lane) begin(ctx context.Context, b *beginning) error {
 }
 
 // told notes that the other side asked for patience. It holds back who shares the
-// limit for a while; the one that was told waits on its own for as long as its
-// policy says.
+// limit, for no longer than the operator says; the one that was told waits on its
+// own for as long as its policy says.
 func (p *pacer) told(ctx context.Context, limit interpreter.RateLimit, wait time.Duration) {
-	lane := p.lane(ctx, limit)
+	lane, now, most := p.lane(ctx, limit), time.Now(), p.limits.maxPause(limit)
 	lane.mu.Lock()
 	defer lane.mu.Unlock()
-	if until := time.Now().Add(min(wait, p.limits.maxPause(limit))); lane.pause.Before(until) {
-		lane.pause = until
+	if until := now.Add(min(wait, most)); lane.pause.Before(until) && !(wait > most && lane.asked.After(now)) {
+		lane.pause, lane.long = until, wait > most
+	}
+	if wait > most && lane.asked.Before(now) {
+		lane.asked = now.Add(wait)
 	}
 }
 

@@ -155,7 +155,7 @@ func (l *lane) serve() {
 	for {
 		began := time.Now()
 
-		asked, request := l.request(began)
+		asked, request, pause := l.request(began)
 		if len(asked) == 0 {
 			return
 		}
@@ -168,7 +168,7 @@ func (l *lane) serve() {
 
 		next := time.Now().Add(leaseAgain)
 		if err == nil {
-			next = l.hand(asked, lease, first)
+			next = l.hand(asked, lease, first, pause)
 		}
 
 		l.rest(began.Add(leaseEvery), next)
@@ -197,8 +197,9 @@ func (l *lane) rest(least, next time.Time) {
 }
 
 // request puts those who wait in order, and gives those for whom turns are asked
-// for; with nobody waiting the queue is no longer served.
-func (l *lane) request(now time.Time) ([]*waiter, interpreter.LeaseRequest) {
+// for, with the pause that was asked for too; with nobody waiting the queue is no
+// longer served.
+func (l *lane) request(now time.Time) (asked []*waiter, request interpreter.LeaseRequest, pause time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -206,14 +207,20 @@ func (l *lane) request(now time.Time) ([]*waiter, interpreter.LeaseRequest) {
 	if len(l.waiters) == 0 {
 		l.serving = false
 
-		return nil, interpreter.LeaseRequest{}
+		return nil, request, l.pause
 	}
 
 	after := l.answer.time() + l.ready.time()
-	request := interpreter.LeaseRequest{
+	request = interpreter.LeaseRequest{
 		Limit: l.waiters[0].limit, Count: min(len(l.waiters), maxTurns), Promises: true,
-		PauseSeconds: max(time.Until(l.pause), 0).Seconds(),
 		AfterSeconds: after.Seconds(), WithinSeconds: (after + leaseAhead).Seconds(),
+	}
+
+	if l.pause.After(now) {
+		request.PauseSeconds = l.pause.Sub(now).Seconds()
+		if l.long {
+			request.AskedSeconds = l.asked.Sub(now).Seconds()
+		}
 	}
 
 	for _, w := range l.waiters {
@@ -225,7 +232,7 @@ func (l *lane) request(now time.Time) ([]*waiter, interpreter.LeaseRequest) {
 
 	slices.SortStableFunc(l.waiters, inLine)
 
-	asked := slices.Clone(l.waiters[:request.Count])
+	asked = slices.Clone(l.waiters[:request.Count])
 	for _, w := range asked {
 		switch w.place() {
 		case placeDue:
@@ -235,7 +242,7 @@ func (l *lane) request(now time.Time) ([]*waiter, interpreter.LeaseRequest) {
 		}
 	}
 
-	return asked, request
+	return asked, request, l.pause
 }
 
 // The places in a line: first who comes for a turn, then who was promised one,
@@ -273,10 +280,14 @@ func inLine(a, b *waiter) int {
 
 // hand tells those who wait what a lease gives them: turns to the first in line,
 // promises to the last. Who would have to wait for long is sent away. It gives
-// the time when to ask again.
-func (l *lane) hand(asked []*waiter, lease interpreter.Lease, first time.Time) time.Time {
+// the time when to ask again. pause is what the lease was asked for with.
+func (l *lane) hand(asked []*waiter, lease interpreter.Lease, first, pause time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
+	if l.long && l.pause.Equal(pause) && first.Before(pause) {
+		l.pause = first // others were told so before, and have waited
+	}
 
 	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return slices.Contains(asked, w) })

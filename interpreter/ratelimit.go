@@ -57,6 +57,9 @@ type LeaseRequest struct {
 	// PauseSeconds says that the other side asked for patience: nobody sends
 	// until it is over.
 	PauseSeconds float64 `json:"pause_seconds,omitempty"`
+	// AskedSeconds is for how long it asked, where that is more than anybody else
+	// has to wait for.
+	AskedSeconds float64 `json:"asked_seconds,omitempty"`
 	// AfterSeconds is how soon the holder can use a turn: earlier ones are of no
 	// use to it.
 	AfterSeconds float64 `json:"after_seconds,omitempty"`
@@ -115,6 +118,10 @@ type Limiter struct {
 	// Promised is the end of the turns that are promised to those who wait
 	// elsewhere, and come back for them.
 	Promised time.Time `json:"promised,omitzero"`
+	// Asked is until when the other side has asked for patience, where that was more
+	// than anybody else had to wait for. Until then it is not heard again: who is
+	// told as much waits alone.
+	Asked time.Time `json:"asked,omitzero"`
 }
 
 // TurnGrace is how long a turn stays free for those it was promised to. When
@@ -126,7 +133,7 @@ const TurnGrace = 5 * time.Second
 // and keeps those away from the turns until then who asked later.
 func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 	abandoned := !l.Next.Add(TurnGrace).After(now)
-	if soonest := now.Add(asWait(max(request.PauseSeconds, request.AfterSeconds))); l.Next.Before(soonest) {
+	if soonest := now.Add(max(l.pause(request, now), asWait(request.AfterSeconds))); l.Next.Before(soonest) {
 		l.Next = soonest
 	}
 	interval := request.Limit.Interval()
@@ -147,6 +154,17 @@ func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 		l.promise(&lease, request, request.Count-max(turns, request.Due), abandoned)
 	}
 	return lease
+}
+
+// pause is how long nobody sends, as a request says.
+func (l *Limiter) pause(request LeaseRequest, now time.Time) time.Duration {
+	if request.AskedSeconds > request.PauseSeconds {
+		if l.Asked.After(now) {
+			return 0
+		}
+		l.Asked = now.Add(asWait(request.AskedSeconds))
+	}
+	return asWait(request.PauseSeconds)
 }
 
 // promise promises turns to those of the last in line who have none: to all of

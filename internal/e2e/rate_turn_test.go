@@ -60,7 +60,7 @@ func TestAYearStopsNobody(t *testing.T) {
 	api, refused := year(t)
 	at, err := url.Parse(api)
 	require.NoError(t, err)
-	const pause = 8 * time.Second
+	const pause = 10 * time.Second
 	w.resources.RateLimits = activities.RateLimits{at.Host: {MaxPause: pause}}
 	w.workNarrow(2)
 	const told = `
