@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -178,13 +179,16 @@ workflow:
 		"a key":          {limit: "rate_limit: {requests: 1, per: 2s, key: api}"},
 		"shared":         {limit: "rate_limit: {requests: 1, per: 2s, shared: api}", shared: true},
 		"the operator's": {limit: "rate_limit: {requests: 5, per: 2s, key: api}", owned: true, shared: true, warned: true},
+		"asks for none":  {owned: true, shared: true},
 		"less":           {limit: "rate_limit: {requests: 1, per: 3s, key: api}", owned: true, shared: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, api := newWorld(t), newArrivals(t)
+			at, err := url.Parse(api.url)
+			require.NoError(t, err)
 			if test.owned {
-				w.resources.RateLimits = activities.RateLimits{"api": {Requests: 1, Per: 2 * time.Second}}
+				w.resources.RateLimits = activities.RateLimits{"api": {Requests: 1, Per: 2 * time.Second}, at.Host: {Requests: 1, Per: 2 * time.Second}}
 			}
 			w.work()
 			given := map[string]any{"api": api.url}
@@ -204,6 +208,65 @@ workflow:
 			require.Len(t, limiters(w), map[bool]int{true: 1, false: 2}[test.shared])
 		})
 	}
+}
+
+// TestPagesWaitForTheirTurns: a call that turns pages under a slow limit goes on
+// behind each wait, and its sinks too, where the operator has a limit on theirs.
+func TestPagesWaitForTheirTurns(t *testing.T) {
+	t.Parallel()
+	const per = 7 * time.Second // further away than anybody waits in its place
+	for name, test := range map[string]struct{ limit, sink string }{
+		"pages": {limit: "rate_limit: {requests: 1, per: 7s, key: pages}"},
+		"sinks": {sink: `, per_page: {sink: {tool: http, url: "{{ api }}/", method: POST, params: {n: "{{ result[0] }}"}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, writes := newWorld(t), newArrivals(t)
+			at, err := url.Parse(writes.url)
+			require.NoError(t, err)
+			if test.sink != "" {
+				w.resources.RateLimits = activities.RateLimits{at.Host: {Requests: 1, Per: per}}
+			}
+			pages := newArrivals(t)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				n := len(r.URL.Query().Get("n"))
+				pages.mu.Lock()
+				pages.at, pages.from = append(pages.at, time.Now()), append(pages.from, pages.awake[1])
+				pages.mu.Unlock()
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprintf(w, `{"n": %d, "next": "%s", "rows": [%d]}`, n, strings.Repeat("x", n+1), n)
+			}))
+			t.Cleanup(server.Close)
+			w.workNarrow(1)
+			result := w.ends("completed", book(fmt.Sprintf(`
+  - step: fetch
+    tool: http
+    url: "{{ list }}/"
+    params: {n: x}
+    %s
+    retry:
+      - when: page.n < 3
+        then: {next_call: {params: {n: "{{ page.next }}"}}, collect: {path: rows, strategy: append}%s}
+`, test.limit, test.sink)), map[string]any{"api": writes.url, "list": server.URL})
+			require.Equal(t, []any{"1", "2", "3"}, numerals(result.Result.Data))
+			require.Equal(t, 3, step(t, result, "fetch").Attempts)
+			limited := pages
+			if test.sink != "" {
+				limited = writes
+				requests, elements := writes.count()
+				require.Equal(t, []int{3, 3}, []int{requests, elements})
+			}
+			require.Equal(t, 1, limited.densest(per))
+		})
+	}
+}
+
+func numerals(list any) []any {
+	all, _ := list.([]any)
+	for i := range all {
+		all[i] = fmt.Sprint(all[i])
+	}
+	return all
 }
 
 // limiters are the workflows that hold limits on the queue of a world.
