@@ -44,7 +44,6 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		limit := timeLimit(in)
-		in.RateLimit = pacer.limitOf(in)
 		ctx, secrets := withSecrets(ctx, res.Secrets)
 		b := newBeginning(ctx, in)
 		ctx = context.WithValue(ctx, beginningKey{}, b)

@@ -125,14 +125,23 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 
 	for name, tool := range c.tools {
 		_, waits := tool.(beginner)
-		byName[name] = c.wrap(tool.Run, waits)
+		byName[name] = c.limited(c.wrap(tool.Run, waits))
 
 		if writer, ok := tool.(Writer); ok {
-			byName[interpreter.WriteActivity(name)] = c.wrap(writer.Write, waits)
+			byName[interpreter.WriteActivity(name)] = c.limited(c.wrap(writer.Write, waits))
 		}
 	}
 
 	return byName
+}
+
+// limited puts the attempts of a function under the operator's rate limits.
+func (c *Catalogue) limited(run measuredFunc) measuredFunc {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
+		in.RateLimit = c.pacer.limitOf(in)
+
+		return run(ctx, in)
+	}
 }
 
 // function is the activity function of a name, nil if there is none.
