@@ -33,6 +33,8 @@ type Host struct {
 	Client client.Client
 	// StopGrace is how long what acts may go on once the worker stops.
 	StopGrace time.Duration
+	// Places is how many activities the worker runs at once; 0 is no bound.
+	Places int
 }
 
 type hostKey struct{}

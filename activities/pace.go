@@ -44,10 +44,12 @@ type pacer struct {
 	mu     sync.Mutex
 	lanes  map[string]*lane
 	warned map[string]bool // playbooks and keys that ask for more than the operator gives
+	// places are those of the worker in which attempts wait, with how many.
+	places map[*delivery]int
 }
 
 func newPacer(limits RateLimits, logger *slog.Logger) *pacer {
-	return &pacer{limits: limits, logger: logger, lanes: map[string]*lane{}, warned: map[string]bool{}}
+	return &pacer{limits: limits, logger: logger, lanes: map[string]*lane{}, warned: map[string]bool{}, places: map[*delivery]int{}}
 }
 
 // lane is the queue of one key.
@@ -110,6 +112,34 @@ func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, turn *in
 
 		w.patient = time.Now().Add(turnPatience)
 	}
+}
+
+// waits notes that an attempt waits in its place, until it is undone.
+func (p *pacer) waits(b *beginning) (undo func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.places[b.delivery]++
+
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+
+		if p.places[b.delivery]--; p.places[b.delivery] == 0 {
+			delete(p.places, b.delivery)
+		}
+	}
+}
+
+// crowded reports whether attempts that wait have more than half of the worker's
+// places.
+func (p *pacer) crowded(ctx context.Context) bool {
+	most := hostOf(ctx).Places
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return most > 0 && 2*len(p.places) > most
 }
 
 // take waits for the turn of an attempt that has begun; false if it cannot be

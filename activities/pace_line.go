@@ -53,8 +53,8 @@ type awayError struct {
 }
 
 func (e *awayError) Error() string {
-	return fmt.Sprintf("the turn under the rate limit of %s is in %s; the attempt gives up its place and comes back for it",
-		e.key, e.wait.Round(time.Millisecond))
+	return fmt.Sprintf("the turn under the rate limit of %s is not yet; the attempt gives up its place for %s",
+		cutText(e.key, maxLimitSummary), e.wait.Round(time.Millisecond))
 }
 
 // object is the error as the workflow gets it. One of before takes it for an
@@ -86,6 +86,8 @@ func (l *lane) stand(w *waiter, b *beginning) (time.Time, error) {
 
 	patience := time.NewTimer(time.Until(w.patient))
 	defer patience.Stop()
+
+	defer l.pacer.waits(b)()
 
 	l.join(w)
 
@@ -125,7 +127,12 @@ func (l *lane) join(w *waiter) {
 		go l.serve()
 	}
 
-	if soon := time.Now().Add(joinPatience); soon.Before(l.ask) {
+	soon := time.Now()
+	if !l.pacer.crowded(w.ctx) {
+		soon = soon.Add(joinPatience)
+	}
+
+	if soon.Before(l.ask) {
 		l.ask = soon
 
 		select {
@@ -289,6 +296,7 @@ func (l *lane) hand(asked []*waiter, lease interpreter.Lease, first, pause time.
 		l.pause = first // others were told so before, and have waited
 	}
 
+	crowded := l.pacer.crowded(asked[0].ctx)
 	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return slices.Contains(asked, w) })
 
@@ -321,7 +329,7 @@ func (l *lane) hand(asked []*waiter, lease interpreter.Lease, first, pause time.
 			at = w.promise.Add(-l.skew)
 		}
 
-		if at.After(w.patient) {
+		if at.After(w.patient) || crowded && !w.due && at.After(time.Now().Add(leaseAhead)) {
 			l.sendAway(w, at)
 
 			continue

@@ -54,7 +54,9 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 	if options.StopTimeout == 0 {
 		options.StopTimeout = defaultStopTimeout
 	}
-	background := activities.WithHost(context.Background(), activities.Host{Client: c, StopGrace: options.StopTimeout})
+	background := activities.WithHost(context.Background(), activities.Host{
+		Client: c, StopGrace: options.StopTimeout, Places: options.MaxAttempts,
+	})
 	w := worker.New(c, options.TaskQueue, worker.Options{
 		BackgroundActivityContext:          background,
 		MaxConcurrentActivityExecutionSize: options.MaxAttempts,
