@@ -41,7 +41,7 @@ func (h *handingOver) due(ctx workflow.Context, call *interpreter.Call) bool {
 // has to.
 func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResult, error) {
 	ctx = withOutbox(ctx, input.Task.Limits)
-	book, step, err := load(input.Task)
+	book, step, err := load(input.Task, input)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carr
 	input := CallInput{Task: task, Call: carried}
 	size, failure := measure(ctx, input, "the state of step "+task.Step)
 	if failure == nil && admit(ctx, size) == nil {
-		id := loopID(task)
+		id := childID(task, "")
 		ctx := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 			WorkflowID: id, WaitForCancellation: true, StaticSummary: task.Step + ": goes on after many attempts",
 		})

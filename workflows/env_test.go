@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"reprise/internal/testenv"
 	"reprise/interpreter"
@@ -48,6 +49,9 @@ type stage struct {
 	timers   []time.Duration
 }
 
+// alone is the name under which a batch runs without its loop.
+const alone = "batch"
+
 // play is what the tool http answers to its n-th attempt, from 1.
 type play func(n int, in interpreter.ToolInput) (any, error)
 
@@ -60,6 +64,7 @@ func newStage(t *testing.T, answer play) *stage {
 	s.env.SetTestTimeout(time.Minute)
 	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a busy machine is no deadlock
 	workflows.Register(s.env)
+	s.env.RegisterWorkflowWithOptions(workflows.IterationWorkflow, workflow.RegisterOptions{Name: alone})
 	// Hosts nothing, so that every attempt is one that the test plays.
 	s.register(interpreter.DriveActivity, func(_ context.Context, in interpreter.DriveInput) (interpreter.DriveOutput, error) {
 		return interpreter.DriveOutput{Calls: make([]interpreter.Driven, len(in.Calls))}, nil

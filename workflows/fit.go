@@ -153,7 +153,7 @@ func fitIterations(result *Result, most int) {
 	room := most - (encodedSize(result) - lists) - loops*warning
 	for i := range result.Steps {
 		loop := result.Steps[i].Loop
-		if loop == nil || encodedSize(loop.Errors) <= room/loops {
+		if loop == nil || len(loop.Errors) == 0 || encodedSize(loop.Errors) <= room/loops {
 			continue
 		}
 		size, all := 0, len(loop.Errors)

@@ -23,14 +23,14 @@ import (
 func goesOn(t *testing.T, mode string, answer, later play) (before, after *stage, output workflows.IterationOutput) {
 	t.Helper()
 	before, after = longOnceFailed(t, answer), newStage(t, later)
-	before.env.ExecuteWorkflow(workflows.IterationWorkflowName, batchOfFive(mode))
+	before.env.ExecuteWorkflow(alone, batchOfFive(mode))
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, before.env.GetWorkflowError(), &next)
 	require.Equal(t, began, before.env.Now().UTC())
 	var input workflows.IterationInput
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
 	after.env.SetStartTime(began.Add(20 * time.Minute))
-	after.env.ExecuteWorkflow(workflows.IterationWorkflowName, input)
+	after.env.ExecuteWorkflow(alone, input)
 	require.NoError(t, after.env.GetWorkflowResult(&output))
 	return before, after, output
 }
@@ -117,7 +117,7 @@ func TestBatchThatCannotGoOn(t *testing.T) {
 	})
 	input := batchOfFive("sequential")
 	input.Task.Limits.MaxPayload = 200_000
-	s.env.ExecuteWorkflow(workflows.IterationWorkflowName, input)
+	s.env.ExecuteWorkflow(alone, input)
 	var output workflows.IterationOutput
 	require.NoError(t, s.env.GetWorkflowResult(&output))
 	require.Len(t, output.Iterations, 5)

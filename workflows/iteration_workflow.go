@@ -18,7 +18,7 @@ import (
 // where people look for it; the iterations travel in the details.
 func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOutput, error) {
 	ctx = withOutbox(ctx, input.Task.Limits)
-	book, step, err := load(input.Task)
+	book, step, err := load(input.Task, input)
 	if err != nil {
 		return nil, err
 	}
@@ -317,15 +317,6 @@ func bound(output *IterationOutput, step *playbook.Step, most int) {
 			output.Iterations[i].Result.Error = slim(output.Iterations[i].Result.Error)
 		}
 	}
-}
-
-// load compiles the task's playbook and finds its step.
-func load(task Task) (*playbook.Playbook, *playbook.Step, error) {
-	book, step, err := task.Load()
-	if err != nil {
-		return nil, nil, invalid(err)
-	}
-	return book, step, nil
 }
 
 // InvalidPlaybook is the type of the failure of a run whose playbook was

@@ -108,10 +108,11 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 	if admit(ctx, bytes) != nil {
 		return 0
 	}
-	id := fmt.Sprintf("%s/part-%d", loopID(l.input.Task), index)
+	name := fmt.Sprintf("/part-%d", index)
 	if l.input.Part != nil && l.part.First == index {
-		id += fmt.Sprintf("-%d", end-first) // the first part of a part
+		name += fmt.Sprintf("-%d", end-first) // the first part of a part
 	}
+	id := childID(l.input.Task, name)
 	l.below = id
 	defer func() { l.below = "" }()
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +17,7 @@ import (
 // the loop's window, and one aggregate of them all.
 func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResult, error) {
 	ctx = withOutbox(ctx, input.Task.Limits)
-	_, step, err := load(input.Task)
+	_, step, err := load(input.Task, input)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +254,7 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interp
 	if admit(ctx, size) != nil {
 		return nil
 	}
-	id := fmt.Sprintf("%s/%d", loopID(l.input.Task), index)
+	id := childID(l.input.Task, fmt.Sprintf("/%d", index))
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:          id,
 		WaitForCancellation: true,
@@ -315,11 +314,6 @@ func (l *loop) summary(calls []interpreter.Carried) string {
 
 func (l *loop) progress() (Progress, error) {
 	return Progress{Stats: l.result.Stats, Open: slices.Clone(l.open), Parked: l.parked, Part: l.below}, nil
-}
-
-// loopID is the workflow ID of a loop: children are found by it.
-func loopID(task Task) string {
-	return fmt.Sprintf("%s/%s#%d", cmp.Or(task.ID, task.Run.WorkflowID), task.Step, task.Visit)
 }
 
 // DetailsOf reads what a child that failed or was cancelled still tells.

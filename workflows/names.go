@@ -56,8 +56,8 @@ type Registry interface {
 // Register binds the workflows to their names.
 func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(PlaybookWorkflow, workflow.RegisterOptions{Name: PlaybookWorkflowName})
-	registry.RegisterWorkflowWithOptions(LoopWorkflow, workflow.RegisterOptions{Name: LoopWorkflowName})
-	registry.RegisterWorkflowWithOptions(IterationWorkflow, workflow.RegisterOptions{Name: IterationWorkflowName})
-	registry.RegisterWorkflowWithOptions(CallWorkflow, workflow.RegisterOptions{Name: CallWorkflowName})
+	registry.RegisterWorkflowWithOptions(part(LoopWorkflow), workflow.RegisterOptions{Name: LoopWorkflowName})
+	registry.RegisterWorkflowWithOptions(part(IterationWorkflow), workflow.RegisterOptions{Name: IterationWorkflowName})
+	registry.RegisterWorkflowWithOptions(part(CallWorkflow), workflow.RegisterOptions{Name: CallWorkflowName})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: interpreter.RateLimitWorkflow})
 }

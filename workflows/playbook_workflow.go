@@ -18,18 +18,11 @@ import (
 // PlaybookWorkflow runs a playbook: it walks the graph of its steps, several
 // branches at a time, until no branch is left.
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
-	if input.State == nil {
-		answer, err := door(ctx, input)
-		if err != nil {
-			return nil, err
-		}
-		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings}
+	book, err := enter(ctx, &input)
+	if err != nil {
+		return nil, err
 	}
 	ctx = withOutbox(ctx, input.State.Limits)
-	book, err := interpreter.Load(input.Name, input.Source)
-	if err != nil {
-		return nil, invalid(err)
-	}
 	r := newRun(ctx, book, input)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
@@ -38,6 +31,33 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 		return r.reprocess(ctx)
 	}
 	return r.execute(ctx)
+}
+
+// enter has a run that begins checked at the door, and holds the state of one that
+// goes on against its playbook.
+func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
+	begins := input.State == nil
+	if begins {
+		answer, err := door(ctx, *input)
+		if err != nil {
+			return nil, err
+		}
+		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings}
+	}
+	book, err := interpreter.Load(input.Name, input.Source)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	if input.Reprocess != nil {
+		err = input.Reprocess.check(book)
+	}
+	if err == nil && !begins {
+		err = checkContinued(ctx, book, *input)
+	}
+	if err != nil {
+		return nil, unfit(err)
+	}
+	return book, nil
 }
 
 // checkTimeout bounds the check at the door, which is plain computation.

@@ -1,12 +1,9 @@
 package workflows
 
 import (
-	"fmt"
-
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
-	"reprise/interpreter/playbook"
 )
 
 // reprocess runs iterations of another run that failed or were cancelled, loop
@@ -23,27 +20,12 @@ func (r *run) reprocess(ctx workflow.Context) (*Result, error) {
 			return nil, workflow.NewContinueAsNewError(ctx, PlaybookWorkflowName, r.continued())
 		}
 		again := loops[r.Reprocessed]
-		step, err := r.reprocessedStep(again)
-		if err != nil {
-			return nil, err
-		}
 		r.Data.Vars, r.Data.Steps = again.Vars, again.Steps
-		done := r.step(branches, interpreter.Start{Step: step, Visit: again.Visit, Args: again.Args.Data})
+		done := r.step(branches, interpreter.Start{Step: r.book.Step(again.Step), Visit: again.Visit, Args: again.Args.Data})
 		r.keepLoop(ctx, done)
 		r.Reprocessed++
 	}
 	return r.finish(ctx)
-}
-
-// reprocessedStep finds the step of a loop; the starter has checked that it is
-// there.
-func (r *run) reprocessedStep(again ReprocessLoop) (*playbook.Step, error) {
-	step := r.book.Step(again.Step)
-	if step == nil || step.Loop == nil {
-		return nil, invalid(fmt.Errorf("playbook %s has no step %q with a loop, whose iterations are to run again",
-			r.book.Name, again.Step))
-	}
-	return step, nil
 }
 
 // keepLoop takes in how a loop of a reprocess ended.

@@ -63,7 +63,7 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	if call.Finished() {
 		return *call.State.Result
 	}
-	record.Call = loopID(task)
+	record.Call = childID(task, "")
 	r.describe(ctx)
 	return r.handOver(ctx, task, carried, call)
 }
@@ -166,7 +166,7 @@ func (r *run) runLoop(
 	ctx workflow.Context, step *playbook.Step, input LoopInput, record *StepRecord,
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
 	task, elements := input.Task, input.Elements
-	record.Loop = &LoopRecord{WorkflowID: loopID(task), Stats: interpreter.NewLoopResult(len(elements)).Stats}
+	record.Loop = &LoopRecord{WorkflowID: childID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
 	size, failure := measure(ctx, input, "the collection of step "+step.Name+" with what its expressions name")
 	if failure != nil {
 		return nil, failure
@@ -175,7 +175,7 @@ func (r *run) runLoop(
 		return interpreter.NewLoopResult(len(elements)), nil // cancelled before it began
 	}
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID: loopID(task), WaitForCancellation: true,
+		WorkflowID: childID(task, ""), WaitForCancellation: true,
 		StaticSummary: fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode),
 	})
 	aggregate := interpreter.NewLoopResult(len(elements))

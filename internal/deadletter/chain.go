@@ -57,7 +57,7 @@ const roundIDLength = 12
 // RoundID is the workflow ID of a run's nth reprocess: the same for everybody
 // who asks for it, so that Temporal starts it once.
 func RoundID(workflowID, runID string, n int) string {
-	return fmt.Sprintf("%s/reprocess-%s-%d", workflowID, runID[max(0, len(runID)-roundIDLength):], n)
+	return workflows.IDWithin(workflowID, fmt.Sprintf("/reprocess-%s-%d", runID[max(0, len(runID)-roundIDLength):], n))
 }
 
 // Chain reads a run and its reprocesses. The run may be given as one of these.

@@ -1,0 +1,236 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/internal/testenv"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// refusal says that a workflow was not run because of its input.
+const refusal = "the input of the workflow was refused: "
+
+// looped is a playbook with a loop, and a step behind it.
+var looped = book(`
+  - step: each
+    tool: http
+    url: "{{ api }}/echo"
+    loop: {collection: [a, b, c], batch: 2}
+    next: [{step: once}]
+  - step: once
+    tool: http
+    url: "{{ api }}/echo"
+`)
+
+// forgedState is where a run says that it goes on.
+func forgedState(edit func(*workflows.RunState)) *workflows.RunState {
+	state := &workflows.RunState{Routing: interpreter.Routing{
+		Visits: map[string]int{"each": 1}, Waiting: []interpreter.Arrival{{Step: "once"}},
+	}}
+	edit(state)
+	return state
+}
+
+func forgedTask(step string) workflows.Task {
+	return workflows.Task{Name: "test.yaml", Source: looped, Step: step, Visit: 1}
+}
+
+// TestTheDoorCannotBeWalkedAround: a client that starts a workflow with what only
+// workers write is told so, whatever it writes; no workflow task fails.
+func TestTheDoorCannotBeWalkedAround(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	index := 7
+	for name, forged := range map[string]struct {
+		workflow string
+		input    any
+		want     string
+		cron     bool
+	}{
+		"a state": {
+			workflow: workflows.PlaybookWorkflowName, want: refusal + "it holds the state of a run",
+			input: workflows.Input{Name: "test.yaml", Source: looped, State: forgedState(func(*workflows.RunState) {})},
+		},
+		"a state with a step that is not there": {
+			workflow: workflows.PlaybookWorkflowName, want: refusal + "it holds the state of a run",
+			input: workflows.Input{Name: "test.yaml", Source: looped, State: forgedState(func(s *workflows.RunState) {
+				s.Routing.Waiting[0].Step = "nowhere"
+			})},
+		},
+		"a loop": {
+			workflow: workflows.LoopWorkflowName, want: refusal + "it is a part of a run",
+			input: workflows.LoopInput{Task: forgedTask("each"), Chosen: &workflows.Chosen{Indexes: []int{0}, Size: 1}},
+		},
+		"a batch": {
+			workflow: workflows.IterationWorkflowName, want: refusal + "it is a part of a run",
+			input: workflows.IterationInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{Index: &index}}},
+		},
+		"a call": {
+			workflow: workflows.CallWorkflowName, want: refusal + "it is a part of a run",
+			input: workflows.CallInput{Task: forgedTask("once")},
+		},
+		"places that are not those of the elements": {
+			workflow: workflows.PlaybookWorkflowName, want: refusal + `step "each": 1 places for 2 elements`,
+			input: workflows.Input{Name: "test.yaml", Source: looped, Reprocess: &workflows.Reprocess{Loops: []workflows.ReprocessLoop{{
+				Step: "each", Visit: 1, Chosen: workflows.Chosen{Indexes: []int{0}, Size: 3},
+				Elements: []expression.Value{expression.Of("a"), expression.Of("b")},
+			}}}},
+		},
+		"a loop that is not there": {
+			workflow: workflows.PlaybookWorkflowName, want: `has no step "once" with a loop, whose iterations are to run again`,
+			input: workflows.Input{Name: "test.yaml", Source: looped, Reprocess: &workflows.Reprocess{
+				Loops: []workflows.ReprocessLoop{{Step: "once", Visit: 1}},
+			}},
+		},
+		"no input of ours": {
+			workflow: workflows.PlaybookWorkflowName, want: "unable to decode",
+			input: map[string]any{"source": looped, "state": 5},
+		},
+		"a number": {workflow: workflows.PlaybookWorkflowName, want: "unable to decode", input: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: w.queue}, forged.workflow, forged.input)
+			require.NoError(t, err)
+			require.ErrorContains(t, run.Get(t.Context(), nil), forged.want)
+			w.noTaskFailed(t, run)
+		})
+	}
+}
+
+// noTaskFailed: nothing of a run was tried again because the worker could not go
+// on with it, and it replays.
+func (w *world) noTaskFailed(t *testing.T, run client.WorkflowRun) {
+	t.Helper()
+	histories := testenv.Histories(t, w.env.Client(), run.GetID(), run.GetRunID())
+	for _, history := range histories {
+		for _, event := range history.History.Events {
+			require.Nil(t, event.GetWorkflowTaskFailedEventAttributes(), "%v", event)
+		}
+	}
+	require.NoError(t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, 1))
+}
+
+// TestScheduleDoesNotOpenTheDoor: the second run of a schedule follows another
+// one, as a run does that goes on.
+func TestScheduleDoesNotOpenTheDoor(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	c := w.env.Client()
+	id := "scheduled-" + w.queue
+	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: w.queue, CronSchedule: "@every 1s"},
+		workflows.PlaybookWorkflowName,
+		workflows.Input{Name: "test.yaml", Source: looped, State: forgedState(func(s *workflows.RunState) { s.Run.WorkflowID = id })})
+	require.NoError(t, err)
+	first := run.GetRunID()
+	second := ""
+	require.Eventually(t, func() bool {
+		described, err := c.DescribeWorkflowExecution(t.Context(), id, "")
+		if err != nil {
+			return false
+		}
+		second = described.WorkflowExecutionInfo.Execution.RunId
+		return second != first
+	}, patience, tick)
+	require.ErrorContains(t, c.GetWorkflow(t.Context(), id, first).GetWithOptions(t.Context(), nil,
+		client.WorkflowRunGetOptions{DisableFollowingRuns: true}), refusal)
+	require.ErrorContains(t, c.GetWorkflow(t.Context(), id, second).GetWithOptions(t.Context(), nil,
+		client.WorkflowRunGetOptions{DisableFollowingRuns: true}), refusal)
+	require.NoError(t, c.TerminateWorkflow(t.Context(), id, "", "the test is over"))
+}
+
+// TestForgedPartsEndWithASentence: a parent that is no run of a playbook gives
+// its children what would make them panic.
+func TestForgedPartsEndWithASentence(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	queue := w.env.NewTaskQueue()
+	other := worker.New(w.env.Dial(t, client.Options{Logger: quiet{}}), queue, worker.Options{})
+	other.RegisterWorkflowWithOptions(func(ctx workflow.Context, name string, input json.RawMessage) error {
+		ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{TaskQueue: w.queue})
+		return workflow.ExecuteChildWorkflow(ctx, name, input).Get(ctx, nil)
+	}, workflow.RegisterOptions{Name: "forger"})
+	require.NoError(t, other.Start())
+	t.Cleanup(other.Stop)
+	index := 1
+	for name, forged := range map[string]struct {
+		workflow string
+		input    any
+		want     string
+	}{
+		"places": {
+			workflow: workflows.LoopWorkflowName, want: "1 places for 2 elements",
+			input: workflows.LoopInput{
+				Task: forgedTask("each"), Elements: make([]expression.Value, 2), Chosen: &workflows.Chosen{Indexes: []int{0}, Size: 3},
+			},
+		},
+		"no place": {
+			workflow: workflows.IterationWorkflowName, want: "a call without its place in the loop",
+			input: workflows.IterationInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{}}},
+		},
+		"a wait for nothing": {
+			workflow: workflows.IterationWorkflowName, want: "it waits for nothing",
+			input: workflows.IterationInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{
+				Index: &index, Size: 3, State: &interpreter.CallState{Phase: interpreter.PhaseWait},
+			}}},
+		},
+		"a policy that is not there": {
+			workflow: workflows.CallWorkflowName, want: "policy 9 of 0",
+			input: workflows.CallInput{Task: forgedTask("once"), Call: interpreter.Carried{
+				State: &interpreter.CallState{Phase: interpreter.PhaseAttempt, Collector: 9},
+			}},
+		},
+		"a step with a loop": {
+			workflow: workflows.CallWorkflowName, want: `step "each" has a loop`, input: workflows.CallInput{Task: forgedTask("each")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, "forger", forged.workflow, forged.input)
+			require.NoError(t, err)
+			require.ErrorContains(t, run.Get(t.Context(), nil), refusal)
+			require.ErrorContains(t, run.Get(t.Context(), nil), forged.want)
+		})
+	}
+}
+
+// TestLongWorkflowIDs: whatever ID a run has that Temporal takes, its children
+// have IDs that it takes too, each one of its own.
+func TestLongWorkflowIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	for _, prefix := range []string{strings.Repeat("a", 900), strings.Repeat("é", 450)} {
+		id := prefix + "-" + w.queue
+		id += strings.Repeat("x", workflows.MaxWorkflowID-len(id))
+		run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: w.queue},
+			workflows.PlaybookWorkflowName, workflows.Input{
+				Name: "test.yaml", Source: looped, Workload: expression.Of(map[string]any{"api": w.api.URL()}),
+			})
+		require.NoError(t, err)
+		result, err := w.outcome(run)
+		require.NoError(t, err)
+		require.Equal(t, "completed", result.Status)
+		require.Len(t, w.histories, 4, "the run, its loop and two batches")
+	}
+}
+
+// TestLongNamesOfFiles: the name is part of what Temporal shows beside the check.
+func TestLongNamesOfFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: w.queue},
+		workflows.PlaybookWorkflowName, workflows.Input{Name: strings.Repeat("n", 50_000), Source: looped, Workload: expression.Of(map[string]any{"api": w.api.URL()})})
+	require.NoError(t, err)
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, "completed", result.Status)
+}

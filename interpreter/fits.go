@@ -1,0 +1,263 @@
+package interpreter
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// What a call is carried with was written by a worker, and comes back from
+// history. Anybody who may start workflows can write something else in its place,
+// so it is held against the playbook before any of it is used: what does not fit
+// is an error, and no state makes the machine panic.
+
+// Check holds a task and the calls that go with it against its step. The error
+// says what does not fit.
+func (t Task) Check(book *playbook.Playbook, step *playbook.Step, calls ...Carried) error {
+	if step.Action == nil {
+		return fmt.Errorf("step %q has no tool", step.Name)
+	}
+	if t.Visit < 0 {
+		return fmt.Errorf("visit %d of step %q", t.Visit, step.Name)
+	}
+	if err := cmp.Or(t.Limits.Check(), t.Data.Check(), mapOrNil("args", t.Args)); err != nil {
+		return err
+	}
+	for _, carried := range calls {
+		if err := carried.check(step); err != nil {
+			return fmt.Errorf("step %q: %w", step.Name, err)
+		}
+		if carried.State == nil {
+			continue
+		}
+		if err := t.Call(book, step, carried, nil).Check(); err != nil {
+			return fmt.Errorf("step %q: the state of the call: %w", step.Name, err)
+		}
+	}
+	return nil
+}
+
+// check holds the place of a call against its step.
+func (c Carried) check(step *playbook.Step) error {
+	switch {
+	case step.Loop == nil && c.Index == nil:
+		return nil
+	case step.Loop == nil:
+		return fmt.Errorf("iteration %d of a step without a loop", *c.Index)
+	case c.Index == nil:
+		return errors.New("a call without its place in the loop")
+	case *c.Index < 0 || *c.Index >= c.Size:
+		return fmt.Errorf("iteration %d of %d", *c.Index, c.Size)
+	}
+	return nil
+}
+
+// Check finds limits that no worker has.
+func (l RunLimits) Check() error {
+	if l.MaxRetries < 0 || l.MaxDelaySeconds < 0 || l.MaxPayload < 0 || l.OffloadAbove < 0 {
+		return errors.New("a limit is below 0")
+	}
+	return nil
+}
+
+// Check finds data that no run gathers: each part is a map, or nothing.
+func (d Data) Check() error {
+	return cmp.Or(mapOrNil("workload", d.Workload), mapOrNil("vars", d.Vars), mapOrNil("steps", d.Steps))
+}
+
+func mapOrNil(what string, value expression.Value) error {
+	if _, isMap := value.Data.(map[string]any); !isMap && value.Data != nil {
+		return fmt.Errorf("%s is a %s and no map", what, expression.TypeName(value.Data))
+	}
+	return nil
+}
+
+// Check holds a routing that goes on in another history against the graph: no
+// step is under way then.
+func (g *Graph) Check(routing Routing) error {
+	if routing.Visits == nil {
+		return errors.New("the visits of the steps are missing")
+	}
+	for _, name := range sortedKeys(routing.Visits) {
+		if _, found := g.place[name]; !found || routing.Visits[name] < 1 {
+			return fmt.Errorf("%d visits of %q", routing.Visits[name], name)
+		}
+	}
+	if len(routing.Running) > 0 {
+		return fmt.Errorf("step %q is under way", routing.Running[0])
+	}
+	for _, arrival := range routing.Waiting {
+		if _, found := g.place[arrival.Step]; !found {
+			return fmt.Errorf("a branch waits at %q, which is no step", arrival.Step)
+		}
+		if arrival.From < -1 || arrival.From >= len(g.book.Steps) {
+			return fmt.Errorf("a branch comes from step %d of %d", arrival.From, len(g.book.Steps))
+		}
+		if err := mapOrNil("args", arrival.Args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check finds a result that no call gives.
+func (r CallResult) Check() error {
+	switch r.Status {
+	case StatusSuccess, StatusPartialSuccess:
+		return nil
+	case StatusError:
+		if r.Error == nil {
+			return errors.New("a failure without an error")
+		}
+		return nil
+	}
+	return fmt.Errorf("a result with the status %q", r.Status)
+}
+
+// Check holds the state of a call that was carried here against its playbook.
+func (c *Call) Check() error {
+	if c.State.Phase == PhaseDone {
+		return checkResult(c.State.Result)
+	}
+	if err := cmp.Or(c.checkCounts(), c.checkPolicies()); err != nil {
+		return err
+	}
+	return c.checkPhase()
+}
+
+// checkCounts finds numbers that counting from 0 does not give.
+func (c *Call) checkCounts() error {
+	s := &c.State
+	for _, counted := range []struct {
+		what string
+		n    int
+	}{
+		{"attempts", s.Attempts},
+		{"request_attempts", s.RequestAttempts},
+		{"lost", s.Lost},
+		{"restarts", s.Restarts},
+		{"successes", s.Successes},
+		{"written", s.Written},
+		{"detached", s.Detached},
+		{"told", s.Counters.Told},
+		{"told_in_row", s.Counters.ToldInRow},
+	} {
+		if counted.n < 0 {
+			return fmt.Errorf("%s is %d", counted.what, counted.n)
+		}
+	}
+	if s.RequestAttempts > s.Attempts {
+		return fmt.Errorf("%d attempts of a request, of %d of the call", s.RequestAttempts, s.Attempts)
+	}
+	if len(s.Counters.Policies) != len(c.config.Policies) {
+		return fmt.Errorf("counters of %d policies, where there are %d", len(s.Counters.Policies), len(c.config.Policies))
+	}
+	for _, counter := range s.Counters.Policies {
+		if counter.Failures < 0 || counter.Successes < 0 {
+			return errors.New("a policy has counted below 0")
+		}
+	}
+	if s.Counters.Limits != c.config.Limits {
+		return errors.New("its limits are not those of the run")
+	}
+	return mapOrNil("request.args", s.Request.Args)
+}
+
+// checkPolicies finds numbers of policies that the call does not have, or that do
+// not do what they are named for.
+func (c *Call) checkPolicies() error {
+	s := &c.State
+	numbers := append([]int{s.Last.Policy}, s.Matched...)
+	if s.PagedBy != nil {
+		numbers = append(numbers, s.PagedBy.Policy)
+		if s.PagedBy.Policy == 0 {
+			return errors.New("paged_by names policy 0")
+		}
+	}
+	for _, number := range append(numbers, s.Collector, s.Pager) {
+		if number < 0 || number > len(c.config.Policies) {
+			return fmt.Errorf("policy %d of %d", number, len(c.config.Policies))
+		}
+	}
+	if policy := c.policy(s.Collector).policy; policy != nil && policy.Then.Collect == nil {
+		return fmt.Errorf("policy %d collects nothing", s.Collector)
+	}
+	if policy := c.policy(s.Pager).policy; policy != nil && policy.Then.PerIteration == nil {
+		return fmt.Errorf("policy %d has no sink for pages", s.Pager)
+	}
+	return nil
+}
+
+// checkPhase finds a phase without what it goes on with.
+func (c *Call) checkPhase() error {
+	s := &c.State
+	switch s.Phase {
+	case PhaseStart, PhaseAttempt:
+		return nil
+	case PhaseWait:
+		if s.Wait == nil || s.Wait.Delay < 0 {
+			return errors.New("it waits for nothing")
+		}
+		return nil
+	case PhasePage:
+		if s.After == nil || (s.After.Request == nil) == (s.After.Result == nil) {
+			return errors.New("nothing follows the sink of the page")
+		}
+		if s.After.Result != nil {
+			if err := s.After.Result.Check(); err != nil {
+				return err
+			}
+		}
+	case PhaseSinks:
+		if err := checkResult(s.Result); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("there is no phase %q", s.Phase)
+	}
+	return c.checkSinks()
+}
+
+func checkResult(result *CallResult) error {
+	if result == nil {
+		return errors.New("it has ended without a result")
+	}
+	return result.Check()
+}
+
+// checkSinks finds sinks that the call does not have, and how far the first of
+// them cannot have come.
+func (c *Call) checkSinks() error {
+	s := &c.State
+	if len(s.Sinks) == 0 {
+		return errors.New("no sink is due")
+	}
+	for _, pending := range s.Sinks {
+		if !c.hasSink(pending) || pending.Page != (s.Phase == PhasePage) {
+			return fmt.Errorf("there is no sink %+v", pending)
+		}
+	}
+	if s.Sink == nil {
+		return nil
+	}
+	config := c.config
+	config.Policies, config.After, config.DeadLetter = c.pendingSink(s.Sinks[0]).Action.Retry, nil, nil
+	if err := (&Call{config: config, State: *s.Sink}).Check(); err != nil {
+		return fmt.Errorf("the sink under way: %w", err)
+	}
+	return nil
+}
+
+func (c *Call) hasSink(pending PendingSink) bool {
+	switch {
+	case pending.After < 0 || pending.After > len(c.config.After),
+		pending.Policy < 0 || pending.Policy > len(c.config.Policies):
+		return false
+	case pending.After == 0 && !pending.DeadLetter && pending.Policy == 0:
+		return false
+	}
+	return c.pendingSink(pending) != nil
+}

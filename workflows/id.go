@@ -1,0 +1,35 @@
+package workflows
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"unicode/utf8"
+)
+
+// MaxWorkflowID is how many bytes a workflow ID may have. Temporal refuses a
+// longer one, and for a child in a way that leaves its parent hanging.
+const MaxWorkflowID = 1000
+
+// IDWithin is the ID of a workflow that belongs to another: the other's ID and a
+// suffix. Where that is longer than Temporal takes, the end of the other's ID
+// gives way to a digest of it.
+func IDWithin(id, suffix string) string {
+	if len(id)+len(suffix) <= MaxWorkflowID {
+		return id + suffix
+	}
+	const digits = 32 // 128 bits
+	digest := sha256.Sum256([]byte(id))
+	room := max(MaxWorkflowID-len(suffix)-1-digits, 0)
+	for room > 0 && !utf8.RuneStart(id[room]) {
+		room--
+	}
+	return id[:room] + "~" + hex.EncodeToString(digest[:])[:digits] + suffix
+}
+
+// childID is the ID of a child that a task has: its loop or its call, with a
+// suffix that of a part of the loop. Children are found by it.
+func childID(task Task, suffix string) string {
+	return IDWithin(cmp.Or(task.ID, task.Run.WorkflowID), fmt.Sprintf("/%s#%d%s", task.Step, task.Visit, suffix))
+}
