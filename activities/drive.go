@@ -32,6 +32,9 @@ const (
 // takes over goes on behind it.
 func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (interpreter.DriveOutput, error) {
 	book, step, err := in.Task.Load()
+	if err == nil {
+		err = in.Task.Check(book, step, in.Calls...)
+	}
 	if err != nil {
 		return interpreter.DriveOutput{}, applicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,

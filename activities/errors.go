@@ -86,7 +86,7 @@ func errorObject(err error, in interpreter.ToolInput, secrets *attemptSecrets) *
 	object := &interpreter.ErrorObject{
 		Kind: orElse(e.Kind, interpreter.KindTool), Class: orElse(e.Class, interpreter.ClassRetryable),
 		Message: maskedText(e.Error(), maxMessage, secrets),
-		Status:  e.Status, Type: maskedText(e.Type, maxMessage, secrets), Attempt: in.Attempt, Page: in.Page, Final: e.Final,
+		Status:  e.Status, Type: maskedText(e.Type, interpreter.MaxErrorType, secrets), Attempt: in.Attempt, Page: in.Page, Final: e.Final,
 	}
 
 	if e.RetryAfter != nil {

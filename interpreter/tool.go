@@ -194,6 +194,10 @@ type ErrorObject struct {
 	Turn *Turn `json:"turn,omitempty"`
 }
 
+// MaxErrorType bounds ErrorObject.Type, in bytes: code and servers choose it, and
+// it stands in the summaries of timers.
+const MaxErrorType = 200
+
 // Error makes an ErrorObject usable as a Go error.
 func (e *ErrorObject) Error() string { return e.Message }
 

@@ -29,6 +29,7 @@ var looped = book(`
   - step: once
     tool: http
     url: "{{ api }}/echo"
+workload: {api: http://127.0.0.1:1}
 `)
 
 // forgedState is where a run says that it goes on.
@@ -135,17 +136,26 @@ func TestScheduleDoesNotOpenTheDoor(t *testing.T) {
 	second := ""
 	require.Eventually(t, func() bool {
 		described, err := c.DescribeWorkflowExecution(t.Context(), id, "")
-		if err != nil {
-			return false
-		}
+		require.NoError(t, err)
 		second = described.WorkflowExecutionInfo.Execution.RunId
 		return second != first
 	}, patience, tick)
-	require.ErrorContains(t, c.GetWorkflow(t.Context(), id, first).GetWithOptions(t.Context(), nil,
-		client.WorkflowRunGetOptions{DisableFollowingRuns: true}), refusal)
-	require.ErrorContains(t, c.GetWorkflow(t.Context(), id, second).GetWithOptions(t.Context(), nil,
-		client.WorkflowRunGetOptions{DisableFollowingRuns: true}), refusal)
+	require.Error(t, c.GetWorkflow(t.Context(), id, second).GetWithOptions(t.Context(), nil,
+		client.WorkflowRunGetOptions{DisableFollowingRuns: true}))
 	require.NoError(t, c.TerminateWorkflow(t.Context(), id, "", "the test is over"))
+	refused := 0
+	for _, history := range testenv.Histories(t, c, id, first) {
+		last := history.History.Events[len(history.History.Events)-1]
+		if failed := last.GetWorkflowExecutionFailedEventAttributes(); failed != nil {
+			require.Contains(t, failed.Failure.Message, refusal)
+			refused++
+		}
+		for _, event := range history.History.Events {
+			require.Nil(t, event.GetActivityTaskScheduledEventAttributes())
+			require.Nil(t, event.GetStartChildWorkflowExecutionInitiatedEventAttributes())
+		}
+	}
+	require.GreaterOrEqual(t, refused, 2)
 }
 
 // TestForgedPartsEndWithASentence: a parent that is no run of a playbook gives
@@ -208,9 +218,9 @@ func TestForgedPartsEndWithASentence(t *testing.T) {
 func TestLongWorkflowIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	for _, prefix := range []string{strings.Repeat("a", 900), strings.Repeat("é", 450)} {
-		id := prefix + "-" + w.queue
-		id += strings.Repeat("x", workflows.MaxWorkflowID-len(id))
+	for _, length := range []int{workflows.MaxWorkflowID - 8, workflows.MaxWorkflowID} {
+		id := w.queue + "-"
+		id += strings.Repeat("x", length-len(id))
 		run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: w.queue},
 			workflows.PlaybookWorkflowName, workflows.Input{
 				Name: "test.yaml", Source: looped, Workload: expression.Of(map[string]any{"api": w.api.URL()}),
@@ -223,14 +233,21 @@ func TestLongWorkflowIDs(t *testing.T) {
 	}
 }
 
-// TestLongNamesOfFiles: the name is part of what Temporal shows beside the check.
-func TestLongNamesOfFiles(t *testing.T) {
+// TestLongTypesOfErrors: code chooses the names of its exceptions, which stand in
+// results, and beside the wait before another attempt.
+func TestLongTypesOfErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: w.queue},
-		workflows.PlaybookWorkflowName, workflows.Input{Name: strings.Repeat("n", 50_000), Source: looped, Workload: expression.Of(map[string]any{"api": w.api.URL()})})
-	require.NoError(t, err)
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status)
+	result := w.ends("failed", book(`
+  - step: raise
+    tool: python
+    code: |
+      def main():
+          raise type("É" * 100_000, (Exception,), {})("no")
+    retry: [{when: error is defined, then: {max_attempts: 2, delay: 0.1}}]
+`), nil)
+	require.Equal(t, 2, result.Steps[0].Attempts)
+	require.Equal(t, interpreter.KindTool, result.Error.Kind)
+	require.LessOrEqual(t, len(result.Error.Type), interpreter.MaxErrorType)
+	require.True(t, strings.HasPrefix(result.Error.Type, strings.Repeat("É", 50)), result.Error.Type)
 }
