@@ -163,7 +163,7 @@ func (c *Call) checkCounts() error {
 	if s.Counters.Limits != c.config.Limits {
 		return errors.New("its limits are not those of the run")
 	}
-	return mapOrNil("request.args", s.Request.Args)
+	return nil
 }
 
 // checkPolicies finds numbers of policies that the call does not have, or that do
@@ -194,6 +194,9 @@ func (c *Call) checkPolicies() error {
 // checkPhase finds a phase without what it goes on with.
 func (c *Call) checkPhase() error {
 	s := &c.State
+	if s.Sink != nil && s.Phase != PhasePage && s.Phase != PhaseSinks {
+		return errors.New("a sink is under way, and none is due")
+	}
 	switch s.Phase {
 	case PhaseStart, PhaseAttempt:
 		return nil

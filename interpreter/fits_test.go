@@ -20,7 +20,7 @@ import (
 func TestForgedStatesDoNotPanic(t *testing.T) {
 	t.Parallel()
 	refused, driven := map[interpreter.Phase]int{}, map[interpreter.Phase]int{}
-	for seed := range uint64(60) {
+	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		c := randomCall(rng)
 		book := decode(t, c.body)
