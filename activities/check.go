@@ -38,7 +38,7 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 	result.Limits.OffloadAbove = c.res.Payloads.OffloadAbove
 
 	if problems := found.Errors(); len(problems) > 0 {
-		result.Problems = cutText(file.FormatAll(problems), maxProblems)
+		result.Problems = cutText(file.FormatFirst(problems, playbook.MaxShown), maxProblems)
 		result.Count = len(problems)
 	}
 

@@ -20,7 +20,7 @@ import (
 func TestForgedStatesDoNotPanic(t *testing.T) {
 	t.Parallel()
 	refused, driven := map[interpreter.Phase]int{}, map[interpreter.Phase]int{}
-	for seed := range uint64(200) {
+	for seed := range uint64(120) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		c := randomCall(rng)
 		book := decode(t, c.body)

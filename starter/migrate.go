@@ -124,7 +124,7 @@ func (a *app) tellMigration(file *source.File, m *playbook.Migration, options mi
 	for _, c := range m.Changes {
 		a.notef("%s:%s: %s", file.Name, c.Pos, c.What)
 	}
-	_, _ = fmt.Fprint(a.Err, file.FormatAll(m.Problems))
+	_, _ = fmt.Fprint(a.Err, file.FormatFirst(m.Problems, playbook.MaxShown))
 	switch {
 	case !m.Changed() && len(m.Problems) == 0:
 		a.notef("%s: nothing to change", file.Name)

@@ -28,7 +28,9 @@ type document struct {
 	Warnings   []string                 `json:"warnings"`
 	Error      *interpreter.ErrorObject `json:"error,omitempty"`
 	Problems   []problem                `json:"problems,omitempty"` // of a playbook that was refused
-	Link       string                   `json:"link,omitempty"`     // to the run in the web UI
+	// ProblemsTotal counts those that are not among Problems too.
+	ProblemsTotal int    `json:"problems_total,omitempty"`
+	Link          string `json:"link,omitempty"` // to the run in the web UI
 }
 
 // Kinds of errors that only this program has, beside those of runs.
@@ -60,7 +62,7 @@ func refusal(err error) document {
 	}
 	var invalid *invalidError
 	if errors.As(err, &invalid) {
-		failure.Kind, doc.Problems = kindInvalid, invalid.problems
+		failure.Kind, doc.Problems, doc.ProblemsTotal = kindInvalid, invalid.problems, invalid.total
 	}
 	return doc
 }

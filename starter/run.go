@@ -137,6 +137,9 @@ func (a *app) plan(name string, options *runOptions) (plan, error) {
 	if err := a.checkRead(checked.book, workload, options.strict || checked.book.Strict); err != nil {
 		return plan{}, err
 	}
+	if err := checkWorkflowID(options.workflowID); err != nil {
+		return plan{}, err
+	}
 	plan, err := newPlan(checked, workload, options.workflowID)
 	plan.fairness, plan.input.Strict = options.fairness.settings(), options.strict
 	return plan, err
@@ -150,8 +153,8 @@ func (a *app) checkForRun(name string, workload map[string]any) (checked, error)
 		return checked, err
 	}
 	if errs := checked.found.Errors(); len(errs) > 0 {
-		_, _ = fmt.Fprint(a.Err, checked.file.FormatAll(errs))
-		return checked, withStatus(exitUsage, &invalidError{name: name, problems: problems(errs)})
+		_, _ = fmt.Fprint(a.Err, checked.file.FormatFirst(errs, playbook.MaxShown))
+		return checked, withStatus(exitUsage, &invalidError{name: name, problems: problems(errs), total: len(errs)})
 	}
 	return checked, nil
 }
@@ -160,10 +163,11 @@ func (a *app) checkForRun(name string, workload map[string]any) (checked, error)
 type invalidError struct {
 	name     string
 	problems []problem
+	total    int // of them, those that are not among problems included
 }
 
 func (e *invalidError) Error() string {
-	return fmt.Sprintf("%s has %s; nothing was started", e.name, counted(len(e.problems), "problem"))
+	return fmt.Sprintf("%s has %s; nothing was started", e.name, counted(e.total, "problem"))
 }
 
 // open finds the server to use, or brings one up.

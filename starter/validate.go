@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/activities"
+	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
 
@@ -25,7 +26,8 @@ type problem struct {
 // validation is the output of `validate --output json`.
 type validation struct {
 	Valid    bool      `json:"valid"`
-	Problems []problem `json:"problems"`
+	Total    int       `json:"total"`    // of problems, warnings included
+	Problems []problem `json:"problems"` // of each file at most playbook.MaxShown
 }
 
 func newValidateCommand(a *app) *cobra.Command {
@@ -65,6 +67,7 @@ func (a *app) validate(files []string, workload map[string]any, output string, s
 		return usageError("%w", err)
 	}
 	result := validation{Valid: true, Problems: []problem{}}
+	var all source.Diagnostics
 	for _, name := range files {
 		checked, err := a.check(name, workload, limits)
 		if err != nil {
@@ -73,20 +76,22 @@ func (a *app) validate(files []string, workload map[string]any, output string, s
 		bad := checked.found.HasErrors() || strict && len(checked.found) > 0
 		result.Valid = result.Valid && !bad
 		result.Problems = append(result.Problems, problems(checked.found)...)
+		all = append(all, checked.found...)
 		if output == "json" {
 			continue
 		}
-		_, _ = fmt.Fprint(a.Err, checked.file.FormatAll(checked.found))
+		_, _ = fmt.Fprint(a.Err, checked.file.FormatFirst(checked.found, playbook.MaxShown))
 		if !bad {
 			_, _ = fmt.Fprintf(a.Out, "%s: valid\n", name)
 		}
 	}
+	result.Total = len(all)
 	if output == "json" {
 		if err := printJSON(a.Out, result); err != nil {
 			return err
 		}
-	} else if len(result.Problems) > 0 {
-		a.notef("%s", tally(result.Problems))
+	} else if len(all) > 0 {
+		a.notef("%s", tally(all))
 	}
 	if !result.Valid {
 		return withStatus(exitFailed, errSaid)
@@ -95,13 +100,8 @@ func (a *app) validate(files []string, workload map[string]any, output string, s
 }
 
 // tally counts problems, and warnings apart.
-func tally(found []problem) string {
-	warnings := 0
-	for _, p := range found {
-		if p.Severity == "warning" {
-			warnings++
-		}
-	}
+func tally(found source.Diagnostics) string {
+	warnings := len(found.Warnings())
 	switch errs := len(found) - warnings; {
 	case warnings == 0:
 		return counted(errs, "problem")
@@ -112,7 +112,9 @@ func tally(found []problem) string {
 	}
 }
 
+// problems are those of a file that are printed.
 func problems(found source.Diagnostics) []problem {
+	found, _ = found.First(playbook.MaxShown)
 	list := make([]problem, len(found))
 	for i, d := range found {
 		severity := "error"

@@ -1,12 +1,20 @@
 package playbook
 
 import (
+	"unicode/utf8"
+
 	"reprise/interpreter/source"
 )
 
 // checkReserved refuses names of steps, elements and into that expressions
 // could not tell from words and functions (docs/language.md, section names).
 func checkReserved(c *checker) {
+	for _, named := range c.pb.names {
+		c.checkLength(named.what, named.name, named.pos)
+	}
+	for _, action := range c.pb.Workbook {
+		c.checkLength("the name of the entry", action.Name, action.Pos)
+	}
 	for _, step := range c.pb.Steps {
 		c.checkName("step name", step.Name, step.NamePos, step.Name)
 		if loop := step.Loop; loop != nil {
@@ -31,9 +39,22 @@ func (c *checker) checkName(what, name string, pos source.Position, step string)
 	if name == "" {
 		return // decoding has said so
 	}
+	if !c.checkLength(what, name, pos) {
+		return
+	}
 	if problem := nameProblem(name); problem != "" {
 		c.errorf(pos, CodeReservedName, "%s %q %s; choose another such as %q", what, name, problem, betterName(name, step))
 	}
+}
+
+// checkLength refuses a name that is too long. Decoding takes it: runs of older
+// playbooks go on.
+func (c *checker) checkLength(what, name string, pos source.Position) bool {
+	n := utf8.RuneCountInString(name)
+	if n > MaxName {
+		c.errorf(pos, CodeBadName, "%s %q has %d characters; a name may have %d", what, shorten(name), n, MaxName)
+	}
+	return n <= MaxName
 }
 
 // betterName makes a name that is allowed from one that is not.

@@ -22,6 +22,9 @@ const (
 // MaxProblems is how many problems of one file are reported.
 const MaxProblems = 500
 
+// MaxShown is how many of them are printed.
+const MaxShown = 100
+
 // Decode reads a playbook and reports every problem it can see in one go,
 // sorted by place. The playbook is nil if nothing usable could be decoded; it
 // may be run only if no diagnostic is an error. Decoding says nothing about
@@ -144,6 +147,7 @@ func (d *decoder) header(pb *Playbook, f *fields) {
 
 	if d.require(meta, "metadata", "name", "name: my_playbook") {
 		pb.Name = d.playbookName(meta.get("name"))
+		pb.names = append(pb.names, headName{"metadata.name", pb.Name, position(meta.get("name"))})
 	}
 
 	if n := meta.get("description"); n != nil && !isNull(n) {
@@ -152,6 +156,13 @@ func (d *decoder) header(pb *Playbook, f *fields) {
 
 	if n := meta.get("labels"); n != nil {
 		pb.Labels = d.labels(n)
+		for i := 0; i+1 < len(n.Content) && pb.Labels != nil; i += 2 {
+			pb.names = append(pb.names, headName{"the label", n.Content[i].Value, position(n.Content[i])})
+		}
+	}
+
+	for _, field := range meta.rest {
+		pb.names = append(pb.names, headName{"the label", field.name, field.pos})
 	}
 
 	pb.Labels = olderLabels(meta, pb.Labels)

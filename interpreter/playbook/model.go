@@ -17,6 +17,7 @@ type Playbook struct {
 	Name        string
 	Description string
 	Labels      map[string]string
+	names       []headName     // metadata.name and the names of labels
 	Timeout     time.Duration  // whole run; 0 is none
 	Strict      bool           // a failed iteration keeps a run from being completed
 	Workload    map[string]any // canonical defaults, never nil
@@ -27,6 +28,12 @@ type Playbook struct {
 	// unread are the texts below keys that no section has. They may be names
 	// that the playbook gives to something.
 	unread []string
+}
+
+// headName is a name of metadata, and where it stands.
+type headName struct {
+	what, name string
+	pos        source.Position
 }
 
 // Words holds the place of every key that the author wrote in a map, for

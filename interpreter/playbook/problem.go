@@ -43,7 +43,7 @@ const (
 
 var decodeCodes = []CodeDoc{
 	{CodeAliasCycle, "a YAML alias stands inside of what it repeats"},
-	{CodeBadName, "a name is empty or has characters that names must not have"},
+	{CodeBadName, "a name is empty, too long, or has characters that names must not have"},
 	{CodeBadNumber, "a number is infinite, no number, or too large"},
 	{CodeConflict, "two keys of a map exclude each other"},
 	{CodeDuplicateKey, "a key stands twice in a map, or beside another spelling of it"},

@@ -14,6 +14,9 @@ const (
 	MaxDepth   = 64
 	MaxAliases = 100
 	MaxSteps   = 500
+	// MaxName is how many characters a name may have: it stands in workflow IDs
+	// and in every message.
+	MaxName = 64
 	// maxExpanded bounds the nodes that aliases add; 100 aliases to a large map
 	// would make a large playbook of a small file.
 	maxExpanded = 100_000

@@ -89,6 +89,33 @@ func (ds *Diagnostics) Limit(n int, code string) {
 	*ds = append((*ds)[:n:n], last)
 }
 
+// First gives at most n of the diagnostics in their order, errors before warnings
+// where there are more, and how many are left out.
+func (ds Diagnostics) First(n int) (some Diagnostics, more int) {
+	if len(ds) <= n {
+		return ds, 0
+	}
+
+	errs := min(len(ds.Errors()), n)
+	warnings := n - errs
+	some = make(Diagnostics, 0, n)
+
+	for _, d := range ds {
+		left := &errs
+		if d.Severity == Warning {
+			left = &warnings
+		}
+
+		if *left > 0 {
+			*left--
+
+			some = append(some, d)
+		}
+	}
+
+	return some, len(ds) - len(some)
+}
+
 // HasErrors reports whether any diagnostic is more than a warning.
 func (ds Diagnostics) HasErrors() bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 )
@@ -32,6 +33,19 @@ func indented(note string) string {
 	}
 
 	return b.String()
+}
+
+// FormatFirst formats the first n diagnostics and says how many there are beside
+// them. A file of 1 MiB has room for half a million.
+func (f *File) FormatFirst(ds Diagnostics, n int) string {
+	some, more := ds.First(n)
+	text := f.FormatAll(some)
+
+	if more > 0 {
+		text += fmt.Sprintf("%s: and %d more\n", f.Name, more)
+	}
+
+	return text
 }
 
 // FormatAll formats every diagnostic in the order given.
