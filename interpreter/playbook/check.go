@@ -83,6 +83,8 @@ type checker struct {
 	// missing may be said there; meant are the texts that stand there.
 	unclear bool
 	meant   map[string]bool
+	vars    map[string]bool // that steps set
+	placing placing
 	// resolved remembers the tool of each action; "" where it is not known.
 	resolved map[*Action]string
 	// specs remembers what Tools has said; nil for tools that it does not have.
@@ -90,7 +92,7 @@ type checker struct {
 }
 
 func newChecker(pb *Playbook, tools Tools, options CheckOptions) *checker {
-	c := &checker{pb: pb, tools: tools, options: options, resolved: map[*Action]string{}, specs: map[string]*ToolSpec{}}
+	c := &checker{pb: pb, tools: tools, options: options, vars: varsOf(pb), resolved: map[*Action]string{}, specs: map[string]*ToolSpec{}}
 	c.workload, _ = expression.Merge(pb.Workload, options.Workload).(map[string]any)
 	if c.workload == nil {
 		c.workload = map[string]any{}

@@ -51,11 +51,11 @@ func (c *checker) checkTemplates(node *Node, code string) bool {
 	for _, found := range templatesIn(code) {
 		const instead = "hand the value over with args, as a parameter of main"
 		if found.quoted {
-			c.warnf(node.Position(found.at), CodeTemplateInCode, "code is no template, so %s stays as it is; %s", shorten(found.text), instead)
+			c.warnf(c.placing.at(node, found.at), CodeTemplateInCode, "code is no template, so %s stays as it is; %s", shorten(found.text), instead)
 			continue
 		}
 		inCode = true
-		c.errorf(node.Position(found.at), CodeTemplateInCode, "code is no template, and %s is no Python; %s", shorten(found.text), instead)
+		c.errorf(c.placing.at(node, found.at), CodeTemplateInCode, "code is no template, and %s is no Python; %s", shorten(found.text), instead)
 	}
 	return inCode
 }

@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"reprise/interpreter/expression"
@@ -70,23 +71,26 @@ func (c *checker) checkEnvelope(pos place, owner string, path []any, data *shape
 	}
 }
 
-// varNames are the variables that steps set.
-func (c *checker) varNames() []string {
-	var names []string
-	for _, step := range c.pb.Steps {
+// varsOf are the variables that steps set.
+func varsOf(pb *Playbook) map[string]bool {
+	names := map[string]bool{}
+	for _, step := range pb.Steps {
 		for _, entry := range step.Vars {
-			names = append(names, entry.Key)
+			names[entry.Key] = true
 		}
 	}
 	return names
 }
 
 func (c *checker) checkVar(pos place, key string) {
-	known := c.varNames()
-	if slices.Contains(known, key) || c.meant[key] {
+	if c.vars[key] || c.meant[key] {
 		return
 	}
-	if near := expression.Suggest(key, known); near != "" {
+	near := ""
+	if len(c.vars) <= mostSuggested {
+		near = expression.Suggest(key, slices.Collect(maps.Keys(c.vars)))
+	}
+	if near != "" {
 		c.warnf(pos.at(), CodeUnknownMember, "no step sets vars.%s; did you mean vars.%s?", key, near)
 		return
 	}
@@ -118,7 +122,7 @@ func (c *checker) checkFailedMeta(conditions ...*Node) {
 			if ref.Root != "this" || meta != "meta" || member != "headers" && member != "status" {
 				continue
 			}
-			c.warnf(place{node: condition, offset: ref.Offset}.at(), CodeUnknownMember,
+			c.warnf(c.placing.at(condition, ref.Offset), CodeUnknownMember,
 				"this.meta.%s is that of an answer that succeeded, so after a failure, which this condition asks for, it is always nil; that of a failed answer is error.%s",
 				member, member)
 		}

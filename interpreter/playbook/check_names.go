@@ -16,7 +16,7 @@ func checkNames(c *checker) {
 		if at.field != "" && !c.understands(at.action, at.field) {
 			return
 		}
-		c.checkRef(at, place{node: node, offset: ref.Offset}, ref)
+		c.checkRef(at, place{node: node, offset: ref.Offset, in: &c.placing}, ref)
 	}
 	c.pb.eachValue(func(at site, node *Node) {
 		node.eachTemplate(func(leaf *Node) {
@@ -33,9 +33,26 @@ func checkNames(c *checker) {
 type place struct {
 	node   *Node
 	offset int
+	in     *placing
 }
 
-func (p place) at() source.Position { return p.node.Position(p.offset) }
+func (p place) at() source.Position { return p.in.at(p.node, p.offset) }
+
+// placing works out places within a node once for all problems in it.
+type placing struct {
+	node   *Node
+	places []source.Position
+}
+
+func (p *placing) at(node *Node, offset int) source.Position {
+	if node.file == nil {
+		return node.Pos
+	}
+	if p.node != node {
+		p.node, p.places = node, node.places()
+	}
+	return p.places[min(max(offset, 0), len(p.places)-1)]
+}
 
 func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
 	name := ref.Root
@@ -153,10 +170,14 @@ func (c *checker) unknownName(at site, pos place, name string) {
 		return
 	}
 	hint := fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
-	switch near := expression.Suggest(name, c.namesAt(at)); {
+	near := ""
+	if len(c.workload) <= mostSuggested {
+		near = expression.Suggest(name, c.namesAt(at))
+	}
+	switch {
 	case at.spot != atToolName && c.argsHave(at, name):
 		hint = fmt.Sprintf("; did you mean args.%s?", name)
-	case at.spot != atToolName && slices.Contains(c.varNames(), name):
+	case at.spot != atToolName && c.vars[name]:
 		hint = fmt.Sprintf("; did you mean vars.%s?", name)
 	case near != "":
 		hint = fmt.Sprintf("; did you mean %q?", near)
@@ -167,6 +188,9 @@ func (c *checker) unknownName(at site, pos place, name string) {
 	}
 	c.errorf(pos.at(), CodeUnknownName, "unknown name %q%s", name, hint)
 }
+
+// mostSuggested is how many names are looked through for one that was meant.
+const mostSuggested = 1000
 
 // argsHave reports whether the args of the step at a site may have a member:
 // its own, those of its pages, and those of routes that lead to it.

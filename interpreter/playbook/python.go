@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // pythonMain is what the code of a call says about its function main.
@@ -208,8 +209,10 @@ func templatesIn(code string) []codeTemplate {
 	var found []codeTemplate
 	runes := []rune(code)
 	look := func(text string, at int, quoted bool) {
+		before := 0
 		for _, match := range templateInCode.FindAllStringIndex(text, -1) {
-			found = append(found, codeTemplate{at: at + len([]rune(text[:match[0]])), text: text[match[0]:match[1]], quoted: quoted})
+			at, before = at+utf8.RuneCountInString(text[before:match[0]]), match[0]
+			found = append(found, codeTemplate{at: at, text: text[match[0]:match[1]], quoted: quoted})
 		}
 	}
 	look(blankPython(code), 0, false)

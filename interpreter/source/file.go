@@ -15,7 +15,13 @@ type File struct {
 
 	data   []byte
 	starts []int // byte offset of every line
+	// marks are the byte offsets of every markEvery-th column of a long line, by its
+	// number: a place far to the right is found without a walk from the left.
+	marks map[int][]int
 }
+
+// markEvery is how many columns a walk to a place takes at most.
+const markEvery = 1024
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
@@ -32,13 +38,22 @@ func NewFile(name string, data []byte) *File {
 
 	f.starts = append(f.starts, first)
 
-	for offset := first; offset < len(data); {
+	f.marks = map[int][]int{}
+
+	for offset, column := first, 0; offset < len(data); {
 		r, width := utf8.DecodeRune(data[offset:])
 		offset += width
 
 		if !isBreak(r) {
+			if column++; column%markEvery == 0 {
+				line := len(f.starts)
+				f.marks[line] = append(f.marks[line], offset)
+			}
+
 			continue
 		}
+
+		column = 0
 
 		if r == '\r' && offset < len(data) && data[offset] == '\n' {
 			offset++
@@ -109,9 +124,13 @@ func (f *File) offset(pos Position) int {
 		return -1
 	}
 
-	offset := f.starts[pos.Line-1]
+	offset, first := f.starts[pos.Line-1], 1
+	if marks := f.marks[pos.Line]; len(marks) > 0 && pos.Column > markEvery {
+		at := min((pos.Column-1)/markEvery, len(marks))
+		offset, first = marks[at-1], at*markEvery+1
+	}
 
-	for column := 1; column < pos.Column && offset < len(f.data); column++ {
+	for column := first; column < pos.Column && offset < len(f.data); column++ {
 		r, width := utf8.DecodeRune(f.data[offset:])
 		if isBreak(r) {
 			break

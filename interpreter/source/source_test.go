@@ -176,3 +176,20 @@ func TestNote(t *testing.T) {
 	d.Pos = source.Position{}
 	require.Equal(t, "f.yaml: warning: old [x]\n        b:\n          - 1\n", file.Format(d))
 }
+
+// TestPlacesInLongLines: a place far to the right is found as one at the left is.
+func TestPlacesInLongLines(t *testing.T) {
+	t.Parallel()
+
+	line := []rune(strings.Repeat("aé語😀b", 1000))
+	file := source.NewFile("x.yaml", []byte("first\n"+string(line)+"\r\nlast"))
+
+	for column := range len(line) {
+		require.Equal(t, len("first\n")+len(string(line[:column])), file.Offset(source.Position{Line: 2, Column: column + 1}), column)
+	}
+
+	end := len("first\n") + len(string(line))
+	require.Equal(t, end, file.Offset(source.Position{Line: 2, Column: len(line) + 1}))
+	require.Equal(t, end, file.Offset(source.Position{Line: 2, Column: 100_000}))
+	require.Equal(t, end+len("\r\nla"), file.Offset(source.Position{Line: 3, Column: 3}))
+}
