@@ -134,11 +134,11 @@ func (l LoopInput) check(book *playbook.Playbook, step *playbook.Step) error {
 	if l.Part == nil {
 		return nil
 	}
-	p, last := *l.Part, len(l.Elements)
+	p, most := *l.Part, l.Part.Size-len(l.Elements)
 	if l.Chosen != nil {
-		last = 0 // they are not side by side
+		most = l.Chosen.Size // Size is how many were chosen, First a place in the collection
 	}
-	if p.First < 0 || p.First > p.Size-last || p.Success < 0 || p.Failed < 0 || p.Success > p.Size-p.Failed {
+	if p.First < 0 || p.First > most || p.Success < 0 || p.Failed < 0 || p.Success > p.Size-p.Failed {
 		return fmt.Errorf("a part with %d elements from %d of %d, of which %d succeeded and %d failed",
 			len(l.Elements), p.First, p.Size, p.Success, p.Failed)
 	}

@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
 
@@ -309,4 +310,17 @@ func instead(random *rand.Rand, was any) any {
 		}
 	}
 	return []any{nil, "x", 5, []any{}, map[string]any{}}[random.IntN(5)]
+}
+
+// TestPartOfAChoiceFits: a part of a reprocess begins at a place of the
+// collection, which may lie behind the number of elements that were chosen.
+func TestPartOfAChoiceFits(t *testing.T) {
+	t.Parallel()
+	part := workflows.LoopInput{
+		Task: batchOfFive("parallel").Task, Elements: make([]expression.Value, 1),
+		Chosen: &workflows.Chosen{Indexes: []int{4}, Size: 5}, Part: &workflows.Part{First: 4, Size: 2, Success: 1},
+	}
+	require.Equal(t, "ran", handedOn{workflow: workflows.LoopWorkflowName, input: part}.ending(t))
+	part.Chosen = nil
+	require.Equal(t, "refused", handedOn{workflow: workflows.LoopWorkflowName, input: part}.ending(t))
 }
