@@ -137,9 +137,6 @@ func (a *app) plan(name string, options *runOptions) (plan, error) {
 	if err := a.checkRead(checked.book, workload, options.strict || checked.book.Strict); err != nil {
 		return plan{}, err
 	}
-	if err := checkWorkflowID(options.workflowID); err != nil {
-		return plan{}, err
-	}
 	plan, err := newPlan(checked, workload, options.workflowID)
 	plan.fairness, plan.input.Strict = options.fairness.settings(), options.strict
 	return plan, err

@@ -51,14 +51,6 @@ func newPlan(checked checked, workload map[string]any, workflowID string) (plan,
 	}, nil
 }
 
-// checkWorkflowID refuses an ID that is longer than Temporal takes.
-func checkWorkflowID(id string) error {
-	if len(id) > workflows.MaxWorkflowID {
-		return usageError("--workflow-id has %d bytes; Temporal takes at most %d", len(id), workflows.MaxWorkflowID)
-	}
-	return nil
-}
-
 // attributeDelay is how long a server may take until runs can use search
 // attributes that were just added.
 const attributeDelay = 5 * time.Second
