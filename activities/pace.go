@@ -233,7 +233,7 @@ func (p *pacer) told(ctx context.Context, limit interpreter.RateLimit, wait time
 	lane, now, most := p.lane(ctx, limit), time.Now(), p.limits.maxPause(limit)
 	lane.mu.Lock()
 	defer lane.mu.Unlock()
-	if until := now.Add(min(wait, most)); lane.pause.Before(until) && !(wait > most && lane.asked.After(now)) {
+	if until := now.Add(min(wait, most)); lane.pause.Before(until) && (wait <= most || !lane.asked.After(now)) {
 		lane.pause, lane.long = until, wait > most
 	}
 	if wait > most && lane.asked.Before(now) {

@@ -161,8 +161,15 @@ func forgeState(t *testing.T, rng *rand.Rand, state any) string {
 		}
 		places[rng.IntN(len(places))]([]any{
 			nil, -1, 0, 1, 3, 99, 1 << 40, "", "x", "attempt", "wait", "page_sink", "sinks", "done", "error", true, false,
-			[]any{}, []any{map[string]any{}}, map[string]any{}, map[string]any{"policy": 1}, map[string]any{"after": 1}, []any{map[string]any{"after": 9}},
-			[]any{map[string]any{"policy": 1}}, []any{map[string]any{"dead_letter": true}}, []any{1, 99},
+			[]any{},
+			[]any{map[string]any{}},
+			map[string]any{},
+			map[string]any{"policy": 1},
+			map[string]any{"after": 1},
+			[]any{map[string]any{"after": 9}},
+			[]any{map[string]any{"policy": 1}},
+			[]any{map[string]any{"dead_letter": true}},
+			[]any{1, 99},
 		}[rng.IntN(26)])
 	}
 	text, err = json.Marshal(forged)

@@ -98,7 +98,7 @@ func (p *Reprocess) check(book *playbook.Playbook) error {
 		task := Task{Step: again.Step, Visit: again.Visit, Args: again.Args, Data: interpreter.Data{
 			Vars: again.Vars, Steps: again.Steps,
 		}}
-		if err := cmp.Or(task.Check(book, step), again.Chosen.check(len(again.Elements))); err != nil {
+		if err := cmp.Or(task.Check(book, step), again.check(len(again.Elements))); err != nil {
 			return fmt.Errorf("step %q: %w", again.Step, err)
 		}
 	}
