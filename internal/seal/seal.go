@@ -1,0 +1,169 @@
+// Package seal encrypts what a run keeps of secrets: with AES-256-GCM and a key
+// that only workers have. What is sealed for one place cannot be opened at
+// another.
+package seal
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Variable is the environment variable of the keys, separated by commas: the
+// first one seals, and each opens what it has sealed.
+const Variable = "REPRISE_SECRET_KEY"
+
+// Advice says how to make a key.
+const Advice = "make one with: openssl rand -base64 32"
+
+// minKey is how many bytes of text a key has at least, and minDistinct how many
+// different ones.
+const (
+	minKey      = 32
+	minDistinct = 10
+)
+
+// The form of what is sealed: version, ID of the key, nonce and text.
+const version = "v1"
+
+// Keys seal and open. They are safe for concurrent use. Nil has no key.
+type Keys struct{ all []key }
+
+type key struct {
+	id   string
+	aead cipher.AEAD
+}
+
+// Parse reads keys as Variable has them; "" is none. Errors tell nothing of a
+// key.
+func Parse(text string) (*Keys, error) {
+	keys := &Keys{}
+	for _, part := range Parts(text) {
+		one, err := newKey(part)
+		if err != nil {
+			return nil, fmt.Errorf("%s: key %d %w; %s", Variable, len(keys.all)+1, err, Advice)
+		}
+		keys.all = append(keys.all, one)
+	}
+	if len(keys.all) == 0 {
+		if strings.TrimSpace(text) != "" {
+			return nil, fmt.Errorf("%s holds no key; %s", Variable, Advice)
+		}
+		return nil, nil //nolint:nilnil // nil has no key
+	}
+	return keys, nil
+}
+
+// Parts are the keys of a text, none of them empty.
+func Parts(text string) []string {
+	var parts []string
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// NewKey makes a key by chance, as Parse reads it.
+func NewKey() string {
+	secret := make([]byte, minKey)
+	_, _ = rand.Read(secret) // never fails
+	return base64.StdEncoding.EncodeToString(secret)
+}
+
+func newKey(secret string) (key, error) {
+	distinct := slices.Compact(slices.Sorted(slices.Values([]byte(secret))))
+	switch {
+	case len(secret) < minKey:
+		return key{}, fmt.Errorf("is too short: it must have %d characters or more", minKey)
+	case len(distinct) < minDistinct:
+		return key{}, errors.New("is too simple: it repeats a few characters")
+	}
+	derived, err := hkdf.Key(sha256.New, []byte(secret), nil, "reprise secret results "+version, sha256.Size)
+	if err != nil {
+		return key{}, fmt.Errorf("cannot be used: %w", err)
+	}
+	block, err := aes.NewCipher(derived)
+	if err != nil {
+		return key{}, fmt.Errorf("cannot be used: %w", err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return key{}, fmt.Errorf("cannot be used: %w", err)
+	}
+	return key{id: keyID(derived), aead: aead}, nil
+}
+
+// keyID tells keys apart and nothing of them.
+func keyID(derived []byte) string {
+	const size = 4
+	mac := hmac.New(sha256.New, derived)
+	mac.Write([]byte("reprise key id"))
+	return hex.EncodeToString(mac.Sum(nil)[:size])
+}
+
+// IDs name the keys, the one that seals first.
+func (k *Keys) IDs() []string {
+	if k == nil {
+		return nil
+	}
+	ids := make([]string, len(k.all))
+	for i, one := range k.all {
+		ids[i] = one.id
+	}
+	return ids
+}
+
+// Seal encrypts a text for a place.
+func (k *Keys) Seal(text []byte, place string) (string, error) {
+	if k == nil {
+		return "", errors.New("there is no key")
+	}
+	first := k.all[0]
+	sealed := first.aead.Seal(nil, nil, text, []byte(place))
+	return version + "." + first.id + "." + base64.RawURLEncoding.EncodeToString(sealed), nil
+}
+
+// Open decrypts what Seal has made for the place. The error names the keys by
+// their IDs.
+func (k *Keys) Open(sealed, place string) ([]byte, error) {
+	parts := strings.Split(sealed, ".")
+	if len(parts) != 3 || parts[0] != version {
+		return nil, errors.New("it is not sealed as this worker knows it")
+	}
+	data, err := base64.RawURLEncoding.DecodeString(parts[2])
+	if err != nil || hex.EncodeToString(unhex(parts[1])) != parts[1] {
+		return nil, errors.New("it is not sealed as this worker knows it")
+	}
+	at := slices.Index(k.IDs(), parts[1])
+	if at < 0 {
+		return nil, fmt.Errorf("it is sealed with the key %s, and this worker has %s", parts[1], k.names())
+	}
+	text, err := k.all[at].aead.Open(nil, nil, data, []byte(place))
+	if err != nil {
+		return nil, fmt.Errorf("it was changed, or sealed with the key %s for another place", parts[1])
+	}
+	return text, nil
+}
+
+func unhex(text string) []byte {
+	data, _ := hex.DecodeString(text)
+	return data
+}
+
+func (k *Keys) names() string {
+	if ids := k.IDs(); len(ids) > 0 {
+		return "the keys " + strings.Join(ids, ", ")
+	}
+	return "none"
+}
