@@ -64,7 +64,7 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		bounded, handedOver := c.memory.withLoan(bounded)
 		defer atHandover(ctx, handedOver)
 
-		o := supervise(ctx, bounded, end, b, measured(run, res.Payloads.MaxBytes), in, res.Logger)
+		o := supervise(ctx, bounded, end, b, measured(res.secretly(run), res.Payloads.MaxBytes), in, res.Logger)
 		if o.err == nil {
 			return o.result, o.size, nil
 		}

@@ -51,6 +51,7 @@ func newTransport(dial dialFunc) *http.Transport {
 func (t *httpTool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
 		Name:    "http",
+		Secrets: []string{"url", "headers", "params", "body", "form"},
 		Summary: "Sends an HTTP request; its result is the parsed body.",
 		Doc: `The result is the parsed body where the response says it is JSON, else the body
 as text, or nil for an empty one. A byte order mark and the charset are heeded; one

@@ -42,6 +42,7 @@ func newPostgres(res Resources) *postgresTool {
 func (t *postgresTool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
 		Name:    "postgres",
+		Secrets: []string{"statement"},
 		Summary: "Runs one SQL statement on PostgreSQL, or writes rows to a table.",
 		Doc: `The result of a statement that returns rows is a list of maps, one per row, also
 for INSERT … RETURNING; of any other {rows_affected: n}. auth names the

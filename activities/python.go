@@ -27,10 +27,20 @@ func newPython(res Resources) *pythonTool {
 	return &pythonTool{res: res}
 }
 
+// printed tells the log what the code has printed; of a secret step, that it has.
+func (t *pythonTool) printed(ctx context.Context, in interpreter.ToolInput, output string) {
+	if in.Secret != nil && in.Secret.Seals {
+		output = fmt.Sprintf("(%d bytes, not shown: the step is secret)", len(output))
+	}
+
+	t.res.Logger.Info("python printed", "step", in.Step, "attempt", in.Attempt, "output", secretsOf(ctx).Text(output))
+}
+
 // Spec describes the tool.
 func (t *pythonTool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
 		Name:    "python",
+		Secrets: []string{"args"},
 		Summary: "Runs Python code; its result is what main returns.",
 		Doc: `code defines main. The step's args are its keyword arguments, by name; what it
 returns is the result and must be something JSON can hold. code is no template:
@@ -122,7 +132,7 @@ func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args an
 	err = process.run(ctx)
 
 	if len(process.log) > 0 {
-		t.res.Logger.Info("python printed", "step", in.Step, "attempt", in.Attempt, "output", string(process.log))
+		t.printed(ctx, in, string(process.log))
 	}
 
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/internal/seal"
 	"reprise/internal/secrets"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
@@ -46,6 +47,8 @@ type Resources struct {
 	// Payloads are how large values may be; recorded in each run.
 	Payloads Payloads
 	Logger   *slog.Logger // nil discards
+	// SecretKeys encrypt the results of secret steps; nil refuses such steps.
+	SecretKeys *seal.Keys
 	// Secrets are masked in all that a worker tells; nil makes a new set. The
 	// connections are added by themselves. A tool adds here what it fetches, such as
 	// a token.
@@ -156,6 +159,8 @@ func fromEnvironment(entries []string) []string {
 			all = append(all, value)
 		case slices.Contains([]string{"TEMPORAL_API_KEY", "PGPASSWORD"}, name):
 			all = append(all, "bearer:"+value)
+		case name == seal.Variable:
+			all = append(all, secretKeyTexts(value)...)
 		}
 	}
 

@@ -37,6 +37,7 @@ func newSQLite(res Resources) *sqliteTool {
 func (t *sqliteTool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
 		Name:    "sqlite",
+		Secrets: []string{"statement"},
 		Summary: "Runs one SQL statement on an SQLite file, or writes rows to a table.",
 		Doc: `The result of a statement that returns rows is a list of maps, one per row, also
 for INSERT … RETURNING; of any other {rows_affected: n}. The file is named by

@@ -57,7 +57,7 @@ func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []st
 			owner, path = name, path[2:]
 		}
 		asked := book.Step(owner)
-		if asked == nil || slices.Contains(hidden, ref.Root) {
+		if asked == nil || asked.Secret || slices.Contains(hidden, ref.Root) {
 			return "", nil, nil
 		}
 		return owner, shaped(asked, member(member(data.Steps.Data, asked.Name), "data")), path

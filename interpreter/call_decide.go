@@ -257,7 +257,11 @@ func (c *Call) complete(failure *ErrorObject) *ErrorObject {
 // exhaustedError is the failure of a poll that never became ready.
 func (c *Call) exhaustedError(decision Decision) *ErrorObject {
 	const most = 200
-	last := expression.Text(c.State.Last.Data.Data)
+	answer := c.State.Last.Data
+	if c.config.Step.Secret {
+		answer = expression.Of(playbook.Hidden)
+	}
+	last := expression.Text(answer.Data)
 	if runes := []rune(last); len(runes) > most {
 		last = string(runes[:most]) + "…"
 	}
@@ -266,7 +270,7 @@ func (c *Call) exhaustedError(decision Decision) *ErrorObject {
 		Message: fmt.Sprintf("%s: policy %d matched %d of %d times after %d attempts (%s); last response: %s",
 			c.where(), decision.Policy, decision.Count, decision.Limit, c.State.Attempts, decision.Why, last),
 	})
-	failure.Exhausted, failure.Body = true, c.State.Last.Data
+	failure.Exhausted, failure.Body = true, answer
 	return failure
 }
 

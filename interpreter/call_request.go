@@ -22,14 +22,14 @@ func (c *Call) begin(now time.Time) {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
 		return
 	}
-	request, err := c.renderer(c.budget(now)).request(c.State.Request.Args.Data)
+	request, err := c.renderer(c.budget(now)).request(c.State.Request)
 	if err != nil {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
 		return
 	}
 	request.At = now
 	// A call that begins again is the same call.
-	if request.Origin = c.State.Request.Origin; request.Origin == "" && request.Auth != "" {
+	if request.Origin = c.State.Request.Origin; request.Origin == "" && (request.Auth != "" || len(request.Deferred) > 0) {
 		request.Origin = request.origin()
 	}
 	print, err := c.fingerprint(request)
@@ -53,34 +53,44 @@ func (c *Call) prepare(now time.Time) error {
 	if text, ok := name.(string); !ok || text == "" {
 		return &playbook.EvalError{Pos: c.action.Tool.Pos, Message: fmt.Sprintf("tool must be the name of a tool, not %q", expression.Text(name))}
 	}
-	args, err := c.args(scope, budget)
-	c.State.Request.Args = expression.Of(args)
-	return err
+	return c.args(&c.State.Request, scope, budget)
 }
 
 // args renders the call's own args, which see those of the route, and lays
 // those of the route over them.
-func (c *Call) args(scope *Scope, budget *expression.Budget) (any, error) {
+func (c *Call) args(request *Request, scope *Scope, budget *expression.Budget) error {
 	routed := c.config.Args
+	request.Args = expression.Of(routed)
 	if c.action.Args == nil {
-		return routed, nil
+		return nil
 	}
 	if routed != nil {
 		scope = scope.With(map[string]any{"args": routed})
 	}
-	own, err := c.action.Args.Render(scope, budget)
+	secret := deferring{book: c.deferringBook(), scope: scope, budget: budget, in: InArgs}
+	own, err := secret.value(c.action.Args)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if _, isMap := own.(map[string]any); !isMap && own != nil && c.config.Sink == nil {
-		return nil, &playbook.EvalError{
+		return &playbook.EvalError{
 			Pos: c.action.Args.Pos, Message: "args must be a map, not " + expression.TypeName(own),
 		}
 	}
-	if routed == nil {
-		return own, nil
+	request.deferAnew(secret)
+	request.Args = expression.Of(own)
+	if routed != nil {
+		request.lay(orEmpty(own), routed)
 	}
-	return expression.Merge(orEmpty(own), routed), nil
+	return nil
+}
+
+// lay merges args over others.
+func (r *Request) lay(args, over any) {
+	r.Args = expression.Of(expression.Merge(args, over))
+	if len(r.Deferred) > 0 {
+		r.Deferred = withoutCoveredBy(r.Deferred, over)
+	}
 }
 
 // renew renders again what names the keys of language.md, section keys: all
@@ -95,11 +105,10 @@ func (c *Call) renew(request *Request, keys map[string]any) error {
 	again := c.renderer(budget)
 	wanted := namesKeys
 	if naming(namesKeys...)(c.action.Args) {
-		args, err := c.args(c.config.Scope.With(c.keys()).With(keys), budget)
-		if err != nil {
+		if err := c.args(request, c.config.Scope.With(c.keys()).With(keys), budget); err != nil {
 			return err
 		}
-		request.Args = expression.Of(expression.Merge(args, request.Overlay.Args.Data))
+		request.lay(request.Args.Data, request.Overlay.Args.Data)
 		wanted = append([]string{"args"}, namesKeys...)
 	}
 	if args, isMap := request.Args.Data.(map[string]any); isMap {
@@ -147,7 +156,7 @@ func (c *Call) restore(now time.Time) {
 
 func (c *Call) renderer(budget *expression.Budget) renderer {
 	c.restore(c.State.StartedAt)
-	return renderer{action: c.action, scope: c.scope, budget: budget}
+	return renderer{book: c.deferringBook(), action: c.action, scope: c.scope, budget: budget}
 }
 
 func (c *Call) budget(now time.Time) *expression.Budget {
@@ -169,6 +178,7 @@ func (c *Call) attempt(now time.Time) Command {
 		TimeoutSeconds: timeoutOf(c.action, c.tool).Seconds(),
 		OperationKey:   operation, AttemptKey: attempt,
 		IdempotencyKey: idempotencyKey(c.action, c.tool, c.method(), operation, attempt),
+		Secret:         c.secretWork(),
 	}
 	if err := c.rateLimit(&input, c.renderer(c.budget(now))); err != nil {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
@@ -181,6 +191,10 @@ func (c *Call) attempt(now time.Time) Command {
 		input.Place, input.Fingerprint = sink.Place, hash(sink.Result)
 		if input.Args == nil && c.action.Field(fieldStatement) == nil {
 			input.Result = &expression.Value{Data: sink.Result}
+		}
+		if err := c.refuseSealed(input); err != nil {
+			c.fail(expressionError(c.config.Book, c.where(), err), now)
+			return Command{Kind: DoFinish, Result: *c.State.Result}
 		}
 	}
 	return Command{Kind: DoAttempt, Input: input}

@@ -57,8 +57,8 @@ var layers = []struct {
 	},
 	{
 		"activities",
-		[]string{"interpreter", "interpreter/...", "internal/secrets"},
-		"tools know the boundary structs, what masks secrets and nothing of the workflows that call them",
+		[]string{"interpreter", "interpreter/...", "internal/secrets", "internal/seal"},
+		"tools know the boundary structs, what masks and seals secrets, and nothing of the workflows that call them",
 	},
 }
 

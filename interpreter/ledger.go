@@ -166,7 +166,7 @@ func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input ToolInput, fixe
 	if err != nil {
 		return ToolInput{}, false
 	}
-	request, err := renderer{action: action, scope: c.config.Scope, budget: budget}.request(nil)
+	request, err := renderer{action: action, scope: c.config.Scope, budget: budget}.request(Request{})
 	if err != nil {
 		return ToolInput{}, false // the write will say why
 	}

@@ -20,7 +20,7 @@ func (r renderer) next(previous Request, call *playbook.NextCall, scope *Scope) 
 		if err != nil {
 			return Request{}, err
 		}
-		request.Args = expression.Of(expression.Merge(request.Args.Data, args))
+		request.lay(request.Args.Data, args)
 		if naming(namesKeys...)(r.action.Args) {
 			request.Overlay.Args = expression.Of(expression.Merge(request.Overlay.Args.Data, args))
 		}

@@ -38,6 +38,8 @@ type Request struct {
 	// Overlay is what next_call changed so far; it is laid over the fields
 	// whenever they are rendered again.
 	Overlay Overlay `json:"overlay,omitzero"`
+	// Deferred are the expressions that only the activity can evaluate.
+	Deferred []Deferred `json:"deferred,omitempty"`
 }
 
 // Overlay is the sum of the next_call sections applied so far; kept in
@@ -60,14 +62,15 @@ var namesKeys = []string{"operation_key", "attempt_key"}
 
 // renderer renders an action's fields in one scope.
 type renderer struct {
+	book   *playbook.Playbook
 	action *playbook.Action
 	scope  *Scope
 	budget *expression.Budget
 }
 
-// request renders the action from nothing.
-func (r renderer) request(args any) (Request, error) {
-	request := Request{Args: expression.Of(args), Fields: map[string]expression.Value{}}
+// request renders the action from nothing. before has its args.
+func (r renderer) request(before Request) (Request, error) {
+	request := Request{Args: before.Args, Fields: map[string]expression.Value{}, Deferred: before.Deferred}
 	if err := r.fields(&request, func(*playbook.Node) bool { return true }); err != nil {
 		return Request{}, err
 	}
@@ -98,19 +101,32 @@ func (r renderer) fields(request *Request, wanted func(*playbook.Node) bool) err
 	return nil
 }
 
-func (r renderer) field(field *playbook.Entry, request *Request) (any, error) {
+func (r renderer) field(field *playbook.Entry, request *Request) (value any, err error) {
+	secret := deferring{book: r.book, scope: r.scope, budget: r.budget, in: InFields}
+	at := []string{field.Key}
 	switch {
 	case field.Key == fieldStatement && field.Value.Statement() != nil:
-		params, err := field.Value.RenderStatement(r.scope, r.budget)
-		if err != nil {
-			return nil, err
-		}
-		request.Params = values(params)
-		return field.Value.Raw, nil
+		secret.in, at = InParams, nil
+		var params []any
+		params, err = secret.params(field.Value)
+		value, request.Params = field.Value.Raw, values(params)
 	case field.Key == fieldURL:
-		return field.Value.RenderURL(r.scope, r.budget)
+		value, err = secret.url(field.Value)
+	default:
+		value, err = secret.value(field.Value, field.Key)
 	}
-	return field.Value.Render(r.scope, r.budget)
+	if err != nil {
+		return nil, err
+	}
+	request.deferAnew(secret, at...)
+	return value, nil
+}
+
+// deferAnew takes what was deferred at a place that was rendered again.
+func (r *Request) deferAnew(secret deferring, path ...string) {
+	if len(r.Deferred) > 0 || len(secret.found) > 0 {
+		r.Deferred = append(without(r.Deferred, secret.in, path...), secret.found...)
+	}
 }
 
 func values(vs []any) []expression.Value {
@@ -132,6 +148,14 @@ func (r *Request) applyOverlay() {
 	r.mergeKeys(fieldHeaders, r.Overlay.Headers)
 	for _, name := range sortedKeys(r.Overlay.Fields) {
 		r.Fields[name] = r.Overlay.Fields[name]
+		r.deferNoMore(name)
+	}
+}
+
+// deferNoMore drops what was deferred at a place that has another value now.
+func (r *Request) deferNoMore(path ...string) {
+	if len(r.Deferred) > 0 {
+		r.Deferred = without(r.Deferred, InFields, path...)
 	}
 }
 
@@ -152,7 +176,9 @@ func (r *Request) mergeKeys(field string, changes map[string]expression.Value) {
 	before, had := r.Fields[field]
 	merged := clone(asMap(before.Data), len(changes))
 	for _, key := range sortedKeys(changes) {
-		dropKey(merged, field, key)
+		for _, dropped := range dropKey(merged, field, key) {
+			r.deferNoMore(field, dropped)
+		}
 		if value := changes[key].Data; value != nil {
 			merged[key] = value
 		}
@@ -164,16 +190,20 @@ func (r *Request) mergeKeys(field string, changes map[string]expression.Value) {
 
 // dropKey removes a key of params or headers. Names of headers are the same in
 // upper and lower case (RFC 9110, section 5.1).
-func dropKey[V any](m map[string]V, field, key string) {
+// It gives the names that it may have had.
+func dropKey[V any](m map[string]V, field, key string) []string {
 	delete(m, key)
+	dropped := []string{key}
 	if field != fieldHeaders {
-		return
+		return dropped
 	}
 	for _, other := range sortedKeys(m) {
 		if strings.EqualFold(other, key) {
 			delete(m, other)
+			dropped = append(dropped, other)
 		}
 	}
+	return dropped
 }
 
 // fingerprint tells requests of one call apart for the guard against
@@ -186,6 +216,9 @@ func (r *Request) fingerprint() Fingerprints {
 	params := make([]any, len(r.Params))
 	for i, param := range r.Params {
 		params[i] = param.Data
+	}
+	if len(r.Deferred) > 0 {
+		return sum(fields, params, r.Args.Data, deferredDigest(r.Deferred))[:fingerprintSize]
 	}
 	return sum(fields, params, r.Args.Data)[:fingerprintSize]
 }

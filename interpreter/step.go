@@ -58,7 +58,9 @@ func StepArgs(step *playbook.Step, routed any, scope *Scope, budget *expression.
 	if naming(namesKeys...)(step.Action.Args) {
 		return routed, nil
 	}
-	args, err := step.Action.Args.Render(scope, budget)
+	// Secret args are not known here, and nothing may name them.
+	secret := deferring{book: scope.root().book, scope: scope, budget: budget, in: InArgs}
+	args, err := secret.value(step.Action.Args)
 	if err != nil {
 		return nil, err
 	}

@@ -52,6 +52,8 @@ type ToolInput struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Lost is how often the request has lost its workers before this attempt.
 	Lost int `json:"lost,omitempty"`
+	// Secret says what the attempt has to do with secret results, nil for nothing.
+	Secret *SecretWork `json:"secret,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
 	// writes has also made the attempt; nil elsewhere.
 	Note *Note `json:"-"`

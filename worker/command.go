@@ -20,6 +20,7 @@ import (
 	"reprise/internal/localserver"
 	"reprise/internal/payload"
 	_ "reprise/internal/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
+	"reprise/internal/seal"
 	"reprise/internal/secrets"
 	"reprise/workflows"
 )
@@ -174,6 +175,10 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 	if err != nil {
 		return exitUsage, err
 	}
+	keys, err := seal.Parse(os.Getenv(seal.Variable))
+	if err != nil {
+		return exitUsage, err
+	}
 	c, err := connect.Dial(ctx, host.ClientOptions(store, server, logger), logger)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -184,7 +189,7 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 	defer c.Close()
 	catalogue := activities.NewCatalogue(activities.Resources{
 		Connections: connections, AllowPython: opts.allowPython, Directory: opts.directory, Limits: limits,
-		RateLimits: rateLimits, Payloads: payloads, Logger: logger, Secrets: secret,
+		RateLimits: rateLimits, Payloads: payloads, Logger: logger, Secrets: secret, SecretKeys: keys,
 	})
 	defer func() { _ = catalogue.Close() }()
 	return work(ctx, opts, c, catalogue, func() {

@@ -295,6 +295,9 @@ func (r *run) follow(
 		if err != nil {
 			return nil, false, err
 		}
+		if err := interpreter.RefuseSealed(r.book, "vars", vars); err != nil {
+			return nil, false, err
+		}
 		r.Data.Vars = expression.Of(vars)
 		scope = scope.With(map[string]any{"vars": vars})
 	}
@@ -305,7 +308,10 @@ func (r *run) follow(
 func (r *run) keep(done ended) {
 	r.show(done.start.Step.Name, done.result)
 	r.Warnings = append(r.Warnings, done.result.Warnings...)
-	if done.start.Step.Action != nil {
+	switch step := done.start.Step; {
+	case step.Secret:
+		r.Last = expression.Of(playbook.Hidden)
+	case step.Action != nil:
 		r.Last = done.result.Data
 	}
 	if done.result.Status == interpreter.StatusPartialSuccess || r.strictly(done.record) {
@@ -411,6 +417,10 @@ func (r *run) output(ctx workflow.Context, result *Result) {
 	}
 	value, err := r.book.Output.Render(interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
 	if err != nil {
+		result.fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
+		return
+	}
+	if err := interpreter.RefuseSealed(r.book, "the output", value); err != nil {
 		result.fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
 		return
 	}

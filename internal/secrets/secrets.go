@@ -79,7 +79,7 @@ func (s *Set) add(value string) *Connection {
 		connection.secrets = []string{value}
 		s.added, s.ready = append(s.added, added{value, connection}), nil
 	}
-	if over := len(s.added) - maxAdded; over > 0 {
+	if over := len(s.added) - maxAdded; over > 0 && s.parent == nil {
 		s.added = slices.Delete(s.added, 0, over)
 	}
 	return connection

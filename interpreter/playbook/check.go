@@ -66,6 +66,7 @@ var rules = []func(*checker){
 	checkNested,
 	checkURL,
 	checkJSONText,
+	checkSecret,
 }
 
 // checker carries what the rules share. It lives for one check.

@@ -43,7 +43,7 @@ func (c *checker) collectionIn(step *Step, scalar *Node, collections [][]string)
 }
 
 func named(ref expression.Ref) []string {
-	return append([]string{ref.Root}, constantMembers(ref.Path)...)
+	return append([]string{ref.Root}, ConstantMembers(ref.Path)...)
 }
 
 func (pb *Playbook) dataPaths(loop *Loop, node *Node) [][]string {
@@ -70,12 +70,12 @@ func dataRoot(name string) bool { return name == "workload" || name == "vars" ||
 // DataPath says where in the data of a run a name points: below workload, vars
 // or steps, as far as its members are constant names.
 func (pb *Playbook) DataPath(ref expression.Ref) []string {
-	members := constantMembers(ref.Path)
+	members := ConstantMembers(ref.Path)
 	switch {
 	case dataRoot(ref.Root):
-		return append([]string{ref.Root}, members...)
+		return pb.withoutSecret(append([]string{ref.Root}, members...))
 	case pb.Step(ref.Root) != nil:
-		return append([]string{"steps", ref.Root, "data"}, members...)
+		return pb.withoutSecret(append([]string{"steps", ref.Root, "data"}, members...))
 	}
 	return append([]string{"workload", ref.Root}, members...)
 }
@@ -93,8 +93,8 @@ func (pb *Playbook) UsesWorkloadKey(key string) bool {
 	return used
 }
 
-// constantMembers keeps the path up to the first index.
-func constantMembers(path []any) []string {
+// ConstantMembers keeps the path of a name up to the first index.
+func ConstantMembers(path []any) []string {
 	var members []string
 	for _, key := range path {
 		name, ok := key.(string)

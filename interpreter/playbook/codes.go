@@ -34,6 +34,8 @@ const (
 	CodeRawOutsideURL          = "raw-outside-url"
 	CodeReservedName           = "reserved-name"
 	CodeRouter                 = "router"
+	CodeSecretStep             = "secret-step"
+	CodeSecretUse              = "secret-use"
 	CodeSinkNotWritable        = "sink-not-writable"
 	CodeSinkOnly               = "sink-only"
 	CodeSinkRetry              = "sink-retry"
@@ -90,6 +92,8 @@ var checkCodes = []CodeDoc{
 	{CodeRawOutsideURL, "there is a | raw where nothing is escaped"},
 	{CodeReservedName, "a step, element or into has a name that expressions cannot tell from a word or a function"},
 	{CodeRouter, "a step without a tool has retry, loop or sink"},
+	{CodeSecretStep, "a step is secret and has something that would look at its result"},
+	{CodeSecretUse, "the result of a secret step is used where it would become known"},
 	{CodeSinkNotWritable, "the tool of a sink cannot write"},
 	{CodeSinkOnly, "a step calls a tool that is a sink only"},
 	{CodeSinkRetry, "the retry of a sink has more than policies for failures"},

@@ -92,6 +92,7 @@ func (d *decoder) playbook() *Playbook {
 		pb.Steps = d.steps(f.get("workflow"))
 	}
 
+	pb.secrets = secretSteps(pb.Steps)
 	pb.unread = d.unread
 
 	return pb

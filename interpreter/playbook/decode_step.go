@@ -53,6 +53,10 @@ func (d *decoder) step(n *yaml.Node) *Step {
 
 	step.Action = d.stepAction(f, step)
 
+	if n := f.get("secret"); n != nil {
+		step.Secret, step.SecretPos = d.boolean(n, "secret"), position(n)
+	}
+
 	if n := f.get("rate_limit"); n != nil {
 		d.stepRateLimit(n, step)
 	}

@@ -73,6 +73,7 @@ var stepSection = &section{
 		{name: "join", doc: "`all`: wait for every branch that can reach the step"},
 		{name: "on_success", later: true},
 		{name: "on_failure", later: true},
+		{name: "secret", doc: "`true`: the result is encrypted, and only fields of later calls may use it"},
 		{name: "rate_limit", doc: "how often the step may send, shared by everyone who sends to the same key"},
 	}, callKeys...),
 }

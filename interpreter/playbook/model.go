@@ -25,6 +25,8 @@ type Playbook struct {
 	Output      *Node          // nil: the result of the step that ended last
 	Workbook    []*Action
 	Steps       []*Step
+	// secrets are the names of the steps whose results are secret.
+	secrets []string
 	// unread are the texts below keys that no section has. They may be names
 	// that the playbook gives to something.
 	unread []string
@@ -59,12 +61,15 @@ type Step struct {
 	Pos     source.Position
 	NamePos source.Position
 	Action  *Action // nil: a router
-	Loop    *Loop
-	Retry   []*Policy
-	Sink    *Sink
-	Vars    []*Entry
-	Next    []*Route
-	NextPos source.Position
+	// Secret says that the result is encrypted by the worker. SecretPos is the word.
+	Secret    bool
+	SecretPos source.Position
+	Loop      *Loop
+	Retry     []*Policy
+	Sink      *Sink
+	Vars      []*Entry
+	Next      []*Route
+	NextPos   source.Position
 }
 
 // Action is a call of a tool: a step's, a sink's or a workbook entry's.

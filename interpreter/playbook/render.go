@@ -52,6 +52,16 @@ func (n *Node) RenderStatement(scope expression.Scope, b *expression.Budget) ([]
 	return params, nil
 }
 
+// RenderParam evaluates one parameter of a statement. The error is always an
+// *EvalError.
+func (n *Node) RenderParam(i int, scope expression.Scope, b *expression.Budget) (any, error) {
+	param, err := n.statement.RenderParam(i, scope, b)
+	if err != nil {
+		return nil, n.evalError(err)
+	}
+	return param, nil
+}
+
 // RenderPresent renders text in which no template may be nil: a missing id would
 // quietly mean something else. The error is always an *EvalError.
 func (n *Node) RenderPresent(scope expression.Scope, b *expression.Budget) (any, error) {

@@ -47,8 +47,11 @@ type ToolSpec struct {
 	RequireOneOf [][]string
 	// RequireIf lists fields that the value of another field asks for.
 	RequireIf []Requirement
-	Writes    bool // usable as a sink
-	SinkOnly  bool // usable as a sink and in no other place
+	// Secrets are the fields, and args, in which results of secret steps may be
+	// used.
+	Secrets  []string
+	Writes   bool // usable as a sink
+	SinkOnly bool // usable as a sink and in no other place
 	// Dialect is the SQL of statement fields: postgres, sqlite or "".
 	Dialect string
 	Example string // YAML of one step

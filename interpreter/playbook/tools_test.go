@@ -20,7 +20,7 @@ func (c catalogue) Names() []string { return slices.Sorted(maps.Keys(c)) }
 
 var testTools = catalogue{
 	"http": {
-		Name: "http", Writes: true,
+		Name: "http", Writes: true, Secrets: []string{"url", "headers", "params", "body", "form"},
 		Fields: []playbook.Field{
 			{Name: "url", Kind: playbook.KindText, Required: true},
 			{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}, Default: "GET"},
@@ -32,13 +32,13 @@ var testTools = catalogue{
 		},
 	},
 	"postgres": {
-		Name: "postgres", Writes: true, Dialect: "postgres",
+		Name: "postgres", Writes: true, Dialect: "postgres", Secrets: []string{"statement"},
 		Fields:       sqlFields(),
 		RequireOneOf: [][]string{{"auth"}, {"statement", "table"}},
 		RequireIf:    []playbook.Requirement{{Field: "mode", Value: "upsert", Needs: "key"}},
 	},
 	"sqlite": {
-		Name: "sqlite", Writes: true, Dialect: "sqlite",
+		Name: "sqlite", Writes: true, Dialect: "sqlite", Secrets: []string{"statement"},
 		Fields:       append(sqlFields(), playbook.Field{Name: "path", Kind: playbook.KindText}),
 		RequireOneOf: [][]string{{"auth", "path"}, {"statement", "table"}},
 		RequireIf:    []playbook.Requirement{{Field: "mode", Value: "upsert", Needs: "key"}},
@@ -52,7 +52,7 @@ var testTools = catalogue{
 		},
 	},
 	"python": {
-		Name: "python", Writes: true,
+		Name: "python", Writes: true, Secrets: []string{"args"},
 		Fields: []playbook.Field{{Name: "code", Kind: playbook.KindCode, Required: true}},
 	},
 	// The fields of these two are kinds that the others lack.

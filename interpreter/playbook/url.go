@@ -14,6 +14,18 @@ import (
 // the path nor the query that the author wrote. No template may be nil. The error
 // is always an *EvalError.
 func (n *Node) RenderURL(scope expression.Scope, b *expression.Budget) (any, error) {
+	return n.renderURL(scope, b, func(expression.Segment) bool { return false })
+}
+
+// RenderURLWithout is RenderURL with stars where an expression is hidden. One in
+// the host is an error: it decides where everything else goes.
+func (n *Node) RenderURLWithout(
+	hidden func(expression.Segment) bool, scope expression.Scope, b *expression.Budget,
+) (any, error) {
+	return n.renderURL(scope, b, hidden)
+}
+
+func (n *Node) renderURL(scope expression.Scope, b *expression.Budget, hidden func(expression.Segment) bool) (any, error) {
 	if n.Template == nil {
 		return n.Render(scope, b)
 	}
@@ -21,6 +33,12 @@ func (n *Node) RenderURL(scope expression.Scope, b *expression.Budget) (any, err
 	for _, segment := range n.Template.Segments() {
 		if segment.Program == nil {
 			w.write(segment.Text)
+			continue
+		}
+		if hidden(segment) {
+			if err := w.hide(segment); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		value, err := segment.Eval(scope, b)
@@ -84,6 +102,15 @@ func (w *urlWriter) value(segment expression.Segment, value any) error {
 	case urlFragment:
 		w.write(harmless.Replace(url.PathEscape(text)))
 	}
+	return nil
+}
+
+// hide writes stars for a value that is not known here.
+func (w *urlWriter) hide(segment expression.Segment) error {
+	if place := placeInURL(string(w.out)); place == urlHead || place == urlHost {
+		return w.refused(segment, "is secret, and a secret cannot be the host of a URL")
+	}
+	w.write(Hidden)
 	return nil
 }
 

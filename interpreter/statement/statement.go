@@ -142,15 +142,28 @@ func (s *Statement) UsesNow() bool {
 // the statement.
 func (s *Statement) Render(scope expression.Scope, b *expression.Budget) ([]any, error) {
 	values := make([]any, len(s.params))
-	for i, p := range s.params {
-		value, err := p.template.Render(scope, b)
+	for i := range s.params {
+		value, err := s.RenderParam(i, scope, b)
 		if err != nil {
-			return nil, p.failed(err)
+			return nil, err
 		}
-		values[i] = p.value(value)
+		values[i] = value
 	}
 	return values, nil
 }
+
+// RenderParam evaluates the i-th parameter: see Render.
+func (s *Statement) RenderParam(i int, scope expression.Scope, b *expression.Budget) (any, error) {
+	p := s.params[i]
+	value, err := p.template.Render(scope, b)
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	return p.value(value), nil
+}
+
+// Dialect is the SQL that the statement is written in.
+func (s *Statement) Dialect() Dialect { return s.dialect }
 
 // value makes what the parameter is bound to from what its template gave.
 func (p *param) value(rendered any) any {

@@ -26,6 +26,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/host"
+	"reprise/internal/seal"
 )
 
 // Variables that make the test binary a worker.
@@ -72,7 +73,13 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 		return err
 	}
 	defer c.Close()
-	catalogue := activities.NewCatalogue(activities.Resources{AllowPython: true, Directory: os.Getenv(directoryVariable)})
+	keys, err := seal.Parse(os.Getenv(seal.Variable))
+	if err != nil {
+		return err
+	}
+	catalogue := activities.NewCatalogue(activities.Resources{
+		AllowPython: true, Directory: os.Getenv(directoryVariable), SecretKeys: keys,
+	})
 	timeout, err := time.ParseDuration(os.Getenv(stopVariable))
 	if err != nil {
 		return err

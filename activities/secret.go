@@ -1,0 +1,293 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reprise/internal/seal"
+	"reprise/internal/secrets"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// A secret result is small: each of its texts is looked for in all that the
+// attempts tell which use it.
+const (
+	maxSecretBytes = 64 << 10
+	maxSecretTexts = 64
+)
+
+// secretly is an attempt that opens the secret results it uses before it begins,
+// and seals its own before anybody else sees it. What is opened is masked from
+// then on.
+func (res Resources) secretly(run attempt) attempt {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		work := in.Secret
+		if work == nil {
+			return run(ctx, in)
+		}
+
+		in, err := res.reveal(ctx, in)
+		if err != nil {
+			return interpreter.ToolResult{}, err
+		}
+
+		if !work.Seals {
+			return run(ctx, in)
+		}
+
+		if res.SecretKeys == nil {
+			return interpreter.ToolResult{}, configErrorf("step %q is secret: its result is encrypted, and this worker has no key for that; "+
+				"set %s in the worker's environment (%s)", in.Step, seal.Variable, seal.Advice)
+		}
+
+		result, err := run(ctx, in)
+		if err != nil {
+			return interpreter.ToolResult{}, quiet(ctx, in, err)
+		}
+
+		return res.sealed(ctx, in, result)
+	}
+}
+
+// sealPlace is what a result is sealed for: nobody can move it to another run or
+// step.
+func sealPlace(run, step string) string { return strconv.Quote(run) + " " + strconv.Quote(step) }
+
+// sealed is the result of a secret step as the run is given it: nothing else of
+// the answer but its status goes along.
+func (res Resources) sealed(ctx context.Context, in interpreter.ToolInput, result interpreter.ToolResult) (interpreter.ToolResult, error) {
+	encoded, err := expression.Encode(result.Data.Data)
+	if err != nil {
+		return interpreter.ToolResult{}, toolErrorf("step %q: the secret result cannot be written as JSON", in.Step)
+	}
+
+	if len(encoded) > maxSecretBytes {
+		return interpreter.ToolResult{}, tooLargef("step %q: its secret result is %d bytes of JSON, the limit is %d; "+
+			"what is no secret belongs into a step of its own", in.Step, len(encoded), maxSecretBytes)
+	}
+
+	texts := secretTexts(result.Data.Data)
+	if len(texts) > maxSecretTexts {
+		return interpreter.ToolResult{}, tooLargef("step %q: its secret result has %d texts and numbers, the limit is %d; "+
+			"what is no secret belongs into a step of its own", in.Step, len(texts), maxSecretTexts)
+	}
+
+	res.keepQuiet(ctx, texts)
+
+	text, err := res.SecretKeys.Seal(encoded, sealPlace(in.Secret.Run, in.Step))
+	if err != nil {
+		return interpreter.ToolResult{}, configErrorf("step %q: its secret result cannot be encrypted: %w", in.Step, err)
+	}
+
+	return interpreter.ToolResult{
+		Data: interpreter.Sealed(text),
+		Meta: interpreter.ToolMeta{Status: result.Meta.Status, RetryAfter: result.Meta.RetryAfter},
+	}, nil
+}
+
+// reveal opens the secret results that an attempt uses and gives the attempt with
+// what its expressions make of them.
+func (res Resources) reveal(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolInput, error) {
+	work := in.Secret
+	if len(work.Deferred) == 0 {
+		return in, nil
+	}
+
+	opened := make(map[string]any, len(work.Sealed))
+
+	var known []string
+
+	for step, text := range work.Sealed {
+		value, err := res.open(in, step, text)
+		if err != nil {
+			return in, err
+		}
+
+		texts := secretTexts(value)
+		res.keepQuiet(ctx, texts)
+
+		known = append(known, texts...)
+		opened[step] = value
+	}
+
+	// Answers other than those of http are not looked through as they come.
+	secretsOf(ctx).looksThroughAll(in.Tool)
+
+	revealed, err := in.Reveal(opened, func(value any) { secretsOf(ctx).made(secretTexts(value), known) })
+	if err != nil {
+		return in, &Error{
+			Kind: interpreter.KindExpression, Class: interpreter.ClassFinal, Final: true,
+			Message: fmt.Sprintf("step %q: %s", in.Step, withoutValues(err.Error())),
+		}
+	}
+
+	return revealed, staysAtOrigin(revealed)
+}
+
+func (res Resources) open(in interpreter.ToolInput, step, text string) (any, error) {
+	encoded, err := res.SecretKeys.Open(text, sealPlace(in.Secret.Run, step))
+	if err != nil {
+		return nil, configErrorf("step %q: the secret result of step %q cannot be opened: %w; "+
+			"%s of each worker must have the key, also an older one behind a comma", in.Step, step, err, seal.Variable)
+	}
+
+	value, err := expression.Decode(encoded)
+	if err != nil {
+		return nil, configErrorf("step %q: the secret result of step %q is not JSON", in.Step, step)
+	}
+
+	return value, nil
+}
+
+// keepQuiet has texts masked: all of them in what this attempt tells, and those
+// that are no ordinary words by the whole worker and in the attempt's answers.
+func (res Resources) keepQuiet(ctx context.Context, texts []string) {
+	own := secretsOf(ctx)
+	own.Add(texts...)
+
+	for _, text := range texts {
+		if secrets.LooksSecret(text) {
+			own.sends(res.Secrets.AddToken(text))
+		}
+	}
+}
+
+// made has what an expression has made of secret results masked in what the
+// attempt tells, beside what is known to be.
+func (s *attemptSecrets) made(texts, known []string) {
+	for _, text := range texts {
+		switch {
+		case slices.Contains(known, text):
+		case secrets.LooksSecret(text):
+			s.sends(s.AddToken(text))
+		default:
+			s.Add(text)
+		}
+	}
+}
+
+// looksThroughAll has the result masked of tools that do not call look.
+func (s *attemptSecrets) looksThroughAll(tool string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.echoed = s.echoed || tool != "http"
+}
+
+// secretTexts are the texts and numbers in a value, each once, and those of the
+// keys of its maps that cannot be taken for words.
+func secretTexts(v any) []string {
+	var texts []string
+
+	add := func(text string) {
+		if text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+
+	var walk func(any)
+
+	walk = func(v any) {
+		switch v := v.(type) {
+		case nil, bool:
+		case []any:
+			for _, item := range v {
+				walk(item)
+			}
+		case map[string]any:
+			for key, item := range v {
+				if secrets.LooksSecret(key) {
+					add(key)
+				}
+
+				walk(item)
+			}
+		default:
+			add(expression.Text(v))
+		}
+	}
+	walk(v)
+
+	return texts
+}
+
+// staysAtOrigin refuses to send a secret elsewhere than where the call began:
+// pages are named by whoever answers.
+func staysAtOrigin(in interpreter.ToolInput) error {
+	if in.Origin == "" {
+		return nil
+	}
+
+	first, err := url.Parse(in.Origin)
+	if err != nil {
+		return configErrorf("step %q: the call began at a URL that cannot be read", in.Step)
+	}
+
+	target, err := url.Parse(strings.TrimSpace(expression.Text(in.Fields["url"].Data)))
+	if err != nil || target.Host == "" || sameHost(first, target) {
+		return nil // http tells what is wrong, or completes a path with the host of its connection
+	}
+
+	return configErrorf("step %q: the call began at %s and the secret results it uses are not sent to %s",
+		in.Step, in.Origin, origin(target))
+}
+
+// valuesInText are what messages quote, and numbers.
+var valuesInText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|[0-9][0-9.eE+-]*`)
+
+// withoutValues is a message about an expression over secrets, which may have a
+// part of them in it.
+func withoutValues(message string) string {
+	const most = 300
+
+	return cutText(valuesInText.ReplaceAllString(message, secrets.Stars), most)
+}
+
+// quiet is the error of a secret step. What its other side says may be, or hold,
+// the very secret that the answer was to give.
+func quiet(ctx context.Context, in interpreter.ToolInput, err error) error {
+	var e *Error
+
+	switch {
+	case isContextError(err) || ctx.Err() != nil:
+		return err
+	case !errors.As(err, &e):
+		e = &Error{}
+	case e.Final, e.Kind == interpreter.KindConnection, e.Kind == interpreter.KindTimeout, e.Kind == interpreter.KindPayloadTooLarge:
+		if e.Body == nil && len(e.Headers) == 0 {
+			return err
+		}
+	}
+
+	message := fmt.Sprintf("step %q: the attempt failed with %s", in.Step, orElse(e.Kind, interpreter.KindTool))
+	if e.Status != 0 {
+		message = fmt.Sprintf("step %q: HTTP %d", in.Step, e.Status)
+	}
+
+	if e.Type != "" {
+		message += " " + e.Type
+	}
+
+	return &Error{
+		Kind: e.Kind, Class: e.Class, Type: e.Type, Status: e.Status, RetryAfter: e.RetryAfter, Final: e.Final,
+		Message: message + "; as the step is secret, nothing is kept of what the other side said",
+	}
+}
+
+// secretKeyTexts are the keys of workers, which are masked like passwords.
+func secretKeyTexts(value string) []string {
+	var all []string
+
+	for _, part := range seal.Parts(value) {
+		all = append(all, "bearer:"+part)
+	}
+
+	return all
+}

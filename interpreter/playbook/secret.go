@@ -1,0 +1,83 @@
+package playbook
+
+import (
+	"slices"
+
+	"reprise/interpreter/expression"
+)
+
+// Hidden stands for a value that is secret.
+const Hidden = "***"
+
+func secretSteps(steps []*Step) []string {
+	var names []string
+	for _, step := range steps {
+		if step.Secret && step.Name != "" {
+			names = append(names, step.Name)
+		}
+	}
+	return names
+}
+
+// HasSecrets reports whether the result of a step is secret.
+func (pb *Playbook) HasSecrets() bool { return len(pb.secrets) > 0 }
+
+// SecretsNamed are the secret steps whose results an expression with these names
+// can see, each once. One that takes all steps, or any of them, sees all.
+func (pb *Playbook) SecretsNamed(refs []expression.Ref) []string {
+	var names []string
+	for _, ref := range refs {
+		for _, name := range pb.secretsOf(ref) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// secretsOf are the secret steps whose results a name leads to, or above.
+func (pb *Playbook) secretsOf(ref expression.Ref) []string {
+	switch {
+	case len(pb.secrets) == 0:
+		return nil
+	case slices.Contains(pb.secrets, ref.Root):
+		return []string{ref.Root}
+	case ref.Root != "steps":
+		return nil
+	case anyStep(ref):
+		return pb.secrets
+	}
+	name, _ := ref.Path[0].(string)
+	if !slices.Contains(pb.secrets, name) {
+		return nil
+	}
+	if len(ref.Path) > 1 {
+		if key, constant := ref.Path[1].(string); constant && key != "data" {
+			return nil // its status, error and meta are not secret
+		}
+	}
+	return []string{name}
+}
+
+// anyStep reports whether a name is steps without the name of a step behind it.
+func anyStep(ref expression.Ref) bool {
+	return ref.Root == "steps" && len(ConstantMembers(ref.Path)) == 0
+}
+
+// withoutSecret ends a path at the result of a secret step, whose members nobody
+// sees.
+func (pb *Playbook) withoutSecret(path []string) []string {
+	const result = 3 // steps, its name, data
+	if len(path) > result && path[0] == "steps" && path[2] == "data" && slices.Contains(pb.secrets, path[1]) {
+		return path[:result]
+	}
+	return path
+}
+
+// NewTemplate makes a value of a text with expressions, as a playbook has it. It
+// stands in no file.
+func NewTemplate(text string) (*Node, []expression.Problem) {
+	template, problems := expression.ParseTemplate(text)
+	return &Node{Raw: text, Template: template, kind: templateNode}, problems
+}
