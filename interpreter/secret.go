@@ -299,8 +299,8 @@ func deferredDigest(all []Deferred) string {
 }
 
 // Reveal gives the attempt with what was deferred in its place. opened are the
-// results by the names of their steps; seen is told every value that comes of
-// them, before anything else happens. Errors may hold parts of them.
+// results by the names of their steps; seen is told what each expression makes of
+// them. Errors may hold parts of them.
 func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, error) {
 	work := in.Secret
 	fields := make(map[string]any, len(in.Fields))
@@ -319,11 +319,11 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 	budget := expression.NewBudget(expression.DecisionLimits, work.Now)
 	for _, deferred := range work.Deferred {
 		scope := revealed{captured: asMap(deferred.Scope.Data), opened: opened}
+		deferred.tell(in, scope, work.Now, seen)
 		value, err := deferred.render(in, scope, budget)
 		if err != nil {
 			return ToolInput{}, fmt.Errorf("%s: %w", deferred.place(), err)
 		}
-		deferred.tell(in, scope, work.Now, seen)
 		roots[deferred.In] = placed(roots[deferred.In], deferred.Path, value)
 	}
 	fields = asMap(roots[InFields])
@@ -380,8 +380,19 @@ func (d Deferred) render(in ToolInput, scope expression.Scope, budget *expressio
 	}
 }
 
-// tell shows what each expression alone gives, which others may repeat without the
-// text around it.
+// uses reports whether an expression with these names uses one of the results.
+func (d Deferred) uses(refs []expression.Ref) bool {
+	return slices.ContainsFunc(refs, func(ref expression.Ref) bool {
+		if ref.Root != "steps" || len(ref.Path) == 0 {
+			return ref.Root == "steps" || slices.Contains(d.Steps, ref.Root)
+		}
+		name, _ := ref.Path[0].(string)
+		return slices.Contains(d.Steps, name)
+	})
+}
+
+// tell shows what each expression over secrets gives, which others may repeat
+// without the text around it.
 func (d Deferred) tell(in ToolInput, scope expression.Scope, now time.Time, seen func(any)) {
 	node, parsed, i := d.template(in)
 	var template *expression.Template
@@ -395,7 +406,7 @@ func (d Deferred) tell(in ToolInput, scope expression.Scope, now time.Time, seen
 	}
 	budget := expression.NewBudget(expression.DecisionLimits, now)
 	for _, segment := range template.Segments() {
-		if segment.Program == nil {
+		if segment.Program == nil || !d.uses(segment.Program.Refs()) {
 			continue
 		}
 		if value, err := segment.Eval(scope, budget); err == nil {

@@ -301,12 +301,16 @@ func LooksSecret(text string) bool {
 	return len(text) >= longDistinct || len(text) >= minDistinct && (letters && digits || others)
 }
 
+// asInURL takes back escapes that URLs do not need in a query, as clients do that
+// write no more than they must.
+var asInURL = strings.NewReplacer("%2C", ",", "%3A", ":", "%2F", "/", "%40", "@")
+
 // echoed are the forms of a secret that answers repeat as they are: with the
 // usual escapes.
 func echoed(secret string, found []pattern) []pattern {
 	all := found
 	for _, text := range []string{
-		url.QueryEscape(secret), url.PathEscape(secret), jsonPlain(secret), strings.ReplaceAll(jsonPlain(secret), "/", `\/`),
+		url.QueryEscape(secret), url.PathEscape(secret), asInURL.Replace(url.QueryEscape(secret)), asInURL.Replace(url.PathEscape(secret)), jsonPlain(secret), strings.ReplaceAll(jsonPlain(secret), "/", `\/`),
 	} {
 		all = append(all, pattern{text: text})
 	}
