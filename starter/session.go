@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -184,6 +182,10 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, t
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
 	}
+	keys, err := secretKeys(f.dbFile)
+	if err != nil {
+		return nil, withStatus(exitUsage, err)
+	}
 	logger, closeLog := openWorkerLog()
 	s, err := f.startServer(ctx, options, target, logger)
 	if err != nil || s.taskQueue == "" {
@@ -197,7 +199,7 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, t
 	}
 	resources := activities.Resources{
 		Connections: connections, AllowPython: f.allowPython, Limits: limits, RateLimits: rateLimits,
-		Payloads: payloads, Logger: logger,
+		Payloads: payloads, Logger: logger, SecretKeys: keys,
 	}
 	if !f.pythonGiven() {
 		resources.CheckPython = host.NewGuard(s.client, s.key).Check
@@ -243,32 +245,6 @@ func (f *localFlags) startServer(
 		client: c, address: server.Address, namespace: server.Namespace, ui: server.UIURL, taskQueue: target.taskQueue,
 		store: store, server: server, key: options.Key, cleanUp: remove,
 	}, nil
-}
-
-// localKey is what a local server asks its clients for, and by which its worker
-// knows the runs of this starter. For a server with a file it stays with the
-// file, as its runs do.
-func localKey(dbFile string) (string, error) {
-	if dbFile == "" {
-		return rand.Text(), nil
-	}
-	path := dbFile + ".key"
-	data, err := os.ReadFile(path)
-	if key := strings.TrimSpace(string(data)); err == nil && key != "" {
-		return key, nil
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("read the key of the local server: %w", err)
-	}
-	key := rand.Text()
-	err = os.MkdirAll(filepath.Dir(path), 0o750)
-	if err == nil {
-		err = os.WriteFile(path, []byte(key+"\n"), 0o600)
-	}
-	if err != nil {
-		return "", fmt.Errorf("write the key of the local server: %w", err)
-	}
-	return key, nil
 }
 
 // localWorker is a worker inside this process.

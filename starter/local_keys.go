@@ -1,0 +1,82 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"reprise/internal/seal"
+)
+
+// localKey is what a local server asks its clients for, and by which its worker
+// knows the runs of this starter.
+func localKey(dbFile string) (string, error) {
+	key, err := localText(dbFile, ".key", rand.Text)
+	if err != nil {
+		return "", fmt.Errorf("the key of the local server: %w", err)
+	}
+	return key, nil
+}
+
+// secretKeys are the keys for secret results on a local server: those of the
+// environment, else one of its own.
+func secretKeys(dbFile string) (*seal.Keys, error) {
+	keys, err := seal.Parse(os.Getenv(seal.Variable))
+	if err != nil || keys != nil {
+		return keys, err
+	}
+	const suffix = ".secret-key"
+	text, err := localText(dbFile, suffix, seal.NewKey)
+	if err != nil {
+		return nil, fmt.Errorf("the key for secret results: %w", err)
+	}
+	keys, err = seal.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dbFile+suffix, err)
+	}
+	return keys, nil
+}
+
+// localText is a random text that lives as long as a local server's state: in
+// memory, or in a file beside the database that nobody else can read.
+func localText(dbFile, suffix string, random func() string) (string, error) {
+	if dbFile == "" {
+		return random(), nil
+	}
+	path := dbFile + suffix
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = newKeyFile(path, random())
+	}
+	if err != nil {
+		return "", err
+	}
+	if key := strings.TrimSpace(string(text)); key != "" {
+		return key, nil
+	}
+	return "", fmt.Errorf("%s is empty; remove it if no run needs its key", path)
+}
+
+// newKeyFile writes a new key, or gives that of another process which was faster.
+func newKeyFile(path, key string) ([]byte, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, err
+	}
+	made, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.Remove(made.Name()) }()
+	_, err = made.WriteString(key + "\n") // CreateTemp's files are of mode 0600
+	if err = errors.Join(err, made.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Link(made.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
