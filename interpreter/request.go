@@ -103,23 +103,27 @@ func (r renderer) fields(request *Request, wanted func(*playbook.Node) bool) err
 
 func (r renderer) field(field *playbook.Entry, request *Request) (value any, err error) {
 	secret := deferring{book: r.book, scope: r.scope, budget: r.budget, in: InFields}
-	at := []string{field.Key}
 	switch {
 	case field.Key == fieldStatement && field.Value.Statement() != nil:
-		secret.in, at = InParams, nil
+		secret.in = InParams
 		var params []any
 		params, err = secret.params(field.Value)
-		value, request.Params = field.Value.Raw, values(params)
+		if err == nil {
+			value, request.Params = field.Value.Raw, values(params)
+			request.deferAnew(secret)
+		}
+		return value, err
 	case field.Key == fieldURL:
 		value, err = secret.url(field.Value)
+	case r.book == nil || !r.book.HasSecrets():
+		return field.Value.Render(r.scope, r.budget)
 	default:
 		value, err = secret.value(field.Value, field.Key)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		request.deferAnew(secret, field.Key)
 	}
-	request.deferAnew(secret, at...)
-	return value, nil
+	return value, err
 }
 
 // deferAnew takes what was deferred at a place that was rendered again.

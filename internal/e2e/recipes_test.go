@@ -10,6 +10,7 @@ import (
 
 	"reprise/internal/demoapi"
 	"reprise/internal/docs"
+	"reprise/internal/seal"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -48,6 +49,7 @@ var recipes = map[string]recipe{
 		"/api/v1/jobs/job-1?ready_after=3", "/api/v1/jobs/job-1?ready_after=3",
 	}},
 	"recipe_oauth2":     {before: beforeOAuth2, after: afterOAuth2},
+	"recipe_secret":     {before: beforeSecret, after: afterSecret},
 	"recipe_rate_limit": {after: afterRateLimit},
 	"recipe_give_up":    {requests: []string{"/status/503", "/status/503", "/status/503"}, after: afterGiveUp},
 	"recipe_poison":     {status: "partial_success", after: afterPoison},
@@ -120,6 +122,18 @@ func afterOAuth2(t *testing.T, w *world, result workflows.Result) {
 	require.Equal(t, 3, w.api.CountRequests("", "/auth/token"))
 	require.Equal(t, 7, w.api.CountRequests("", "/auth/oauth2"), "5 that were let in and 2 that were not")
 	require.Equal(t, 5, step(t, result, "fetch").Loop.Stats.Success)
+}
+
+func beforeSecret(w *world) {
+	w.secrets = append(w.secrets, "demo-token-")
+	keys, err := seal.Parse(seal.NewKey())
+	require.NoError(w.t, err)
+	w.resources.SecretKeys = keys
+}
+
+func afterSecret(t *testing.T, w *world, _ workflows.Result) {
+	require.Equal(t, 1, w.api.CountRequests("", "/auth/token"))
+	require.Equal(t, 5, w.api.CountRequests("", "/auth/oauth2"))
 }
 
 // afterGiveUp: the failure stays one.
