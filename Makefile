@@ -61,6 +61,10 @@ chaos: bin/devserver ## kill workers, servers and connections under 60 runs, and
 mutants: bin/devserver ## break the code in ways that tests have to notice, one at a time (MUTANTFLAGS='-only batch -chaos 60')
 	@go run ./internal/mutants $(MUTANTFLAGS)
 
+.PHONY: mutation
+mutation: ## turn operators and conditions around, one at a time, and run the tests that have to notice
+	@scripts/mutation $(PACKAGES)
+
 .PHONY: soak
 soak: bin/devserver ## run loops of every size in every way, then one of 100,000 (hours on a small machine)
 	@go test ./internal/e2e -count=1 -timeout 8h -run '^TestLoopMatrix$$' -soak

@@ -16,7 +16,7 @@ func checkNames(c *checker) {
 		if at.field != "" && !c.understands(at.action, at.field) {
 			return
 		}
-		c.checkRef(at, place{node: node, offset: ref.Offset, in: &c.placing}, ref)
+		c.checkRef(at, c.place(node, ref.Offset), ref)
 	}
 	c.pb.eachValue(func(at site, node *Node) {
 		node.eachTemplate(func(leaf *Node) {
@@ -34,6 +34,10 @@ type place struct {
 	node   *Node
 	offset int
 	in     *placing
+}
+
+func (c *checker) place(node *Node, offset int) place {
+	return place{node: node, offset: offset, in: &c.placing}
 }
 
 func (p place) at() source.Position { return p.in.at(p.node, p.offset) }

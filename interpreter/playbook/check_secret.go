@@ -24,7 +24,7 @@ func checkSecret(c *checker) {
 	c.checkShadowed()
 	allowed := c.secretPlaces()
 	check := func(at site, top, leaf *Node, ref expression.Ref) {
-		pos := place{node: leaf, offset: ref.Offset}
+		pos := c.place(leaf, ref.Offset)
 		switch names := c.pb.secretsOf(ref); {
 		case len(names) > 0 && anyStep(ref):
 			c.errorf(pos.at(), CodeSecretUse,
