@@ -131,7 +131,7 @@ func TestScriptsParseAndStopAtErrors(t *testing.T) {
 func TestToolVersionsArePinned(t *testing.T) {
 	t.Parallel()
 	lines := regexp.MustCompile(`(?m)^[A-Z_]+='(.*)'$`).FindAllStringSubmatch(read(t, "scripts/tools"), -1)
-	require.Len(t, lines, 4)
+	require.Len(t, lines, 5)
 	for _, line := range lines {
 		require.Regexp(t, `^go run \S+@v\d+\.\d+\.\d+$`, line[1])
 	}
