@@ -20,9 +20,15 @@ func someValues() []any {
 	}
 
 	return []any{
-		[]any{3, 1, 2, 1}, []any{"c", "a", "b", "a"}, maps(), []any{[]any{2, 1}, []any{4, 3}},
-		[]any{[]any{"k", []any{2, 1}}, []any{"j", 1}}, map[string]any{"b": []any{3, 1, 2}, "a": map[string]any{"z": maps()}},
-		"c,a,b", 2, 1.5, nil, true, []any{}, map[string]any{},
+		[]any{3, 1, 2, 1},
+		[]any{"c", "a", "b", "a"},
+		maps(),
+		[]any{[]any{2, 1}, []any{4, 3}},
+		[]any{[]any{"k", []any{2, 1}}, []any{"j", 1}},
+		map[string]any{"b": []any{3, 1, 2}, "a": map[string]any{"z": maps()}},
+		"c,a,b", 2, 1.5, nil, true,
+		[]any{},
+		map[string]any{},
 	}
 }
 
