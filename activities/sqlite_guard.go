@@ -69,18 +69,30 @@ func (c *sqliteConn) release() {
 	_ = c.Close()
 }
 
-// sqlitePragmas are those that a statement may use, and whether it may give
-// them a value. What is not here works on other files, on the process, or on
-// the schema behind SQLite's back.
-var sqlitePragmas = map[string]bool{
-	"table_info": true, "table_xinfo": true, "table_list": true, "index_list": true, "index_info": true, "index_xinfo": true,
-	"foreign_key_list": true, "foreign_key_check": true, "integrity_check": true, "quick_check": true,
-	"user_version": true, "application_id": true, "auto_vacuum": true, "incremental_vacuum": true, "wal_checkpoint": true, "optimize": true,
-	"page_count": false, "page_size": false, "freelist_count": false, "encoding": false, "schema_version": false, "data_version": false,
-	"journal_mode": false, "function_list": false, "collation_list": false, "compile_options": false, "pragma_list": false, "module_list": false,
-	// These hold for the connection, and so for their own statement.
-	"foreign_keys": true, "defer_foreign_keys": true, "recursive_triggers": true, "case_sensitive_like": true, "synchronous": true,
-	"cache_size": true, "busy_timeout": true, "automatic_index": true, "reverse_unordered_selects": true, "query_only": true,
+// pragmaUse is what the value of a pragma does, in a statement that may give one.
+type pragmaUse int
+
+const (
+	pragmaReads pragmaUse = iota // it must not be given one
+	pragmaAsks                   // it is part of a question, or goes to the file
+	pragmaSets                   // it stays in the connection
+)
+
+// sqlitePragmas are those that a statement may use. What is not here works on
+// other files, on the process, or on the schema behind SQLite's back.
+var sqlitePragmas = map[string]pragmaUse{
+	"table_info": pragmaAsks, "table_xinfo": pragmaAsks, "table_list": pragmaAsks, "index_list": pragmaAsks,
+	"index_info": pragmaAsks, "index_xinfo": pragmaAsks, "foreign_key_list": pragmaAsks, "foreign_key_check": pragmaAsks,
+	"integrity_check": pragmaAsks, "quick_check": pragmaAsks, "user_version": pragmaAsks, "application_id": pragmaAsks,
+	"incremental_vacuum": pragmaAsks, "wal_checkpoint": pragmaAsks, "optimize": pragmaAsks,
+
+	"page_count": pragmaReads, "page_size": pragmaReads, "freelist_count": pragmaReads, "encoding": pragmaReads,
+	"schema_version": pragmaReads, "data_version": pragmaReads, "journal_mode": pragmaReads, "function_list": pragmaReads,
+	"collation_list": pragmaReads, "compile_options": pragmaReads, "pragma_list": pragmaReads, "module_list": pragmaReads,
+
+	"foreign_keys": pragmaSets, "defer_foreign_keys": pragmaSets, "recursive_triggers": pragmaSets,
+	"case_sensitive_like": pragmaSets, "synchronous": pragmaSets, "cache_size": pragmaSets, "busy_timeout": pragmaSets,
+	"automatic_index": pragmaSets, "reverse_unordered_selects": pragmaSets, "query_only": pragmaSets, "auto_vacuum": pragmaSets,
 }
 
 // sqliteFunctions are those that no statement may call: they load code.
@@ -117,14 +129,14 @@ func (c *sqliteConn) allow(action sqlite.AuthorizerActionCode, first, second, da
 }
 
 func (c *sqliteConn) pragma(name, value string) sqlite.AuthorizerReturnCode {
-	takes, known := sqlitePragmas[name]
+	use, known := sqlitePragmas[name]
 
 	switch {
 	case !known:
 		return c.refuse(fmt.Sprintf("PRAGMA %s is not for statements: it works on more than this file", name))
-	case value != "" && !takes:
+	case value != "" && use == pragmaReads:
 		return c.refuse(fmt.Sprintf("PRAGMA %s can be read and not set by a statement", name))
-	case value != "":
+	case value != "" && use == pragmaSets:
 		c.changed = true
 	}
 
