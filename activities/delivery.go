@@ -306,7 +306,6 @@ var (
 type beginning struct {
 	delivery *delivery
 	hosted   bool // the delivery is that of a Drive
-	place    int  // of the call in the Drive
 
 	mu    sync.Mutex
 	begun bool
@@ -452,12 +451,7 @@ func isHosted(ctx context.Context) bool { return ctx.Value(deliveryKey{}) != nil
 // newBeginning is that of an attempt of ctx.
 func newBeginning(ctx context.Context, in interpreter.ToolInput) *beginning {
 	if d, ok := ctx.Value(deliveryKey{}).(*delivery); ok {
-		b := &beginning{delivery: d, hosted: true}
-		if p, ok := ctx.Value(placeKey{}).(*place); ok {
-			b.place = p.at
-		}
-
-		return b
+		return &beginning{delivery: d, hosted: true}
 	}
 
 	return &beginning{delivery: newDelivery(ctx, in.RateLimit != nil || in.Lost > 0)}
@@ -486,7 +480,15 @@ func workerStopping(ctx context.Context) bool {
 // takesIn is called by tools before they take in much at once: should the worker
 // be lost then, this may be why.
 func takesIn(ctx context.Context) {
-	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
-		b.delivery.takes(ctx, b.place)
+	b, ok := ctx.Value(beginningKey{}).(*beginning)
+	if !ok {
+		return
 	}
+
+	at := 0 // of an attempt that has the activity to itself
+	if p, ok := ctx.Value(placeKey{}).(*place); ok {
+		at = p.at
+	}
+
+	b.delivery.takes(ctx, at)
 }

@@ -98,20 +98,17 @@ func parseLogin(raw string) (*httpLogin, error) {
 	return nil, errNoLogin
 }
 
-// cutHost takes the host off a secret that has one behind it: what follows the
-// last @http:// or @https://. No token has that in it (RFC 6750, section 2.1).
-// The host is nil where there is none.
+// cutHost takes the host off a secret that has one behind it; nil where there is
+// none.
 func cutHost(text string) (string, *url.URL, error) {
-	lower := strings.ToLower(text)
-
-	at := max(strings.LastIndex(lower, "@http://"), strings.LastIndex(lower, "@https://"))
-	if at < 0 {
-		return strings.TrimSpace(text), nil, nil
+	secret, host := secrets.CutHost(text)
+	if host == "" {
+		return secret, nil, nil
 	}
 
-	base, err := hostURL(text[at+1:])
+	base, err := hostURL(host)
 
-	return strings.TrimSpace(text[:at]), base, err
+	return secret, base, err
 }
 
 // hostURL is a host that credentials are for, with a path for relative URLs to

@@ -319,8 +319,14 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 	budget := expression.NewBudget(expression.DecisionLimits, work.Now)
 	for _, deferred := range work.Deferred {
 		scope := revealed{captured: asMap(deferred.Scope.Data), opened: opened}
-		deferred.tell(in, scope, work.Now, seen)
-		value, err := deferred.render(in, scope, budget)
+		text, err := deferred.read(in)
+		if err == nil {
+			text.tell(deferred, scope, work.Now, seen)
+		}
+		var value any
+		if err == nil {
+			value, err = text.render(deferred, scope, budget)
+		}
 		if err != nil {
 			return ToolInput{}, fmt.Errorf("%s: %w", deferred.place(), err)
 		}

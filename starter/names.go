@@ -4,10 +4,9 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-)
 
-// mostNameBytes is how long Temporal takes names to be.
-const mostNameBytes = 1000
+	"reprise/workflows"
+)
 
 // checkName refuses what Temporal would not take for the name of something, and
 // what nobody could type again. What says which flag or argument it is.
@@ -15,8 +14,8 @@ func checkName(what, name string) error {
 	switch {
 	case name == "":
 		return usageError("%s is empty", what)
-	case len(name) > mostNameBytes:
-		return usageError("%s is %d bytes long, more than the %d that Temporal takes", what, len(name), mostNameBytes)
+	case len(name) > workflows.MaxWorkflowID:
+		return usageError("%s is %d bytes long, more than the %d that Temporal takes", what, len(name), workflows.MaxWorkflowID)
 	case strings.ContainsFunc(name, func(r rune) bool { return obeyed(r) || r == '\n' || r == '\t' }):
 		return usageError("%s %q has characters that cannot be seen", what, name)
 	}

@@ -108,16 +108,25 @@ func (c *Connection) read(raw string) {
 	}
 }
 
-// credentials reads a secret, perhaps with @https://host behind it, which is
-// none.
+// credentials reads a secret, perhaps with a host behind it, which is none.
 func (c *Connection) credentials(text string, read func(string)) {
-	text = strings.TrimSpace(text)
-	lower := strings.ToLower(text)
-	if at := max(strings.LastIndex(lower, "@http://"), strings.LastIndex(lower, "@https://")); at >= 0 {
-		c.secret(text)
-		text = strings.TrimSpace(text[:at])
+	secret, host := CutHost(text)
+	if host != "" {
+		c.secret(strings.TrimSpace(text))
 	}
-	read(text)
+	read(secret)
+}
+
+// CutHost takes the host off a secret that has one behind it: what follows the
+// last @http:// or @https://. No token has that in it (RFC 6750, section 2.1).
+// host is "" where there is none.
+func CutHost(text string) (secret, host string) {
+	lower := strings.ToLower(text)
+	at := max(strings.LastIndex(lower, "@http://"), strings.LastIndex(lower, "@https://"))
+	if at < 0 {
+		return strings.TrimSpace(text), ""
+	}
+	return strings.TrimSpace(text[:at]), text[at+1:]
 }
 
 // object reads a connection that is a map: of an OAuth 2.0 client.

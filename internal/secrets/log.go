@@ -6,8 +6,14 @@ import (
 	"log/slog"
 )
 
-// Handler masks what is logged before next sees it.
-func (s *Set) Handler(next slog.Handler) slog.Handler { return handler{secrets: s, next: next} }
+// Handler masks what is logged before next sees it. One that does so already is
+// given as it is.
+func (s *Set) Handler(next slog.Handler) slog.Handler {
+	if masks, ok := next.(handler); ok && masks.secrets == s {
+		return next
+	}
+	return handler{secrets: s, next: next}
+}
 
 type handler struct {
 	secrets *Set

@@ -86,6 +86,8 @@ type checker struct {
 	meant   map[string]bool
 	vars    map[string]bool // that steps set
 	placing placing
+	// sql are the statements, nil before they are read.
+	sql []readStatement
 	// resolved remembers the tool of each action; "" where it is not known.
 	resolved map[*Action]string
 	// specs remembers what Tools has said; nil for tools that it does not have.

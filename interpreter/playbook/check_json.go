@@ -7,7 +7,6 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
-	"reprise/interpreter/statement"
 )
 
 // checkJSONText warns of JSON that is written as text with templates in it: a
@@ -32,15 +31,11 @@ func checkJSONText(c *checker) {
 			c.warnf(body.Pos, CodeJSONText, "a quote in a value breaks this JSON; write it as YAML, whose values need no escapes: body: %s", shorten(structured))
 		}
 	}
-	c.eachStatement(func(_ site, node *Node, dialect statement.Dialect) {
-		parsed, problems := statement.Parse(node.Raw, dialect)
-		if hasErrors(problems) {
-			return
+	for _, read := range c.usable() {
+		for i, template := range read.parsed.Templates() {
+			c.checkJSONLiteral(template, read.node.Position(read.parsed.Offset(i)))
 		}
-		for i, template := range parsed.Templates() {
-			c.checkJSONLiteral(template, node.Position(parsed.Offset(i)))
-		}
-	})
+	}
 }
 
 // jsonPath is the beginning of a path of SQL's JSON functions.

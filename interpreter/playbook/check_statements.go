@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"fmt"
+	"slices"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
@@ -14,24 +15,49 @@ const maxStatement = 64 << 10
 // checkStatements reads the SQL of every statement field: docs/language.md,
 // section sql.
 func checkStatements(c *checker) {
-	c.eachStatement(func(_ site, node *Node, dialect statement.Dialect) {
+	for _, read := range c.statements() {
+		node := read.node
 		if len(node.Raw) > maxStatement {
 			c.add(source.Error, node.Position(0), statement.CodeTooLarge, fmt.Sprintf("the statement has %d bytes, %d are allowed: "+
 				"write rows with table in place of statement, and put long values into templates", len(node.Raw), maxStatement))
-			return
+			continue
 		}
-		_, problems := statement.Parse(node.Raw, dialect)
-		for _, problem := range problems {
+		for _, problem := range read.problems {
 			severity := source.Error
 			if problem.Warning {
 				severity = source.Warning
 			}
 			c.add(severity, node.Position(problem.Offset), problem.Code, problem.Message)
 		}
-	})
+	}
 }
 
-// eachStatement calls visit for every field that is SQL of a known dialect.
+// readStatement is a field with SQL as its parser has read it.
+type readStatement struct {
+	at       site
+	node     *Node
+	parsed   *statement.Statement
+	problems []statement.Problem
+}
+
+// statements are the fields that are SQL of a known dialect, read once for all
+// rules.
+func (c *checker) statements() []readStatement {
+	if c.sql == nil {
+		c.sql = []readStatement{}
+		c.eachStatement(func(at site, node *Node, dialect statement.Dialect) {
+			parsed, problems := statement.Parse(node.Raw, dialect)
+			c.sql = append(c.sql, readStatement{at: at, node: node, parsed: parsed, problems: problems})
+		})
+	}
+	return c.sql
+}
+
+// usable are the statements without a mistake.
+func (c *checker) usable() []readStatement {
+	return slices.DeleteFunc(slices.Clone(c.statements()), func(read readStatement) bool { return hasErrors(read.problems) })
+}
+
 func (c *checker) eachStatement(visit func(site, *Node, statement.Dialect)) {
 	for _, call := range c.pb.actions() {
 		spec, ok := c.tools.Spec(c.toolOf(call.action))
@@ -49,13 +75,9 @@ func (c *checker) eachStatement(visit func(site, *Node, statement.Dialect)) {
 
 // statementRefs calls visit for every name that a statement uses.
 func (c *checker) statementRefs(visit func(site, *Node, expression.Ref)) {
-	c.eachStatement(func(at site, node *Node, dialect statement.Dialect) {
-		parsed, problems := statement.Parse(node.Raw, dialect)
-		if hasErrors(problems) {
-			return // it is not usable
+	for _, read := range c.usable() {
+		for _, ref := range read.parsed.Refs() {
+			visit(read.at, read.node, ref)
 		}
-		for _, ref := range parsed.Refs() {
-			visit(at, node, ref)
-		}
-	})
+	}
 }

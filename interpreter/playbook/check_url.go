@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
-	"reprise/interpreter/statement"
 )
 
 // checkURL tells of values in a url that are probably not meant to be escaped, and
@@ -25,13 +24,11 @@ func checkURL(c *checker) {
 			}
 		})
 	})
-	c.eachStatement(func(_ site, node *Node, dialect statement.Dialect) {
-		if parsed, problems := statement.Parse(node.Raw, dialect); !hasErrors(problems) {
-			for _, template := range parsed.Templates() {
-				c.refuseRaw(node, template)
-			}
+	for _, read := range c.usable() {
+		for _, template := range read.parsed.Templates() {
+			c.refuseRaw(read.node, template)
 		}
-	})
+	}
 }
 
 // urlNodes are the values that are rendered as URLs.

@@ -14,7 +14,7 @@ import (
 // the path nor the query that the author wrote. No template may be nil. The error
 // is always an *EvalError.
 func (n *Node) RenderURL(scope expression.Scope, b *expression.Budget) (any, error) {
-	return n.renderURL(scope, b, func(expression.Segment) bool { return false })
+	return n.RenderURLWithout(func(expression.Segment) bool { return false }, scope, b)
 }
 
 // RenderURLWithout is RenderURL with stars where an expression is hidden. One in
@@ -22,14 +22,10 @@ func (n *Node) RenderURL(scope expression.Scope, b *expression.Budget) (any, err
 func (n *Node) RenderURLWithout(
 	hidden func(expression.Segment) bool, scope expression.Scope, b *expression.Budget,
 ) (any, error) {
-	return n.renderURL(scope, b, hidden)
-}
-
-func (n *Node) renderURL(scope expression.Scope, b *expression.Budget, hidden func(expression.Segment) bool) (any, error) {
 	if n.Template == nil {
 		return n.Render(scope, b)
 	}
-	w := &urlWriter{node: n, scope: scope, budget: b}
+	w := &urlWriter{node: n, budget: b}
 	for _, segment := range n.Template.Segments() {
 		if segment.Program == nil {
 			w.write(segment.Text)
@@ -61,7 +57,6 @@ func (n *Node) renderURL(scope expression.Scope, b *expression.Budget, hidden fu
 // urlWriter puts a URL together.
 type urlWriter struct {
 	node   *Node
-	scope  expression.Scope
 	budget *expression.Budget
 	out    []byte
 	inPath []urlValue
