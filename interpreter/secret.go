@@ -317,15 +317,14 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 	}
 	roots := map[DeferredIn]any{InFields: fields, InArgs: args, InParams: params}
 	budget := expression.NewBudget(expression.DecisionLimits, work.Now)
+	statements := map[statement.Dialect]*statement.Statement{}
 	for _, deferred := range work.Deferred {
 		scope := revealed{captured: asMap(deferred.Scope.Data), opened: opened}
-		text, err := deferred.read(in)
-		if err == nil {
-			text.tell(deferred, scope, work.Now, seen)
-		}
+		text, err := deferred.read(in, statements)
 		var value any
 		if err == nil {
-			value, err = text.render(deferred, scope, budget)
+			text.tell(deferred, scope, work.Now, seen)
+			value, err = text.render(scope, budget)
 		}
 		if err != nil {
 			return ToolInput{}, fmt.Errorf("%s: %w", deferred.place(), err)
@@ -356,34 +355,66 @@ func (d Deferred) place() string {
 // errNotDeferred is something that no call of this build defers.
 var errNotDeferred = errors.New("it was deferred by another build and cannot be evaluated here")
 
-// template is the text with expressions, and the statement it is a parameter of.
-func (d Deferred) template(in ToolInput) (*playbook.Node, *statement.Statement, int) {
-	if d.In == InParams {
-		parsed, _ := statement.Parse(expression.Text(in.Fields[fieldStatement].Data), d.Dialect)
-		i, err := strconv.Atoi(d.Path[0])
-		if err != nil || i < 0 || i >= parsed.Params() {
-			return nil, nil, 0
-		}
-		return nil, parsed, i
-	}
-	node, problems := playbook.NewTemplate(d.Template)
-	if len(problems) > 0 {
-		return nil, nil, 0
-	}
-	return node, nil, 0
+// deferredText is what a deferred expression is evaluated from: a text, or a
+// parameter of a statement.
+type deferredText struct {
+	node  *playbook.Node // nil for a parameter
+	isURL bool
+	sql   *statement.Statement
+	param int
 }
 
-func (d Deferred) render(in ToolInput, scope expression.Scope, budget *expression.Budget) (any, error) {
-	switch node, parsed, i := d.template(in); {
-	case parsed != nil:
-		return parsed.RenderParam(i, scope, budget)
-	case node == nil:
-		return nil, errNotDeferred
-	case d.In == InFields && d.Path[0] == fieldURL:
-		return node.RenderURL(scope, budget)
-	default:
-		return node.Render(scope, budget)
+// read gives the text of the expression. statements are those of the attempt that
+// were read before.
+func (d Deferred) read(in ToolInput, statements map[statement.Dialect]*statement.Statement) (deferredText, error) {
+	if d.In != InParams {
+		node, problems := playbook.NewTemplate(d.Template)
+		if len(problems) > 0 {
+			return deferredText{}, errNotDeferred
+		}
+		return deferredText{node: node, isURL: d.In == InFields && d.Path[0] == fieldURL}, nil
 	}
+	if statements[d.Dialect] == nil {
+		statements[d.Dialect], _ = statement.Parse(expression.Text(in.Fields[fieldStatement].Data), d.Dialect)
+	}
+	parsed := statements[d.Dialect]
+	i, err := strconv.Atoi(d.Path[0])
+	if err != nil || i < 0 || i >= parsed.Params() {
+		return deferredText{}, errNotDeferred
+	}
+	return deferredText{sql: parsed, param: i}, nil
+}
+
+func (t deferredText) render(scope expression.Scope, budget *expression.Budget) (any, error) {
+	switch {
+	case t.sql != nil:
+		return t.sql.RenderParam(t.param, scope, budget)
+	case t.isURL:
+		return t.node.RenderURL(scope, budget)
+	default:
+		return t.node.Render(scope, budget)
+	}
+}
+
+// tell shows what each expression over secrets gives, which others may repeat
+// without the text around it.
+func (t deferredText) tell(d Deferred, scope expression.Scope, now time.Time, seen func(any)) {
+	budget := expression.NewBudget(expression.DecisionLimits, now)
+	for _, segment := range t.template().Segments() {
+		if segment.Program == nil || !d.uses(segment.Program.Refs()) {
+			continue
+		}
+		if value, err := segment.Eval(scope, budget); err == nil {
+			seen(value)
+		}
+	}
+}
+
+func (t deferredText) template() *expression.Template {
+	if t.sql != nil {
+		return t.sql.Templates()[t.param]
+	}
+	return t.node.Template
 }
 
 // uses reports whether an expression with these names uses one of the results.
@@ -395,30 +426,6 @@ func (d Deferred) uses(refs []expression.Ref) bool {
 		name, _ := ref.Path[0].(string)
 		return slices.Contains(d.Steps, name)
 	})
-}
-
-// tell shows what each expression over secrets gives, which others may repeat
-// without the text around it.
-func (d Deferred) tell(in ToolInput, scope expression.Scope, now time.Time, seen func(any)) {
-	node, parsed, i := d.template(in)
-	var template *expression.Template
-	switch {
-	case parsed != nil:
-		template = parsed.Templates()[i]
-	case node != nil:
-		template = node.Template
-	default:
-		return
-	}
-	budget := expression.NewBudget(expression.DecisionLimits, now)
-	for _, segment := range template.Segments() {
-		if segment.Program == nil || !d.uses(segment.Program.Refs()) {
-			continue
-		}
-		if value, err := segment.Eval(scope, budget); err == nil {
-			seen(value)
-		}
-	}
 }
 
 // placed gives a copy of a value with another one at a path.
