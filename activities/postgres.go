@@ -182,11 +182,8 @@ func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*pgx
 	return pool, nil
 }
 
-// postgresMessage is how large a message of a server may be, in bytes: notes of
-// how calls go on are as large as a payload, and are sent as hexadecimal text.
-func postgresMessage(res Resources) int {
-	return int(min(2*(res.MaxResponseBytes+int64(res.Payloads.MaxBytes)), math.MaxInt32))
-}
+// postgresMessage is how large a message of a server may be, in bytes.
+func postgresMessage(res Resources) int { return int(min(res.largestOwnValue(), math.MaxInt32)) }
 
 // postgresConfig is how a connection is used; message bounds what is read at
 // once, in bytes.

@@ -231,7 +231,7 @@ func (t *sqliteTool) file(path string) *sqliteFile {
 	defer t.mu.Unlock()
 
 	if t.files[path] == nil {
-		t.files[path] = newSQLiteFile(path, 2*(t.res.MaxResponseBytes+int64(t.res.Payloads.MaxBytes)))
+		t.files[path] = newSQLiteFile(path, t.res.largestOwnValue())
 	}
 
 	return t.files[path]

@@ -19,6 +19,13 @@ const (
 // sweepEvery is how often a worker looks for notes that are too old.
 const sweepEvery = time.Hour
 
+// largestOwnValue bounds a value of what this build itself writes to a database
+// and reads there, in bytes: notes of how calls go on are as large as a payload,
+// and may be sent as hexadecimal text.
+func (res Resources) largestOwnValue() int64 {
+	return 2 * (res.MaxResponseBytes + int64(res.Payloads.MaxBytes))
+}
+
 func (w *tableWrite) check(before writtenBefore) error {
 	return w.ledgerEntry.check(before, fmt.Sprintf("table %q", w.shown), len(w.rows))
 }
