@@ -29,6 +29,7 @@ import (
 
 	"reprise/internal/secrets"
 	"reprise/internal/testenv"
+	"reprise/workflows"
 )
 
 // canaryTails make it hard to write a secret in one way only.
@@ -450,6 +451,24 @@ func (tp *tap) listen(
 // litter is where something was left, by place.
 type litter map[string][]string
 
+// leaves is what a run leaves on the way, wherever it went: for anybody to read.
+func (w *world) leaves(logged string, result workflows.Result, tapped *tap, shelf *shelf) litter {
+	w.t.Helper()
+	found := litter{"log": {logged}}
+	encoded, err := json.Marshal(result)
+	require.NoError(w.t, err)
+	found["result"] = []string{string(encoded)}
+	for _, history := range w.histories {
+		found.message(w.t, "history", history.History)
+	}
+	for _, message := range tapped.sent {
+		found.message(w.t, "sent by the worker", message)
+	}
+	found.namespace(w.t, w)
+	found.files(w.t, "payload store", shelf.dir)
+	return found
+}
+
 // message adds a message: its bytes, and each of its payloads and texts alone.
 func (l litter) message(t *testing.T, place string, message proto.Message) {
 	t.Helper()
@@ -576,18 +595,8 @@ func TestCanaries(t *testing.T) {
 			require.Equal(t, record.Loop.Stats.Total, record.Loop.Stats.Failed, "the test is about failures: %s", record.Step)
 		}
 	}
-	found := litter{"log": {logged.String()}, "sink http": polly.bodies}
-	encoded, err := json.Marshal(result)
-	require.NoError(t, err)
-	found["result"] = []string{string(encoded)}
-	for _, history := range w.histories {
-		found.message(t, "history", history.History)
-	}
-	for _, message := range tapped.sent {
-		found.message(t, "sent by the worker", message)
-	}
-	found.namespace(t, w)
-	found.files(t, "payload store", shelf.dir)
+	found := w.leaves(logged.String(), result, tapped, shelf)
+	found["sink http"] = polly.bodies
 	found.files(t, "files of sinks", w.dir, "canaries.json")
 	for _, row := range db.Query(t, "SELECT * FROM letters") {
 		found["sink postgres"] = append(found["sink postgres"], fmt.Sprint(row))

@@ -201,18 +201,7 @@ func TestSecretResults(t *testing.T) {
 	}
 	require.Equal(t, 1, v.fetched())
 
-	found := litter{"log": {logged.String()}}
-	encoded, err := json.Marshal(result)
-	require.NoError(t, err)
-	found["result"] = []string{string(encoded)}
-	for _, history := range w.histories {
-		found.message(t, "history", history.History)
-	}
-	for _, message := range tapped.sent {
-		found.message(t, "sent by the worker", message)
-	}
-	found.namespace(t, w)
-	found.files(t, "payload store", shelf.dir)
+	found := w.leaves(logged.String(), result, tapped, shelf)
 	found.files(t, "files of tools", w.dir)
 	for _, place := range []string{"log", "result", "history", "sent by the worker"} {
 		require.Contains(t, strings.Join(found[place], "\n"), secrets.Stars, "nothing was masked in: %s", place)
