@@ -41,37 +41,28 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 	if !beginsItself {
 		run = afterBegin(run)
 	}
-
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		limit := timeLimit(in)
 		ctx, secrets := withSecrets(ctx, res.Secrets)
 		b := newBeginning(ctx, in)
 		ctx = context.WithValue(ctx, beginningKey{}, b)
-
 		err := mayBegin(ctx, b, pacer, res.Payloads, in)
 		if err != nil {
 			return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, b, in, limit, secrets)
 		}
-
 		ended, end := context.WithCancelCause(ctx)
 		defer end(nil)
-
 		bounded, cancel := context.WithTimeoutCause(ended, limit, errTimeout)
 		defer cancel()
-
 		leavePlace(ctx)
-
 		bounded, handedOver := c.memory.withLoan(bounded)
 		defer atHandover(ctx, handedOver)
-
 		o := supervise(ctx, bounded, end, b, measured(res.secretly(run), res.Payloads.MaxBytes), in, res.Logger)
 		if o.err == nil {
 			return o.result, o.size, nil
 		}
-
 		err = o.err
 		tellOthers(ctx, pacer, in, err)
-
 		return interpreter.ToolResult{}, resultSize{}, activityError(ctx, bounded, err, b, in, limit, secrets)
 	}
 }
@@ -85,15 +76,12 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	case workerStopping(ctx):
 		return errHandedBack
 	}
-
 	if err := payloads.awaitStore(ctx, in); err != nil {
 		return err
 	}
-
 	if in.RateLimit != nil {
 		return pacer.await(ctx, *in.RateLimit, in.Turn, b)
 	}
-
 	return nil
 }
 
@@ -102,7 +90,6 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 // when it has done with it.
 func atHandover(ctx context.Context, done func()) {
 	place, isPlaced := ctx.Value(placeKey{}).(*place)
-
 	switch {
 	case isPlaced:
 		place.took(ctx, done)
@@ -119,15 +106,12 @@ func measured(run attempt, most int) measuredFunc {
 		if l := loanOf(ctx); l != nil {
 			defer l.done()
 		}
-
 		result, err := run(ctx, in)
 		if err != nil {
 			return interpreter.ToolResult{}, resultSize{}, err
 		}
-
 		result = secretsOf(ctx).answer(result)
 		size, err := checkSize(result, in, most)
-
 		return result, size, err
 	}
 }
@@ -138,7 +122,6 @@ func afterBegin(run attempt) attempt {
 		if err := begin(ctx); err != nil {
 			return interpreter.ToolResult{}, err
 		}
-
 		return run(ctx, in)
 	}
 }
@@ -150,7 +133,6 @@ type measuredFunc func(context.Context, interpreter.ToolInput) (interpreter.Tool
 func (f measuredFunc) plain() ActivityFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		result, _, err := f(ctx, in)
-
 		return result, err
 	}
 }
@@ -169,7 +151,6 @@ func timeLimit(in interpreter.ToolInput) time.Duration {
 	if in.TimeoutSeconds > 0 && in.TimeoutSeconds < math.MaxInt64/float64(time.Second) {
 		return in.Timeout()
 	}
-
 	return playbook.DefaultTimeout(in.Tool)
 }
 
@@ -188,14 +169,10 @@ func supervise(
 ) outcome {
 	done := make(chan outcome, 1)
 	go protect(bounded, run, in, logger, done)
-
 	heartbeat, stop := heartbeats(ctx)
 	defer stop()
-
 	ended, stopping := bounded.Done(), stopChannel(ctx)
-
 	var graceOver, abandoned <-chan time.Time
-
 	for {
 		select {
 		case o := <-done:
@@ -204,7 +181,6 @@ func supervise(
 			b.delivery.beat(ctx)
 		case <-stopping:
 			stopping, graceOver = nil, time.After(hostOf(ctx).StopGrace)
-
 			if b.withdraw() {
 				end(errHandedBack)
 			}
@@ -214,7 +190,6 @@ func supervise(
 			ended, abandoned = nil, time.After(StopGrace)
 		case <-abandoned:
 			logger.Warn("a tool did not stop and was left behind", "tool", in.Tool, "step", in.Step)
-
 			return outcome{err: bounded.Err()}
 		}
 	}
@@ -224,25 +199,19 @@ func supervise(
 // becomes an error; its stack goes to the worker's log and not to the history.
 func protect(ctx context.Context, run measuredFunc, in interpreter.ToolInput, logger *slog.Logger, done chan<- outcome) {
 	var o outcome
-
 	answered := false // stays where the goroutine ends without a return and without a panic
-
 	defer func() {
 		r := recover()
 		if r == nil && !answered {
 			o.err = toolErrorf("tool %q ended without an answer", in.Tool)
 		}
-
 		if r != nil {
 			logger.Error("a tool panicked", "tool", in.Tool, "step", in.Step,
 				"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-
 			o.err = toolErrorf("tool %q panicked: %v", in.Tool, r)
 		}
-
 		done <- o
 	}()
-
 	o.result, o.size, o.err = run(ctx, in)
 	answered = true
 }
@@ -253,14 +222,11 @@ func heartbeats(ctx context.Context) (<-chan time.Time, func()) {
 	if !activity.IsActivity(ctx) || isHosted(ctx) {
 		return nil, func() {}
 	}
-
 	limit := activity.GetInfo(ctx).HeartbeatTimeout
 	if limit <= 0 {
 		return nil, func() {}
 	}
-
 	ticker := time.NewTicker(max(min(limit/3, maxHeartbeatInterval), time.Millisecond))
-
 	return ticker.C, ticker.Stop
 }
 
@@ -272,12 +238,10 @@ func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int
 	if err != nil {
 		return size, toolErrorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
 	}
-
 	if size.all > most {
 		return size, tooLargef("step %q: the result of one attempt is %d bytes of JSON, the limit is %d; ask for less at a time",
 			in.Step, size.all, most)
 	}
-
 	return size, nil
 }
 
@@ -293,29 +257,24 @@ func activityError(
 	if away := (*awayError)(nil); errors.As(err, &away) {
 		return benignError(away.object(in), true)
 	}
-
 	switch cause := stopCause(ctx, bounded, b, err); {
 	case errors.Is(err, errSpent):
 		object := b.delivery.word.lost(in.Lost)
 		object.Attempt, object.Page = in.Attempt, in.Page
-
 		return applicationError(object)
 	case cause != nil && b.hosted:
 		return cause
 	case cause != nil:
 		b.delivery.handBack(ctx, errors.Is(cause, errCut))
-
 		return deliverAgain(cause)
 	case cancelled(ctx):
 		return ctx.Err() // the activity ends as canceled
 	case ctx.Err() != nil && (isContextError(err) || !b.hasBegun()):
 		return deliverAgain(errLostTouch)
 	}
-
 	if errors.Is(context.Cause(bounded), errTimeout) && isContextError(err) {
 		err = timeoutError(err, in, limit)
 	}
-
 	return applicationError(errorObject(err, in, secrets))
 }
 
@@ -325,12 +284,10 @@ func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *Err
 		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
 		Message: fmt.Sprintf("step %q: the attempt took longer than its timeout of %s", in.Step, limit),
 	}
-
 	var waited *memoryError
 	if errors.As(err, &waited) {
 		e.Message += fmt.Sprintf("; it waited for memory, which other attempts of its worker had (%s)", AnswersBytesVariable)
 	}
-
 	return e
 }
 
@@ -343,7 +300,6 @@ func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
 	case errors.Is(cause, errCut) && isContextError(err), workerStopped(ctx):
 		return errCut
 	}
-
 	return nil
 }
 
@@ -371,7 +327,6 @@ func benignError(object interpreter.ErrorObject, final bool) error {
 // its worker, or because the server was out of reach.
 func cancelled(ctx context.Context) bool {
 	cause := context.Cause(ctx)
-
 	return temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled)
 }
 

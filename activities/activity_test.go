@@ -41,13 +41,11 @@ func probe(t *testing.T, f toolFunc) *activities.Catalogue {
 
 	c := activities.Default()
 	require.NoError(t, c.Register(f))
-
 	return c
 }
 
 func callProbe(t *testing.T, f toolFunc, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	t.Helper()
-
 	return runTool(t, probe(t, f), "probe", "probe", in)
 }
 
@@ -143,7 +141,6 @@ func TestAToolThatEndsItsGoroutineFails(t *testing.T) {
 
 	_, err := callProbe(t, func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error) {
 		runtime.Goexit()
-
 		return interpreter.ToolResult{}, nil
 	}, interpreter.ToolInput{})
 
@@ -160,7 +157,6 @@ func TestAttemptsEndThoughTheToolDoesNot(t *testing.T) {
 	began := time.Now()
 	_, err := callProbe(t, func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error) {
 		<-release
-
 		return interpreter.ToolResult{}, nil
 	}, interpreter.ToolInput{TimeoutSeconds: 0.1})
 
@@ -170,7 +166,6 @@ func TestAttemptsEndThoughTheToolDoesNot(t *testing.T) {
 
 func untilDone(ctx context.Context, _ interpreter.ToolInput) (interpreter.ToolResult, error) {
 	<-ctx.Done()
-
 	return interpreter.ToolResult{}, fmt.Errorf("stopped: %w", ctx.Err())
 }
 
@@ -180,7 +175,6 @@ func TestAnErrorOfTheToolIsNoTimeout(t *testing.T) {
 
 	_, err := callProbe(t, func(ctx context.Context, _ interpreter.ToolInput) (interpreter.ToolResult, error) {
 		<-ctx.Done()
-
 		return interpreter.ToolResult{}, &activities.Error{Kind: "http", Class: "final", Status: 404, Message: "HTTP 404"}
 	}, interpreter.ToolInput{TimeoutSeconds: 0.05})
 
@@ -217,7 +211,6 @@ func probeActivity(t *testing.T, f toolFunc) activities.ActivityFunc {
 	}
 
 	require.Fail(t, "no activity")
-
 	return nil
 }
 
@@ -233,7 +226,6 @@ func TestHeartbeatsGoOnWhileTheToolRuns(t *testing.T) {
 				return interpreter.ToolResult{}, errors.New("no heartbeat came")
 			}
 		}
-
 		return interpreter.ToolResult{Data: expression.Of("beating")}, nil
 	})
 
@@ -249,7 +241,6 @@ func TestHeartbeatsGoOnWhileTheToolRuns(t *testing.T) {
 		var result interpreter.ToolResult
 
 		err := workflow.ExecuteActivity(ctx, "probe", tooltest.Complete(interpreter.ToolInput{TimeoutSeconds: 30}, "probe")).Get(ctx, &result)
-
 		return result, err
 	})
 
@@ -272,7 +263,6 @@ func TestAStoppedWorkerGivesTheAttemptBack(t *testing.T) {
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	env.RegisterActivityWithOptions(probeActivity(t, func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		cancel()
-
 		return untilDone(ctx, in)
 	}), activity.RegisterOptions{Name: "probe"})
 	env.SetTestTimeout(20 * time.Second)
@@ -345,7 +335,6 @@ type closing struct {
 
 func (c closing) Close() error {
 	c.count.Add(1)
-
 	return errors.New("a pool is stuck")
 }
 

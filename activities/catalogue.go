@@ -52,11 +52,9 @@ var _ playbook.Tools = (*Catalogue)(nil)
 func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
 	c := &Catalogue{res: res, tools: map[string]Tool{}, pacer: newPacer(res.RateLimits, res.Logger), memory: newMemory(res.Payloads.AnswersBytes)}
-
 	for _, tool := range []Tool{newFile(res), newHTTP(res), newPostgres(res), newPython(res), newSQLite(res)} {
 		c.tools[tool.Spec().Name] = tool
 	}
-
 	return c
 }
 
@@ -64,7 +62,6 @@ func NewCatalogue(res Resources) *Catalogue {
 func Default() *Catalogue {
 	c := NewCatalogue(Resources{})
 	c.checksOnly = true
-
 	return c
 }
 
@@ -73,7 +70,6 @@ var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // Register adds a tool. Names are lower-case words, and each is taken once.
 func (c *Catalogue) Register(tool Tool) error {
 	spec := tool.Spec()
-
 	switch _, writes := tool.(Writer); {
 	case !toolName.MatchString(spec.Name):
 		return fmt.Errorf("register tool %q: a name is made of lower-case letters, digits and _, and starts with a letter", spec.Name)
@@ -84,9 +80,7 @@ func (c *Catalogue) Register(tool Tool) error {
 	case spec.Writes != writes:
 		return fmt.Errorf("register tool %q: its spec says writes: %t, but a method Write is there: %t", spec.Name, spec.Writes, writes)
 	}
-
 	c.tools[spec.Name] = tool
-
 	return nil
 }
 
@@ -96,7 +90,6 @@ func (c *Catalogue) Spec(name string) (playbook.ToolSpec, bool) {
 	if !ok {
 		return playbook.ToolSpec{}, false
 	}
-
 	return tool.Spec(), true
 }
 
@@ -111,27 +104,22 @@ func (c *Catalogue) Names() []string {
 func (c *Catalogue) Activities() []Activity {
 	wrapped := c.wrapped()
 	all := make([]Activity, 0, len(wrapped))
-
 	for _, name := range slices.Sorted(maps.Keys(wrapped)) {
 		all = append(all, Activity{Name: name, Run: wrapped[name].plain()})
 	}
-
 	return all
 }
 
 // wrapped are the functions of all activities by name.
 func (c *Catalogue) wrapped() map[string]measuredFunc {
 	byName := map[string]measuredFunc{}
-
 	for name, tool := range c.tools {
 		_, waits := tool.(beginner)
 		byName[name] = c.limited(c.wrap(tool.Run, waits))
-
 		if writer, ok := tool.(Writer); ok {
 			byName[interpreter.WriteActivity(name)] = c.limited(c.wrap(writer.Write, waits))
 		}
 	}
-
 	return byName
 }
 
@@ -139,7 +127,6 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 func (c *Catalogue) limited(run measuredFunc) measuredFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		in.RateLimit = c.pacer.limitOf(in)
-
 		return run(ctx, in)
 	}
 }
@@ -147,7 +134,6 @@ func (c *Catalogue) limited(run measuredFunc) measuredFunc {
 // function is the activity function of a name, nil if there is none.
 func (c *Catalogue) function(name string) measuredFunc {
 	c.functions.Do(func() { c.byName = c.wrapped() })
-
 	return c.byName[name]
 }
 
@@ -158,29 +144,22 @@ func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]int
 	if !ok || !ledger.Notes(in) {
 		return nil, nil
 	}
-
 	var notes []interpreter.Note
-
 	const beginsItself = true // and never does: asking changes nothing
-
 	ask := c.wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		found, err := ledger.Recall(ctx, in)
 		notes = found
-
 		return interpreter.ToolResult{}, err
 	}, beginsItself)
-
 	if _, _, err := ask(ctx, in); err != nil {
 		return nil, err // and notes may still be written to
 	}
-
 	return notes, nil
 }
 
 // Close frees the pools of all tools. Attempts under way fail.
 func (c *Catalogue) Close() error {
 	var errs []error
-
 	for _, name := range c.Names() {
 		if tool, ok := c.tools[name].(closer); ok {
 			if err := tool.Close(); err != nil {
@@ -188,6 +167,5 @@ func (c *Catalogue) Close() error {
 			}
 		}
 	}
-
 	return errors.Join(errs...)
 }

@@ -22,7 +22,6 @@ const (
 // never fails.
 func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
 	file := source.NewFile(in.Name, []byte(in.Source))
-
 	workload, ok := in.Workload.Data.(map[string]any)
 	if !ok && in.Workload.Data != nil {
 		return interpreter.CheckResult{
@@ -30,30 +29,23 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 			Count:    1,
 		}, nil
 	}
-
 	book, found := playbook.Validate(file, c, playbook.CheckOptions{Workload: workload, Limits: c.res.Limits})
-
 	result := interpreter.CheckResult{Limits: interpreter.NewRunLimits(c.res.Limits)}
 	result.Limits.MaxPayload = c.res.Payloads.MaxBytes
 	result.Limits.OffloadAbove = c.res.Payloads.OffloadAbove
-
 	if problems := found.Errors(); len(problems) > 0 {
 		result.Problems = cutText(file.FormatFirst(problems, playbook.MaxShown), maxProblems)
 		result.Count = len(problems)
 	}
-
 	var warnings []string
 	for _, warning := range found.Warnings() {
 		warnings = append(warnings, warning.String())
 	}
-
 	if result.Count == 0 {
 		warnings = append(warnings, c.res.RateLimits.warnings(book)...)
 	}
-
 	for _, warning := range warnings[:min(len(warnings), maxWarnings)] {
 		result.Warnings = append(result.Warnings, cutText(warning, maxMessage))
 	}
-
 	return result, nil
 }

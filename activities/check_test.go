@@ -19,7 +19,6 @@ func checkAtTheDoor(t *testing.T, source string, workload any) interpreter.Check
 		Name: "p.yaml", Source: source, Workload: expression.Of(workload),
 	})
 	require.NoError(t, err)
-
 	return result
 }
 

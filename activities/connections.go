@@ -32,7 +32,6 @@ type secretsKey struct{}
 // withSecrets gives the attempt a set of its own.
 func withSecrets(ctx context.Context, worker *secrets.Set) (context.Context, *attemptSecrets) {
 	own := &attemptSecrets{Set: worker.With()}
-
 	return context.WithValue(ctx, secretsKey{}, own), own
 }
 
@@ -41,7 +40,6 @@ func secretsOf(ctx context.Context) *attemptSecrets {
 	if own, ok := ctx.Value(secretsKey{}).(*attemptSecrets); ok {
 		return own
 	}
-
 	return &attemptSecrets{Set: &secrets.Set{}}
 }
 
@@ -49,10 +47,8 @@ func secretsOf(ctx context.Context) *attemptSecrets {
 // looked through for them.
 func (s *attemptSecrets) sends(connection *secrets.Connection) {
 	s.Use(connection)
-
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	if !slices.Contains(s.sent, connection) {
 		s.sent = append(s.sent, connection)
 	}
@@ -62,7 +58,6 @@ func (s *attemptSecrets) sends(connection *secrets.Connection) {
 func (s *attemptSecrets) look(answer []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	for _, connection := range s.sent {
 		s.echoed = s.echoed || secrets.Echoes(connection, answer)
 	}
@@ -73,15 +68,12 @@ func (s *attemptSecrets) look(answer []byte) {
 func (s *attemptSecrets) answer(result interpreter.ToolResult) interpreter.ToolResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	for _, connection := range s.sent {
 		if s.echoed {
 			result.Data = expression.Of(connection.Value(result.Data.Data))
 		}
-
 		result.Meta = maskedMeta(connection, result.Meta)
 	}
-
 	return result
 }
 
@@ -89,30 +81,24 @@ func maskedMeta(connection *secrets.Connection, meta interpreter.ToolMeta) inter
 	if secrets.Echoes(connection, meta.URL) {
 		meta.URL = connection.Text(meta.URL)
 	}
-
 	meta.Headers = maskedTexts(connection, meta.Headers)
 	meta.Links = maskedTexts(connection, meta.Links)
-
 	return meta
 }
 
 // maskedTexts gives the map itself where there is nothing to mask.
 func maskedTexts(connection *secrets.Connection, texts map[string]string) map[string]string {
 	clean := true
-
 	for name, value := range texts {
 		clean = clean && !secrets.Echoes(connection, name) && !secrets.Echoes(connection, value)
 	}
-
 	if clean {
 		return texts
 	}
-
 	masked := make(map[string]string, len(texts))
 	for name, value := range texts {
 		masked[connection.Text(name)] = connection.Text(value)
 	}
-
 	return masked
 }
 
@@ -123,7 +109,6 @@ func redacted(u *url.URL) string {
 	if u.Opaque != "" {
 		return u.Scheme + ":" + secrets.Stars
 	}
-
 	return short.String()
 }
 
@@ -134,13 +119,10 @@ func cutText(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-
 	const mark = " … (cut)"
-
 	end := limit - len(mark)
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
-
 	return text[:end] + mark
 }

@@ -15,7 +15,6 @@ func TestConnectionsByName(t *testing.T) {
 
 	environment := activities.EnvConnections(func(variable string) (string, bool) {
 		v, ok := map[string]string{"REPRISE_AUTH_PG_MAIN": "postgres://env", "REPRISE_AUTH_MY_API_2": "bearer:x", "REPRISE_AUTH_EMPTY": ""}[variable]
-
 		return v, ok
 	})
 	all := activities.FirstOf{activities.Connections{"pg_main": "postgres://config"}, environment}

@@ -48,7 +48,6 @@ func WithHost(ctx context.Context, host Host) context.Context {
 
 func hostOf(ctx context.Context) Host {
 	host, _ := ctx.Value(hostKey{}).(Host)
-
 	return host
 }
 
@@ -83,11 +82,9 @@ func (w word) next(n int, tells bool) word {
 	if w.Begun || w.Delivery == 0 && n > 1 && !tells {
 		acted++
 	}
-
 	if w.Begun {
 		took = append(took, w.Taking...)
 	}
-
 	return word{Delivery: n, Acted: acted, Cut: w.Cut, Took: took}
 }
 
@@ -109,7 +106,6 @@ func (w word) end(lost int) *interpreter.ErrorObject {
 	case w.Acted >= interpreter.MaxDeliveries:
 		return interpreter.WorkerLost()
 	}
-
 	return nil
 }
 
@@ -118,7 +114,6 @@ func (w word) lost(before int) *interpreter.ErrorObject {
 	if end := w.end(before); end != nil {
 		return end
 	}
-
 	return &interpreter.ErrorObject{
 		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Type: interpreter.TypeStopped,
 		Message: fmt.Sprintf("the attempt was cut %d times by a worker that stopped", w.Cut),
@@ -144,16 +139,13 @@ func newDelivery(ctx context.Context, tells bool) *delivery {
 	if !activity.IsActivity(ctx) {
 		return d
 	}
-
 	var before spoken
 	if activity.HasHeartbeatDetails(ctx) {
 		_ = activity.GetHeartbeatDetails(ctx, &before) // what cannot be read says nothing
 	}
-
 	n := int(activity.GetInfo(ctx).Attempt)
 	d.word = before.Word.next(n, tells)
 	d.tells = tells || n > 1
-
 	return d
 }
 
@@ -162,7 +154,6 @@ func newDelivery(ctx context.Context, tells bool) *delivery {
 func (d *delivery) beat(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-
 	_ = d.tell(ctx)
 }
 
@@ -173,34 +164,27 @@ func (d *delivery) beat(ctx context.Context) {
 func (d *delivery) begin(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-
 	if d.word.Begun {
 		return nil
 	}
-
 	d.word.Begun = true
-
 	for d.tells && activity.IsActivity(ctx) {
 		err := d.tell(ctx)
 		if err == nil {
 			break
 		}
-
 		if withdrawn(err) {
 			return errors.Join(err, context.Cause(ctx))
 		}
-
 		select {
 		case <-time.After(tellAgain):
 		case <-stopChannel(ctx):
 			d.word.Begun = false
-
 			return errHandedBack
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-
 	return nil
 }
 
@@ -208,7 +192,6 @@ func (d *delivery) begin(ctx context.Context) error {
 func (d *delivery) waits(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-
 	d.word.Begun, d.tells = false, true
 	_ = d.tell(ctx)
 }
@@ -217,7 +200,6 @@ func (d *delivery) waits(ctx context.Context) {
 func (d *delivery) takes(ctx context.Context, place int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-
 	if !slices.Contains(d.word.Taking, place) {
 		d.word.Taking = append(slices.Clip(d.word.Taking), place)
 		_ = d.tell(ctx)
@@ -228,7 +210,6 @@ func (d *delivery) takes(ctx context.Context, place int) {
 func (d *delivery) tookIn(place int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-
 	if i := slices.Index(d.word.Taking, place); i >= 0 {
 		d.word.Taking = slices.Delete(slices.Clone(d.word.Taking), i, i+1)
 	}
@@ -239,12 +220,10 @@ func (d *delivery) tookIn(place int) {
 func (d *delivery) handBack(ctx context.Context, cut bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-
 	d.word.Begun = false
 	if cut {
 		d.word.Cut++
 	}
-
 	_ = d.tell(ctx)
 }
 
@@ -254,32 +233,24 @@ func (d *delivery) tell(ctx context.Context) error {
 	if !activity.IsActivity(ctx) {
 		return nil
 	}
-
 	details := d.details(d.word)
 	noteBeat(ctx, details)
-
 	d.tells = d.tells || !d.word.Begun
-
 	host := hostOf(ctx)
 	if host.Client == nil {
 		activity.RecordHeartbeat(ctx, details)
-
 		return nil
 	}
-
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
 	defer cancel()
-
 	err := host.Client.RecordActivityHeartbeat(bounded, activity.GetInfo(ctx).TaskToken, details)
 	if withdrawn(err) && ctx.Err() == nil {
 		activity.RecordHeartbeat(ctx, details) // so that the SDK hears it too, and ends ctx
-
 		select {
 		case <-ctx.Done():
 		case <-time.After(tellTimeout):
 		}
 	}
-
 	return err
 }
 
@@ -287,7 +258,6 @@ func (d *delivery) tell(ctx context.Context) error {
 // server that did not answer.
 func withdrawn(err error) bool {
 	var gone *serviceerror.NotFound
-
 	return errors.As(err, &gone) || temporal.IsCanceledError(err) ||
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
 }
@@ -324,7 +294,6 @@ func begin(ctx context.Context) error {
 	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
 		return b.begin(ctx)
 	}
-
 	return nil
 }
 
@@ -338,27 +307,20 @@ func beat(ctx context.Context) {
 func (b *beginning) begin(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-
 	if b.begun {
 		if b.noted != nil && !b.sent {
 			b.noted(false)
 		}
-
 		b.sent = true
-
 		return nil
 	}
-
 	if b.ended || workerStopping(ctx) {
 		return errHandedBack
 	}
-
 	if err := b.delivery.begin(ctx); err != nil {
 		return err
 	}
-
 	b.begun = true
-
 	return nil
 }
 
@@ -368,10 +330,8 @@ func answered(ctx context.Context) {
 	if !ok {
 		return
 	}
-
 	b.mu.Lock()
 	defer b.mu.Unlock()
-
 	if b.noted != nil && b.sent {
 		b.noted(true)
 	}
@@ -380,7 +340,6 @@ func answered(ctx context.Context) {
 func (b *beginning) hasBegun() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-
 	return b.begun
 }
 
@@ -388,7 +347,6 @@ func (b *beginning) hasBegun() bool {
 func (b *beginning) takeBack() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-
 	b.begun = false
 }
 
@@ -396,7 +354,6 @@ func (b *beginning) takeBack() {
 // attempts.
 func (b *beginning) waits(ctx context.Context) {
 	b.takeBack()
-
 	if !b.hosted {
 		b.delivery.waits(ctx)
 	}
@@ -406,9 +363,7 @@ func (b *beginning) waits(ctx context.Context) {
 func (b *beginning) withdraw() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-
 	b.ended = true
-
 	return !b.begun
 }
 
@@ -431,7 +386,6 @@ type placeKey struct{}
 // took keeps the memory of an attempt until the call has done with its outcome.
 func (p *place) took(ctx context.Context, done func()) {
 	p.done = done
-
 	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
 		b.delivery.tookIn(p.at)
 	}
@@ -453,7 +407,6 @@ func newBeginning(ctx context.Context, in interpreter.ToolInput) *beginning {
 	if d, ok := ctx.Value(deliveryKey{}).(*delivery); ok {
 		return &beginning{delivery: d, hosted: true}
 	}
-
 	return &beginning{delivery: newDelivery(ctx, in.RateLimit != nil || in.Lost > 0)}
 }
 
@@ -462,7 +415,6 @@ func stopChannel(ctx context.Context) <-chan struct{} {
 	if !activity.IsActivity(ctx) {
 		return nil
 	}
-
 	return activity.GetWorkerStopChannel(ctx)
 }
 
@@ -484,11 +436,9 @@ func takesIn(ctx context.Context) {
 	if !ok {
 		return
 	}
-
 	at := 0 // of an attempt that has the activity to itself
 	if p, ok := ctx.Value(placeKey{}).(*place); ok {
 		at = p.at
 	}
-
 	b.delivery.takes(ctx, at)
 }

@@ -125,7 +125,6 @@ func newStoppingWorker(t *testing.T, c *activities.Catalogue, grace time.Duratio
 	for _, a := range c.Activities() {
 		s.env.RegisterActivityWithOptions(a.Run, activity.RegisterOptions{Name: a.Name})
 	}
-
 	return s
 }
 
@@ -140,7 +139,6 @@ func (s *stoppingWorker) run(name string, in interpreter.ToolInput) (any, error)
 	var result interpreter.ToolResult
 
 	require.NoError(s.t, encoded.Get(&result))
-
 	return result.Data.Data, nil
 }
 
@@ -183,7 +181,6 @@ func TestAStoppingWorkerHandsBackWhatWaits(t *testing.T) {
 				n++
 			}
 		}
-
 		return n > 1
 	}
 
@@ -209,7 +206,6 @@ func TestNothingBeginsOnAStoppingWorker(t *testing.T) {
 	called := false
 	s := newStoppingWorker(t, probe(t, func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error) {
 		called = true
-
 		return interpreter.ToolResult{}, nil
 	}), time.Hour)
 	close(s.stop)
@@ -244,7 +240,6 @@ func TestAStoppingWorkerLetsAttemptsEnd(t *testing.T) {
 
 	cut = newStoppingWorker(t, probe(t, func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		close(cut.stop)
-
 		return untilDone(ctx, in)
 	}), time.Millisecond)
 	_, err = cut.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
@@ -277,7 +272,6 @@ func TestTheLastDeliveryActsNoMore(t *testing.T) {
 			called := false
 			s := newStoppingWorker(t, probe(t, func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error) {
 				called = true
-
 				return interpreter.ToolResult{}, nil
 			}), time.Hour)
 			s.env.SetHeartbeatDetails(map[string]any{"word": test.word})
@@ -399,7 +393,6 @@ func TestHeartbeatsOfABatchTellOfProgress(t *testing.T) {
 
 				close(stop)
 				<-ctx.Done()
-
 				return nil, ctx.Err()
 			}}
 			stage := newStage(t, p, activities.Resources{})
@@ -477,7 +470,6 @@ func TestARequestWithoutAConnectionHasNotBegun(t *testing.T) {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		close(s.stop)
 		<-ctx.Done() // nobody answers
-
 		return nil, ctx.Err()
 	}}
 	s = newStoppingWorker(t, activities.NewCatalogue(activities.Resources{HTTP: activities.HTTPOptions{Transport: transport}}), time.Hour)

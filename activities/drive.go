@@ -135,7 +135,6 @@ func fitting(output interpreter.DriveOutput, step *playbook.Step, most int) inte
 func (d *hosting) output() interpreter.DriveOutput {
 	output := d.progress.output()
 	output.Budget = d.tally.over()
-
 	if d.in.Pages {
 		for i, driven := range output.Calls {
 			output.Calls[i] = driven.Handed(d.in.Calls[i].State)

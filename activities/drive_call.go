@@ -133,11 +133,9 @@ func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
 // took gives the call the outcome of an attempt of its own.
 func (h *hostedCall) took(outcome interpreter.Outcome) {
 	h.call.Attempted(outcome, time.Now())
-
 	if outcome.PutOff() {
 		return
 	}
-
 	h.sure, h.unsaid = false, true
 }
 
@@ -154,7 +152,6 @@ func (d *hosting) log(verdict *interpreter.Verdict) {
 	if verdict == nil {
 		return
 	}
-
 	fields := append(verdict.Fields(), "run", d.in.Task.Run.WorkflowID)
 	if verdict.Ended {
 		d.catalogue.res.Logger.Warn(verdict.Message(), fields...)

@@ -29,31 +29,24 @@ func metaHeaders(headers map[string]string) map[string]string {
 // bounds, by their names, as show gives them.
 func boundedHeaders(headers map[string]string, wanted func(name string) bool, show func(string) string) map[string]string {
 	var kept map[string]string
-
 	size := 0
-
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if !wanted(name) {
 			continue
 		}
-
 		shown, value := cutText(show(name), maxHeader), cutText(show(headers[name]), maxHeader)
 		if size+len(shown)+len(value) > maxHeaderBytes {
 			continue // a shorter one may still fit
 		}
-
 		if kept == nil {
 			kept = map[string]string{}
 		}
-
 		kept[shown] = value
 		size += len(shown) + len(value)
-
 		if len(kept) == maxHeaders {
 			break
 		}
 	}
-
 	return kept
 }
 

@@ -44,7 +44,6 @@ func (e *Error) Error() string {
 	case e.Err != nil:
 		return e.Err.Error()
 	}
-
 	return "the tool failed and gave no reason"
 }
 
@@ -55,7 +54,6 @@ func (e *Error) Unwrap() error { return e.Err }
 // cannot help, yet a policy may say otherwise.
 func toolErrorf(format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-
 	return &Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
@@ -64,7 +62,6 @@ func toolErrorf(format string, args ...any) *Error {
 func configErrorf(format string, args ...any) *Error {
 	e := toolErrorf(format, args...)
 	e.Final = true
-
 	return e
 }
 
@@ -82,21 +79,17 @@ func errorObject(err error, in interpreter.ToolInput, secrets *attemptSecrets) *
 	if !errors.As(err, &e) {
 		e = &Error{Message: err.Error(), Err: err}
 	}
-
 	object := &interpreter.ErrorObject{
 		Kind: orElse(e.Kind, interpreter.KindTool), Class: orElse(e.Class, interpreter.ClassRetryable),
 		Message: maskedText(e.Error(), maxMessage, secrets),
 		Status:  e.Status, Type: maskedText(e.Type, interpreter.MaxErrorType, secrets), Attempt: in.Attempt, Page: in.Page, Final: e.Final,
 	}
-
 	if e.RetryAfter != nil {
 		seconds := e.RetryAfter.Seconds()
 		object.RetryAfter = &seconds
 	}
-
 	object.Headers = keptHeaders(e.Headers, secrets)
 	object.Body = expression.Of(maskedBody(e.Body, secrets))
-
 	return object
 }
 
@@ -118,7 +111,6 @@ func maskedBody(body any, secrets *attemptSecrets) any {
 	if body == nil {
 		return nil
 	}
-
 	return cutBody(secrets.Value(cutBody(body, beyond*MaxErrorBody, cutOff)), MaxErrorBody, cutText)
 }
 
@@ -128,26 +120,21 @@ func cutBody(body any, limit int, cut func(string, int) string) any {
 	if body == nil {
 		return nil
 	}
-
 	canonical, err := expression.Canonical(body)
 	if err != nil {
 		return cut(fmt.Sprint(body), limit)
 	}
-
 	text, isText := canonical.(string)
 	if !isText {
 		encoded, err := expression.Encode(canonical)
 		if err != nil {
 			return cut(fmt.Sprint(body), limit)
 		}
-
 		if len(encoded) <= limit {
 			return canonical
 		}
-
 		text = string(encoded)
 	}
-
 	return cut(text, limit)
 }
 
@@ -155,6 +142,5 @@ func orElse(s, fallback string) string {
 	if s == "" {
 		return fallback
 	}
-
 	return s
 }

@@ -16,7 +16,6 @@ func MaskFor(ctx context.Context, res Resources, connection string) (context.Con
 	if _, err := res.connection(ctx, connection); err != nil {
 		panic(err)
 	}
-
 	return ctx, secrets.Text
 }
 
@@ -31,7 +30,6 @@ type Word = word
 // request that was not lost before.
 func Deliver(before Word, n int, tells bool) (Word, bool) {
 	w := before.next(n, tells)
-
 	return w, w.spent(0)
 }
 
@@ -51,6 +49,5 @@ const MaxHeartbeatInterval = maxHeartbeatInterval
 // as JSON again at least.
 func EstimateJSON(body []byte) (memory int64, least int) {
 	e := estimateJSON(body)
-
 	return e.memory, e.least
 }

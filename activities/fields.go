@@ -29,7 +29,6 @@ func requiredText(in interpreter.ToolInput, name string) (string, error) {
 	if err == nil && strings.TrimSpace(text) == "" {
 		err = configErrorf("step %q: %s is empty; it must be text", in.Step, name)
 	}
-
 	return text, err
 }
 
@@ -60,7 +59,6 @@ func boolField(in interpreter.ToolInput, name string, fallback bool) (bool, erro
 			return false, nil
 		}
 	}
-
 	return false, configErrorf("step %q: %s must be true or false, this is %q", in.Step, name, expression.Text(in.Fields[name].Data))
 }
 
@@ -72,22 +70,17 @@ func textList(in interpreter.ToolInput, name string) ([]string, error) {
 		if err != nil || text == "" {
 			return nil, err
 		}
-
 		return []string{text}, nil
 	}
-
 	texts := make([]string, len(items))
-
 	for i, item := range items {
 		switch item.(type) {
 		case nil, []any, map[string]any:
 			return nil, configErrorf("step %q: %s must be a list of texts, element %d is a %s",
 				in.Step, name, i, expression.TypeName(item))
 		}
-
 		texts[i] = expression.Text(item)
 	}
-
 	return texts, nil
 }
 
@@ -98,18 +91,15 @@ func choice(in interpreter.ToolInput, name, fallback string, accepted ...string)
 	if err != nil {
 		return "", err
 	}
-
 	text = strings.ToLower(strings.TrimSpace(text))
 	if text == "" {
 		return fallback, nil
 	}
-
 	for _, word := range accepted {
 		if text == word {
 			return word, nil
 		}
 	}
-
 	return "", configErrorf("step %q: %s is %q; it must be %s", in.Step, name, text, oneOf(accepted))
 }
 
@@ -118,7 +108,6 @@ func oneOf(words []string) string {
 	if len(words) == 1 {
 		return words[0]
 	}
-
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
@@ -130,7 +119,6 @@ func written(in interpreter.ToolInput) any {
 	case in.Result != nil:
 		return in.Result.Data
 	}
-
 	return nil
 }
 
@@ -140,8 +128,6 @@ func withField(fields map[string]expression.Value, name string, v any) map[strin
 	if more == nil {
 		more = map[string]expression.Value{}
 	}
-
 	more[name] = expression.Of(v)
-
 	return more
 }

@@ -85,35 +85,28 @@ func (t *fileTool) Run(ctx context.Context, in interpreter.ToolInput) (interpret
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	root, err := t.open(in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	defer func() { _ = root.Close() }()
-
 	if err := begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	content, err := t.content(ctx, root, path)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	if ctx.Err() != nil {
 		return interpreter.ToolResult{}, ctx.Err()
 	}
-
 	if err := t.admit(ctx, content, path, format); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	v, err := parseFile(content, format)
 	if err != nil {
 		return interpreter.ToolResult{}, toolErrorf("read %s as %s: %w", path, format, err)
 	}
-
 	return interpreter.ToolResult{Data: expression.Of(v)}, nil
 }
 
@@ -124,10 +117,8 @@ func (t *fileTool) admit(ctx context.Context, content []byte, path, format strin
 		return admitJSON(ctx, content, t.res.Payloads.MaxBytes, path)
 	case formatCSV:
 		rows, values := bytes.Count(content, []byte("\n")), bytes.Count(content, []byte(","))
-
 		return takeForValue(ctx, int64(len(content)+rows*mapMemory+(rows+values)*(entryMemory+textMemory)), path)
 	}
-
 	return takeForValue(ctx, int64(len(content)), path)
 }
 
@@ -137,25 +128,21 @@ func (t *fileTool) target(in interpreter.ToolInput, accepted ...string) (path, f
 	if err != nil {
 		return "", "", err
 	}
-
 	path = filepath.Clean(raw)
 	if !filepath.IsLocal(path) || path == "." {
 		return "", "", configErrorf("step %q: path is %q; it must be a file under the worker's directory, such as out/rows.jsonl",
 			in.Step, raw)
 	}
-
 	format, err = choice(in, "format", "", accepted...)
 	if err != nil || format != "" {
 		return path, format, err
 	}
-
 	format = formatOf(path)
 	for _, word := range accepted {
 		if format == word {
 			return path, format, nil
 		}
 	}
-
 	return "", "", configErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, oneOf(accepted))
 }
 
@@ -170,7 +157,6 @@ func formatOf(path string) string {
 	case ".txt", ".text", ".md":
 		return formatText
 	}
-
 	return ""
 }
 
@@ -181,7 +167,6 @@ func (t *fileTool) open(in interpreter.ToolInput) (*os.Root, error) {
 	if err != nil {
 		return nil, configErrorf("step %q: the worker's directory cannot be opened: %w", in.Step, err)
 	}
-
 	return root, nil
 }
 
@@ -193,22 +178,16 @@ func (t *fileTool) content(ctx context.Context, root *os.Root, path string) ([]b
 		return nil, fileError("read", path, err)
 	}
 	defer file.Close()
-
 	info, err := file.Stat()
 	if err != nil {
 		return nil, fileError("read", path, err)
 	}
-
 	if !info.Mode().IsRegular() {
 		return nil, toolErrorf("read %s: it is not a file", path)
 	}
-
 	limit := t.res.MaxResponseBytes
-
 	content, err := readAll(ctx, file, min(info.Size(), limit), limit)
-
 	var waited *memoryError
-
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, tooLargef("read %s: the file is over the limit of %d bytes", path, limit)
@@ -217,7 +196,6 @@ func (t *fileTool) content(ctx context.Context, root *os.Root, path string) ([]b
 	case err != nil:
 		return nil, fileError("read", path, err)
 	}
-
 	return content, nil
 }
 
@@ -228,12 +206,10 @@ func fileError(verb, path string, err error) error {
 	if errors.As(err, &cause) {
 		err = cause.Err
 	}
-
 	e := &Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
 		Message: fmt.Sprintf("%s %s: %s", verb, path, err), Err: err,
 	}
-
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Class, e.Type = interpreter.ClassFinal, "not_found"
@@ -242,6 +218,5 @@ func fileError(verb, path string, err error) error {
 	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL):
 		e.Class = interpreter.ClassFinal
 	}
-
 	return e
 }

@@ -75,7 +75,6 @@ const maxSummed = 4 << 10
 
 func sumOf(end []byte) string {
 	digest := sha256.Sum256(end)
-
 	return hex.EncodeToString(digest[:8])
 }
 
@@ -89,20 +88,16 @@ func (o *openWrite) stands(w *fileWrite) (bool, error) {
 		return false, err
 	}
 	defer file.Close()
-
 	if info.Size() < o.size+o.bytes {
 		return false, nil
 	}
-
 	if o.sum == "" {
 		return true, nil
 	}
-
 	end := make([]byte, min(o.bytes, maxSummed))
 	if _, err := file.ReadAt(end, o.size+o.bytes-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
-
 	return sumOf(end) == o.sum, nil
 }
 
@@ -110,27 +105,21 @@ func (o *openWrite) stands(w *fileWrite) (bool, error) {
 // undoes a write that was cut short.
 func (t *fileTool) journal(w *fileWrite, file *os.File) (*journal, error) {
 	t.mu.Lock()
-
 	cache := t.journals[w.path]
 	if cache == nil {
 		cache = &journalCache{}
 		t.journals[w.path] = cache
 	}
-
 	t.mu.Unlock()
-
 	cache.mu.Lock()
 	defer cache.mu.Unlock()
-
 	j := &journal{file: file, cache: cache}
 	if err := j.catchUp(); err != nil {
 		return nil, err
 	}
-
 	if err := j.verify(w); err != nil {
 		return nil, err
 	}
-
 	return j, j.undo(w)
 }
 
@@ -139,30 +128,24 @@ func (j *journal) catchUp() error {
 	if err != nil {
 		return err
 	}
-
 	var inode uint64
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		inode = stat.Ino
 	}
-
 	c := j.cache
 	if c.keys == nil || inode != c.inode || info.Size() < c.read {
 		c.inode, c.read = inode, 0
 		c.forget()
 	}
-
 	lines := bufio.NewReader(io.NewSectionReader(j.file, c.read, info.Size()-c.read))
-
 	for {
 		line, err := lines.ReadString('\n')
 		if errors.Is(err, io.EOF) {
 			return nil // the rest of a line was cut short by a crash; the next one is written over it
 		}
-
 		if err != nil {
 			return err
 		}
-
 		c.note(strings.TrimSuffix(line, "\n"))
 		c.read += int64(len(line))
 	}
@@ -176,7 +159,6 @@ func (c *journalCache) forget() {
 func (c *journalCache) note(line string) {
 	words := strings.Split(line, " ")
 	words = append(words, make([]string, doneWords)...) // those that are missing are ""
-
 	switch words[0] {
 	case "begin":
 		size, err := strconv.ParseInt(words[1], 10, 64)
@@ -191,11 +173,9 @@ func (c *journalCache) note(line string) {
 		rows, _ := strconv.ParseInt(words[3], 10, 64)
 		c.keys[words[1]] = writtenBefore{fingerprint: strings.Trim(words[2], "-"), rows: rows}
 		c.noteNote(line, words)
-
 		if c.open != nil && (c.open.bytes > 0 || c.open.replaces) {
 			c.last = c.open
 		}
-
 		c.open = nil
 	case "forget":
 		c.forget()
@@ -214,13 +194,10 @@ func (c *journalCache) noteNote(line string, words []string) {
 	call, continuation := words[noteWord], words[doneWords-1]
 	written, err := strconv.Atoi(words[noteWord+1])
 	forget, errForget := strconv.Atoi(words[noteWord+2])
-
 	if call == "" || err != nil || errForget != nil {
 		return
 	}
-
 	kept := c.notes[call][:0]
-
 	for _, place := range c.notes[call] {
 		if place.written > forget {
 			kept = append(kept, place)
@@ -228,7 +205,6 @@ func (c *journalCache) noteNote(line string, words []string) {
 			c.idle += int64(place.length)
 		}
 	}
-
 	c.notes[call] = append(kept, notePlace{
 		written: written, at: c.read + int64(len(line)-len(continuation)), length: len(continuation),
 	})
@@ -242,16 +218,13 @@ func (j *journal) verify(w *fileWrite) error {
 	if c.last == nil {
 		return nil
 	}
-
 	stands, err := c.last.stands(w)
 	if err == nil && !stands && c.open != nil && c.open.replaces {
 		stands, err = c.open.stands(w) // replaced, and then the worker died
 	}
-
 	if err != nil || stands {
 		return err
 	}
-
 	return j.add("forget")
 }
 
@@ -261,22 +234,17 @@ func (j *journal) undo(w *fileWrite) error {
 	if open == nil || open.replaces || w.overwrite {
 		return nil
 	}
-
 	file, _, err := w.existing(os.O_RDWR)
 	if err != nil {
 		return err
 	}
-
 	if file != nil {
 		defer file.Close()
-
 		if err := takeBack(file, open.size, open.bytes); err != nil {
 			return err
 		}
 	}
-
 	j.cache.open = nil
-
 	return nil
 }
 
@@ -288,16 +256,13 @@ func takeBack(file *os.File, size, bytes int64) error {
 	if err != nil || info.Size() <= size || info.Size() > size+bytes {
 		return err
 	}
-
 	return errors.Join(file.Truncate(size), file.Sync())
 }
 
 func (j *journal) done(key string) (before writtenBefore, known bool) {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
-
 	before, known = j.cache.keys[journalKey(key)]
-
 	return before, known
 }
 
@@ -307,7 +272,6 @@ func (j *journal) noted(call string, written int) ([]byte, error) {
 	if err != nil || len(notes) == 0 || notes[0].Written != written {
 		return nil, err
 	}
-
 	return notes[0].Continuation, nil
 }
 
@@ -315,27 +279,21 @@ func (j *journal) noted(call string, written int) ([]byte, error) {
 func (j *journal) recall(call string, behind int) ([]interpreter.Note, error) {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
-
 	var notes []interpreter.Note
-
 	for _, place := range j.cache.notes[call] {
 		if place.written <= behind {
 			continue
 		}
-
 		encoded := make([]byte, place.length)
 		if _, err := j.file.ReadAt(encoded, place.at); err != nil {
 			return nil, err
 		}
-
 		continuation, err := base64.StdEncoding.AppendDecode(nil, encoded)
 		if err != nil {
 			return nil, fmt.Errorf("decode a note: %w", err)
 		}
-
 		notes = append(notes, interpreter.Note{Call: call, Written: place.written, Continuation: continuation})
 	}
-
 	return notes, nil
 }
 
@@ -354,7 +312,6 @@ func (j *journal) end(entry ledgerEntry, rows int) error {
 		line += fmt.Sprintf(" %s %d %d %d %s", note.Call, note.Written, note.Forget, time.Now().Unix(),
 			base64.StdEncoding.EncodeToString(note.Continuation))
 	}
-
 	return j.tell(line)
 }
 
@@ -362,7 +319,6 @@ func (j *journal) end(entry ledgerEntry, rows int) error {
 func (j *journal) tell(line string) error {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
-
 	return j.add(line)
 }
 
@@ -373,18 +329,14 @@ func (j *journal) add(line string) error {
 	if err := j.file.Truncate(j.cache.read); err != nil {
 		return err
 	}
-
 	if _, err := j.file.WriteAt([]byte(line+"\n"), j.cache.read); err != nil {
 		return errors.Join(err, j.file.Truncate(j.cache.read))
 	}
-
 	if err := j.file.Sync(); err != nil {
 		return err
 	}
-
 	j.cache.note(line)
 	j.cache.read += int64(len(line)) + 1
-
 	return nil
 }
 

@@ -26,34 +26,28 @@ func (t *fileTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]inte
 	if err != nil {
 		return nil, err
 	}
-
 	root, err := t.open(in)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-
 	w := &fileWrite{root: root, path: path, format: format}
 	if _, err := root.Stat(path + journalSuffix); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-
 	file, err := w.lockJournal(ctx)
 	if err != nil {
 		return nil, w.failed(path+journalSuffix, err)
 	}
 	defer file.Close()
-
 	journal, err := t.journal(w, file)
 	if err != nil {
 		return nil, w.failed(path+journalSuffix, err)
 	}
-
 	notes, err := journal.recall(in.Note.Call, in.Note.Written)
 	if err != nil {
 		return nil, w.failed(path+journalSuffix, err)
 	}
-
 	return notes, nil
 }
 
@@ -62,27 +56,22 @@ func (t *fileTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]inte
 func (j *journal) tidy(w *fileWrite) error {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
-
 	c := j.cache
 	if c.idle < maxIdleNotes {
 		return nil
 	}
-
 	c.idle = 0 // also where this fails: the next time it is due again
 	name := w.path + journalSuffix
 	lines := bufio.NewReader(io.NewSectionReader(j.file, 0, c.read))
-
 	return w.swap(name, func(to io.Writer) error {
 		for {
 			line, err := lines.ReadString('\n')
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-
 			if err == nil {
 				_, err = io.WriteString(to, c.withoutNote(line))
 			}
-
 			if err != nil {
 				return err
 			}
@@ -96,15 +85,12 @@ func (c *journalCache) withoutNote(line string) string {
 	if words[0] != "done" || len(words) != doneWords {
 		return line
 	}
-
 	written, _ := strconv.Atoi(words[noteWord+1])
 	at, _ := strconv.ParseInt(words[noteWord+3], 10, 64)
-
 	for _, place := range c.notes[words[noteWord]] {
 		if place.written == written && time.Since(time.Unix(at, 0)) < notesKept {
 			return line
 		}
 	}
-
 	return strings.Join(words[:noteWord], " ") + "\n"
 }

@@ -25,7 +25,6 @@ func TestFileJournalIsRidOfNotes(t *testing.T) {
 	row := func(n int) interpreter.ToolInput {
 		in := tooltest.Complete(fileRow("rows.jsonl", n)(t), "file")
 		in.OperationKey, in.Fingerprint = fmt.Sprint("op-", n), fmt.Sprint("f", n)
-
 		return in
 	}
 
@@ -71,6 +70,5 @@ func catalogueFunction(t *testing.T, c *activities.Catalogue, name string) func(
 	}
 
 	require.Failf(t, "no activity", "%s", name)
-
 	return nil
 }

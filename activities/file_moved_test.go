@@ -34,7 +34,6 @@ func writes(t *testing.T, c *activities.Catalogue, mode string, keys ...string) 
 			written++
 		}
 	}
-
 	return written
 }
 
@@ -44,7 +43,6 @@ func lines(keys ...string) string {
 	for _, key := range keys {
 		text += fmt.Sprintf("{\"key\":%q}\n%q\n", key, key)
 	}
-
 	return text
 }
 
@@ -181,7 +179,6 @@ func TestFileThatMovesDuringAWrite(t *testing.T) {
 			_, err := writeFile(t, c, key, rows, map[string]any{"path": "rows.jsonl"})
 			require.NoError(t, err)
 			require.Equal(t, len(rows), strings.Count(get(t, dir, "rows.jsonl"), "\n"))
-
 			return
 		}
 	}
@@ -228,7 +225,6 @@ func opened(t *testing.T, path string) int {
 			n++
 		}
 	}
-
 	return n
 }
 

@@ -21,7 +21,6 @@ func fileWorker(t *testing.T) (*activities.Catalogue, string) {
 	t.Helper()
 
 	dir := t.TempDir()
-
 	return activities.NewCatalogue(activities.Resources{Directory: dir, MaxResponseBytes: 1000}), dir
 }
 
@@ -39,7 +38,6 @@ func get(t *testing.T, dir, name string) string {
 
 	content, err := os.ReadFile(filepath.Join(dir, name))
 	require.NoError(t, err)
-
 	return string(content)
 }
 
@@ -48,7 +46,6 @@ func writeFile(t *testing.T, c *activities.Catalogue, key string, rows any, fiel
 
 	in := fileInput(fields)(t)
 	in.OperationKey, in.Result = key, value(rows)
-
 	return runTool(t, c, "file.write", "file", in)
 }
 
@@ -75,7 +72,6 @@ func TestFileConforms(t *testing.T) {
 			Input: func(t *testing.T) interpreter.ToolInput {
 				in := fileInput(map[string]any{"path": path})(t)
 				in.Args = value(rows)
-
 				return in
 			},
 		}
@@ -94,7 +90,6 @@ func TestFileConforms(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = journal.Close() })
 			require.NoError(t, syscall.Flock(int(journal.Fd()), syscall.LOCK_EX))
-
 			return fileInput(map[string]any{"path": name})(t)
 		},
 		Failures: []tooltest.Failure{
@@ -120,12 +115,10 @@ func TestFileConforms(t *testing.T) {
 			Input: func(t *testing.T) interpreter.ToolInput {
 				in := fileInput(map[string]any{"path": "written.jsonl"})(t)
 				in.Args = value([]any{map[string]any{"id": 1}, map[string]any{"id": 2}})
-
 				return in
 			},
 			Effect: func(*testing.T, interpreter.ToolInput) any {
 				content, _ := os.ReadFile(filepath.Join(dir, "written.jsonl"))
-
 				return string(content)
 			},
 		},
@@ -283,7 +276,6 @@ func fileRow(path string, id int) func(*testing.T) interpreter.ToolInput {
 
 		in := fileInput(map[string]any{"path": path})(t)
 		in.Args = value([]any{map[string]any{"id": id}})
-
 		return in
 	}
 }
@@ -291,7 +283,6 @@ func fileRow(path string, id int) func(*testing.T) interpreter.ToolInput {
 func fileText(path string) func(*testing.T) any {
 	return func(*testing.T) any {
 		content, _ := os.ReadFile(path)
-
 		return string(content)
 	}
 }

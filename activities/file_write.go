@@ -25,28 +25,23 @@ func (t *fileTool) Write(ctx context.Context, in interpreter.ToolInput) (interpr
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	mode, err := choice(in, "mode", "append", "append", "overwrite")
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	columns, err := textList(in, "columns")
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	root, err := t.open(in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	defer func() { _ = root.Close() }()
-
 	w := &fileWrite{
 		root: root, path: path, format: format, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
 		ledgerEntry: ledgerEntry{operation: in.OperationKey, fingerprint: in.Fingerprint, note: in.Note},
 	}
-
 	return t.once(ctx, w)
 }
 
@@ -74,35 +69,28 @@ func (t *fileTool) once(ctx context.Context, w *fileWrite) (interpreter.ToolResu
 			return interpreter.ToolResult{}, fileError("write", w.path, err)
 		}
 	}
-
 	file, err := w.lockJournal(ctx)
 	if err != nil {
 		return interpreter.ToolResult{}, w.failed(w.path+journalSuffix, err)
 	}
 	defer file.Close() // gives the lock back, too
-
 	if err := begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	journal, err := t.journal(w, file)
 	if err != nil {
 		return interpreter.ToolResult{}, w.failed(w.path+journalSuffix, err)
 	}
-
 	result, done, err := w.enter(journal)
 	if !done && err == nil {
 		result, err = w.result(len(w.rows)), w.write(journal)
 	}
-
 	if err != nil {
 		return interpreter.ToolResult{}, w.failed(w.path, err)
 	}
-
 	if err := journal.tidy(w); err != nil {
 		t.res.Logger.Warn("a journal could not be rid of old notes", "file", w.path, "error", err)
 	}
-
 	return result, nil
 }
 
@@ -115,20 +103,16 @@ func (w *fileWrite) enter(journal *journal) (result interpreter.ToolResult, done
 			return interpreter.ToolResult{Noted: noted}, true, err
 		}
 	}
-
 	before, known := journal.done(w.operation)
 	if !known || w.operation == "" {
 		return interpreter.ToolResult{}, false, nil
 	}
-
 	if err := w.check(before, "file "+w.path, len(w.rows)); err != nil {
 		return interpreter.ToolResult{}, true, err
 	}
-
 	if w.note != nil {
 		err = journal.end(w.ledgerEntry, int(before.rows))
 	}
-
 	return w.result(0), true, err
 }
 
@@ -137,7 +121,6 @@ func (w *fileWrite) failed(path string, err error) error {
 	if errors.As(err, &own) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-
 	return fileError("write", path, err)
 }
 
@@ -148,20 +131,16 @@ func (w *fileWrite) lockJournal(ctx context.Context) (*os.File, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-
 		file, err := w.root.OpenFile(w.path+journalSuffix, os.O_RDWR|os.O_CREATE, 0o644)
 		if err != nil {
 			return nil, err
 		}
-
 		if err := lockFile(ctx, file); err != nil {
 			return nil, errors.Join(err, file.Close())
 		}
-
 		if w.isAt(w.path+journalSuffix, file) {
 			return file, nil
 		}
-
 		_ = file.Close()
 	}
 }
@@ -172,9 +151,7 @@ func (w *fileWrite) isAt(path string, file *os.File) bool {
 	if err != nil {
 		return false
 	}
-
 	there, err := w.root.Stat(path)
-
 	return err == nil && os.SameFile(mine, there)
 }
 
@@ -182,17 +159,14 @@ func (w *fileWrite) isAt(path string, file *os.File) bool {
 // not be ended from outside.
 func lockFile(ctx context.Context, file *os.File) error {
 	const pause = 10 * time.Millisecond
-
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return nil
 		}
-
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return fileError("lock", filepath.Base(file.Name()), err)
 		}
-
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -205,37 +179,30 @@ func (w *fileWrite) write(journal *journal) error {
 	if w.overwrite {
 		return w.writeAnew(journal)
 	}
-
 	file, info, err := w.existing(os.O_RDWR)
 	if err != nil {
 		return err
 	}
-
 	if file != nil {
 		defer file.Close()
 	}
-
 	size, header, err := w.state(file, info)
 	if err != nil {
 		return err
 	}
-
 	content, err := w.content(size, header)
 	if err != nil {
 		return toolErrorf("write %s as %s: %w", w.path, w.format, err)
 	}
-
 	if err := journal.begin(w.operation, size, content); err != nil {
 		return err
 	}
-
 	if file == nil {
 		if file, err = w.root.OpenFile(w.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
 			return err
 		}
 		defer file.Close()
 	}
-
 	return w.append(journal, file, size, content)
 }
 
@@ -245,15 +212,12 @@ func (w *fileWrite) writeAnew(journal *journal) error {
 	if err != nil {
 		return toolErrorf("write %s as %s: %w", w.path, w.format, err)
 	}
-
 	if err := journal.replace(w.operation, content); err != nil {
 		return err
 	}
-
 	if err := w.replace(content); err != nil {
 		return err
 	}
-
 	return journal.end(w.ledgerEntry, len(w.rows))
 }
 
@@ -263,20 +227,16 @@ func (w *fileWrite) existing(access int) (*os.File, os.FileInfo, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
-
 	if err != nil {
 		return nil, nil, err
 	}
-
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = toolErrorf("write %s: it is not a file", w.path)
 	}
-
 	if err != nil {
 		return nil, nil, errors.Join(err, file.Close())
 	}
-
 	return file, info, nil
 }
 
@@ -285,20 +245,16 @@ func (w *fileWrite) state(file *os.File, info os.FileInfo) (int64, []string, err
 	if file == nil {
 		return 0, nil, nil
 	}
-
 	if info.Size() == 0 || w.format != formatCSV {
 		return info.Size(), nil, nil
 	}
-
 	header, err := csv.NewReader(bufio.NewReader(file)).Read()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, nil, toolErrorf("write %s: its first line is no CSV: %w", w.path, err)
 	}
-
 	if len(header) > 0 {
 		header[0] = strings.TrimPrefix(header[0], byteOrderMark)
 	}
-
 	return info.Size(), header, nil
 }
 
@@ -307,14 +263,12 @@ func (w *fileWrite) content(size int64, header []string) ([]byte, error) {
 	if w.format == formatJSONL {
 		return formatLines(w.rows)
 	}
-
 	switch {
 	case header != nil:
 		return formatRows(w.rows, header, false)
 	case w.columns != nil:
 		return formatRows(w.rows, w.columns, size == 0)
 	}
-
 	return formatRows(w.rows, columnsOf(w.rows), size == 0)
 }
 
@@ -326,22 +280,18 @@ func (w *fileWrite) append(journal *journal, file *os.File, size int64, content 
 	if err == nil {
 		err = file.Sync()
 	}
-
 	if err == nil && !w.isAt(w.path, file) {
 		err = &Error{
 			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "moved",
 			Message: "write " + w.path + ": the file was removed or replaced meanwhile",
 		}
 	}
-
 	if err == nil {
 		err = journal.end(w.ledgerEntry, len(w.rows))
 	}
-
 	if err != nil {
 		return errors.Join(err, takeBack(file, size, int64(len(content))))
 	}
-
 	return nil
 }
 
@@ -349,7 +299,6 @@ func (w *fileWrite) append(journal *journal, file *os.File, size int64, content 
 func (w *fileWrite) replace(content []byte) error {
 	return w.swap(w.path, func(to io.Writer) error {
 		_, err := to.Write(content)
-
 		return err
 	})
 }
@@ -358,21 +307,17 @@ func (w *fileWrite) replace(content []byte) error {
 // or the new.
 func (w *fileWrite) swap(path string, write func(io.Writer) error) error {
 	beside := path + journalSuffix + ".new"
-
 	file, err := w.root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
-
 	buffered := bufio.NewWriter(file)
 	if err := errors.Join(write(buffered), buffered.Flush(), syncClose(file)); err != nil {
 		return errors.Join(err, w.root.Remove(beside))
 	}
-
 	if err := w.root.Rename(beside, path); err != nil {
 		return errors.Join(err, w.root.Remove(beside))
 	}
-
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 
 func value(v any) *expression.Value {
 	wrapped := expression.Of(v)
-
 	return &wrapped
 }
 

@@ -27,7 +27,6 @@ func newHTTP(res Resources) *httpTool {
 		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 		transport = newTransport(dialer.DialContext)
 	}
-
 	return &httpTool{res: res, transport: transport, tokens: newTokenCache(transport)}
 }
 
@@ -118,18 +117,14 @@ func (t *httpTool) Run(ctx context.Context, in interpreter.ToolInput) (interpret
 func (t *httpTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	_, hasBody := in.Fields["body"]
 	_, hasForm := in.Fields["form"]
-
 	if !hasBody && !hasForm {
 		in.Fields = withField(in.Fields, "body", written(in))
 	}
-
 	result, err := t.send(ctx, in, http.MethodPost)
-
 	var answer *Error
 	if errors.As(err, &answer) && slices.Contains([]string{typeNotText, typeCharset, typeLink}, answer.Type) {
 		return interpreter.ToolResult{}, nil // it is written, and nobody looks at the answer
 	}
-
 	return result, err
 }
 
@@ -138,7 +133,6 @@ func (t *httpTool) Close() error {
 	if idle, ok := t.transport.(interface{ CloseIdleConnections() }); ok {
 		idle.CloseIdleConnections()
 	}
-
 	return nil
 }
 
@@ -151,9 +145,7 @@ func (t *httpTool) beginning(request *http.Request) (*http.Request, error) {
 	if _, tells := t.transport.(*http.Transport); !tells {
 		return request, begin(ctx)
 	}
-
 	ctx, end := context.WithCancelCause(ctx)
-
 	return request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
 			if err := begin(ctx); err != nil {
@@ -167,29 +159,23 @@ func (t *httpTool) beginning(request *http.Request) (*http.Request, error) {
 func (t *httpTool) send(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (interpreter.ToolResult, error) {
 	sending, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-
 	out, err := t.newRequest(sending, in, defaultMethod)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	once := &onceTransport{base: t.transport, stop: stop}
 	client := &http.Client{Transport: out.login.transport(once), CheckRedirect: out.checkRedirect}
-
 	request, err := t.beginning(out.request)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	response, err := client.Do(request)
 	if cause := context.Cause(request.Context()); err != nil && cause != nil && !errors.Is(cause, errTurnedAway) {
 		return interpreter.ToolResult{}, requestError(request.Context(), out.request, err)
 	}
-
 	if err != nil {
 		return interpreter.ToolResult{}, requestError(ctx, out.request, err)
 	}
 	defer response.Body.Close()
-
 	return t.read(ctx, response)
 }

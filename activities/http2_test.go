@@ -57,7 +57,6 @@ func newHTTP2Server(t *testing.T, breaks func(*http2.Framer, uint32) bool) *http
 			go s.serve(tls.Server(conn, s.config), s.accepted.Add(1) == 1)
 		}
 	}()
-
 	return s
 }
 
@@ -117,7 +116,6 @@ func TestHTTP2OneAttemptIsOneRequest(t *testing.T) {
 	reset := func(code http2.ErrCode) func(*http2.Framer, uint32) bool {
 		return func(f *http2.Framer, stream uint32) bool {
 			_ = f.WriteRSTStream(stream, code)
-
 			return true
 		}
 	}
@@ -129,12 +127,10 @@ func TestHTTP2OneAttemptIsOneRequest(t *testing.T) {
 		"hung up":        func(*http2.Framer, uint32) bool { return false },
 		"taken, then let go": func(f *http2.Framer, stream uint32) bool {
 			_ = f.WriteGoAway(stream, http2.ErrCodeNo, nil)
-
 			return false
 		},
 		"let go": func(f *http2.Framer, _ uint32) bool {
 			_ = f.WriteGoAway(0, http2.ErrCodeNo, nil)
-
 			return true
 		},
 	} {

@@ -22,7 +22,6 @@ func answering(t *testing.T, answer http.HandlerFunc) string {
 
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
-
 	return server.URL
 }
 
@@ -34,7 +33,6 @@ func utf16le(text string) string {
 		b.WriteByte(byte(unit))
 		b.WriteByte(byte(unit >> 8))
 	}
-
 	return b.String()
 }
 

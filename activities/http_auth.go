@@ -34,22 +34,18 @@ func (t *httpTool) login(ctx context.Context, name string) (*httpLogin, error) {
 	if name == "" {
 		return &httpLogin{}, nil
 	}
-
 	raw, err := t.res.connection(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-
 	if isOAuth2(raw) {
 		return t.oauth2Login(name, raw)
 	}
-
 	login, err := parseLogin(strings.TrimSpace(raw))
 	if err != nil {
 		return nil, configErrorf("connection %q is not one that http can use: it must be https://user:password@host, "+
 			"bearer:TOKEN or header:Name: value, the last two also with the host they are for, as in bearer:TOKEN@https://host", name)
 	}
-
 	return login, nil
 }
 
@@ -60,7 +56,6 @@ func (t *httpTool) oauth2Login(name, raw string) (*httpLogin, error) {
 	if err != nil {
 		return nil, configErrorf("connection %q %w", name, err)
 	}
-
 	return &httpLogin{
 		base: client.host, header: "Authorization", name: name, client: client,
 		tokens: t.tokens.source(raw, client), secrets: t.res.Secrets,
@@ -72,29 +67,24 @@ var errNoLogin = errors.New("not a connection of http")
 
 func parseLogin(raw string) (*httpLogin, error) {
 	scheme, rest, _ := strings.Cut(raw, ":")
-
 	switch strings.ToLower(scheme) {
 	case "bearer":
 		token, base, err := cutHost(rest)
 		if err != nil || token == "" || !httpguts.ValidHeaderFieldValue(token) {
 			return nil, errNoLogin
 		}
-
 		return &httpLogin{base: base, header: "Authorization", value: "Bearer " + token}, nil
 	case "header":
 		field, rest, _ := strings.Cut(rest, ":")
 		field = strings.TrimSpace(field)
-
 		value, base, err := cutHost(rest)
 		if err != nil || value == "" || !httpguts.ValidHeaderFieldName(field) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, errNoLogin
 		}
-
 		return &httpLogin{base: base, header: http.CanonicalHeaderKey(field), value: value}, nil
 	case "http", "https":
 		return urlLogin(raw)
 	}
-
 	return nil, errNoLogin
 }
 
@@ -105,9 +95,7 @@ func cutHost(text string) (string, *url.URL, error) {
 	if host == "" {
 		return secret, nil, nil
 	}
-
 	base, err := hostURL(host)
-
 	return secret, base, err
 }
 
@@ -118,7 +106,6 @@ func hostURL(text string) (*url.URL, error) {
 	if err != nil || !isWeb(base) || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
 		return nil, errNoLogin
 	}
-
 	return base, nil
 }
 
@@ -132,15 +119,12 @@ func urlLogin(raw string) (*httpLogin, error) {
 	if err != nil || u.Host == "" {
 		return nil, errNoLogin
 	}
-
 	login := &httpLogin{base: u}
 	if u.User != nil {
 		login.user = u.User.Username()
 		login.password, _ = u.User.Password()
 	}
-
 	u.User = nil
-
 	return login, nil
 }
 
@@ -151,10 +135,8 @@ func (l *httpLogin) token(ctx context.Context, refused string) (string, error) {
 	if err != nil {
 		return "", tokenError(l.name, l.client.tokenURL, err)
 	}
-
 	l.value = value
 	secretsOf(ctx).sends(l.secrets.AddToken(bearer(value)))
-
 	return value, nil
 }
 
@@ -166,20 +148,16 @@ func (l *httpLogin) permits(in interpreter.ToolInput, target *url.URL) error {
 		if sameHost(l.base, target) {
 			return nil
 		}
-
 		return configErrorf("step %q: connection %q is for %s and its credentials are not sent to %s; "+
 			"use a connection whose host that is, or leave out auth", in.Step, in.Auth, origin(l.base), origin(target))
 	}
-
 	if in.Auth == "" || in.Origin == "" {
 		return nil
 	}
-
 	first, err := url.Parse(in.Origin)
 	if err == nil && sameHost(first, target) {
 		return nil
 	}
-
 	return configErrorf("step %q: the call began at %s and the credentials of connection %q are not sent to %s; "+
 		"name the host in the connection, as in bearer:TOKEN@https://host, or leave out auth",
 		in.Step, in.Origin, in.Auth, origin(target))
@@ -193,14 +171,12 @@ func (l *httpLogin) apply(request *http.Request) error {
 		if err != nil {
 			return err
 		}
-
 		request.Header.Set(l.header, value)
 	case l.header != "":
 		setDefault(request.Header, l.header, l.value)
 	case (l.user != "" || l.password != "") && request.Header.Get("Authorization") == "":
 		request.SetBasicAuth(l.user, l.password)
 	}
-
 	return nil
 }
 
@@ -209,7 +185,6 @@ func (l *httpLogin) transport(base http.RoundTripper) http.RoundTripper {
 	if l.tokens == nil || l.value == "" {
 		return base
 	}
-
 	return &tokenTransport{base: base, login: l, given: l.value}
 }
 

@@ -44,14 +44,11 @@ func decodeCharset(ctx context.Context, response *http.Response, body []byte, ch
 	case charset == "":
 		return body, nil
 	}
-
 	charsetEncoding, err := htmlindex.Get(charset)
-
 	name := ""
 	if err == nil {
 		name, err = htmlindex.Name(charsetEncoding)
 	}
-
 	if err != nil || name == "replacement" {
 		return nil, &Error{
 			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeCharset, Status: response.StatusCode,
@@ -60,11 +57,9 @@ func decodeCharset(ctx context.Context, response *http.Response, body []byte, ch
 			Headers: flatHeaders(response.Header), Err: err,
 		}
 	}
-
 	if name == "utf-8" && isText(body) {
 		return body, nil
 	}
-
 	return decodeBytes(ctx, charsetEncoding, body)
 }
 
@@ -72,7 +67,6 @@ func decodeBytes(ctx context.Context, from encoding.Encoding, body []byte) ([]by
 	if err := takeForCharset(ctx, body); err != nil {
 		return nil, err
 	}
-
 	return from.NewDecoder().Bytes(body)
 }
 
@@ -83,13 +77,11 @@ func isUTF16(body []byte) bool {
 	if len(body) < least || len(body)%2 != 0 {
 		return false
 	}
-
 	switch string(body[:2]) {
 	case markUTF16BE:
 		return body[2] == 0 && body[3] != 0
 	case markUTF16LE:
 		return body[3] == 0 && body[2] != 0
 	}
-
 	return false
 }

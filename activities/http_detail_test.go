@@ -38,7 +38,6 @@ func mirror(t *testing.T) *httptest.Server {
 		fmt.Fprintf(w, "[%s]", body)
 	}))
 	t.Cleanup(server.Close)
-
 	return server
 }
 
@@ -110,7 +109,6 @@ func sortedHeaders(text string) map[string]int {
 	for line := range strings.Lines(text) {
 		lines[line]++
 	}
-
 	return lines
 }
 
@@ -157,7 +155,6 @@ func packed(text string) string {
 	w := gzip.NewWriter(&b)
 	_, _ = io.WriteString(w, text)
 	_ = w.Close()
-
 	return b.String()
 }
 
@@ -222,7 +219,6 @@ func TestHTTPMeta(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/old" {
 			http.Redirect(w, r, "/v1/new?page=2", http.StatusFound)
-
 			return
 		}
 
@@ -290,7 +286,6 @@ func TestHTTPConnections(t *testing.T) {
 		require.NoError(t, err)
 
 		text, _ := result.Data.Data.(string)
-
 		return text
 	}
 
@@ -430,7 +425,6 @@ func TestHTTPHeadersOfAFailedAnswer(t *testing.T) {
 		case "/json":
 			headers.Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, "{")
-
 			return
 		}
 
@@ -448,7 +442,6 @@ func TestHTTPHeadersOfAFailedAnswer(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, string(encoded), "credential-of-the-server")
 		require.NotContains(t, string(encoded), "tok-123456")
-
 		return object.Headers
 	}
 

@@ -31,26 +31,21 @@ const typeLink = "link"
 // RFC asks, and so is what is over the bounds.
 func links(values []string, base *url.URL) (map[string]string, error) {
 	kept := &keptLinks{base: base, found: map[string]string{}}
-
 	for _, value := range values {
 		for value != "" {
 			var target, parameters string
-
 			target, parameters, value = nextLink(value)
 			if target == "" {
 				continue
 			}
-
 			if err := kept.add(target, parameters); err != nil {
 				return nil, err
 			}
 		}
 	}
-
 	if len(kept.found) == 0 {
 		return nil, nil
 	}
-
 	return kept.found, nil
 }
 
@@ -64,26 +59,21 @@ type keptLinks struct {
 // add keeps a link under those of its relations that have none yet.
 func (k *keptLinks) add(target, parameters string) error {
 	address := "" // not read yet
-
 	for relation := range strings.FieldsSeq(relationOf(parameters)) {
 		if len(relation) > maxRelation {
 			continue
 		}
-
 		relation = strings.ToLower(relation)
-
 		leads := slices.Contains(pageRelations, relation)
 		if _, taken := k.found[relation]; taken || !leads && k.full() {
 			continue
 		}
-
 		if address == "" {
 			var readable bool
 			if address, readable = k.address(target); !readable {
 				return nil
 			}
 		}
-
 		switch {
 		case len(address) <= maxLink && (leads || k.bytes+len(relation)+len(address) <= maxRelationBytes):
 			k.found[relation] = address
@@ -95,7 +85,6 @@ func (k *keptLinks) add(target, parameters string) error {
 			}
 		}
 	}
-
 	return nil
 }
 
@@ -107,14 +96,11 @@ func (k *keptLinks) address(target string) (address string, readable bool) {
 	if len(target) > maxLink {
 		return target, true
 	}
-
 	u, err := k.base.Parse(target)
 	if err != nil {
 		return "", false
 	}
-
 	u.User = nil
-
 	return u.String(), true
 }
 
@@ -125,19 +111,15 @@ func nextLink(value string) (target, parameters, rest string) {
 	if open < 0 {
 		return "", "", ""
 	}
-
 	end := strings.IndexByte(value[open:], '>')
 	if end < 0 {
 		return "", "", ""
 	}
-
 	target, value = value[open+1:open+end], value[open+end+1:]
-
 	comma := indexUnquoted(value, ',')
 	if comma < 0 {
 		return target, value, ""
 	}
-
 	return target, value[:comma], value[comma+1:]
 }
 
@@ -145,26 +127,22 @@ func nextLink(value string) (target, parameters, rest string) {
 func relationOf(parameters string) string {
 	for parameters != "" {
 		var one string
-
 		if i := indexUnquoted(parameters, ';'); i < 0 {
 			one, parameters = parameters, ""
 		} else {
 			one, parameters = parameters[:i], parameters[i+1:]
 		}
-
 		name, value, _ := strings.Cut(one, "=")
 		if strings.EqualFold(strings.TrimSpace(name), "rel") {
 			return strings.Trim(strings.TrimSpace(value), `"`)
 		}
 	}
-
 	return ""
 }
 
 // indexUnquoted is the place of a byte outside quotes, -1 for none.
 func indexUnquoted(s string, wanted byte) int {
 	quoted := false
-
 	for i := 0; i < len(s); i++ {
 		switch {
 		case s[i] == '\\' && quoted:
@@ -175,13 +153,11 @@ func indexUnquoted(s string, wanted byte) int {
 			return i
 		}
 	}
-
 	return -1
 }
 
 // isURLError tells the wrapper that net/http puts around every error.
 func isURLError(err error) bool {
 	var wrapper *url.Error
-
 	return errors.As(err, &wrapper)
 }

@@ -35,9 +35,7 @@ func (o *onceTransport) RoundTrip(request *http.Request) (*http.Response, error)
 			GotConn:      s.gotConn,
 			WroteHeaders: func() { s.wroteHeaders.Store(true) },
 		})
-
 		response, err := o.base.RoundTrip(request.WithContext(ctx))
-
 		switch {
 		case err == nil:
 			return response, nil
@@ -46,7 +44,6 @@ func (o *onceTransport) RoundTrip(request *http.Request) (*http.Response, error)
 		case !s.idle || s.sent() || ctx.Err() != nil:
 			return nil, err
 		}
-
 		// Nothing went out on an idle connection that the server had closed.
 		if request, err = rewound(request); err != nil {
 			return nil, err
@@ -59,15 +56,12 @@ func rewound(request *http.Request) (*http.Request, error) {
 	if request.Body == nil || request.GetBody == nil {
 		return request, nil
 	}
-
 	body, err := request.GetBody()
 	if err != nil {
 		return nil, err
 	}
-
 	again := request.WithContext(request.Context())
 	again.Body = body
-
 	return again, nil
 }
 
@@ -97,7 +91,6 @@ func (s *sending) sent() bool {
 	case s.wire == nil:
 		return true
 	}
-
 	return s.wire.written.Load() > s.start
 }
 
@@ -115,25 +108,19 @@ func (s *sending) wantConn(string) {
 // end of the context alone might come too late.
 func (s *sending) gotConn(info httptrace.GotConnInfo) {
 	wire, h2 := unwrap(info.Conn)
-
 	if s.refused && !h2 {
 		_ = info.Conn.Close()
 	}
-
 	if s.refused {
 		return
 	}
-
 	s.conn, s.wire, s.h2, s.idle = info.Conn, wire, h2, info.Reused || info.WasIdle
-
 	if wire == nil {
 		return
 	}
-
 	if s.idle && !h2 && wire.stale() {
 		_ = info.Conn.Close()
 	}
-
 	s.start = wire.written.Load()
 }
 
@@ -142,14 +129,12 @@ func (s *sending) broke() error {
 	if s.h2 {
 		return errTurnedAway
 	}
-
 	cause := io.ErrUnexpectedEOF
 	if s.wire != nil {
 		if err := s.wire.broke.Load(); err != nil {
 			cause = *err
 		}
 	}
-
 	return fmt.Errorf("the connection broke before the answer came: %w", cause)
 }
 
@@ -168,7 +153,6 @@ func onWires(dial dialFunc) dialFunc {
 		if err != nil {
 			return nil, err
 		}
-
 		return &wire{Conn: conn}, nil
 	}
 }
@@ -183,20 +167,16 @@ func unwrap(conn net.Conn) (w *wire, h2 bool) {
 		if !ok {
 			break
 		}
-
 		h2 = h2 || secure.ConnectionState().NegotiatedProtocol == "h2"
 		conn = secure.NetConn()
 	}
-
 	w, _ = conn.(*wire)
-
 	return w, h2
 }
 
 func (w *wire) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	w.note(err)
-
 	return n, err
 }
 
@@ -204,7 +184,6 @@ func (w *wire) Write(p []byte) (int, error) {
 	n, err := w.Conn.Write(p)
 	w.written.Add(int64(n))
 	w.note(err)
-
 	return n, err
 }
 
@@ -222,17 +201,14 @@ func (w *wire) stale() bool {
 	if !ok {
 		return false
 	}
-
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return false
 	}
-
 	stale := false
 	err = raw.Control(func(fd uintptr) {
 		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		stale = !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
 	})
-
 	return stale || err != nil
 }

@@ -52,7 +52,6 @@ func newBreakingServer(t *testing.T, reset bool) *breakingServer {
 			go s.serve(conn.(*net.TCPConn))
 		}
 	}()
-
 	return s
 }
 
@@ -75,7 +74,6 @@ func (s *breakingServer) serve(conn *net.TCPConn) {
 			if s.reset {
 				_ = conn.SetLinger(0)
 			}
-
 			return
 		}
 
@@ -98,7 +96,6 @@ func (s *breakingServer) idle(t *testing.T, c *activities.Catalogue, n int) {
 	for range n {
 		group.Go(func() error {
 			_, err := callHTTP(t, c, httpInput(map[string]any{"url": s.url + "/together"})(t))
-
 			return err
 		})
 	}
@@ -116,7 +113,6 @@ func mirrorRedirect(t *testing.T, to string, count *atomic.Int64) string {
 		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
 	}))
 	t.Cleanup(source.Close)
-
 	return source.URL
 }
 
@@ -125,7 +121,6 @@ func ownHTTP(t *testing.T) *activities.Catalogue {
 
 	c := activities.NewCatalogue(activities.Resources{})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-
 	return c
 }
 

@@ -46,7 +46,6 @@ func newWitness(t *testing.T, address string, answer http.HandlerFunc) *witness 
 	w.Listener = listener
 	w.Start()
 	t.Cleanup(w.Close)
-
 	return w
 }
 
@@ -68,7 +67,6 @@ func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 func (w *witness) received() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
 	return append([]string{}, w.seen...)
 }
 
@@ -98,7 +96,6 @@ func TestHTTPCredentialsGoToTheHostOfTheFirstRequest(t *testing.T) {
 			send := func(url, origin string) (interpreter.ToolResult, error) {
 				in := httpInput(map[string]any{"url": url, "headers": secretHeaders(), "body": canaryBody, "method": "POST"})(t)
 				in.Auth, in.Origin = name, origin
-
 				return runTool(t, c, kind, "http", in)
 			}
 
@@ -145,7 +142,6 @@ func TestHTTPConnectionsNameTheirHost(t *testing.T) {
 		in := httpInput(map[string]any{"url": url})(t)
 		in.Auth, in.Origin = name, origin
 		_, err := callHTTP(t, c, in)
-
 		return err
 	}
 
@@ -216,7 +212,6 @@ func TestHTTPRedirectsToAnotherHostCarryNothing(t *testing.T) {
 						if relative {
 							return strings.TrimPrefix(other.URL, "http:") + "/taken"
 						}
-
 						return other.URL + "/taken"
 					}))
 

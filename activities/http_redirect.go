@@ -20,27 +20,21 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 	if !out.follow {
 		return http.ErrUseLastResponse
 	}
-
 	if len(via) > maxRedirects {
 		return redirectErrorf("stopped after 10 redirects from %s", requestLine(out.request))
 	}
-
 	if (next.URL.Scheme != "http" && next.URL.Scheme != "https") || next.URL.Host == "" {
 		return redirectErrorf("the redirect from %s leads to no web address (%s); only http and https are followed",
 			requestLine(out.request), cutText(next.URL.Scheme, maxShownScheme))
 	}
-
 	if out.left = out.left || !sameHost(out.request.URL, next.URL); !out.left {
 		return nil
 	}
-
 	if next.Body != nil && next.Body != http.NoBody {
 		return redirectErrorf("the redirect sends the body on from %s to %s, where it is not sent; "+
 			"if it is meant for that host, name it in url", requestLine(out.request), origin(next.URL))
 	}
-
 	next.Header, next.Host = out.plain.Clone(), ""
-
 	return nil
 }
 
@@ -59,11 +53,9 @@ func sameHost(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
 	}
-
 	if a.Scheme == "http" && b.Scheme == "https" && a.Port() == "" && b.Port() == "" {
 		return true
 	}
-
 	return a.Scheme == b.Scheme && port(a) == port(b)
 }
 
@@ -74,6 +66,5 @@ func port(u *url.URL) string {
 	case u.Scheme == "https":
 		return "443"
 	}
-
 	return "80"
 }

@@ -30,48 +30,38 @@ func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, def
 	if err != nil {
 		return nil, err
 	}
-
 	target, err := targetURL(in, login)
 	if err != nil {
 		return nil, err
 	}
-
 	method, err := textField(in, "method")
 	if err != nil {
 		return nil, err
 	}
-
 	content, contentType, err := requestBody(in)
 	if err != nil {
 		return nil, err
 	}
-
 	follow, err := boolField(in, "follow_redirects", true)
 	if err != nil {
 		return nil, err
 	}
-
 	method = strings.ToUpper(orElse(strings.TrimSpace(method), defaultMethod))
-
 	request, err := http.NewRequestWithContext(ctx, method, target.String(), bodyReader(content))
 	if err != nil {
 		return nil, configErrorf("step %q: method is %q; it must be an HTTP method such as GET", in.Step, method)
 	}
-
 	plain := http.Header{"Accept": {usualAccept}, "User-Agent": {orElse(t.res.HTTP.UserAgent, "reprise")}}
 	if err := setHeaders(request, in, contentType, plain); err != nil {
 		return nil, err
 	}
-
 	// What the author has set; what the connection adds is known.
 	for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization", login.header} {
 		secretsOf(ctx).Add(request.Header[name]...)
 	}
-
 	if err := login.apply(request); err != nil {
 		return nil, err
 	}
-
 	return &outgoing{request: request, login: login, follow: follow, plain: plain}, nil
 }
 
@@ -79,7 +69,6 @@ func bodyReader(content []byte) io.Reader {
 	if content == nil {
 		return nil
 	}
-
 	return bytes.NewReader(content)
 }
 
@@ -89,32 +78,25 @@ func targetURL(in interpreter.ToolInput, login *httpLogin) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	target, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
 		return nil, configErrorf("step %q: url cannot be parsed; it must look like https://host/path", in.Step)
 	}
-
 	if login.base != nil && target.Host == "" && target.Scheme == "" {
 		target = login.base.ResolveReference(target)
 	}
-
 	if (target.Scheme != "http" && target.Scheme != "https") || target.Host == "" {
 		return nil, configErrorf("step %q: url is %q; it must start with http:// or https:// and name a host", in.Step, redacted(target))
 	}
-
 	if err := login.permits(in, target); err != nil {
 		return nil, err
 	}
-
 	params, err := mapField(in, "params")
 	if err != nil {
 		return nil, err
 	}
-
 	target.RawQuery, err = mergeQuery(target.RawQuery, params, in.Step)
 	target.Fragment = ""
-
 	return target, err
 }
 
@@ -124,35 +106,27 @@ func mergeQuery(query string, params map[string]any, step string) (string, error
 	if len(params) == 0 {
 		return query, nil
 	}
-
 	var parts []string
-
 	for _, pair := range strings.Split(query, "&") {
 		name, _, _ := strings.Cut(pair, "=")
 		if decoded, err := url.QueryUnescape(name); err == nil {
 			name = decoded
 		}
-
 		if _, replaced := params[name]; pair != "" && !replaced {
 			parts = append(parts, pair)
 		}
 	}
-
 	added := url.Values{}
-
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		values, err := texts(params[name], "params."+name, step)
 		if err != nil {
 			return "", err
 		}
-
 		added[name] = values
 	}
-
 	if encoded := added.Encode(); encoded != "" {
 		parts = append(parts, encoded)
 	}
-
 	return strings.Join(parts, "&"), nil
 }
 
@@ -165,16 +139,13 @@ func texts(v any, name, step string) ([]string, error) {
 		return nil, configErrorf("step %q: %s must be text or a list, this is a map", step, name)
 	case []any:
 		all := make([]string, 0, len(v))
-
 		for _, item := range v {
 			one, err := texts(item, name, step)
 			if err != nil {
 				return nil, err
 			}
-
 			all = append(all, one...)
 		}
-
 		return all, nil
 	default:
 		return []string{expression.Text(v)}, nil
@@ -187,29 +158,23 @@ func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-
 	body := in.Fields["body"].Data
-
 	switch {
 	case form != nil && body != nil:
 		return nil, "", configErrorf("step %q: body and form exclude each other", in.Step)
 	case form != nil:
 		encoded, err := mergeQuery("", form, in.Step)
-
 		return []byte(encoded), "application/x-www-form-urlencoded", err
 	case body == nil:
 		return nil, "", nil
 	}
-
 	if text, ok := body.(string); ok {
 		return []byte(text), "text/plain; charset=utf-8", nil
 	}
-
 	encoded, err := expression.Encode(body)
 	if err != nil {
 		return nil, "", toolErrorf("step %q: the body cannot be written as JSON: %w", in.Step, err)
 	}
-
 	return encoded, "application/json", nil
 }
 
@@ -223,36 +188,29 @@ func setHeaders(request *http.Request, in interpreter.ToolInput, contentType str
 	if err != nil {
 		return err
 	}
-
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		values, err := texts(headers[name], "headers."+name, in.Step)
 		if err != nil {
 			return err
 		}
-
 		if !httpguts.ValidHeaderFieldName(name) {
 			return configErrorf("step %q: %q is no name of a header", in.Step, name)
 		}
-
 		for _, value := range values {
 			if !httpguts.ValidHeaderFieldValue(value) {
 				return configErrorf("step %q: headers.%s holds a line break or another control character", in.Step, name)
 			}
-
 			request.Header.Add(name, value)
 		}
 	}
-
 	if host := request.Header.Get("Host"); host != "" {
 		request.Host = host
 		request.Header.Del("Host")
 	}
-
 	setDefault(request.Header, "Content-Type", contentType)
 	setDefault(request.Header, "Accept", plain.Get("Accept"))
 	setDefault(request.Header, "User-Agent", plain.Get("User-Agent"))
 	setDefault(request.Header, "Idempotency-Key", in.IdempotencyKey)
-
 	return nil
 }
 

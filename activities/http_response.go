@@ -28,15 +28,11 @@ var errTooLarge = errors.New("the body is over the limit")
 // read turns a response into the attempt's result or its error.
 func (t *httpTool) read(ctx context.Context, response *http.Response) (interpreter.ToolResult, error) {
 	headers := flatHeaders(response.Header)
-
 	if response.StatusCode >= http.StatusBadRequest {
 		return interpreter.ToolResult{}, t.statusError(ctx, response, headers)
 	}
-
 	body, err := readBody(ctx, response, t.res.MaxResponseBytes)
-
 	var waited *memoryError
-
 	switch {
 	case errors.Is(err, errTooLarge):
 		return interpreter.ToolResult{}, tooLargef("the body from %s is over the limit of %d bytes",
@@ -46,28 +42,22 @@ func (t *httpTool) read(ctx context.Context, response *http.Response) (interpret
 	case err != nil:
 		return interpreter.ToolResult{}, requestError(ctx, response.Request, fmt.Errorf("the body was cut short: %w", err))
 	}
-
 	secretsOf(ctx).look(body)
-
 	data, err := t.parseBody(ctx, response, body)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	related, err := links(response.Header.Values("Link"), response.Request.URL)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	meta := interpreter.ToolMeta{
 		Status: response.StatusCode, Headers: metaHeaders(headers), Links: related, URL: finalURL(response.Request),
 	}
-
 	if wait, told := interpreter.RetryAfter(headers, response.StatusCode, time.Now()); told {
 		seconds := wait.Seconds()
 		meta.RetryAfter = &seconds
 	}
-
 	return interpreter.ToolResult{Data: expression.Of(data), Meta: meta}, nil
 }
 
@@ -76,18 +66,15 @@ func (t *httpTool) read(ctx context.Context, response *http.Response) (interpret
 func finalURL(request *http.Request) string {
 	u := *request.URL
 	u.User = nil
-
 	return cutText(u.String(), maxLink)
 }
 
 // flatHeaders are the headers in lower case, several of one name joined.
 func flatHeaders(header http.Header) map[string]string {
 	flat := make(map[string]string, len(header))
-
 	for name, values := range header {
 		flat[strings.ToLower(name)] = strings.ToValidUTF8(strings.Join(values, ", "), "\uFFFD")
 	}
-
 	return flat
 }
 
@@ -95,12 +82,10 @@ func flatHeaders(header http.Header) map[string]string {
 // there is memory. It gives what it has read with every error.
 func readBody(ctx context.Context, response *http.Response, limit int64) ([]byte, error) {
 	var body io.Reader = response.Body
-
 	most := limit
 	if claimed := response.ContentLength; claimed >= 0 {
 		most = min(claimed, limit)
 	}
-
 	// The transport decompresses by itself, unless the author asked for an
 	// encoding.
 	if strings.EqualFold(response.Header.Get("Content-Encoding"), "gzip") {
@@ -108,23 +93,18 @@ func readBody(ctx context.Context, response *http.Response, limit int64) ([]byte
 		if errors.Is(err, io.EOF) {
 			return nil, nil // an answer without a body, such as one to HEAD
 		}
-
 		if err != nil {
 			return nil, err
 		}
-
 		body, most = reader, limit
 	}
-
 	body, packed, err := unpacked(body)
 	if err != nil {
 		return nil, err
 	}
-
 	if packed {
 		most = limit
 	}
-
 	return readAll(ctx, body, most, limit)
 }
 
@@ -132,11 +112,9 @@ func readBody(ctx context.Context, response *http.Response, limit int64) ([]byte
 // longer.
 func readAll(ctx context.Context, body io.Reader, most, limit int64) ([]byte, error) {
 	content := make([]byte, 0, min(most, freeBytes)+bytes.MinRead)
-
 	for {
 		n, err := body.Read(content[len(content):cap(content)])
 		content = content[:len(content)+n]
-
 		switch {
 		case int64(len(content)) > limit:
 			return content[:limit], errTooLarge
@@ -147,11 +125,9 @@ func readAll(ctx context.Context, body io.Reader, most, limit int64) ([]byte, er
 		case len(content) < cap(content):
 			continue
 		}
-
 		if err := takeForBody(ctx, int64(len(content)), most); err != nil {
 			return content, err
 		}
-
 		larger := max(min(growth*cap(content), int(most)), len(content)) + bytes.MinRead
 		content = append(make([]byte, 0, larger), content...)
 	}
@@ -166,9 +142,7 @@ func unpacked(body io.Reader) (_ io.Reader, packed bool, err error) {
 	if magic, _ := buffered.Peek(len(gzipMagic)); string(magic) != gzipMagic {
 		return buffered, false, nil // what broke the connection is seen by who reads on
 	}
-
 	reader, err := gzip.NewReader(buffered)
-
 	return reader, true, err
 }
 
@@ -178,42 +152,32 @@ func (t *httpTool) parseBody(ctx context.Context, response *http.Response, body 
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, nil
 	}
-
 	mediaType, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-
 	charset := parameters["charset"]
 	if charset == "" && strings.HasPrefix(mediaType, "text/") && !utf8.Valid(body) {
 		charset = oldCharset
 	}
-
 	body, err := decodeCharset(ctx, response, body, charset)
 	if err != nil {
 		return nil, err
 	}
-
 	what := "the body from " + requestLine(response.Request)
-
 	if !isJSON(mediaType) {
 		if !isText(body) {
 			return nil, notText(response, body)
 		}
-
 		if err := takeForValue(ctx, int64(len(body)), what); err != nil {
 			return nil, err
 		}
-
 		return string(body), nil
 	}
-
 	if err := admitJSON(ctx, body, t.res.Payloads.MaxBytes, what); err != nil {
 		return nil, err
 	}
-
 	v, err := expression.Decode(body)
 	if err == nil {
 		return v, nil
 	}
-
 	invalid := &Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: "invalid_json", Status: response.StatusCode,
 		Message: fmt.Sprintf("%s says it is JSON and is not: %s", what, err),
@@ -223,11 +187,9 @@ func (t *httpTool) parseBody(ctx context.Context, response *http.Response, body 
 		invalid.Class, invalid.Type = interpreter.ClassFinal, typeLongNumber
 		invalid.Message = fmt.Sprintf("the JSON of %s cannot be taken: %s", what, err)
 	}
-
 	if isText(body) {
 		invalid.Body = beginningOf(body)
 	}
-
 	return nil, invalid
 }
 
@@ -265,28 +227,23 @@ const maxErrorRead = 8 * MaxErrorBody
 func (t *httpTool) statusError(ctx context.Context, response *http.Response, headers map[string]string) error {
 	now := time.Now()
 	wait, told := interpreter.RetryAfter(headers, response.StatusCode, now)
-
 	e := &Error{
 		Kind: interpreter.KindHTTP, Status: response.StatusCode,
 		Class:   interpreter.ClassifyHTTP(response.StatusCode, interpreter.Limited(headers, now)),
 		Message: fmt.Sprintf("HTTP %d from %s", response.StatusCode, requestLine(response.Request)), Headers: headers,
 	}
-
 	if told {
 		e.RetryAfter = &wait
 	}
-
 	body, err := readBody(ctx, response, min(t.res.MaxResponseBytes, maxErrorRead))
 	if err == nil {
 		e.Body, err = t.parseBody(ctx, response, body)
 	}
-
 	if err != nil {
 		if text := beginningOf(body); isText([]byte(text)) {
 			e.Body = orNil(text)
 		}
 	}
-
 	return e
 }
 
@@ -294,15 +251,12 @@ func (t *httpTool) statusError(ctx context.Context, response *http.Response, hea
 // in the middle of a character ends before it.
 func beginningOf(body []byte) string {
 	body = body[:min(len(body), maxErrorRead)]
-
 	for range utf8.UTFMax - 1 {
 		if last, size := utf8.DecodeLastRune(body); last != utf8.RuneError || size != 1 {
 			break
 		}
-
 		body = body[:len(body)-1]
 	}
-
 	return string(body)
 }
 
@@ -311,7 +265,6 @@ func orNil(text string) any {
 	if text == "" {
 		return nil
 	}
-
 	return text
 }
 
@@ -322,16 +275,13 @@ func requestError(ctx context.Context, request *http.Request, err error) error {
 	if errors.As(err, &own) {
 		return own
 	}
-
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-
 	cause := err
 	for unwrapped := errors.Unwrap(cause); unwrapped != nil && isURLError(cause); unwrapped = errors.Unwrap(cause) {
 		cause = unwrapped
 	}
-
 	return &Error{
 		Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: connectionType(err),
 		Message: fmt.Sprintf("%s: %s", requestLine(request), cause), Err: cause,
@@ -348,7 +298,6 @@ func connectionType(err error) string {
 		certificate *tls.CertificateVerificationError
 		authority   x509.UnknownAuthorityError
 	)
-
 	switch {
 	case errors.As(err, &dns):
 		return "dns"
@@ -361,11 +310,9 @@ func connectionType(err error) string {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "eof"
 	}
-
 	var network net.Error
 	if errors.As(err, &network) && network.Timeout() {
 		return "timeout"
 	}
-
 	return ""
 }

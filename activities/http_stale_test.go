@@ -38,7 +38,6 @@ func (c *lateConn) Read(p []byte) (int, error) {
 	}
 
 	<-c.closed
-
 	return 0, c.atEnd
 }
 
@@ -53,15 +52,12 @@ func (c *lateConn) Close() error {
 		default:
 			close(c.gone)
 		}
-
 		return net.ErrClosed
 	case errors.Is(c.atEnd, io.EOF):
 		err := c.TCPConn.Close()
 		<-c.gone
-
 		return err
 	}
-
 	return c.TCPConn.Close()
 }
 
@@ -95,7 +91,6 @@ func hangUpServer(t *testing.T) (url string, requests *atomic.Int64) {
 			_ = conn.Close()
 		}
 	}()
-
 	return "http://" + listener.Addr().String(), requests
 }
 
@@ -112,7 +107,6 @@ func hungUp(t *testing.T, conn *net.TCPConn) bool {
 		n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		ended = n == 0 && err == nil
 	}))
-
 	return ended
 }
 
@@ -141,7 +135,6 @@ func TestHTTPIdleConnectionThatTheServerClosed(t *testing.T) {
 						TCPConn: conn.(*net.TCPConn), atEnd: atEnd,
 						closed: make(chan struct{}), gone: make(chan struct{}),
 					})
-
 					return conns[len(conns)-1], nil
 				})
 				c := activities.NewCatalogue(activities.Resources{HTTP: activities.HTTPOptions{Transport: transport}})

@@ -24,7 +24,6 @@ func startAPI(t *testing.T) (*demoapi.Server, string) {
 	url, err := api.Start(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = api.Close() })
-
 	return api, url
 }
 
@@ -44,13 +43,11 @@ func runTool(t *testing.T, c *activities.Catalogue, name, tool string, in interp
 	}
 
 	require.Failf(t, "no activity", "%s", name)
-
 	return interpreter.ToolResult{}, nil
 }
 
 func callHTTP(t *testing.T, c *activities.Catalogue, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	t.Helper()
-
 	return runTool(t, c, "http", "http", in)
 }
 
@@ -138,12 +135,10 @@ func TestHTTPConforms(t *testing.T) {
 					"url": url + "/api/v1/writes", "headers": map[string]any{"X-Scenario": t.Name()},
 				})(t)
 				in.Result = value([]any{map[string]any{"id": 1}})
-
 				return in
 			},
 			Effect: func(t *testing.T, _ interpreter.ToolInput) any {
 				t.Helper()
-
 				return len(api.Writes(t.Name()))
 			},
 		},

@@ -56,11 +56,9 @@ func newTokenCache(transport http.RoundTripper) *tokenCache {
 func (c *tokenCache) source(raw string, client *oauth2Client) *tokenSource {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-
 	if c.sources[raw] == nil {
 		c.sources[raw] = &tokenSource{config: client.config(), http: c.http}
 	}
-
 	return c.sources[raw]
 }
 
@@ -82,21 +80,17 @@ func (s *tokenSource) get(ctx context.Context, refused string) (string, error) {
 	if value := s.kept(refused); value != "" {
 		return value, nil
 	}
-
 	fetched := s.flight.DoChan("", func() (any, error) {
 		if value := s.kept(refused); value != "" {
 			return value, nil
 		}
-
 		return s.fetch()
 	})
-
 	select {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	case result := <-fetched:
 		value, _ := result.Val.(string)
-
 		return value, result.Err
 	}
 }
@@ -105,11 +99,9 @@ func (s *tokenSource) get(ctx context.Context, refused string) (string, error) {
 func (s *tokenSource) kept(refused string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	if s.value == refused || (!s.until.IsZero() && !time.Now().Before(s.until)) {
 		return ""
 	}
-
 	return s.value
 }
 
@@ -117,24 +109,18 @@ func (s *tokenSource) kept(refused string) string {
 func (s *tokenSource) fetch() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), tokenTimeout)
 	defer cancel()
-
 	asked := time.Now()
-
 	token, err := s.config.Token(context.WithValue(ctx, oauth2.HTTPClient, s.http))
 	if err != nil {
 		return "", err
 	}
-
 	value := token.Type() + " " + token.AccessToken
 	if len(value) > maxToken || !httpguts.ValidHeaderFieldValue(value) {
 		return "", errNoToken
 	}
-
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	s.value, s.until = value, usableUntil(asked, token.Expiry)
-
 	return value, nil
 }
 
@@ -147,7 +133,6 @@ func usableUntil(asked, ends time.Time) time.Time {
 	if ends.IsZero() {
 		return ends
 	}
-
 	return ends.Add(-min(tokenMargin, max(0, ends.Sub(asked)/5)))
 }
 
@@ -158,14 +143,11 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 	if isContextError(err) && !isURLError(err) {
 		return err // of the attempt
 	}
-
 	where := fmt.Sprintf("connection %q: the token endpoint at %s", connection, origin(endpoint))
-
 	var (
 		refused *oauth2.RetrieveError
 		broken  *url.Error
 	)
-
 	switch {
 	case errors.As(err, &refused):
 		return refusedToken(where, refused)
@@ -175,7 +157,6 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 			Message: fmt.Sprintf("%s: %s", where, broken.Err),
 		}
 	}
-
 	return &Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typeToken,
 		Message: where + " gave no token: its answer must be JSON with access_token",
@@ -188,28 +169,21 @@ var errorCode = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 func refusedToken(where string, refused *oauth2.RetrieveError) error {
 	now, status := time.Now(), refused.Response.StatusCode
 	headers := flatHeaders(refused.Response.Header)
-
 	e := &Error{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken, Status: status}
 	e.Message = fmt.Sprintf("%s answered HTTP %d", where, status)
-
 	if errorCode.MatchString(refused.ErrorCode) {
 		e.Message += " (" + refused.ErrorCode + ")"
 	}
-
 	if status < http.StatusBadRequest {
 		return e
 	}
-
 	e.Class = interpreter.ClassifyHTTP(status, interpreter.Limited(headers, now))
-
 	if wait, told := interpreter.RetryAfter(headers, status, now); told {
 		e.RetryAfter = &wait
 	}
-
 	if refused.ErrorDescription != "" {
 		e.Body = map[string]any{"error_description": cutText(refused.ErrorDescription, maxDescription)}
 	}
-
 	return e
 }
 
@@ -229,30 +203,23 @@ func (t *tokenTransport) RoundTrip(request *http.Request) (*http.Response, error
 	if request.Header.Get("Authorization") != t.given {
 		return t.base.RoundTrip(request)
 	}
-
 	if t.renewed != "" {
 		return t.base.RoundTrip(withAuthorization(request, t.renewed))
 	}
-
 	response, err := t.base.RoundTrip(request)
 	if err != nil || response.StatusCode != http.StatusUnauthorized {
 		return response, err
 	}
-
 	defer response.Body.Close()
-
 	if t.renewed, err = t.login.token(request.Context(), t.given); err != nil {
 		return nil, err
 	}
-
 	// What is left unread costs the connection, no more.
 	_, _ = io.CopyN(io.Discard, response.Body, maxDrained)
-
 	again, err := rewound(request)
 	if err != nil {
 		return nil, err
 	}
-
 	return t.base.RoundTrip(withAuthorization(again, t.renewed))
 }
 
@@ -263,13 +230,11 @@ const maxDrained = 64 << 10
 func withAuthorization(request *http.Request, value string) *http.Request {
 	again := request.Clone(request.Context())
 	again.Header.Set("Authorization", value)
-
 	return again
 }
 
 // bearer is the token in the value of the header Authorization.
 func bearer(value string) string {
 	_, token, _ := strings.Cut(value, " ")
-
 	return token
 }

@@ -51,7 +51,6 @@ func newIssuer(t *testing.T) *issuer {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(answer)
 	})
-
 	return i
 }
 
@@ -76,7 +75,6 @@ func (i *issuer) accepts(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set("X-Got", r.Header.Get("Authorization"))
 	w.WriteHeader(http.StatusUnauthorized)
 	fmt.Fprint(w, "you sent ", r.Header.Get("Authorization"))
-
 	return false
 }
 
@@ -90,7 +88,6 @@ func (i *issuer) connection(settings map[string]any) string {
 	if err != nil {
 		panic(err)
 	}
-
 	return string(text)
 }
 
@@ -100,7 +97,6 @@ func withTokens(t *testing.T, connection string) *activities.Catalogue {
 
 	c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"api": connection}})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-
 	return c
 }
 
@@ -109,7 +105,6 @@ func tokenInput(t *testing.T, url string) interpreter.ToolInput {
 
 	in := httpInput(map[string]any{"url": url, "method": "POST", "body": "text"})(t)
 	in.Auth, in.IdempotencyKey = "api", "op-1"
-
 	return in
 }
 
@@ -425,7 +420,6 @@ func TestConnectionText(t *testing.T) {
 	good := func(change string, v any) map[string]any {
 		settings := map[string]any{"token_url": "https://login.test/token", "client_id": "ana", "client_secret": canary}
 		settings[change] = v
-
 		return map[string]any{"oauth2": settings}
 	}
 

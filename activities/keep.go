@@ -45,15 +45,11 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 	if p.Store == nil {
 		return nil
 	}
-
 	heartbeat, stop := heartbeats(ctx)
 	defer stop()
-
 	until := time.Now().Add(p.Patience)
-
 	for wait := keepWait; ; wait = min(2*wait, keepMaxWait) {
 		err := p.Store.Ready(ctx)
-
 		switch {
 		case err == nil:
 			return nil
@@ -65,7 +61,6 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 				Message: fmt.Sprintf("step %q: the attempt has not begun, for its answer could not be kept: %v", in.Step, err),
 			}
 		}
-
 		if err := rest(ctx, wait, heartbeat); err != nil {
 			return err
 		}
@@ -76,7 +71,6 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 // worker stops.
 func rest(ctx context.Context, wait time.Duration, heartbeat <-chan time.Time) error {
 	over := time.After(wait)
-
 	for {
 		select {
 		case <-over:
@@ -110,7 +104,6 @@ func (k *keeping) InterceptActivity(
 	if k.payloads.Store == nil {
 		return next
 	}
-
 	return &keeper{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, payloads: k.payloads}
 }
 
@@ -124,33 +117,27 @@ type keeper struct {
 // Init lets the keeper see the heartbeats.
 func (k *keeper) Init(outbound interceptor.ActivityOutboundInterceptor) error {
 	k.beats.Next = outbound
-
 	return k.Next.Init(&k.beats)
 }
 
 // ExecuteActivity runs the activity and keeps what came of it.
 func (k *keeper) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	result, err := k.Next.ExecuteActivity(context.WithValue(ctx, beatsKey{}, &k.beats), in)
-
 	var cancelled *temporal.CanceledError
 	if output := (interpreter.DriveOutput{}); errors.As(err, &cancelled) && cancelled.HasDetails() && cancelled.Details(&output) == nil {
 		value, err := k.keep(ctx, output)
 		if err != nil {
 			return nil, err
 		}
-
 		return nil, temporal.NewCanceledError(converter.NewRawValue(value))
 	}
-
 	if err != nil || activity.GetInfo(ctx).IsLocalActivity {
 		return result, err
 	}
-
 	value, err := k.keep(ctx, result)
 	if err != nil {
 		return nil, err
 	}
-
 	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value}}, nil
 }
 
@@ -162,24 +149,19 @@ func (k *keeper) keep(ctx context.Context, result any) (*commonpb.Payload, error
 	if err != nil {
 		return nil, err
 	}
-
 	failure := k.untilKept(ctx, value)
 	if failure == nil {
 		return value, nil
 	}
-
 	activity.GetLogger(ctx).Error("the payload store did not take the outcome of an activity", "error", failure)
-
 	if len(value.GetData()) > interpreter.MaxInlinePayload {
 		if result, err = unkept(result, failure); err != nil {
 			return nil, err
 		}
-
 		if value, err = converter.GetDefaultDataConverter().ToPayload(result); err != nil {
 			return nil, err
 		}
 	}
-
 	return k.payloads.Store.Inline(value), nil
 }
 
@@ -190,24 +172,18 @@ func (k *keeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
 	if proto.Size(value) < k.payloads.OffloadAbove {
 		return nil
 	}
-
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.payloads.Patience)
 	defer cancel()
-
 	go k.watch(ctx, bounded, cancel)
-
 	var reason error
-
 	for wait := keepWait; ; wait = min(2*wait, keepMaxWait) {
 		err := k.payloads.Store.Keep(bounded, value)
 		if err == nil {
 			return nil
 		}
-
 		if reason == nil || bounded.Err() == nil { // the end of our patience is not why
 			reason = err
 		}
-
 		select {
 		case <-time.After(wait):
 		case <-bounded.Done():
@@ -221,9 +197,7 @@ func (k *keeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
 func (k *keeper) watch(ctx, bounded context.Context, end func()) {
 	heartbeat, stop := heartbeats(ctx)
 	defer stop()
-
 	stopping, cancelled := activity.GetWorkerStopChannel(ctx), ctx.Done()
-
 	for {
 		select {
 		case <-heartbeat:
@@ -261,7 +235,6 @@ func noteBeat(ctx context.Context, details any) {
 func (b *beats) note(details ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-
 	b.last = details
 }
 
@@ -285,15 +258,12 @@ func unkept(result any, reason error) (any, error) {
 		Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Final: true,
 		Message: cutText("the attempt was made, and its outcome could not be kept: "+reason.Error(), maxMessage),
 	}
-
 	output, many := result.(interpreter.DriveOutput)
 	if !many {
 		return nil, applicationError(failure)
 	}
-
 	share := interpreter.MaxInlinePayload / max(len(output.Calls), 1)
 	calls := slices.Clone(output.Calls)
-
 	for i, driven := range calls {
 		switch {
 		case sizeOf(driven) <= share:
@@ -311,6 +281,5 @@ func unkept(result any, reason error) (any, error) {
 			}}
 		}
 	}
-
 	return interpreter.DriveOutput{Calls: calls}, nil
 }

@@ -36,7 +36,6 @@ func (*away) Ready(context.Context) error { return nil }
 
 func (*away) Inline(value *commonpb.Payload) *commonpb.Payload {
 	var store *payload.Store
-
 	return store.Inline(value)
 }
 
@@ -53,7 +52,6 @@ func (a *away) Keep(ctx context.Context, value *commonpb.Payload) error {
 		return errors.New("write sha256/00/00 to the payload store file:///full: no space left on device")
 	}
 	a.kept = append(a.kept, value)
-
 	return nil
 }
 
@@ -75,7 +73,6 @@ func outcome(t *testing.T, store *away, patience time.Duration, run any) (value 
 	value, err = env.ExecuteActivity(run)
 	recorder.mu.Lock()
 	defer recorder.mu.Unlock()
-
 	return value, recorder.said, err
 }
 
@@ -100,7 +97,6 @@ type recorded struct {
 
 func (r *recorded) Init(outbound interceptor.ActivityOutboundInterceptor) error {
 	r.recording.Next = outbound
-
 	return r.Next.Init(r.recording)
 }
 
@@ -108,7 +104,6 @@ func (r *recorded) Init(outbound interceptor.ActivityOutboundInterceptor) error 
 func (r *recording) GetInfo(ctx context.Context) activity.Info {
 	info := r.Next.GetInfo(ctx)
 	info.HeartbeatTimeout = 10 * time.Second
-
 	return info
 }
 
@@ -132,7 +127,6 @@ func failureOf(t *testing.T, err error) interpreter.ErrorObject {
 	require.True(t, application.NonRetryable())
 	var object interpreter.ErrorObject
 	require.NoError(t, application.Details(&object))
-
 	return object
 }
 
@@ -253,7 +247,6 @@ func TestHeartbeatsGoOnAsTheyWere(t *testing.T) {
 	_, beats, err := outcome(t, &away{slow: activities.MaxHeartbeatInterval + activities.MaxHeartbeatInterval/2}, time.Minute,
 		func(ctx context.Context) (interpreter.ToolResult, error) {
 			activity.RecordHeartbeat(ctx, "progress")
-
 			return answer(200_000), nil
 		})
 	require.NoError(t, err)

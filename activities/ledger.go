@@ -33,7 +33,6 @@ func (e ledgerEntry) check(before writtenBefore, where string, rows int) error {
 	if before.fingerprint == "" || e.fingerprint == "" || before.fingerprint == e.fingerprint {
 		return nil
 	}
-
 	return &Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "written_before", Final: true,
 		Message: fmt.Sprintf("%s was given other rows before under the same operation key %s (%d then, %d now): "+

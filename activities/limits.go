@@ -16,29 +16,23 @@ func LimitsFromEnv(lookup func(string) (string, bool)) (playbook.Limits, error) 
 	limits := playbook.Limits{
 		MaxRetries: playbook.DefaultMaxRetriesLimit, MaxDelay: playbook.DefaultMaxDelayLimit,
 	}
-
 	if text, set := lookup(playbook.MaxRetriesVariable); set && text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
 			return limits, fmt.Errorf("%s is %q; it must be a number of retries from 1", playbook.MaxRetriesVariable, text)
 		}
-
 		limits.MaxRetries = n
 	}
-
 	if text, set := lookup(playbook.MaxDelayVariable); set && text != "" {
 		delay, err := time.ParseDuration(text)
 		if seconds, notNumber := strconv.ParseFloat(text, 64); notNumber == nil {
 			delay, err = time.Duration(seconds*float64(time.Second)), nil
 		}
-
 		if err != nil || delay <= 0 {
 			return limits, fmt.Errorf("%s is %q; it must be a duration such as 90s or 1h", playbook.MaxDelayVariable, text)
 		}
-
 		limits.MaxDelay = delay
 	}
-
 	return limits, nil
 }
 
@@ -57,11 +51,9 @@ func AnswersBytesFromEnv(lookup func(string) (string, bool)) (int64, error) {
 	if !set || text == "" {
 		return DefaultAnswersBytes, nil
 	}
-
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < leastAnswersBytes {
 		return 0, fmt.Errorf("%s is %q; it must be a number of bytes from %d", AnswersBytesVariable, text, int64(leastAnswersBytes))
 	}
-
 	return n, nil
 }

@@ -55,12 +55,10 @@ const (
 // and a quarter for each kind of body.
 func newMemory(total int64) *memory {
 	const share = 4
-
 	m := &memory{total: total, sizes: [stages]int64{total / share, total / share, total / share, total}}
 	for s, size := range m.sizes {
 		m.stages[s] = semaphore.NewWeighted(size)
 	}
-
 	return m
 }
 
@@ -79,20 +77,16 @@ type loanKey struct{}
 // called by two: by who makes the attempt, at its end, and by who hands its outcome over.
 func (m *memory) withLoan(ctx context.Context) (_ context.Context, done func()) {
 	const users = 2
-
 	l := &loan{memory: m, users: users}
-
 	return context.WithValue(ctx, loanKey{}, l), l.done
 }
 
 func (l *loan) done() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
 	if l.users--; l.users > 0 {
 		return
 	}
-
 	l.memory.giveBack(l.taken)
 }
 
@@ -101,31 +95,24 @@ func (l *loan) done() {
 // there.
 func (m *memory) giveBack(taken [stages]int64) {
 	const much = 16 << 20
-
 	sum := int64(0)
 	for _, bytes := range taken {
 		sum += bytes
 	}
-
 	release := func() {
 		for s, bytes := range taken {
 			m.stages[s].Release(bytes)
 		}
 	}
-
 	if sum < much {
 		release()
-
 		return
 	}
-
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	m.left = append(m.left, release)
 	if !m.collecting {
 		m.collecting = true
-
 		go m.collect()
 	}
 }
@@ -137,13 +124,10 @@ func (m *memory) collect() {
 		left := m.left
 		m.left, m.collecting = nil, len(left) > 0
 		m.mu.Unlock()
-
 		if len(left) == 0 {
 			return
 		}
-
 		runtime.GC()
-
 		for _, release := range left {
 			release()
 		}
@@ -154,26 +138,20 @@ func (m *memory) collect() {
 // there is waits until nobody else has any. The error is that of ctx.
 func (l *loan) take(ctx context.Context, s stage, bytes int64) error {
 	bytes = min(bytes, l.memory.sizes[s])
-
 	l.mu.Lock()
 	taken := l.taken[s]
 	l.mu.Unlock()
-
 	if taken > 0 || bytes <= 0 {
 		return nil
 	}
-
 	if !l.memory.stages[s].TryAcquire(bytes) {
 		if err := l.memory.stages[s].Acquire(ctx, bytes); err != nil {
 			return &memoryError{err}
 		}
 	}
-
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
 	l.taken[s] = bytes
-
 	return nil
 }
 
@@ -188,7 +166,6 @@ func (e *memoryError) Unwrap() error { return e.cause }
 
 func loanOf(ctx context.Context) *loan {
 	l, _ := ctx.Value(loanKey{}).(*loan)
-
 	return l
 }
 
@@ -196,16 +173,13 @@ func loanOf(ctx context.Context) *loan {
 // limit bytes in all.
 func takeForBody(ctx context.Context, read, limit int64) error {
 	l := loanOf(ctx)
-
 	switch {
 	case l == nil || read < freeBytes:
 		return nil
 	case read < pageBytes:
 		return l.take(ctx, stagePage, growth*min(limit, pageBytes))
 	}
-
 	takesIn(ctx)
-
 	return l.take(ctx, stageLarge, growth*limit)
 }
 
@@ -213,12 +187,10 @@ func takeForBody(ctx context.Context, read, limit int64) error {
 // three, and the buffer doubles.
 func takeForCharset(ctx context.Context, body []byte) error {
 	const most = 8
-
 	l := loanOf(ctx)
 	if l == nil || len(body) <= freeBytes {
 		return nil
 	}
-
 	return l.take(ctx, stageCharset, most*int64(len(body)))
 }
 
@@ -226,7 +198,6 @@ func takeForCharset(ctx context.Context, body []byte) error {
 // be more than all there is, is refused.
 func takeForValue(ctx context.Context, bytes int64, what string) error {
 	l := loanOf(ctx)
-
 	switch {
 	case l == nil:
 		return nil
@@ -234,11 +205,9 @@ func takeForValue(ctx context.Context, bytes int64, what string) error {
 		return tooLargef("%s would take %d bytes of memory, and this worker has %d (%s); ask for less at a time",
 			what, bytes, l.memory.total, AnswersBytesVariable)
 	}
-
 	if bytes > pageBytes {
 		takesIn(ctx)
 	}
-
 	return l.take(ctx, stageValue, bytes)
 }
 
@@ -249,12 +218,10 @@ func admitJSON(ctx context.Context, body []byte, most int, what string) error {
 	if l == nil || len(body) <= freeJSON {
 		return nil
 	}
-
 	estimate := estimateJSON(body)
 	if estimate.least > most {
 		return tooLargef("%s: the result of one attempt is %d bytes of JSON or more, the limit is %d; ask for less at a time", what, estimate.least, most)
 	}
-
 	return takeForValue(ctx, estimate.memory, what)
 }
 
@@ -279,17 +246,14 @@ const (
 // estimateJSON looks once at JSON, whether it is right or not.
 func estimateJSON(body []byte) jsonEstimate {
 	e := jsonEstimate{memory: elementMemory}
-
 	for i := 0; i < len(body); {
 		c := body[i]
 		i++
-
 		switch c {
 		case ' ', '\t', '\n', '\r':
 			continue
 		case '"':
 			i = e.text(body, i)
-
 			continue
 		case '{':
 			e.memory += mapMemory
@@ -303,49 +267,38 @@ func estimateJSON(body []byte) jsonEstimate {
 		default:
 			i = e.word(body, i)
 		}
-
 		e.least++
 	}
-
 	return e
 }
 
 // text counts a text whose quote stands before i, and gives where it ends.
 func (e *jsonEstimate) text(body []byte, i int) int {
 	start := i
-
 	for i < len(body) && body[i] != '"' {
 		if body[i] == '\\' {
 			i++
 		}
-
 		i++
 	}
-
 	end := min(i, len(body))
 	const shrinks = len(`\u0000`) - 1 // to one byte
-
 	e.memory += textMemory + int64(end-start)
 	e.least += end - start + len(`""`) - shrinks*bytes.Count(body[start:end], []byte(`\u`))
-
 	return end + 1
 }
 
 // word counts a number or a word that begins before i, and gives where it ends.
 func (e *jsonEstimate) word(body []byte, i int) int {
 	start := i
-
 	for i < len(body) && body[i] > ',' && body[i] != ':' && body[i] != ']' && body[i] != '}' {
 		i++
 	}
-
 	const short = 18 // digits of what is kept as a machine number
-
 	e.memory += numberMemory
 	if i-start > short {
 		e.memory += int64(i - start)
 	}
-
 	return i
 }
 
@@ -359,11 +312,8 @@ func (r *rowMemory) add(ctx context.Context, values, bytes int) error {
 	if l == nil {
 		return nil
 	}
-
 	const share = 2
-
 	r.bytes += mapMemory + int64(values)*entryMemory + int64(bytes)
-
 	switch most := l.memory.total / share; {
 	case r.bytes > most:
 		return tooLargef("the result takes more than %d bytes of memory, half of what this worker has (%s): select fewer columns, or page with LIMIT",
@@ -371,6 +321,5 @@ func (r *rowMemory) add(ctx context.Context, values, bytes int) error {
 	case r.bytes > pageBytes:
 		return takeForValue(ctx, most, "the result")
 	}
-
 	return nil
 }

@@ -57,7 +57,6 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 	url := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/small" {
 			_, _ = io.WriteString(w, "small")
-
 			return
 		}
 
@@ -76,7 +75,6 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 	get := func(path string, seconds float64) (interpreter.ToolResult, error) {
 		in := httpInput(map[string]any{"url": url + path})(t)
 		in.TimeoutSeconds = seconds
-
 		return callHTTP(t, c, in)
 	}
 
@@ -98,7 +96,6 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 		}
 
 		object = tooltest.ErrorObject(t, err)
-
 		return true
 	}, time.Minute, time.Millisecond)
 	require.Equal(t, [2]string{"timeout", "retryable"}, [2]string{object.Kind, object.Class})
@@ -141,7 +138,6 @@ func TestAnswersBytesFromEnv(t *testing.T) {
 	for text, want := range map[string]int64{"": 256 << 20, "134217728": 128 << 20, "1000": 0, "much": 0} {
 		n, err := activities.AnswersBytesFromEnv(func(name string) (string, bool) {
 			require.Equal(t, "REPRISE_MAX_ANSWERS_BYTES", name)
-
 			return text, true
 		})
 		require.Equal(t, want, n, text)

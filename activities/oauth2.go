@@ -36,12 +36,9 @@ func ConnectionText(entry any) (string, error) {
 		if err != nil {
 			return "", errNoConnection
 		}
-
 		_, err = parseOAuth2(string(text))
-
 		return string(text), err
 	}
-
 	return "", errNoConnection
 }
 
@@ -56,14 +53,11 @@ func parseOAuth2(raw string) (*oauth2Client, error) {
 	if err := json.Unmarshal([]byte(raw), &entry); err != nil || len(entry) != 1 || entry["oauth2"] == nil {
 		return nil, errNoConnection
 	}
-
 	settings := entry["oauth2"]
 	client := &oauth2Client{}
-
 	client.id, _ = settings["client_id"].(string)
 	client.secret, _ = settings["client_secret"].(string)
 	client.audience, _ = settings["audience"].(string)
-
 	switch {
 	case client.id == "":
 		return nil, errors.New("must have oauth2.client_id, as text")
@@ -72,31 +66,25 @@ func parseOAuth2(raw string) (*oauth2Client, error) {
 	case settings["audience"] != nil && client.audience == "":
 		return nil, errors.New("must have text as oauth2.audience")
 	}
-
 	var err error
-
 	text, _ := settings["token_url"].(string)
 	if client.tokenURL, err = url.Parse(text); err != nil || !isWeb(client.tokenURL) || client.tokenURL.User != nil {
 		return nil, errors.New("must have a URL as oauth2.token_url, such as https://login.example.com/token")
 	}
-
 	if settings["host"] != nil {
 		text, _ := settings["host"].(string)
 		if client.host, err = hostURL(text); err != nil {
 			return nil, errors.New("must have a URL as oauth2.host, such as https://api.example.com")
 		}
 	}
-
 	if client.scopes, err = scopesOf(settings["scopes"]); err != nil {
 		return nil, err
 	}
-
 	for name := range settings {
 		if !slices.Contains(oauth2Words, name) {
 			return nil, errors.New("has a word that oauth2 does not know; it knows " + strings.Join(oauth2Words, ", "))
 		}
 	}
-
 	return client, nil
 }
 
@@ -111,18 +99,15 @@ func scopesOf(v any) ([]string, error) {
 		return strings.Fields(v), nil
 	case []any:
 		scopes := make([]string, 0, len(v))
-
 		for _, item := range v {
 			if scope, isText := item.(string); isText && scope != "" {
 				scopes = append(scopes, scope)
 			}
 		}
-
 		if len(scopes) == len(v) {
 			return scopes, nil
 		}
 	}
-
 	return nil, errors.New("must have a list of texts as oauth2.scopes")
 }
 
@@ -134,6 +119,5 @@ func (c *oauth2Client) config() *clientcredentials.Config {
 	if c.audience != "" {
 		config.EndpointParams = url.Values{"audience": {c.audience}}
 	}
-
 	return config
 }

@@ -93,7 +93,6 @@ func (e estimate) time() time.Duration { return max(time.Duration(e), leastEstim
 func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, turn *interpreter.Turn, b *beginning) error {
 	lane := p.lane(ctx, limit)
 	w := newWaiter(ctx, limit, turn)
-
 	for {
 		at, err := lane.stand(w, b)
 		if err != nil {
@@ -109,7 +108,6 @@ func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, turn *in
 			return err
 		}
 		b.waits(ctx)
-
 		w.patient = time.Now().Add(turnPatience)
 	}
 }
@@ -118,13 +116,10 @@ func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, turn *in
 func (p *pacer) waits(b *beginning) (undo func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-
 	p.places[b.delivery]++
-
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-
 		if p.places[b.delivery]--; p.places[b.delivery] == 0 {
 			delete(p.places, b.delivery)
 		}
@@ -135,10 +130,8 @@ func (p *pacer) waits(b *beginning) (undo func()) {
 // places.
 func (p *pacer) crowded(ctx context.Context) bool {
 	most := hostOf(ctx).Places
-
 	p.mu.Lock()
 	defer p.mu.Unlock()
-
 	return most > 0 && 2*len(p.places) > most
 }
 
@@ -288,7 +281,6 @@ func limitSummary(limit interpreter.RateLimit) string {
 	if limit.Playbook != "" {
 		summary += ", playbook " + limit.Playbook
 	}
-
 	return cutText(summary, maxLimitSummary)
 }
 

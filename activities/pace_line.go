@@ -61,7 +61,6 @@ func (e *awayError) Error() string {
 // answer that asks to wait, which comes to the same.
 func (e *awayError) object(in interpreter.ToolInput) interpreter.ErrorObject {
 	seconds := max(e.wait, 0).Seconds()
-
 	return interpreter.ErrorObject{
 		Kind: interpreter.KindTurn, Class: interpreter.ClassRateLimited, Message: e.Error(),
 		RetryAfter: &seconds, Turn: &e.turn, Attempt: in.Attempt, Page: in.Page,
@@ -75,7 +74,6 @@ func newWaiter(ctx context.Context, limit interpreter.RateLimit, turn *interpret
 		w.since, w.promise, w.tries = turn.Since, turn.Promised, turn.Tries
 		w.due = !turn.At.Add(comesEarly).Before(turn.Promised)
 	}
-
 	return w
 }
 
@@ -83,23 +81,17 @@ func newWaiter(ctx context.Context, limit interpreter.RateLimit, turn *interpret
 func (l *lane) stand(w *waiter, b *beginning) (time.Time, error) {
 	heartbeat, stop := heartbeats(w.ctx)
 	defer stop()
-
 	patience := time.NewTimer(time.Until(w.patient))
 	defer patience.Stop()
-
 	defer l.pacer.waits(b)()
-
 	l.join(w)
-
 	for {
 		select {
 		case told := <-w.told:
 			if told.away != nil {
 				return time.Time{}, told.away
 			}
-
 			w.due = true // also where it comes too late for it
-
 			return told.turn, nil
 		case <-patience.C:
 			l.dismiss(w)
@@ -117,24 +109,18 @@ func (l *lane) stand(w *waiter, b *beginning) (time.Time, error) {
 func (l *lane) join(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
 	w.told = make(chan told, 1)
 	l.waiters = append(l.waiters, w)
-
 	if !l.serving {
 		l.serving = true
-
 		go l.serve()
 	}
-
 	soon := time.Now()
 	if !l.pacer.crowded(w.ctx) {
 		soon = soon.Add(joinPatience)
 	}
-
 	if soon.Before(l.ask) {
 		l.ask = soon
-
 		select {
 		case l.wake <- struct{}{}:
 		default:
@@ -146,7 +132,6 @@ func (l *lane) join(w *waiter) {
 func (l *lane) dismiss(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
 	if i := slices.Index(l.waiters, w); i >= 0 {
 		l.waiters = slices.Delete(l.waiters, i, i+1)
 		l.sendAway(w, time.Time{})
@@ -158,26 +143,21 @@ func (l *lane) dismiss(w *waiter) {
 // no attempt could end either.
 func (l *lane) serve() {
 	warned := time.Time{}
-
 	for {
 		began := time.Now()
-
 		asked, request, pause := l.request(began)
 		if len(asked) == 0 {
 			return
 		}
-
 		lease, first, err := l.lease(asked[0].ctx, request)
 		if err != nil && time.Since(warned) >= time.Minute {
 			warned = time.Now()
 			l.pacer.logger.Warn("cannot lease turns under a rate limit, asking again", "key", request.Limit.Key, "error", err)
 		}
-
 		next := time.Now().Add(leaseAgain)
 		if err == nil {
 			next = l.hand(asked, lease, first, pause)
 		}
-
 		l.rest(began.Add(leaseEvery), next)
 	}
 }
@@ -188,12 +168,10 @@ func (l *lane) rest(least, next time.Time) {
 	l.ask = next
 	l.mu.Unlock()
 	time.Sleep(time.Until(least))
-
 	for {
 		l.mu.Lock()
 		timer := time.NewTimer(time.Until(l.ask))
 		l.mu.Unlock()
-
 		select {
 		case <-timer.C:
 			return
@@ -209,36 +187,29 @@ func (l *lane) rest(least, next time.Time) {
 func (l *lane) request(now time.Time) (asked []*waiter, request interpreter.LeaseRequest, pause time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return w.ctx.Err() != nil || workerStopping(w.ctx) })
 	if len(l.waiters) == 0 {
 		l.serving = false
-
 		return nil, request, l.pause
 	}
-
 	after := l.answer.time() + l.ready.time()
 	request = interpreter.LeaseRequest{
 		Limit: l.waiters[0].limit, Count: min(len(l.waiters), maxTurns), Promises: true,
 		AfterSeconds: after.Seconds(), WithinSeconds: (after + leaseAhead).Seconds(),
 	}
-
 	if l.pause.After(now) {
 		request.PauseSeconds = l.pause.Sub(now).Seconds()
 		if l.long {
 			request.AskedSeconds = l.asked.Sub(now).Seconds()
 		}
 	}
-
 	for _, w := range l.waiters {
 		w.due = w.due || !w.promise.IsZero() && !w.promise.Add(-l.skew).After(now.Add(after+leaseAhead))
 		if w.limit.Interval() > request.Limit.Interval() {
 			request.Limit = w.limit // the strictest counts
 		}
 	}
-
 	slices.SortStableFunc(l.waiters, inLine)
-
 	asked = slices.Clone(l.waiters[:request.Count])
 	for _, w := range asked {
 		switch w.place() {
@@ -248,7 +219,6 @@ func (l *lane) request(now time.Time) (asked []*waiter, request interpreter.Leas
 			request.Fresh++
 		}
 	}
-
 	return asked, request, l.pause
 }
 
@@ -267,7 +237,6 @@ func (w *waiter) place() int {
 	case !w.promise.IsZero():
 		return placePromised
 	}
-
 	return placeFresh
 }
 
@@ -277,11 +246,9 @@ func inLine(a, b *waiter) int {
 	if order := cmp.Compare(a.place(), b.place()); order != 0 {
 		return order
 	}
-
 	if a.due {
 		return a.since.Compare(b.since)
 	}
-
 	return a.promise.Compare(b.promise)
 }
 
@@ -291,56 +258,44 @@ func inLine(a, b *waiter) int {
 func (l *lane) hand(asked []*waiter, lease interpreter.Lease, first, pause time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
 	if l.long && l.pause.Equal(pause) && first.Before(pause) {
 		l.pause = first // others were told so before, and have waited
 	}
-
 	crowded := l.pacer.crowded(asked[0].ctx)
 	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return slices.Contains(asked, w) })
-
 	turns := len(asked)
 	if lease.Turns != nil {
 		turns = min(turns, *lease.Turns)
 	}
-
 	for i, w := range asked {
 		if w.since.IsZero() {
 			w.since = lease.At.Add(-lease.Delay())
 		}
-
 		if i < turns {
 			w.told <- told{turn: first.Add(time.Duration(i) * lease.Interval())}
 		}
 	}
-
 	rest := asked[turns:]
 	for i, w := range rest[max(0, len(rest)-lease.Promised):] {
 		w.promise, w.due = lease.Promise.Add(time.Duration(i)*lease.Interval()), false
 	}
-
 	free := first.Add(time.Duration(turns) * lease.Interval()) // the turn after those
 	again := free.Add(-leaseAhead / 2)                         // half of what is leased ahead is used up then
-
 	for i, w := range rest {
 		at := free.Add(time.Duration(i) * lease.Interval())
 		if !w.due && !w.promise.IsZero() {
 			at = w.promise.Add(-l.skew)
 		}
-
 		if at.After(w.patient) || crowded && !w.due && at.After(time.Now().Add(leaseAhead)) {
 			l.sendAway(w, at)
-
 			continue
 		}
-
 		l.waiters = append(l.waiters, w)
 		if due := at.Add(-leaseAhead); due.Before(again) {
 			again = due
 		}
 	}
-
 	return again
 }
 
@@ -351,14 +306,11 @@ func (l *lane) sendAway(w *waiter, at time.Time) {
 	if w.since.IsZero() {
 		w.since = now.Add(l.skew)
 	}
-
 	turn := interpreter.Turn{Since: w.since, Promised: w.promise, Tries: w.tries}
 	longest := now.Add(max(firstAway, now.Add(l.skew).Sub(w.since)))
-
 	if turn.Promised.IsZero() {
 		turn.Promised = at.Add(l.skew)
 	}
-
 	switch back := at.Add(-comesEarly); {
 	case w.due || at.IsZero():
 		// It stays away longer each time, or many would come for one turn.
@@ -366,7 +318,6 @@ func (l *lane) sendAway(w *waiter, at time.Time) {
 		if back.Before(least) {
 			back = least
 		}
-
 		turn.Tries = min(w.tries+1, mostTries)
 		turn.At, turn.Promised = back.Add(l.skew), back.Add(comesEarly+l.skew)
 	case back.After(longest):
@@ -374,6 +325,5 @@ func (l *lane) sendAway(w *waiter, at time.Time) {
 	default:
 		turn.At = back.Add(l.skew)
 	}
-
 	w.told <- told{away: &awayError{turn: turn, key: w.limit.Key, wait: turn.At.Add(-l.skew).Sub(now)}}
 }

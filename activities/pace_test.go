@@ -45,7 +45,6 @@ func TestLateRequestsDoNotBunch(t *testing.T) {
 		if dials.Add(1) <= 2 {
 			time.Sleep(300 * time.Millisecond) // the network, not the test, takes this time
 		}
-
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}}
 	catalogue := activities.NewCatalogue(activities.Resources{HTTP: activities.HTTPOptions{Transport: transport}})
@@ -61,7 +60,6 @@ func TestLateRequestsDoNotBunch(t *testing.T) {
 			_, err := run(t.Context(), tooltest.Complete(interpreter.ToolInput{
 				RateLimit: &limit, Fields: map[string]expression.Value{"url": expression.Of(server.URL)},
 			}, "http"))
-
 			return err
 		})
 	}

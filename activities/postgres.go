@@ -86,40 +86,32 @@ func (t *postgresTool) Run(ctx context.Context, in interpreter.ToolInput) (inter
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	var write *tableWrite
 	if sql == nil {
 		if write, err = planTable(in); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
-
 	pool, err := t.pool(ctx, in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return interpreter.ToolResult{}, postgresError(ctx, err)
 	}
 	defer conn.Release()
-
 	if err := begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	if sql == nil {
 		result, err := writePostgres(ctx, conn.Conn(), write)
 		if err == nil && write.note != nil && t.sweeper.due(in.Auth) {
 			t.res.swept(in, sweepPostgres(ctx, conn.Conn()))
 		}
-
 		return result, err
 	}
-
 	q := &postgresQuery{conn: conn.Conn().PgConn(), types: conn.Conn().TypeMap(), sql: sql, limit: t.res.MaxResponseBytes, usual: postgresMessage(t.res)}
-
 	return q.runAlone(ctx)
 }
 
@@ -134,12 +126,10 @@ func (t *postgresTool) Write(ctx context.Context, in interpreter.ToolInput) (int
 func (t *postgresTool) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-
 	for url, pool := range t.pools {
 		pool.Close()
 		delete(t.pools, url)
 	}
-
 	return nil
 }
 
@@ -148,37 +138,29 @@ func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*pgx
 	if in.Auth == "" {
 		return nil, configErrorf("step %q: postgres needs auth, the name of a connection", in.Step)
 	}
-
 	url, err := t.res.urlConnection(ctx, in.Auth, "postgres")
 	if err != nil {
 		return nil, err
 	}
-
 	t.mu.Lock()
 	defer t.mu.Unlock()
-
 	if pool, ok := t.pools[url]; ok {
 		return pool, nil
 	}
-
 	config, err := postgresConfig(url, postgresMessage(t.res))
 	if err != nil {
 		// The parser's own message may repeat parts of the URL.
 		return nil, configErrorf("connection %q is no PostgreSQL URL: write postgres://user:password@host:5432/database", in.Auth)
 	}
-
 	known := t.res.Secrets.AddConnection(url)
 	t.res.Secrets.Login(known, config.ConnConfig.User, config.ConnConfig.Password)
 	secretsOf(ctx).sends(known)
-
 	// The pool outlives the attempt.
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, configErrorf("connection %q cannot be used: its settings are not valid", in.Auth)
 	}
-
 	t.pools[url] = pool
-
 	return pool, nil
 }
 
@@ -191,40 +173,31 @@ func postgresConfig(url string, message int) (*pgxpool.Config, error) {
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
 		return nil, toolErrorf("no PostgreSQL URL")
 	}
-
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, err
 	}
-
 	if !strings.Contains(url, "pool_max_conns") {
 		config.MaxConns = postgresConns
 	}
-
 	config.AfterRelease = forgetSession
-
 	conn := config.ConnConfig
 	conn.MaxProtocolMessageBodyLen = message
-
 	if conn.ConnectTimeout <= 0 {
 		conn.ConnectTimeout = postgresDial
 	}
-
 	// Unnamed statements need no cache, which schema changes and poolers between
 	// worker and server would invalidate.
 	conn.DefaultQueryExecMode = pgx.QueryExecModeExec
 	// Results are read as text, and these settings decide how dates look.
 	conn.RuntimeParams["timezone"] = "UTC"
 	conn.RuntimeParams["datestyle"] = "ISO"
-
 	if conn.RuntimeParams["application_name"] == "" {
 		conn.RuntimeParams["application_name"] = "reprise"
 	}
-
 	// An attempt that ends early stops its statement on the server too.
 	conn.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}
 	}
-
 	return config, nil
 }

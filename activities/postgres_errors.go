@@ -27,15 +27,12 @@ func (q *postgresQuery) locate(err error) error {
 	if !errors.As(err, &pg) || pg.Position <= 0 {
 		return err
 	}
-
 	offset, inParam := q.numbered.SourceOffset(int(pg.Position) - 1)
 	line, column := lineColumn(q.sql.source, offset)
 	place := fmt.Sprintf(", at line %d, column %d of the statement", line, column)
-
 	if inParam {
 		place += ": " + q.sql.parsed.Source(offset)
 	}
-
 	return &located{PgError: pg, place: place}
 }
 
@@ -49,16 +46,13 @@ func postgresError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-
 	var (
 		own     *Error
 		connect *pgconn.ConnectError
 		server  *pgconn.PgError
 		place   *located
 	)
-
 	isServer := errors.As(err, &server)
-
 	switch {
 	case errors.As(err, &own):
 		return own
@@ -69,13 +63,11 @@ func postgresError(ctx context.Context, err error) error {
 		if errors.As(err, &place) {
 			message += place.place
 		}
-
 		return &Error{
 			Kind: interpreter.KindTool, Class: interpreter.ClassifySQLState(server.Code),
 			Type: server.Code, Message: message, Body: serverBody(server), Err: err,
 		}
 	}
-
 	return lostConnection(err)
 }
 
@@ -83,21 +75,16 @@ func postgresError(ctx context.Context, err error) error {
 // reached, or it refused the session.
 func connectError(err *pgconn.ConnectError, server *pgconn.PgError) *Error {
 	e := &Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Err: err}
-
 	if server != nil {
 		e.Type, e.Class = server.Code, interpreter.ClassifySQLState(server.Code)
 		e.Message = fmt.Sprintf("PostgreSQL refused the connection: %s (SQLSTATE %s)", server.Message, server.Code)
-
 		return e
 	}
-
 	e.Type = connectionType(err)
 	e.Message = fmt.Sprintf("could not connect to PostgreSQL at %s", postgresHost(err.Config))
-
 	if e.Type != "" {
 		e.Message += ": " + e.Type
 	}
-
 	return e
 }
 
@@ -105,7 +92,6 @@ func postgresHost(config *pgconn.Config) string {
 	if config == nil {
 		return "its address"
 	}
-
 	return net.JoinHostPort(config.Host, fmt.Sprint(config.Port))
 }
 
@@ -113,28 +99,23 @@ func postgresHost(config *pgconn.Config) string {
 // took effect is not known, which is what operation keys are for.
 func lostConnection(err error) error {
 	kind := connectionType(err)
-
 	var network net.Error
 	if kind == "" && !errors.As(err, &network) && !errors.Is(err, net.ErrClosed) && !pgconn.SafeToRetry(err) {
 		return &Error{Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: "PostgreSQL: " + err.Error(), Err: err}
 	}
-
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		kind = "eof"
 	}
-
 	message := "the connection to PostgreSQL was lost"
 	if kind != "" {
 		message += ": " + kind
 	}
-
 	return &Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: kind, Message: message, Err: err}
 }
 
 // serverBody is what the server said beside its message.
 func serverBody(e *pgconn.PgError) map[string]any {
 	body := map[string]any{"code": e.Code}
-
 	for name, text := range map[string]string{
 		"detail": e.Detail, "hint": e.Hint, "schema": e.SchemaName, "table": e.TableName,
 		"column": e.ColumnName, "constraint": e.ConstraintName, "where": e.Where,
@@ -143,6 +124,5 @@ func serverBody(e *pgconn.PgError) map[string]any {
 			body[name] = text
 		}
 	}
-
 	return body
 }

@@ -26,33 +26,26 @@ func enterPostgres(ctx context.Context, tx pgx.Tx, w *tableWrite) (result interp
 			return result, false, err
 		}
 	}
-
 	fresh, err := notePostgres(ctx, tx, w)
 	if err != nil {
 		return result, false, err
 	}
-
 	if !fresh.note {
 		row := tx.QueryRow(ctx, "SELECT continuation FROM "+notesTable+" WHERE call_key = $1 AND written = $2", w.note.Call, w.note.Written)
 		if err := row.Scan(&result.Noted); err != nil {
 			return result, false, err
 		}
-
 		return result, false, errNoted
 	}
-
 	if fresh.key {
 		return result, false, nil
 	}
-
 	var before writtenBefore
-
 	row := tx.QueryRow(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+writesTable+
 		" WHERE operation_key = $1", w.operation)
 	if err := row.Scan(&before.fingerprint, &before.rows); err != nil {
 		return result, false, err
 	}
-
 	return rowsAffected(before.rows), true, w.check(before)
 }
 
@@ -71,25 +64,19 @@ func notePostgres(ctx context.Context, tx pgx.Tx, w *tableWrite) (fresh freshEnt
 			"keyed AS (INSERT INTO " + writesTable + " (operation_key, fingerprint, rows_written) VALUES ($4, $5, $6) ON CONFLICT DO NOTHING RETURNING 1) " +
 			"SELECT (SELECT count(*) FROM noted) > 0, (SELECT count(*) FROM keyed) > 0"
 	)
-
 	fresh = freshEntry{note: true, key: true}
-
 	switch {
 	case w.note == nil:
 		tag, err := tx.Exec(ctx, key, w.operation, w.fingerprint, int64(len(w.rows)))
 		fresh.key = tag.RowsAffected() > 0
-
 		return fresh, err
 	case w.operation == "":
 		tag, err := tx.Exec(ctx, note, w.note.Call, int64(w.note.Written), w.note.Continuation)
 		fresh.note = tag.RowsAffected() > 0
-
 		return fresh, err
 	}
-
 	err = tx.QueryRow(ctx, both, w.note.Call, int64(w.note.Written), w.note.Continuation,
 		w.operation, w.fingerprint, int64(len(w.rows))).Scan(&fresh.note, &fresh.key)
-
 	return fresh, err
 }
 
@@ -103,14 +90,12 @@ func lacksLedger(err error) bool {
 // ledger, or not write to it.
 func refusesNotes(err error) bool {
 	var pg *pgconn.PgError
-
 	return isSQLState(err, "42501") && errors.As(err, &pg) && // insufficient_privilege
 		(strings.Contains(pg.Message, "schema") || strings.Contains(pg.Message, writesTable) || strings.Contains(pg.Message, notesTable))
 }
 
 func isSQLState(err error, states ...string) bool {
 	var pg *pgconn.PgError
-
 	return errors.As(err, &pg) && slices.Contains(states, pg.Code)
 }
 
@@ -120,7 +105,6 @@ func createLedger(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(ledgerLock)); err != nil {
 			return err
 		}
-
 		for _, statement := range []string{
 			"CREATE TABLE IF NOT EXISTS " + writesTable + " (operation_key text PRIMARY KEY, " +
 				"written_at timestamptz NOT NULL DEFAULT now(), fingerprint text, rows_written bigint)",
@@ -132,7 +116,6 @@ func createLedger(ctx context.Context, conn *pgx.Conn) error {
 				return err
 			}
 		}
-
 		return nil
 	})
 }
@@ -146,20 +129,16 @@ func (t *postgresTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]
 	if err != nil {
 		return nil, err
 	}
-
 	rows, err := pool.Query(ctx, "SELECT written, continuation FROM "+notesTable+
 		" WHERE call_key = $1 AND written > $2 ORDER BY written", in.Note.Call, int64(in.Note.Written))
 	if err != nil {
 		return nil, recallError(ctx, err)
 	}
-
 	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (interpreter.Note, error) {
 		note := interpreter.Note{Call: in.Note.Call}
 		err := row.Scan(&note.Written, &note.Continuation)
-
 		return note, err
 	})
-
 	return notes, recallError(ctx, err)
 }
 
@@ -169,13 +148,11 @@ func recallError(ctx context.Context, err error) error {
 	if err == nil || lacksLedger(err) || refusesNotes(err) {
 		return nil
 	}
-
 	return postgresError(ctx, err)
 }
 
 // sweepPostgres deletes notes that are too old for anybody to ask for them.
 func sweepPostgres(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "DELETE FROM "+notesTable+" WHERE noted_at < now() - $1::float8 * interval '1 second'", notesKept.Seconds())
-
 	return err
 }

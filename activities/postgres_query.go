@@ -34,16 +34,13 @@ type postgresQuery struct {
 func (q *postgresQuery) runAlone(ctx context.Context) (interpreter.ToolResult, error) {
 	q.conn.Frontend().SetMaxBodyLen(int(min(q.limit+rowOverhead, math.MaxInt32)))
 	defer q.conn.Frontend().SetMaxBodyLen(q.usual)
-
 	result, err := q.run(ctx)
 	if err == nil {
 		err = q.alone(ctx)
 	}
-
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	return result, nil
 }
 
@@ -55,31 +52,25 @@ func (q *postgresQuery) run(ctx context.Context) (interpreter.ToolResult, error)
 	if err := q.prepare(ctx); err != nil {
 		return interpreter.ToolResult{}, q.failed(ctx, err)
 	}
-
 	values, err := q.encode(ctx)
 	if err != nil {
 		return interpreter.ToolResult{}, q.failed(ctx, err)
 	}
-
 	columns := make([]string, len(q.prepared.Fields))
 	for i, field := range q.prepared.Fields {
 		columns[i] = field.Name
 	}
-
 	rows, err := newSQLRows(q.sql.step, columns, q.limit)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	tag, err := q.read(ctx, values, rows)
 	if err != nil {
 		return interpreter.ToolResult{}, q.failed(ctx, err)
 	}
-
 	if len(columns) == 0 {
 		return rowsAffected(tag.RowsAffected()), nil
 	}
-
 	return interpreter.ToolResult{Data: expression.Of(rows.list)}, nil
 }
 
@@ -90,24 +81,19 @@ var forms = []struct{ share, cast bool }{{true, true}, {false, true}, {true, fal
 // prepare finds the form of the statement that the server accepts.
 func (q *postgresQuery) prepare(ctx context.Context) error {
 	var first error
-
 	for _, form := range forms {
 		q.numbered = q.sql.parsed.SQL(q.sql.values, form.share, form.cast)
-
 		err := q.describe(ctx)
 		if err == nil {
 			return q.checkCount()
 		}
-
 		if first == nil {
 			first = q.locate(err)
 		}
-
 		if !isTyping(err) || len(q.sql.values) == 0 {
 			return q.locate(err)
 		}
 	}
-
 	return first
 }
 
@@ -115,20 +101,16 @@ func (q *postgresQuery) prepare(ctx context.Context) error {
 // cannot tell becomes text, as an untyped literal would.
 func (q *postgresQuery) describe(ctx context.Context) error {
 	oids := make([]uint32, len(q.numbered.Order))
-
 	for {
 		prepared, err := q.conn.Prepare(ctx, "", q.numbered.Text, oids)
 		if err == nil {
 			q.prepared = prepared
-
 			return nil
 		}
-
 		number, ok := untyped(err)
 		if !ok || number < 1 || number > len(oids) || oids[number-1] != 0 {
 			return err
 		}
-
 		oids[number-1] = pgtype.TextOID
 	}
 }
@@ -138,7 +120,6 @@ func (q *postgresQuery) checkCount() error {
 	if len(q.prepared.ParamOIDs) == len(q.numbered.Order) {
 		return nil
 	}
-
 	return toolErrorf("the server takes %d parameters for this statement, and it has %d templates: "+
 		"templates stand where SQL takes no value, or the statement has placeholders of its own",
 		len(q.prepared.ParamOIDs), len(q.numbered.Order))
@@ -152,14 +133,11 @@ func untyped(err error) (int, bool) {
 	if !errors.As(err, &pg) || pg.Code != "42P18" {
 		return 0, false
 	}
-
 	found := parameterNumber.FindStringSubmatch(pg.Message)
 	if found == nil {
 		return 0, false
 	}
-
 	number, err := strconv.Atoi(found[1])
-
 	return number, err == nil
 }
 
@@ -170,12 +148,10 @@ func isTyping(err error) bool {
 	if !errors.As(err, &pg) {
 		return false
 	}
-
 	switch pg.Code {
 	case "42P08", "42725", "42804", "42883", "42803":
 		return true
 	}
-
 	return false
 }
 
@@ -183,32 +159,25 @@ func isTyping(err error) bool {
 func (q *postgresQuery) encode(ctx context.Context) ([][]byte, error) {
 	values := make([][]byte, len(q.numbered.Order))
 	looked := false
-
 	for i, index := range q.numbered.Order {
 		value, oid := q.sql.values[index], q.prepared.ParamOIDs[i]
-
 		element, isArray := arrayElement(q.types, oid)
 		if _, isList := value.([]any); isList && !isArray && oid >= firstUserOID {
 			var err error
 			if isArray, err = q.userArray(ctx, oid); err != nil {
 				return nil, err
 			}
-
 			looked = true
 		}
-
 		text, err := postgresText(value, isArray, element)
 		if err != nil {
 			return nil, err
 		}
-
 		values[i] = text
 	}
-
 	if !looked {
 		return values, nil
 	}
-
 	// The look-up has replaced the unnamed statement.
 	return values, q.describe(ctx)
 }
@@ -223,33 +192,26 @@ func (q *postgresQuery) userArray(ctx context.Context, oid uint32) (bool, error)
 	if result.Err != nil {
 		return false, result.Err
 	}
-
 	return len(result.Rows) == 1 && string(result.Rows[0][0]) == "t", nil
 }
 
 // read runs the prepared statement and collects its rows.
 func (q *postgresQuery) read(ctx context.Context, values [][]byte, rows *sqlRows) (pgconn.CommandTag, error) {
 	reader := q.conn.ExecPrepared(ctx, "", values, nil, nil)
-
 	for reader.NextRow() {
 		row := make([]any, len(rows.columns))
 		size := 0
-
 		for i, text := range reader.Values() {
 			row[i] = postgresValue(q.types, q.prepared.Fields[i].DataTypeOID, text)
 			size += len(text)
 		}
-
 		if err := rows.add(ctx, row, size); err != nil {
 			// Reading on would only throw rows away; without the connection the
 			// server stops too.
 			_ = q.conn.Close(ctx)
-
 			return pgconn.CommandTag{}, err
 		}
 	}
-
 	tag, err := reader.Close()
-
 	return tag, q.locate(err)
 }

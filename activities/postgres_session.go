@@ -28,13 +28,11 @@ const sessionForgotten = 5 * time.Second
 func forgetSession(conn *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), sessionForgotten)
 	defer cancel()
-
 	pipeline := conn.PgConn().StartPipeline(ctx)
 	for _, statement := range []string{"DISCARD ALL", "RESET ROLE"} {
 		pipeline.SendQueryParams(statement, nil, nil, nil, nil)
 		pipeline.SendPipelineSync()
 	}
-
 	return errors.Join(pipeline.Flush(), pipeline.Close()) == nil && conn.PgConn().TxStatus() == idleTransaction
 }
 
@@ -48,7 +46,6 @@ func (q *postgresQuery) tooLarge(err error) error {
 	if !errors.As(err, &exceeded) {
 		return err
 	}
-
 	return tooLargef("step %q: the server sent %d bytes at once, in a row or a message; all of a result takes at most %d: "+
 		"select fewer or shorter columns, such as with left(), or read it in parts", q.sql.step, exceeded.ActualBodyLen, q.limit)
 }
@@ -59,9 +56,7 @@ func (q *postgresQuery) alone(ctx context.Context) error {
 	if q.conn.IsClosed() || q.conn.TxStatus() == idleTransaction {
 		return nil
 	}
-
 	_ = q.conn.Close(ctx)
-
 	return &Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal,
 		Message: "step \"" + q.sql.step + "\": the statement left a transaction open, which was undone: each statement is a transaction of its own",

@@ -27,7 +27,6 @@ func onePostgres(t testing.TB, options string) (sqlTool, *testenv.Database) {
 		Connections: activities.Connections{"main": db.URL + separator + "pool_max_conns=1" + options}, MaxResponseBytes: 1 << 20,
 	})
 	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
-
 	return sqlTool{catalogue: catalogue, name: "postgres", auth: "main"}, db
 }
 

@@ -29,15 +29,12 @@ func writePostgres(ctx context.Context, conn *pgx.Conn, w *tableWrite) (interpre
 			result, err = transactPostgres(ctx, conn, w)
 		}
 	}
-
 	if w.note != nil && refusesNotes(err) {
 		return interpreter.ToolResult{Unnotable: true}, nil
 	}
-
 	if err != nil {
 		return interpreter.ToolResult{}, tableError(ctx, w, err)
 	}
-
 	return result, nil
 }
 
@@ -45,28 +42,23 @@ func transactPostgres(ctx context.Context, conn *pgx.Conn, w *tableWrite) (resul
 	if len(w.rows) == 0 && w.note == nil {
 		return rowsAffected(0), nil
 	}
-
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if err := checkPostgres(ctx, tx, w); err != nil {
 			return err
 		}
-
 		if w.needed() {
 			var done bool
 			if result, done, err = enterPostgres(ctx, tx, w); done || err != nil {
 				return err
 			}
 		}
-
 		written, err := insertPostgres(ctx, tx, w)
 		result = rowsAffected(written)
-
 		return err
 	})
 	if errors.Is(err, errNoted) {
 		err = nil
 	}
-
 	return result, err
 }
 
@@ -74,12 +66,10 @@ func checkPostgres(ctx context.Context, tx pgx.Tx, w *tableWrite) error {
 	if len(w.rows) == 0 {
 		return nil
 	}
-
 	existing, err := postgresColumns(ctx, tx, w)
 	if err != nil {
 		return err
 	}
-
 	return w.checkColumns(existing)
 }
 
@@ -87,43 +77,35 @@ func insertPostgres(ctx context.Context, tx pgx.Tx, w *tableWrite) (written int6
 	columns := quoteNames(w.columns)
 	insert := "INSERT INTO " + w.quotedTable() + " (" + columns + ") SELECT " + columns +
 		" FROM json_populate_recordset(NULL::" + w.quotedTable() + ", $1::text::json)" + w.conflict()
-
 	for rest := w.rows; len(rest) > 0; {
 		chunk, used, err := encodeChunk(rest)
 		if err != nil {
 			return 0, err
 		}
-
 		tag, err := tx.Exec(ctx, insert, string(chunk))
 		if err != nil {
 			return 0, err
 		}
-
 		written += tag.RowsAffected()
 		rest = rest[used:]
 	}
-
 	return written, nil
 }
 
 // encodeChunk makes a JSON list of the first rows, and says how many fitted.
 func encodeChunk(rows []map[string]any) (chunk []byte, used int, err error) {
 	chunk = append(chunk, '[')
-
 	for used < len(rows) && used < chunkRows && len(chunk) < chunkBytes {
 		row, err := expression.Encode(rows[used])
 		if err != nil {
 			return nil, 0, toolErrorf("row %d cannot be written as JSON: %w", used+1, err)
 		}
-
 		if used > 0 {
 			chunk = append(chunk, ',')
 		}
-
 		chunk = append(chunk, row...)
 		used++
 	}
-
 	return append(chunk, ']'), used, nil
 }
 
@@ -135,32 +117,26 @@ func postgresColumns(ctx context.Context, tx pgx.Tx, w *tableWrite) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // tableError adds what table mode knows to the server's error.
 func tableError(ctx context.Context, w *tableWrite, err error) error {
 	converted := postgresError(ctx, err)
-
 	var own *Error
 	if !errors.As(converted, &own) {
 		return converted
 	}
-
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		own.Message = fmt.Sprintf("writing %d rows to table %q: %s%s", len(w.rows), w.shown, w.find(pg), own.Message)
-
 		if pg.Detail != "" {
 			own.Message += "; " + pg.Detail
 		}
-
 		if pg.Code == "42P10" {
 			own.Message += fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", quoteNames(w.key))
 		}
 	}
-
 	return own
 }
 
@@ -171,13 +147,10 @@ var quoted = regexp.MustCompile(`"((?:[^"]|"")*)"`)
 // that tells: by the column, by a value, or by both. It is "" where it does not.
 func (w *tableWrite) find(pg *pgconn.PgError) string {
 	const notNull = "23502"
-
 	values := quoted.FindAllStringSubmatch(pg.Message, -1)
-
 	for i, row := range w.rows {
 		for _, column := range w.columns {
 			value, given := row[column]
-
 			switch {
 			case pg.ColumnName != "" && column != pg.ColumnName:
 			case pg.Code == notNull && value == nil,
@@ -186,10 +159,8 @@ func (w *tableWrite) find(pg *pgconn.PgError) string {
 			}
 		}
 	}
-
 	if pg.ColumnName != "" {
 		return fmt.Sprintf("column %q: ", pg.ColumnName)
 	}
-
 	return ""
 }

@@ -34,7 +34,6 @@ func pgTool(t *testing.T) (sqlTool, *testenv.Database) {
 		MaxResponseBytes: 1 << 20,
 	})
 	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
-
 	return sqlTool{catalogue: catalogue, name: "postgres", auth: "main"}, db
 }
 
@@ -51,7 +50,6 @@ func TestPostgresConforms(t *testing.T) {
 		return func(t *testing.T) interpreter.ToolInput {
 			in := pg.input(t, "SELECT 1 AS a", nil)
 			in.Auth = auth
-
 			return in
 		}
 	}
@@ -81,7 +79,6 @@ func TestPostgresConforms(t *testing.T) {
 			{Name: "values missing", Input: func(t *testing.T) interpreter.ToolInput {
 				in := pg.input(t, "SELECT {{ a }}", nil)
 				in.Params = nil
-
 				return in
 			}, Kind: tool, Class: final, Says: "1 templates, but 0 values"},
 			{Name: "no table", Input: func(*testing.T) interpreter.ToolInput {
@@ -270,7 +267,6 @@ func TestPostgresUpsert(t *testing.T) {
 	write := func(rows any) any {
 		result, err := pg.call(t, pg.rows(fields, rows))
 		require.NoError(t, err)
-
 		return result.Data.Data
 	}
 
@@ -311,7 +307,6 @@ func TestPostgresInsertIsWrittenOnce(t *testing.T) {
 	for range 6 {
 		group.Go(func() error {
 			_, err := pg.call(t, in)
-
 			return err
 		})
 	}
@@ -448,7 +443,6 @@ func TestPostgresWithoutRightsForTheLedger(t *testing.T) {
 		in.Note = note
 		result, err := catalogueFunction(t, c, "postgres.write")(t.Context(), in)
 		require.NoError(t, err)
-
 		return result
 	}
 	note := &interpreter.Note{Call: "call", Written: 1, Continuation: []byte("x")}

@@ -24,12 +24,10 @@ func postgresText(value any, isArray bool, element uint32) ([]byte, error) {
 		if isArray {
 			return []byte(arrayLiteral(v, element == pgtype.JSONOID || element == pgtype.JSONBOID)), nil
 		}
-
 		return expression.Encode(v)
 	case map[string]any:
 		return expression.Encode(v)
 	}
-
 	return []byte(expression.Text(value)), nil
 }
 
@@ -39,10 +37,8 @@ var arrayEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 // dimensions, unless the elements are JSON.
 func arrayLiteral(list []any, jsonElements bool) string {
 	parts := make([]string, len(list))
-
 	for i, item := range list {
 		nested, isList := item.([]any)
-
 		switch {
 		case item == nil:
 			parts[i] = "NULL"
@@ -53,13 +49,11 @@ func arrayLiteral(list []any, jsonElements bool) string {
 			if err != nil {
 				encoded = []byte(expression.Text(item))
 			}
-
 			parts[i] = `"` + arrayEscapes.Replace(string(encoded)) + `"`
 		default:
 			parts[i] = `"` + arrayEscapes.Replace(expression.Text(item)) + `"`
 		}
 	}
-
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
@@ -69,12 +63,10 @@ func arrayElement(types *pgtype.Map, oid uint32) (element uint32, isArray bool) 
 	if !ok {
 		return 0, false
 	}
-
 	codec, ok := known.Codec.(*pgtype.ArrayCodec)
 	if !ok || codec.ElementType == nil || codec.ElementType.OID == pgtype.BoxOID {
 		return 0, false // box is the only type whose elements ; parts
 	}
-
 	return codec.ElementType.OID, true
 }
 
@@ -84,9 +76,7 @@ func postgresValue(types *pgtype.Map, oid uint32, column []byte) any {
 	if column == nil {
 		return nil
 	}
-
 	text := string(column)
-
 	switch oid {
 	case pgtype.BoolOID:
 		return text == "t"
@@ -111,13 +101,11 @@ func postgresValue(types *pgtype.Map, oid uint32, column []byte) any {
 	case voidOID:
 		return nil
 	}
-
 	if element, ok := arrayElement(types, oid); ok {
 		if list, ok := parseArray(text, func(item string) any { return postgresValue(types, element, []byte(item)) }); ok {
 			return list
 		}
 	}
-
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
@@ -132,17 +120,13 @@ func numericValue(text string) any {
 		if v, err := expression.Decode([]byte(whole)); err == nil {
 			return v
 		}
-
 		return text // NaN, Infinity, and more digits than a number may have
 	}
-
 	short := strings.TrimRight(text, "0")
-
 	f, err := strconv.ParseFloat(short, 64)
 	if err != nil || strconv.FormatFloat(f, 'f', -1, 64) != short {
 		return text
 	}
-
 	return f
 }
 
@@ -153,12 +137,10 @@ func floatValue(text string) any {
 	if err != nil {
 		return text
 	}
-
 	v, err := expression.Canonical(f)
 	if err != nil {
 		return text
 	}
-
 	return v
 }
 
@@ -172,7 +154,6 @@ func timestamptzValue(text string) any {
 			return at.UTC().Format(time.RFC3339Nano)
 		}
 	}
-
 	return text
 }
 
@@ -184,13 +165,10 @@ func parseArray(text string, element func(string) any) ([]any, bool) {
 		if !found {
 			return nil, false
 		}
-
 		text = after
 	}
-
 	p := &arrayParser{text: text, element: element}
 	list, ok := p.list()
-
 	return list, ok && p.at == len(text)
 }
 
@@ -204,7 +182,6 @@ func (p *arrayParser) peek() byte {
 	if p.at < len(p.text) {
 		return p.text[p.at]
 	}
-
 	return 0
 }
 
@@ -212,26 +189,20 @@ func (p *arrayParser) list() ([]any, bool) {
 	if p.peek() != '{' {
 		return nil, false
 	}
-
 	p.at++
 	list := []any{}
-
 	if p.peek() == '}' {
 		p.at++
-
 		return list, true
 	}
-
 	for {
 		item, ok := p.item()
 		if !ok {
 			return nil, false
 		}
-
 		list = append(list, item)
 		sep := p.peek()
 		p.at++
-
 		switch sep {
 		case '}':
 			return list, true
@@ -249,23 +220,19 @@ func (p *arrayParser) item() (any, bool) {
 	case '"':
 		return p.quoted()
 	}
-
 	start := p.at
 	for p.at < len(p.text) && p.text[p.at] != ',' && p.text[p.at] != '}' {
 		p.at++
 	}
-
 	word := p.text[start:p.at]
 	if word == "NULL" {
 		return nil, true
 	}
-
 	return p.element(word), true
 }
 
 func (p *arrayParser) quoted() (any, bool) {
 	var item strings.Builder
-
 	for p.at++; p.at < len(p.text); p.at++ {
 		switch p.text[p.at] {
 		case '\\':
@@ -273,12 +240,10 @@ func (p *arrayParser) quoted() (any, bool) {
 			item.WriteByte(p.peek())
 		case '"':
 			p.at++
-
 			return p.element(item.String()), true
 		default:
 			item.WriteByte(p.text[p.at])
 		}
 	}
-
 	return nil, false
 }

@@ -32,7 +32,6 @@ func (t *pythonTool) printed(ctx context.Context, in interpreter.ToolInput, outp
 	if in.Secret != nil && in.Secret.Seals {
 		output = fmt.Sprintf("(%d bytes, not shown: the step is secret)", len(output))
 	}
-
 	t.res.Logger.Info("python printed", "step", in.Step, "attempt", in.Attempt, "output", secretsOf(ctx).Text(output))
 }
 
@@ -78,7 +77,6 @@ func (t *pythonTool) Run(ctx context.Context, in interpreter.ToolInput) (interpr
 	if in.Args == nil {
 		return t.call(ctx, in, map[string]any{})
 	}
-
 	return t.call(ctx, in, in.Args.Data)
 }
 
@@ -88,7 +86,6 @@ func (t *pythonTool) Write(ctx context.Context, in interpreter.ToolInput) (inter
 	if in.Args == nil {
 		return t.call(ctx, in, map[string]any{"result": written(in)})
 	}
-
 	return t.call(ctx, in, in.Args.Data)
 }
 
@@ -97,53 +94,42 @@ func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args an
 		return interpreter.ToolResult{}, configErrorf("python is off on this worker: " +
 			"code of playbooks runs with the worker's rights, so its operator must allow it")
 	}
-
 	code, err := requiredText(in, "code")
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	if t.res.CheckPython != nil {
 		if err := t.res.CheckPython(ctx, code); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
-
 	if args == nil {
 		args = map[string]any{}
 	}
-
 	if _, isMap := args.(map[string]any); !isMap {
 		return interpreter.ToolResult{}, configErrorf("step %q: args of python must be a map of keyword arguments, this is a %s",
 			in.Step, expression.TypeName(args))
 	}
-
 	nonce := rand.Text()
-
 	input, err := expression.Encode(map[string]any{"code": code, "name": in.Step, "args": args, "nonce": nonce})
 	if err != nil {
 		return interpreter.ToolResult{}, toolErrorf("step %q: the args cannot be written as JSON: %w", in.Step, err)
 	}
-
 	process := &pythonProcess{
 		command: t.res.PythonCommand, directory: t.res.Directory,
 		input: input, nonce: nonce, limit: t.res.MaxResponseBytes,
 	}
 	err = process.run(ctx)
-
 	if len(process.log) > 0 {
 		t.printed(ctx, in, string(process.log))
 	}
-
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	const around = 1 << 10 // bytes that the report has beside the result
 	if err := admitJSON(ctx, process.output, t.res.Payloads.MaxBytes+around, "what main returned"); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	return pythonResult(process)
 }
 
@@ -164,11 +150,9 @@ func pythonResult(process *pythonProcess) (interpreter.ToolResult, error) {
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	if report.Type == "" {
 		return interpreter.ToolResult{Data: report.Result}, nil
 	}
-
 	return interpreter.ToolResult{}, report.toError()
 }
 
@@ -177,26 +161,20 @@ func (r *pythonReport) toError() error {
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: r.Type,
 		Message: r.Type, Err: errors.New(r.Type), Final: r.Unfit,
 	}
-
 	if r.Message != "" {
 		e.Message = fmt.Sprintf("%s: %s", r.Type, r.Message)
 	}
-
 	if r.Traceback != "" {
 		e.Body = map[string]any{"traceback": r.Traceback}
 	}
-
 	final := r.Final || (r.Retryable != nil && !*r.Retryable)
-
 	if r.RetryAfter != nil && *r.RetryAfter >= 0 {
 		wait := time.Duration(min(*r.RetryAfter, maxToldSeconds) * float64(time.Second))
 		e.RetryAfter, e.Class = &wait, interpreter.ClassRateLimited
 	}
-
 	if final {
 		e.Class = interpreter.ClassFinal
 	}
-
 	return e
 }
 

@@ -41,46 +41,36 @@ func (c *Catalogue) Compile(codes []string) []*playbook.CodeProblem {
 	if !c.res.AllowPython && !c.checksOnly {
 		return nil
 	}
-
 	input, err := json.Marshal(codes)
 	if err != nil {
 		return nil
 	}
-
 	ctx, cancel := context.WithTimeout(context.Background(), compileTime)
 	defer cancel()
-
 	var output limitedBuffer
-
 	command := exec.CommandContext(ctx, c.res.PythonCommand, "-I", "-X", "utf8", "-W", "ignore", "-c", pythonCompile)
 	command.Env = cleanEnvironment()
 	command.Stdin = bytes.NewReader(input)
 	command.Stdout = &output
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = drainTime
-
 	if err := command.Run(); err != nil {
 		return nil
 	}
-
 	var found []*struct {
 		Line    int    `json:"line"`
 		Column  int    `json:"column"`
 		Message string `json:"message"`
 	}
-
 	if err := json.Unmarshal(output.Bytes(), &found); err != nil || len(found) != len(codes) {
 		return nil
 	}
-
 	problems := make([]*playbook.CodeProblem, len(found))
-
 	for i, problem := range found {
 		if problem != nil {
 			problems[i] = &playbook.CodeProblem{Line: problem.Line, Column: problem.Column, Message: cutText(problem.Message, maxMessage)}
 		}
 	}
-
 	return problems
 }
 
@@ -89,6 +79,5 @@ type limitedBuffer struct{ bytes.Buffer }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
 	b.Buffer.Write(p[:min(len(p), max(0, maxCompiled-b.Len()))])
-
 	return len(p), nil
 }

@@ -59,7 +59,6 @@ func TestCompileIsBounded(t *testing.T) {
 	script := func(text string) string {
 		path := filepath.Join(t.TempDir(), "python")
 		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
-
 		return path
 	}
 

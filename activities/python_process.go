@@ -51,7 +51,6 @@ type pythonProcess struct {
 func (p *pythonProcess) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-
 	reports, logs, lifeline, command, err := p.prepare(ctx)
 	if err != nil {
 		return err
@@ -59,34 +58,25 @@ func (p *pythonProcess) run(ctx context.Context) error {
 	defer reports.close()
 	defer logs.close()
 	defer lifeline.close()
-
 	if err := command.Start(); err != nil {
 		return p.startError(err)
 	}
-
 	reports.parentOnly()
 	logs.parentOnly()
-
 	_ = lifeline.reader.Close()
 	group := command.Process.Pid
-
 	go reports.read(p.limit+p.frame()+1, cancel)
 	go logs.readTail(maxLog)
-
 	_ = command.Wait() // the state says more than the error
 	p.state = command.ProcessState
-
 	// Where nobody supervised to the end, most of what the code has started is
 	// in the same group.
 	_ = syscall.Kill(-group, syscall.SIGKILL)
-
 	p.output, p.log = reports.drain(), logs.drain()
 	p.overflow = int64(len(p.output)) > p.limit+p.frame()
-
 	if !p.overflow && ctx.Err() != nil {
 		return ctx.Err()
 	}
-
 	return nil
 }
 
@@ -95,19 +85,15 @@ func (p *pythonProcess) frame() int64 { return int64(len(p.nonce) + len("\n")) }
 
 func (p *pythonProcess) prepare(ctx context.Context) (reports, logs, lifeline *outPipe, command *exec.Cmd, err error) {
 	var pipes [3]*outPipe
-
 	for i := range pipes {
 		if pipes[i], err = newOutPipe(); err != nil {
 			for _, made := range pipes[:i] {
 				made.close()
 			}
-
 			return nil, nil, nil, nil, &Error{Message: "start python: " + err.Error(), Err: err}
 		}
 	}
-
 	reports, logs, lifeline = pipes[0], pipes[1], pipes[2]
-
 	command = exec.CommandContext(ctx, p.command, "-I", "-X", "utf8", "-c", pythonHost)
 	command.Dir = p.directory
 	command.Env = cleanEnvironment()
@@ -119,7 +105,6 @@ func (p *pythonProcess) prepare(ctx context.Context) (reports, logs, lifeline *o
 	// For a supervisor that is gone or stopped, and for stdin of a process that
 	// reads none of it.
 	command.WaitDelay = endTime
-
 	return reports, logs, lifeline, command, nil
 }
 
@@ -127,13 +112,11 @@ func (p *pythonProcess) prepare(ctx context.Context) (reports, logs, lifeline *o
 // connections above all.
 func cleanEnvironment() []string {
 	var env []string
-
 	for _, name := range []string{"PATH", "LANG", "HOME"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
 	}
-
 	return env
 }
 
@@ -141,7 +124,6 @@ func (p *pythonProcess) startError(err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return configErrorf("python cannot be started on this worker: %s: %w", filepath.Base(p.command), rootCause(err))
 	}
-
 	return &Error{Message: "start python: " + rootCause(err).Error(), Err: err}
 }
 
@@ -152,7 +134,6 @@ func rootCause(err error) error {
 		if next == nil {
 			return err
 		}
-
 		err = next
 	}
 }
@@ -163,28 +144,22 @@ func (p *pythonProcess) report() (*pythonReport, error) {
 	if p.overflow {
 		return nil, tooLargef("what main returned is over the limit of %d bytes of JSON", p.limit)
 	}
-
 	text, framed := p.unframed()
 	if !framed && len(p.output) > 0 && p.state.Success() {
 		return nil, toolErrorf("something but main wrote to where its result goes, or main returned twice, as in a process that it forked")
 	}
-
 	report := &pythonReport{}
-
 	err := json.Unmarshal(text, report)
 	if err == nil {
 		return report, nil
 	}
-
 	if p.state.Success() && len(p.output) > 0 {
 		return nil, toolErrorf("what main returned cannot be read: %w", err)
 	}
-
 	tail := p.log
 	if len(tail) > maxExitLog {
 		tail = tail[len(tail)-maxExitLog:]
 	}
-
 	return nil, &Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "exit",
 		Message: fmt.Sprintf("python ended without a result: %s", p.state),
@@ -196,7 +171,6 @@ func (p *pythonProcess) report() (*pythonReport, error) {
 func (p *pythonProcess) unframed() ([]byte, bool) {
 	text, begins := bytes.CutPrefix(p.output, []byte(p.nonce))
 	text, ends := bytes.CutSuffix(text, []byte("\n"))
-
 	return text, begins && ends && !bytes.Contains(text, []byte("\n"))
 }
 
@@ -213,7 +187,6 @@ func newOutPipe() (*outPipe, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	return &outPipe{reader: reader, writer: writer, done: make(chan struct{})}, nil
 }
 
@@ -230,7 +203,6 @@ func (o *outPipe) close() {
 // the process is stopped.
 func (o *outPipe) read(limit int64, stop func()) {
 	defer close(o.done)
-
 	o.content, _ = io.ReadAll(io.LimitReader(o.reader, limit))
 	if int64(len(o.content)) == limit {
 		stop()
@@ -241,20 +213,15 @@ func (o *outPipe) read(limit int64, stop func()) {
 // waits for its prints.
 func (o *outPipe) readTail(limit int) {
 	defer close(o.done)
-
 	chunk := make([]byte, 32<<10)
-
 	for {
 		n, err := o.reader.Read(chunk)
-
 		o.content = append(o.content, chunk[:n]...)
 		if len(o.content) > 2*limit {
 			o.content = append([]byte(nil), o.content[len(o.content)-limit:]...)
 		}
-
 		if err != nil {
 			o.content = o.content[max(0, len(o.content)-limit):]
-
 			return
 		}
 	}
@@ -264,6 +231,5 @@ func (o *outPipe) readTail(limit int) {
 func (o *outPipe) drain() []byte {
 	_ = o.reader.SetReadDeadline(time.Now().Add(drainTime))
 	<-o.done
-
 	return o.content
 }

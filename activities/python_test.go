@@ -26,7 +26,6 @@ func pythonInput(code string, args any) func(*testing.T) interpreter.ToolInput {
 		if args != nil {
 			in.Args = value(args)
 		}
-
 		return in
 	}
 }
@@ -36,13 +35,11 @@ func pythonCatalogue(t *testing.T) *activities.Catalogue {
 
 	c := activities.NewCatalogue(activities.Resources{AllowPython: true, Directory: t.TempDir(), MaxResponseBytes: 1 << 20})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-
 	return c
 }
 
 func callPython(t *testing.T, code string, args any) (interpreter.ToolResult, error) {
 	t.Helper()
-
 	return runTool(t, pythonCatalogue(t), "python", "python", pythonInput(code, args)(t))
 }
 
@@ -92,7 +89,6 @@ func TestPythonConforms(t *testing.T) {
 			AuthorsDuty: "the code decides what it writes and where",
 			Input: func(t *testing.T) interpreter.ToolInput {
 				t.Helper()
-
 				return pythonInput("def main(path, rows):\n  open(path, 'a').write('%d rows' % len(rows))",
 					map[string]any{"path": filepath.Join(t.TempDir(), "out"), "rows": []any{1, 2}})(t)
 			},
@@ -100,7 +96,6 @@ func TestPythonConforms(t *testing.T) {
 				args, _ := in.Args.Data.(map[string]any)
 				path, _ := args["path"].(string)
 				content, _ := os.ReadFile(path)
-
 				return string(content)
 			},
 		},
@@ -235,14 +230,12 @@ type lockedBuffer struct {
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-
 	return b.text.Write(p)
 }
 
 func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-
 	return b.text.String()
 }
 
@@ -391,6 +384,5 @@ func running(pid int) bool {
 	}
 
 	_, after, _ := strings.Cut(string(stat), ") ")
-
 	return !strings.HasPrefix(after, "Z")
 }

@@ -23,7 +23,6 @@ func (r RateLimits) maxPause(limit interpreter.RateLimit) time.Duration {
 	if pause := r[limit.Key].MaxPause; pause > 0 {
 		return pause
 	}
-
 	return DefaultMaxPause
 }
 
@@ -31,30 +30,24 @@ func (r RateLimits) maxPause(limit interpreter.RateLimit) time.Duration {
 // playbook asks for more than the operator gives.
 func (r RateLimits) of(in interpreter.ToolInput) (limit *interpreter.RateLimit, more bool) {
 	asked := in.RateLimit
-
 	key := ""
 	if asked != nil {
 		key = asked.Key
 	} else if len(r) > 0 {
 		key = in.LimitKey()
 	}
-
 	owned, ok := r[key]
 	if !ok || owned.Requests == 0 {
 		return asked, false
 	}
-
 	given := &interpreter.RateLimit{Key: key, Requests: owned.Requests, PerSeconds: owned.Per.Seconds()}
 	if asked == nil {
 		return given, false
 	}
-
 	if asked.Interval() < given.Interval() {
 		return given, true
 	}
-
 	given.Requests, given.PerSeconds = asked.Requests, asked.PerSeconds
-
 	return given, false
 }
 
@@ -68,16 +61,13 @@ func (p *pacer) limitOf(in interpreter.ToolInput) *interpreter.RateLimit {
 	if !more {
 		return limit
 	}
-
 	p.mu.Lock()
 	defer p.mu.Unlock()
-
 	if asker := in.RateLimit.Playbook + "\x00" + in.Step + "\x00" + limit.Key; !p.warned[asker] && len(p.warned) < mostWarned {
 		p.warned[asker] = true
 		p.logger.Warn("a step asks for more than the operator's rate limit and gets that", "playbook", in.RateLimit.Playbook,
 			"step", in.Step, "key", limit.Key, "requests", limit.Requests, "per_seconds", limit.PerSeconds)
 	}
-
 	return limit
 }
 
@@ -88,23 +78,19 @@ const mostWarned = 1000
 // their keys are known before the run.
 func (r RateLimits) warnings(book *playbook.Playbook) []string {
 	var all []string
-
 	for _, step := range book.Steps {
 		if step.Action == nil || step.Action.RateLimit == nil || len(r) == 0 {
 			continue
 		}
-
 		asked := step.Action.RateLimit
 		in := interpreter.ToolInput{RateLimit: &interpreter.RateLimit{
 			Key: literalKey(book.Resolve(step.Action)), Requests: asked.Requests, PerSeconds: asked.Per.Seconds(),
 		}}
-
 		if limit, more := r.of(in); more {
 			all = append(all, fmt.Sprintf("%s:%s: step %q asks for %d requests per %s to %q; the operator's rate limit of the worker holds: %d per %s",
 				book.File.Name, asked.Pos, step.Name, asked.Requests, asked.Per, limit.Key, limit.Requests, limit.Per()))
 		}
 	}
-
 	return all
 }
 
@@ -114,17 +100,14 @@ func literalKey(action *playbook.Action) string {
 	if action.RateLimit.Shared != nil {
 		node = action.RateLimit.Shared
 	}
-
 	switch {
 	case node != nil && node.Template == nil:
 		return expression.Text(node.Value)
 	case node != nil:
 		return ""
 	}
-
 	if url := action.Field("url"); url != nil && url.Template == nil {
 		return interpreter.ToolInput{Fields: map[string]expression.Value{"url": expression.Of(url.Value)}}.LimitKey()
 	}
-
 	return ""
 }

@@ -85,45 +85,34 @@ func (res Resources) withDefaults() Resources {
 	if res.Connections == nil {
 		res.Connections = EnvConnections(os.LookupEnv)
 	}
-
 	if res.PythonCommand == "" {
 		res.PythonCommand = "python3"
 	}
-
 	if res.Directory == "" {
 		res.Directory = "."
 	}
-
 	if res.Payloads.MaxBytes <= 0 {
 		res.Payloads.MaxBytes = interpreter.MaxInlinePayload
 	}
-
 	if res.Payloads.AnswersBytes <= 0 {
 		res.Payloads.AnswersBytes = DefaultAnswersBytes
 	}
-
 	if res.Payloads.Patience <= 0 {
 		res.Payloads.Patience = interpreter.StorePatience
 	}
-
 	if res.MaxResponseBytes <= 0 {
 		res.MaxResponseBytes = DefaultMaxResponseBytes
 	}
-
 	if res.Logger == nil {
 		res.Logger = slog.New(slog.DiscardHandler)
 	}
-
 	if res.Secrets == nil {
 		res.Secrets = &secrets.Set{}
 	}
-
 	res.Logger = slog.New(res.Secrets.Handler(res.Logger.Handler()))
-
 	for _, url := range append(configured(res.Connections), fromEnvironment(os.Environ())...) {
 		res.Secrets.AddConnection(url)
 	}
-
 	return res
 }
 
@@ -138,10 +127,8 @@ func configured(resolver ConnectionResolver) []string {
 		for _, one := range resolver {
 			all = append(all, configured(one)...)
 		}
-
 		return all
 	}
-
 	return nil
 }
 
@@ -149,10 +136,8 @@ func configured(resolver ConnectionResolver) []string {
 // there is a secret.
 func fromEnvironment(entries []string) []string {
 	var all []string
-
 	for _, entry := range entries {
 		name, value, _ := strings.Cut(entry, "=")
-
 		switch {
 		case value == "":
 		case strings.HasPrefix(name, connectionPrefix), strings.EqualFold(name, "http_proxy"), strings.EqualFold(name, "https_proxy"):
@@ -163,7 +148,6 @@ func fromEnvironment(entries []string) []string {
 			all = append(all, secretKeyTexts(value)...)
 		}
 	}
-
 	return all
 }
 
@@ -182,7 +166,6 @@ type Connections map[string]string
 // Connection finds a connection by name.
 func (c Connections) Connection(name string) (string, bool) {
 	url, ok := c[name]
-
 	return url, ok && url != ""
 }
 
@@ -193,7 +176,6 @@ type EnvConnections func(variable string) (string, bool)
 // Connection finds a connection by name.
 func (lookup EnvConnections) Connection(name string) (string, bool) {
 	url, ok := lookup(ConnectionVariable(name))
-
 	return url, ok && url != ""
 }
 
@@ -207,7 +189,6 @@ func (all FirstOf) Connection(name string) (string, bool) {
 			return url, true
 		}
 	}
-
 	return "", false
 }
 
@@ -224,7 +205,6 @@ func ConnectionVariable(name string) string {
 		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
 			return r
 		}
-
 		return '_'
 	}, name)
 }
@@ -237,15 +217,12 @@ func (res Resources) connection(ctx context.Context, name string) (string, error
 		return "", configErrorf("auth must be the name of a connection that the worker knows, such as pg_main, " +
 			"and not the connection itself")
 	}
-
 	url, ok := res.Connections.Connection(name)
 	if !ok {
 		return "", configErrorf("connection %q is not configured: set %s in the worker's environment",
 			name, ConnectionVariable(name))
 	}
-
 	secretsOf(ctx).sends(res.Secrets.AddConnection(url))
-
 	return url, nil
 }
 
@@ -255,6 +232,5 @@ func (res Resources) urlConnection(ctx context.Context, name, tool string) (stri
 	if err == nil && isOAuth2(raw) {
 		return "", configErrorf("connection %q is an OAuth 2.0 client, which http can use and %s cannot", name, tool)
 	}
-
 	return raw, err
 }

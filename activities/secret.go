@@ -32,26 +32,21 @@ func (res Resources) secretly(run attempt) attempt {
 		if work == nil {
 			return run(ctx, in)
 		}
-
 		in, err := res.reveal(ctx, in)
 		if err != nil {
 			return interpreter.ToolResult{}, err
 		}
-
 		if !work.Seals {
 			return run(ctx, in)
 		}
-
 		if res.SecretKeys == nil {
 			return interpreter.ToolResult{}, configErrorf("step %q is secret: its result is encrypted, and this worker has no key for that; "+
 				"set %s in the worker's environment (%s)", in.Step, seal.Variable, seal.Advice)
 		}
-
 		result, err := run(ctx, in)
 		if err != nil {
 			return interpreter.ToolResult{}, quiet(ctx, in, err)
 		}
-
 		return res.sealed(ctx, in, result)
 	}
 }
@@ -67,25 +62,20 @@ func (res Resources) sealed(ctx context.Context, in interpreter.ToolInput, resul
 	if err != nil {
 		return interpreter.ToolResult{}, toolErrorf("step %q: the secret result cannot be written as JSON", in.Step)
 	}
-
 	if len(encoded) > maxSecretBytes {
 		return interpreter.ToolResult{}, tooLargef("step %q: its secret result is %d bytes of JSON, the limit is %d; "+
 			"what is no secret belongs into a step of its own", in.Step, len(encoded), maxSecretBytes)
 	}
-
 	texts := secretTexts(result.Data.Data)
 	if len(texts) > maxSecretTexts {
 		return interpreter.ToolResult{}, tooLargef("step %q: its secret result has %d texts and numbers, the limit is %d; "+
 			"what is no secret belongs into a step of its own", in.Step, len(texts), maxSecretTexts)
 	}
-
 	res.keepQuiet(ctx, texts)
-
 	text, err := res.SecretKeys.Seal(encoded, sealPlace(in.Secret.Run, in.Step))
 	if err != nil {
 		return interpreter.ToolResult{}, configErrorf("step %q: its secret result cannot be encrypted: %w", in.Step, err)
 	}
-
 	return interpreter.ToolResult{
 		Data: interpreter.Sealed(text),
 		Meta: interpreter.ToolMeta{Status: result.Meta.Status, RetryAfter: result.Meta.RetryAfter},
@@ -99,27 +89,20 @@ func (res Resources) reveal(ctx context.Context, in interpreter.ToolInput) (inte
 	if len(work.Deferred) == 0 {
 		return in, nil
 	}
-
 	opened := make(map[string]any, len(work.Sealed))
-
 	var known []string
-
 	for step, text := range work.Sealed {
 		value, err := res.open(in, step, text)
 		if err != nil {
 			return in, err
 		}
-
 		texts := secretTexts(value)
 		res.keepQuiet(ctx, texts)
-
 		known = append(known, texts...)
 		opened[step] = value
 	}
-
 	// Answers other than those of http are not looked through as they come.
 	secretsOf(ctx).looksThroughAll(in.Tool)
-
 	revealed, err := in.Reveal(opened, func(value any) { secretsOf(ctx).made(secretTexts(value), known) })
 	if err != nil {
 		return in, &Error{
@@ -127,7 +110,6 @@ func (res Resources) reveal(ctx context.Context, in interpreter.ToolInput) (inte
 			Message: fmt.Sprintf("step %q: %s", in.Step, withoutValues(err.Error())),
 		}
 	}
-
 	return revealed, staysAtOrigin(revealed)
 }
 
@@ -137,12 +119,10 @@ func (res Resources) open(in interpreter.ToolInput, step, text string) (any, err
 		return nil, configErrorf("step %q: the secret result of step %q cannot be opened: %w; "+
 			"%s of each worker must have the key, also an older one behind a comma", in.Step, step, err, seal.Variable)
 	}
-
 	value, err := expression.Decode(encoded)
 	if err != nil {
 		return nil, configErrorf("step %q: the secret result of step %q is not JSON", in.Step, step)
 	}
-
 	return value, nil
 }
 
@@ -151,7 +131,6 @@ func (res Resources) open(in interpreter.ToolInput, step, text string) (any, err
 func (res Resources) keepQuiet(ctx context.Context, texts []string) {
 	own := secretsOf(ctx)
 	own.Add(texts...)
-
 	for _, text := range texts {
 		if secrets.LooksSecret(text) {
 			own.sends(res.Secrets.AddToken(text))
@@ -177,7 +156,6 @@ func (s *attemptSecrets) made(texts, known []string) {
 func (s *attemptSecrets) looksThroughAll(tool string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	s.echoed = s.echoed || tool != "http"
 }
 
@@ -185,15 +163,12 @@ func (s *attemptSecrets) looksThroughAll(tool string) {
 // keys of its maps that cannot be taken for words.
 func secretTexts(v any) []string {
 	var texts []string
-
 	add := func(text string) {
 		if text != "" && !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
 	}
-
 	var walk func(any)
-
 	walk = func(v any) {
 		switch v := v.(type) {
 		case nil, bool:
@@ -206,7 +181,6 @@ func secretTexts(v any) []string {
 				if secrets.LooksSecret(key) {
 					add(key)
 				}
-
 				walk(item)
 			}
 		default:
@@ -214,7 +188,6 @@ func secretTexts(v any) []string {
 		}
 	}
 	walk(v)
-
 	return texts
 }
 
@@ -224,17 +197,14 @@ func staysAtOrigin(in interpreter.ToolInput) error {
 	if in.Origin == "" {
 		return nil
 	}
-
 	first, err := url.Parse(in.Origin)
 	if err != nil {
 		return configErrorf("step %q: the call began at a URL that cannot be read", in.Step)
 	}
-
 	target, err := url.Parse(strings.TrimSpace(expression.Text(in.Fields["url"].Data)))
 	if err != nil || target.Host == "" || sameHost(first, target) {
 		return nil // http tells what is wrong, or completes a path with the host of its connection
 	}
-
 	return configErrorf("step %q: the call began at %s and the secret results it uses are not sent to %s",
 		in.Step, in.Origin, origin(target))
 }
@@ -246,7 +216,6 @@ var valuesInText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|[0-9][0-9.eE+-]
 // part of them in it.
 func withoutValues(message string) string {
 	const most = 300
-
 	return cutText(valuesInText.ReplaceAllString(message, secrets.Stars), most)
 }
 
@@ -254,7 +223,6 @@ func withoutValues(message string) string {
 // the very secret that the answer was to give.
 func quiet(ctx context.Context, in interpreter.ToolInput, err error) error {
 	var e *Error
-
 	switch {
 	case isContextError(err) || ctx.Err() != nil:
 		return err
@@ -265,16 +233,13 @@ func quiet(ctx context.Context, in interpreter.ToolInput, err error) error {
 			return err
 		}
 	}
-
 	message := fmt.Sprintf("step %q: the attempt failed with %s", in.Step, orElse(e.Kind, interpreter.KindTool))
 	if e.Status != 0 {
 		message = fmt.Sprintf("step %q: HTTP %d", in.Step, e.Status)
 	}
-
 	if e.Type != "" {
 		message += " " + e.Type
 	}
-
 	return &Error{
 		Kind: e.Kind, Class: e.Class, Type: e.Type, Status: e.Status, RetryAfter: e.RetryAfter, Final: e.Final,
 		Message: message + "; as the step is secret, nothing is kept of what the other side said",
@@ -284,10 +249,8 @@ func quiet(ctx context.Context, in interpreter.ToolInput, err error) error {
 // secretKeyTexts are the keys of workers, which are masked like passwords.
 func secretKeyTexts(value string) []string {
 	var all []string
-
 	for _, part := range seal.Parts(value) {
 		all = append(all, "bearer:"+part)
 	}
-
 	return all
 }

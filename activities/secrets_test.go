@@ -40,7 +40,6 @@ func TestAnswersThatRepeatACredentialAreMasked(t *testing.T) {
 		in.Auth = auth
 		result, err := callHTTP(t, c, in)
 		require.NoError(t, err)
-
 		return result
 	}
 
@@ -75,7 +74,6 @@ func TestConnectionsThatAreWrittenOtherwise(t *testing.T) {
 		in := httpInput(map[string]any{"url": server.URL})(t)
 		in.Auth = auth
 		_, err := callHTTP(t, c, in)
-
 		return err
 	}
 

@@ -19,21 +19,16 @@ func sizeOfResult(result interpreter.ToolResult) (resultSize, error) {
 	data, canonical := expression.Size(result.Data.Data)
 	if !canonical {
 		encoded, err := json.Marshal(result)
-
 		return resultSize{data: len(encoded), all: len(encoded)}, err
 	}
-
 	if result.Data.IsZero() {
 		return resultSize{data: data, all: sizeOf(result)}, nil
 	}
-
 	result.Data = expression.Value{}
 	around := sizeOf(result) + len(`"data":`)
-
 	if !result.Meta.IsZero() {
 		around += len(`,`)
 	}
-
 	return resultSize{data: data, all: around + data}, nil
 }
 
@@ -42,7 +37,6 @@ func sizeOf(v any) int {
 	if err != nil {
 		return 0
 	}
-
 	return len(encoded)
 }
 
@@ -51,11 +45,9 @@ func sizeOf(v any) int {
 func surelyFits(output interpreter.DriveOutput, most int) bool {
 	light := interpreter.DriveOutput{Calls: slices.Clone(output.Calls)}
 	taken := 0
-
 	for i := range light.Calls {
 		taken += lighten(&light.Calls[i])
 	}
-
 	return taken+sizeOf(light) <= most
 }
 
@@ -63,37 +55,29 @@ func surelyFits(output interpreter.DriveOutput, most int) bool {
 func lighten(driven *interpreter.Driven) (bytes int) {
 	take := func(v *expression.Value) {
 		const name = 20 // of the field, with what separates it
-
 		if size, ok := expression.Size(v.Data); ok {
 			*v = expression.Value{}
 			bytes += size + name
 		}
 	}
-
 	if driven.State != nil {
 		state := *driven.State
 		take(&state.Collected)
 		take(&state.Last.Data)
 		take(&state.Last.Contribution)
-
 		driven.State = &state
 	}
-
 	if driven.Result != nil {
 		result := *driven.Result
 		take(&result.Data)
-
 		driven.Result = &result
 	}
-
 	if driven.Outcome != nil {
 		outcome := *driven.Outcome
 		data := expression.Of(outcome.Data)
 		take(&data)
-
 		outcome.Data = data.Data
 		driven.Outcome = &outcome
 	}
-
 	return bytes
 }

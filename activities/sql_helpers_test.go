@@ -36,7 +36,6 @@ func (s sqlTool) input(t *testing.T, source string, scope map[string]any) interp
 	for _, v := range values {
 		in.Params = append(in.Params, expression.Of(v))
 	}
-
 	return in
 }
 
@@ -55,7 +54,6 @@ func (s sqlTool) call(t testing.TB, in interpreter.ToolInput) (interpreter.ToolR
 	}
 
 	require.Fail(t, "no such tool")
-
 	return interpreter.ToolResult{}, nil
 }
 
@@ -65,7 +63,6 @@ func (s sqlTool) run(t *testing.T, source string, scope map[string]any) any {
 
 	result, err := s.call(t, s.input(t, source, scope))
 	require.NoError(t, err, source)
-
 	return result.Data.Data
 }
 
@@ -75,7 +72,6 @@ func (s sqlTool) fail(t *testing.T, in interpreter.ToolInput) interpreter.ErrorO
 
 	_, err := s.call(t, in)
 	require.Error(t, err)
-
 	return tooltest.ErrorObject(t, err)
 }
 

@@ -90,21 +90,17 @@ func (t *sqliteTool) Run(ctx context.Context, in interpreter.ToolInput) (interpr
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	var write *tableWrite
 	if query == nil {
 		if write, err = planTable(in); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
-
 	path, err := t.path(ctx, in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	file := t.file(path)
-
 	var result interpreter.ToolResult
 	if query == nil {
 		result, err = file.write(ctx, write)
@@ -114,7 +110,6 @@ func (t *sqliteTool) Run(ctx context.Context, in interpreter.ToolInput) (interpr
 	} else {
 		result, err = file.query(ctx, query, t.res.MaxResponseBytes)
 	}
-
 	return result, sqliteError(ctx, err)
 }
 
@@ -129,14 +124,11 @@ func (t *sqliteTool) Write(ctx context.Context, in interpreter.ToolInput) (inter
 func (t *sqliteTool) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-
 	var errs []error
-
 	for path, file := range t.files {
 		errs = append(errs, file.close())
 		delete(t.files, path)
 	}
-
 	return errors.Join(errs...)
 }
 
@@ -147,12 +139,10 @@ func (t *sqliteTool) path(ctx context.Context, in interpreter.ToolInput) (string
 	if err != nil {
 		return "", err
 	}
-
 	base, err := filepath.Abs(t.res.Directory)
 	if err != nil {
 		return "", configErrorf("the worker's directory cannot be found: %w", err)
 	}
-
 	switch {
 	case field != "" && in.Auth != "":
 		return "", configErrorf("step %q: sqlite takes path or auth, not both", in.Step)
@@ -161,28 +151,22 @@ func (t *sqliteTool) path(ctx context.Context, in interpreter.ToolInput) (string
 	case in.Auth == "":
 		return "", configErrorf("step %q: sqlite needs path, a file in the worker's directory, or auth, the name of a connection", in.Step)
 	}
-
 	if path, literal := strings.CutPrefix(in.Auth, "sqlite:"); literal {
 		return localPath(base, path, in.Step) // a file's path is no secret, so it needs no configuration
 	}
-
 	connection, err := t.res.urlConnection(ctx, in.Auth, "sqlite")
 	if err != nil {
 		return "", err
 	}
-
 	// What is of another kind may be a secret, and would become a file's name.
 	path, found := strings.CutPrefix(connection, "sqlite:")
 	path = strings.TrimPrefix(path, "//")
-
 	if !found || path == "" || strings.ContainsRune(path, 0) || strings.Contains(path, ":memory:") {
 		return "", configErrorf("connection %q is no SQLite file: write sqlite:PATH", in.Auth)
 	}
-
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(base, path)
 	}
-
 	return filepath.Clean(path), nil
 }
 
@@ -194,11 +178,9 @@ func localPath(base, path, step string) (string, error) {
 			relative = ".."
 		}
 	}
-
 	if !filepath.IsLocal(relative) || filepath.Clean(relative) == "." || strings.ContainsRune(relative, 0) || strings.Contains(relative, ":memory:") {
 		return "", configErrorf("step %q: path %q is no file in the worker's directory: write a relative path without .., or use auth with a connection of the worker", step, path)
 	}
-
 	return filepath.Join(base, relative), staysBelow(base, relative, step)
 }
 
@@ -209,19 +191,16 @@ func staysBelow(base, relative, step string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // there is nothing yet, and no link
 	}
-
 	if err != nil {
 		return configErrorf("step %q: the worker's directory cannot be opened: %w", step, err)
 	}
 	defer func() { _ = root.Close() }()
-
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if _, err := root.Stat(relative + suffix); err != nil && strings.Contains(err.Error(), "escapes from parent") {
 			return configErrorf("step %q: path %q leads out of the worker's directory by a symbolic link: use auth with a connection of the worker",
 				step, relative)
 		}
 	}
-
 	return nil
 }
 
@@ -229,10 +208,8 @@ func staysBelow(base, relative, step string) error {
 func (t *sqliteTool) file(path string) *sqliteFile {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-
 	if t.files[path] == nil {
 		t.files[path] = newSQLiteFile(path, t.res.largestOwnValue())
 	}
-
 	return t.files[path]
 }

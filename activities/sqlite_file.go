@@ -46,18 +46,15 @@ func (f *sqliteFile) use(ctx context.Context, writes bool, do func(*sqliteConn) 
 			return ctx.Err()
 		}
 	}
-
 	open, err := f.current(ctx)
 	if err != nil {
 		return err
 	}
 	defer f.users.Release(1)
-
 	err = open.connected(ctx, f.length, do)
 	if (writes || err != nil) && open.moved() {
 		return errMoved(f.path)
 	}
-
 	return err
 }
 
@@ -68,13 +65,10 @@ func (f *sqliteFile) current(ctx context.Context) (*openSQLite, error) {
 		if err := f.users.Acquire(ctx, 1); err != nil {
 			return nil, err
 		}
-
 		if open := f.open.Load(); open != nil && !open.moved() {
 			return open, nil
 		}
-
 		f.users.Release(1)
-
 		if err := f.reopen(ctx); err != nil {
 			return nil, err
 		}
@@ -88,18 +82,14 @@ func (f *sqliteFile) reopen(ctx context.Context) error {
 		return err
 	}
 	defer f.users.Release(sqliteConns)
-
 	if open := f.open.Load(); open != nil {
 		if !open.moved() {
 			return nil // another did it meanwhile
 		}
-
 		_ = open.close() // whatever is wrong with it, it is not what is wanted
 	}
-
 	open, err := openSQLiteAt(ctx, f.path)
 	f.open.Store(open)
-
 	return err
 }
 
@@ -108,7 +98,6 @@ func (f *sqliteFile) close() error {
 	if open := f.open.Load(); open != nil {
 		return open.close()
 	}
-
 	return nil
 }
 
@@ -126,24 +115,18 @@ func openSQLiteAt(ctx context.Context, path string) (*openSQLite, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, configErrorf("the directory of %q cannot be made: %w", path, err)
 	}
-
 	// A URI, because a plain path could not hold a question mark.
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
-
 	db, err := sql.Open("sqlite", uri.String()+sqliteSettings)
 	if err != nil {
 		return nil, configErrorf("the file %q cannot be opened: %w", path, err)
 	}
-
 	db.SetMaxOpenConns(sqliteConns + 1)
-
 	open := &openSQLite{db: db}
 	if err := open.settle(ctx, path); err != nil {
 		_ = open.close()
-
 		return nil, err
 	}
-
 	return open, nil
 }
 
@@ -153,50 +136,40 @@ func (o *openSQLite) connected(ctx context.Context, length int64, do func(*sqlit
 	if err != nil {
 		return err
 	}
-
 	conn, err := guardSQLite(pooled, length)
 	if err != nil {
 		_ = pooled.Close()
-
 		return err
 	}
 	defer conn.release()
-
 	return do(conn)
 }
 
 // settle opens the first connection and notes which files that has opened.
 func (o *openSQLite) settle(ctx context.Context, path string) error {
 	before, _ := os.Stat(path) // nil where SQLite is about to make it
-
 	var err error
 	if o.keeper, err = o.db.Conn(ctx); err != nil {
 		return err
 	}
-
 	// The first reading opens the log.
 	var tables int
 	if err := o.keeper.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
 		return err
 	}
-
 	// The log is named after the file, not after a symbolic link to it.
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return errMoved(path)
 	}
-
 	o.names = []string{path, target + "-wal", target + "-shm"}
 	o.files = make([]os.FileInfo, len(o.names))
-
 	for i, name := range o.names {
 		o.files[i], _ = os.Stat(name)
 	}
-
 	if o.files[0] == nil || before != nil && !os.SameFile(before, o.files[0]) {
 		return errMoved(path)
 	}
-
 	return nil
 }
 
@@ -209,14 +182,12 @@ func (o *openSQLite) moved() bool {
 			return true
 		}
 	}
-
 	return false
 }
 
 // has tells whether one of the files is still where it was.
 func (o *openSQLite) has(i int) bool {
 	info, err := os.Stat(o.names[i])
-
 	return err == nil && os.SameFile(info, o.files[i])
 }
 
@@ -228,19 +199,15 @@ func (o *openSQLite) close() error {
 	if moved {
 		_, _ = o.keeper.ExecContext(context.Background(), "PRAGMA wal_checkpoint")
 	}
-
 	err := o.db.Close()
-
 	if o.keeper != nil {
 		_ = o.keeper.Close()
 	}
-
 	for i := 1; moved && i < len(o.files); i++ {
 		if o.files[i] != nil && o.has(i) {
 			_ = os.Remove(o.names[i])
 		}
 	}
-
 	return err
 }
 

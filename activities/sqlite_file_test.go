@@ -33,7 +33,6 @@ print(" ".join(str(id) for id, in c.execute("SELECT id FROM t ORDER BY id")))
 `
 	out, err := exec.CommandContext(t.Context(), "python3", "-c", script, path).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-
 	return strings.TrimSpace(string(out))
 }
 
@@ -49,7 +48,6 @@ func movingLite(t *testing.T) (sqlTool, string) {
 
 	path := filepath.Join(directory, "data.db")
 	require.Equal(t, "1", stored(t, path))
-
 	return lite, path
 }
 
@@ -59,7 +57,6 @@ func insertID(t *testing.T, lite sqlTool, id int) error {
 	in := lite.rows(map[string]any{"table": "t"}, map[string]any{"id": id})
 	in.OperationKey = "op-" + string(rune('a'+id%26))
 	_, err := lite.call(t, in)
-
 	return err
 }
 
@@ -185,7 +182,6 @@ func init() {
 		}
 
 		_, err := conn.ExecContext(context.Background(), "PRAGMA trusted_schema = 1", nil)
-
 		return err
 	})
 	sqlite.MustRegisterScalarFunction("pause", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
@@ -193,7 +189,6 @@ func init() {
 			close(p.(pause).reached)
 			<-p.(pause).goOn
 		}
-
 		return int64(0), nil
 	})
 }
@@ -207,7 +202,6 @@ func TestSQLiteFileThatMovesDuringAWrite(t *testing.T) {
 		"rows": func(_ *testing.T, lite sqlTool) interpreter.ToolInput {
 			in := lite.rows(map[string]any{"table": "t"}, map[string]any{"id": 7})
 			in.OperationKey = "op"
-
 			return in
 		},
 		"statement": func(t *testing.T, lite sqlTool) interpreter.ToolInput {

@@ -33,29 +33,24 @@ type sqliteConn struct {
 // guardSQLite gives a connection a guard, and bounds for the SQL of this build.
 func guardSQLite(conn *sql.Conn, length int64) (*sqliteConn, error) {
 	c := &sqliteConn{Conn: conn}
-
 	err := conn.Raw(func(driverConn any) error {
 		registerer, ok := driverConn.(sqlite.AuthorizerRegisterer)
 		if !ok {
 			return toolErrorf("this build's SQLite has no authorizer")
 		}
-
 		return registerer.RegisterAuthorizer(c.allow)
 	})
 	if err != nil {
 		return nil, err
 	}
-
 	if err := c.limit(codes.SQLITE_LIMIT_ATTACHED, 0); err != nil {
 		return nil, err
 	}
-
 	return c, c.limit(codes.SQLITE_LIMIT_LENGTH, length)
 }
 
 func (c *sqliteConn) limit(id int, value int64) error {
 	_, err := sqlite.Limit(c.Conn, id, int(min(value, math.MaxInt32)))
-
 	return err
 }
 
@@ -65,7 +60,6 @@ func (c *sqliteConn) release() {
 	if c.changed {
 		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // which the pool drops
 	}
-
 	_ = c.Close()
 }
 
@@ -103,7 +97,6 @@ func (c *sqliteConn) allow(action sqlite.AuthorizerActionCode, first, second, da
 	if database == "temp" {
 		c.changed = true
 	}
-
 	switch action {
 	case sqlite.AuthAttach:
 		// An empty name is a temporary file, or one that is calculated, which
@@ -124,13 +117,11 @@ func (c *sqliteConn) allow(action sqlite.AuthorizerActionCode, first, second, da
 			return c.refuse(fmt.Sprintf("a statement must not call %s", strings.ToLower(second)))
 		}
 	}
-
 	return sqlite.AuthorizerOK
 }
 
 func (c *sqliteConn) pragma(name, value string) sqlite.AuthorizerReturnCode {
 	use, known := sqlitePragmas[name]
-
 	switch {
 	case !known:
 		return c.refuse(fmt.Sprintf("PRAGMA %s is not for statements: it works on more than this file", name))
@@ -139,7 +130,6 @@ func (c *sqliteConn) pragma(name, value string) sqlite.AuthorizerReturnCode {
 	case value != "" && use == pragmaSets:
 		c.changed = true
 	}
-
 	return sqlite.AuthorizerOK
 }
 
@@ -147,7 +137,6 @@ func (c *sqliteConn) refuse(reason string) sqlite.AuthorizerReturnCode {
 	if c.refused == "" {
 		c.refused = reason
 	}
-
 	return sqlite.AuthorizerDeny
 }
 
@@ -161,13 +150,10 @@ func (c *sqliteConn) columns(text string) (columns int, err error) {
 		if !ok {
 			return toolErrorf("this build's SQLite does not describe statements")
 		}
-
 		info, err := describer.ColumnInfo(text)
 		columns = len(info)
-
 		return err
 	})
-
 	return columns, err
 }
 
@@ -177,10 +163,7 @@ func (c *sqliteConn) compact(ctx context.Context) error {
 	if err := c.limit(codes.SQLITE_LIMIT_ATTACHED, 1); err != nil {
 		return err
 	}
-
 	c.vacuum, c.changed = true, true
-
 	_, err := c.ExecContext(ctx, "VACUUM")
-
 	return err
 }

@@ -22,20 +22,16 @@ func (l *sqliteLedger) enter(ctx context.Context, w *tableWrite) (result interpr
 			return interpreter.ToolResult{Noted: noted}, true, err
 		}
 	}
-
 	if w.operation == "" {
 		return interpreter.ToolResult{}, false, nil
 	}
-
 	before, err := l.key(ctx, w)
 	if before == nil || err != nil {
 		return interpreter.ToolResult{}, false, err
 	}
-
 	if err := w.check(*before); err != nil {
 		return interpreter.ToolResult{}, false, err
 	}
-
 	return rowsAffected(before.rows), true, nil
 }
 
@@ -47,15 +43,12 @@ func (l *sqliteLedger) key(ctx context.Context, w *tableWrite) (*writtenBefore, 
 	if err != nil {
 		return nil, err
 	}
-
 	if n, err := result.RowsAffected(); n > 0 || err != nil {
 		return nil, err
 	}
-
 	before := &writtenBefore{}
 	row := l.tx.QueryRowContext(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+writesTable+
 		" WHERE operation_key = ?", w.operation)
-
 	return before, row.Scan(&before.fingerprint, &before.rows)
 }
 
@@ -67,11 +60,9 @@ func (l *sqliteLedger) exec(ctx context.Context, create func(context.Context) er
 	if err == nil || !strings.Contains(err.Error(), "no such table") && !strings.Contains(err.Error(), "has no column") {
 		return result, err
 	}
-
 	if err := create(ctx); err != nil {
 		return nil, err
 	}
-
 	return l.tx.ExecContext(ctx, statement, args...)
 }
 
@@ -81,22 +72,18 @@ func (l *sqliteLedger) createWrites(ctx context.Context) error {
 	if _, err := l.tx.ExecContext(ctx, create); err != nil {
 		return err
 	}
-
 	var columns string
 	if err := l.tx.QueryRowContext(ctx, "SELECT group_concat(name) FROM pragma_table_info(?)", writesTable).Scan(&columns); err != nil {
 		return err
 	}
-
 	if strings.Contains(columns, "fingerprint") {
 		return nil
 	}
-
 	for _, column := range []string{"fingerprint TEXT", "rows_written INTEGER"} { // of an older build
 		if _, err := l.tx.ExecContext(ctx, "ALTER TABLE "+writesTable+" ADD COLUMN "+column); err != nil {
 			return err
 		}
 	}
-
 	return nil
 }
 
@@ -108,22 +95,17 @@ func (l *sqliteLedger) note(ctx context.Context, note *interpreter.Note) (noted 
 			return nil, err
 		}
 	}
-
 	result, err := l.exec(ctx, l.createNotes, "INSERT INTO "+notesTable+
 		" (call_key, written, continuation) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", note.Call, note.Written, note.Continuation)
 	if err != nil {
 		return nil, err
 	}
-
 	if n, err := result.RowsAffected(); n > 0 || err != nil {
 		return nil, err
 	}
-
 	row := l.tx.QueryRowContext(ctx, "SELECT continuation FROM "+notesTable+" WHERE call_key = ? AND written = ?",
 		note.Call, note.Written)
-
 	err = row.Scan(&noted)
-
 	return noted, err
 }
 
@@ -131,7 +113,6 @@ func (l *sqliteLedger) createNotes(ctx context.Context) error {
 	_, err := l.tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+notesTable+" (call_key TEXT NOT NULL, "+
 		"written INTEGER NOT NULL, continuation BLOB NOT NULL, noted_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, "+
 		"PRIMARY KEY (call_key, written))")
-
 	return err
 }
 
@@ -140,7 +121,6 @@ func (f *sqliteFile) sweep(ctx context.Context) error {
 	return f.use(ctx, true, func(conn *sqliteConn) error {
 		_, err := conn.ExecContext(ctx, "DELETE FROM "+notesTable+" WHERE noted_at < datetime('now', ?)",
 			fmt.Sprintf("-%d seconds", int(notesKept.Seconds())))
-
 		return err
 	})
 }
@@ -154,19 +134,14 @@ func (t *sqliteTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]in
 	if err != nil {
 		return nil, err
 	}
-
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, nil // and asking does not make it
 	}
-
 	var notes []interpreter.Note
-
 	err = t.file(path).use(ctx, false, func(conn *sqliteConn) error {
 		notes, err = recallSQLite(ctx, conn, in.Note)
-
 		return err
 	})
-
 	return notes, sqliteError(ctx, err)
 }
 
@@ -175,24 +150,19 @@ func recallSQLite(ctx context.Context, conn *sqliteConn, after *interpreter.Note
 	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = ?", notesTable).Scan(&tables); err != nil || tables == 0 {
 		return nil, err
 	}
-
 	rows, err := conn.QueryContext(ctx, "SELECT written, continuation FROM "+notesTable+
 		" WHERE call_key = ? AND written > ? ORDER BY written", after.Call, after.Written)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
-
 	var notes []interpreter.Note
-
 	for rows.Next() {
 		note := interpreter.Note{Call: after.Call}
 		if err := rows.Scan(&note.Written, &note.Continuation); err != nil {
 			return nil, err
 		}
-
 		notes = append(notes, note)
 	}
-
 	return notes, rows.Err()
 }

@@ -25,22 +25,17 @@ var readOnly = map[string]bool{"select": true, "values": true, "explain": true}
 // query runs one statement on a connection of its own.
 func (f *sqliteFile) query(ctx context.Context, query *sqlStatement, limit int64) (interpreter.ToolResult, error) {
 	var result interpreter.ToolResult
-
 	err := f.use(ctx, !readOnly[query.parsed.Verb()], func(conn *sqliteConn) (err error) {
 		if err := begin(ctx); err != nil {
 			return err
 		}
-
 		conn.statement = true
-
 		result, err = querySQLite(ctx, conn, query, limit)
 		if err != nil && conn.refused != "" {
 			return toolErrorf("step %q: the statement cannot be run: %s", query.step, conn.refused)
 		}
-
 		return query.tooBig(err, limit)
 	})
-
 	return result, err
 }
 
@@ -48,25 +43,20 @@ func querySQLite(ctx context.Context, conn *sqliteConn, query *sqlStatement, lim
 	if query.isVacuum() {
 		return rowsAffected(0), conn.compact(ctx)
 	}
-
 	rows, columns, err := runSQLite(ctx, conn, query, limit)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	if columns > 0 {
 		return interpreter.ToolResult{Data: expression.Of(rows.list)}, nil
 	}
-
 	conn.statement = false
-
 	return changes(ctx, conn.Conn, query.parsed.Verb())
 }
 
 // isVacuum tells whether the statement is VACUUM and nothing else.
 func (s *sqlStatement) isVacuum() bool {
 	words := strings.Fields(strings.ToLower(s.parsed.SQL(nil, true, false).Text))
-
 	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
 }
 
@@ -77,7 +67,6 @@ func (s *sqlStatement) tooBig(err error, limit int64) error {
 	if !errors.As(err, &db) || db.Code() != codes.SQLITE_TOOBIG {
 		return err
 	}
-
 	return tooLargef("step %q: the statement makes a value that is too large; all of a result takes at most %d bytes: "+
 		"select less of it, such as with substr(), or fewer columns", s.step, limit)
 }
@@ -93,92 +82,74 @@ func (s *sqlStatement) largestValue(limit int64, columns int) int64 {
 	if columns > wideRow {
 		largest = limit * wideRow / int64(columns)
 	}
-
 	for _, value := range s.values {
 		if size, ok := expression.Size(value); ok {
 			largest += int64(size)
 		}
 	}
-
 	return largest + 1<<10 // what a row takes beside its values
 }
 
 func runSQLite(ctx context.Context, conn *sqliteConn, query *sqlStatement, limit int64) (*sqlRows, int, error) {
 	numbered := query.parsed.SQL(query.values, true, false)
 	args := make([]any, len(numbered.Order))
-
 	for i, index := range numbered.Order {
 		args[i] = sqliteParam(query.values[index])
 	}
-
 	columns, err := conn.columns(numbered.Text)
 	if err != nil {
 		return nil, 0, err
 	}
-
 	if err := conn.limit(codes.SQLITE_LIMIT_LENGTH, query.largestValue(limit, columns)); err != nil {
 		return nil, 0, err
 	}
-
 	result, err := conn.QueryContext(ctx, numbered.Text, args...)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer func() { _ = result.Close() }()
-
 	types, err := result.ColumnTypes()
 	if err != nil {
 		return nil, 0, err
 	}
-
 	names := make([]string, len(types))
 	for i, t := range types {
 		names[i] = t.Name()
 	}
-
 	rows, err := newSQLRows(query.step, names, limit)
 	if err != nil {
 		return nil, 0, err
 	}
-
 	for result.Next() {
 		row, size, err := scanSQLite(result, types)
 		if err != nil {
 			return nil, 0, err
 		}
-
 		if err := rows.add(ctx, row, size); err != nil {
 			return nil, 0, err
 		}
 	}
-
 	return rows, len(names), result.Err()
 }
 
 func scanSQLite(result *sql.Rows, types []*sql.ColumnType) ([]any, int, error) {
 	row := make([]any, len(types))
 	targets := make([]any, len(types))
-
 	for i := range row {
 		targets[i] = &row[i]
 	}
-
 	if err := result.Scan(targets...); err != nil {
 		return nil, 0, err
 	}
-
 	size := 0
-
 	for i, value := range row {
 		row[i] = sqliteValue(value, types[i].DatabaseTypeName())
-
 		if text, ok := row[i].(string); ok {
 			size += len(text)
 		} else {
 			size += 8
 		}
 	}
-
 	return row, size, nil
 }
 
@@ -190,12 +161,10 @@ func changes(ctx context.Context, conn *sql.Conn, verb string) (interpreter.Tool
 	default:
 		return rowsAffected(0), nil
 	}
-
 	var n int64
 	if err := conn.QueryRowContext(ctx, "SELECT changes()").Scan(&n); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	return rowsAffected(n), nil
 }
 
@@ -207,7 +176,6 @@ func sqliteParam(value any) any {
 		if v {
 			return int64(1)
 		}
-
 		return int64(0)
 	case int:
 		return int64(v)
@@ -215,12 +183,10 @@ func sqliteParam(value any) any {
 		if f, err := strconv.ParseFloat(v.String(), 64); err == nil {
 			return f
 		}
-
 		return v.String()
 	case []any, map[string]any:
 		return expression.Text(v)
 	}
-
 	return value // nil, float64, string
 }
 
@@ -230,7 +196,6 @@ func sqliteColumn(value any) any {
 	if number, ok := value.(json.Number); ok {
 		return number.String()
 	}
-
 	return sqliteParam(value)
 }
 
@@ -243,20 +208,16 @@ func sqliteValue(value any, declared string) any {
 		if strings.EqualFold(declared, "DATE") && v.Equal(v.Truncate(24*time.Hour)) {
 			return v.UTC().Format(time.DateOnly)
 		}
-
 		return v.UTC().Format(time.RFC3339Nano)
 	case float64:
 		if math.IsInf(v, 0) { // JSON has no such number; PostgreSQL writes it so
 			return strings.Replace(strconv.FormatFloat(v, 'g', -1, 64)+"inity", "+Inf", "Inf", 1)
 		}
-
 		return floatValue(strconv.FormatFloat(v, 'g', -1, 64))
 	}
-
 	canonical, err := expression.Canonical(value)
 	if err != nil {
 		return expression.Text(value)
 	}
-
 	return canonical
 }

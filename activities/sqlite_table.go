@@ -18,34 +18,27 @@ func (f *sqliteFile) write(ctx context.Context, w *tableWrite) (interpreter.Tool
 	if len(w.rows) == 0 && w.note == nil {
 		return rowsAffected(0), nil
 	}
-
 	var result interpreter.ToolResult
-
 	err := f.use(ctx, true, func(conn *sqliteConn) error {
 		tx, err := conn.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // nothing to do after Commit
-
 		if err := begin(ctx); err != nil {
 			return err
 		}
-
 		if result, err = writeSQLite(ctx, tx, w); err != nil {
 			return w.failed(err)
 		}
-
 		if result.Noted != nil {
 			return nil // and nothing to commit
 		}
-
 		return tx.Commit()
 	})
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-
 	return result, nil
 }
 
@@ -55,21 +48,17 @@ func writeSQLite(ctx context.Context, tx *sql.Tx, w *tableWrite) (interpreter.To
 		if err != nil {
 			return interpreter.ToolResult{}, err
 		}
-
 		if err := w.checkColumns(existing); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
-
 	if w.needed() {
 		result, done, err := (&sqliteLedger{tx: tx}).enter(ctx, w)
 		if done || err != nil {
 			return result, err
 		}
 	}
-
 	written, err := insertSQLite(ctx, tx, w)
-
 	return rowsAffected(written), err
 }
 
@@ -77,34 +66,27 @@ func insertSQLite(ctx context.Context, tx *sql.Tx, w *tableWrite) (written int64
 	if len(w.rows) == 0 {
 		return 0, nil
 	}
-
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(w.columns)), ", ")
-
 	insert, err := tx.PrepareContext(ctx, "INSERT INTO "+w.quotedTable()+" ("+quoteNames(w.columns)+") VALUES ("+marks+")"+w.conflict())
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = insert.Close() }()
-
 	for i, row := range w.rows {
 		values := make([]any, len(w.columns))
 		for at, column := range w.columns {
 			values[at] = sqliteColumn(row[column])
 		}
-
 		result, err := insert.ExecContext(ctx, values...)
 		if err != nil {
 			return 0, fmt.Errorf("row %d: %w", i+1, err)
 		}
-
 		n, err := result.RowsAffected()
 		if err != nil {
 			return 0, err
 		}
-
 		written += n
 	}
-
 	return written, nil
 }
 
@@ -115,24 +97,19 @@ func sqliteColumns(ctx context.Context, tx *sql.Tx, w *tableWrite) ([]string, er
 	if len(w.table) > 1 {
 		query, args = "SELECT name FROM pragma_table_info(?, ?)", append(args, w.table[0])
 	}
-
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
-
 	var columns []string
-
 	for rows.Next() {
 		var column string
 		if err := rows.Scan(&column); err != nil {
 			return nil, err
 		}
-
 		columns = append(columns, column)
 	}
-
 	return columns, rows.Err()
 }
 
@@ -142,16 +119,13 @@ func (w *tableWrite) failed(err error) error {
 		own    *Error
 		sqlite *sqlite.Error
 	)
-
 	if errors.As(err, &own) || !errors.As(err, &sqlite) {
 		return err
 	}
-
 	hint := ""
 	if strings.Contains(err.Error(), "ON CONFLICT clause does not match") {
 		hint = fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", quoteNames(w.key))
 	}
-
 	return fmt.Errorf("writing %d rows to table %q: %w%s", len(w.rows), w.shown, err, hint)
 }
 
@@ -160,25 +134,20 @@ func sqliteError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-
 	var (
 		own *Error
 		db  *sqlite.Error
 	)
-
 	switch {
 	case errors.As(err, &own), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case !errors.As(err, &db):
 		return &Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: "SQLite: " + err.Error(), Err: err}
 	}
-
 	kind, class, name := classifySQLite(db.Code())
-
 	return &Error{Kind: kind, Class: class, Type: name, Message: err.Error(), Err: err}
 }
 
@@ -187,7 +156,6 @@ func sqliteError(ctx context.Context, err error) error {
 // SQLSTATE classes 53 and 57 are.
 func classifySQLite(code int) (kind, class, name string) {
 	const primary = 0xff // extended codes hold the primary one in their low byte
-
 	switch code & primary {
 	case codes.SQLITE_BUSY:
 		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_BUSY"
@@ -214,6 +182,5 @@ func classifySQLite(code int) (kind, class, name string) {
 	case codes.SQLITE_CORRUPT:
 		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_CORRUPT"
 	}
-
 	return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_ERROR"
 }

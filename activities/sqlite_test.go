@@ -34,7 +34,6 @@ func liteTool(t *testing.T) (sqlTool, string) {
 	})
 	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
 	require.NoError(t, os.WriteFile(filepath.Join(directory, "not.db"), []byte("this is no database at all, only text"), 0o600))
-
 	return sqlTool{catalogue: catalogue, name: "sqlite", auth: "main"}, directory
 }
 
@@ -62,7 +61,6 @@ func TestSQLiteConforms(t *testing.T) {
 			if path != "" {
 				in.Fields["path"] = *value(path)
 			}
-
 			return in
 		}
 	}
@@ -234,7 +232,6 @@ func TestSQLiteWritersTakeTurns(t *testing.T) {
 	at := func(in interpreter.ToolInput) interpreter.ToolInput {
 		in.Auth = ""
 		in.Fields["path"] = *value("shared/many.db")
-
 		return in
 	}
 	_, err := lite.call(t, at(lite.input(t, "CREATE TABLE many (id INTEGER, k TEXT)", nil)))
@@ -250,7 +247,6 @@ func TestSQLiteWritersTakeTurns(t *testing.T) {
 			in := at(tool.rows(map[string]any{"table": "many"}, []any{map[string]any{"id": i}, map[string]any{"id": i, "k": "b"}}))
 			in.OperationKey = fmt.Sprint("op-", i/2)
 			_, err := tool.call(t, in)
-
 			return err
 		})
 	}

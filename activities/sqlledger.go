@@ -41,18 +41,14 @@ type sweeper struct {
 func (s *sweeper) due(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	if s.last == nil {
 		s.last = map[string]time.Time{}
 	}
-
 	last, known := s.last[name]
 	if known && time.Since(last) < sweepEvery {
 		return false
 	}
-
 	s.last[name] = time.Now()
-
 	return known
 }
 
@@ -60,7 +56,6 @@ func (s *sweeper) due(name string) bool {
 func writesTo(in interpreter.ToolInput) bool {
 	_, statement := in.Fields["statement"]
 	_, table := in.Fields["table"]
-
 	return table && !statement
 }
 

@@ -24,26 +24,21 @@ func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*sqlSta
 	if err != nil || strings.TrimSpace(source) == "" {
 		return nil, err
 	}
-
 	parsed, problems := statement.Parse(source, dialect)
 	for _, problem := range problems {
 		if !problem.Warning {
 			line, column := lineColumn(source, problem.Offset)
-
 			return nil, configErrorf("step %q: the statement cannot be run: line %d, column %d: %s", in.Step, line, column, problem.Message)
 		}
 	}
-
 	if parsed.Params() != len(in.Params) {
 		return nil, configErrorf("step %q: the statement has %d templates, but %d values came with it",
 			in.Step, parsed.Params(), len(in.Params))
 	}
-
 	s := &sqlStatement{step: in.Step, source: source, parsed: parsed, values: make([]any, len(in.Params))}
 	for i, param := range in.Params {
 		s.values[i] = param.Data
 	}
-
 	return s, nil
 }
 
@@ -60,44 +55,34 @@ type sqlRows struct {
 
 func newSQLRows(step string, columns []string, limit int64) (*sqlRows, error) {
 	const marks = len(`"":,`)
-
 	seen := map[string]bool{}
 	around := len(`{},`)
-
 	for _, column := range columns {
 		around += len(column) + marks
-
 		if seen[column] {
 			return nil, toolErrorf("the result has two columns named %q, and a row is a map of names: name them with AS", column)
 		}
-
 		seen[column] = true
 	}
-
 	return &sqlRows{step: step, columns: columns, list: []any{}, around: around, left: limit, limit: limit}, nil
 }
 
 // add adds a row that took size bytes on its way.
 func (r *sqlRows) add(ctx context.Context, values []any, size int) error {
 	size += r.around
-
 	r.left -= int64(size)
 	if r.left < 0 {
 		return tooLargef("step %q: the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT",
 			r.step, r.limit, len(r.list))
 	}
-
 	if err := r.memory.add(ctx, len(values), size); err != nil {
 		return err
 	}
-
 	row := make(map[string]any, len(values))
 	for i, value := range values {
 		row[r.columns[i]] = value
 	}
-
 	r.list = append(r.list, row)
-
 	return nil
 }
 
@@ -108,18 +93,14 @@ func rowsAffected(n int64) interpreter.ToolResult {
 // lineColumn is the place of a rune offset, both from 1.
 func lineColumn(source string, offset int) (line, column int) {
 	line, column = 1, 1
-
 	for i, r := range []rune(source) {
 		if i >= offset {
 			break
 		}
-
 		column++
-
 		if r == '\n' {
 			line, column = line+1, 1
 		}
 	}
-
 	return line, column
 }

@@ -55,78 +55,61 @@ func planTable(in interpreter.ToolInput) (*tableWrite, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	w := &tableWrite{shown: shown, ledgerEntry: ledgerEntry{note: in.Note, fingerprint: in.Fingerprint}}
 	if w.table, err = splitName(shown); err != nil {
 		return nil, configErrorf("step %q: table is %q; write a name, or schema.name", in.Step, shown)
 	}
-
 	mode, err := choice(in, "mode", modeInsert, modeInsert, modeUpsert)
 	if err != nil {
 		return nil, err
 	}
-
 	w.upsert = mode == modeUpsert
 	if !w.upsert {
 		w.operation = in.OperationKey
 	}
-
 	if w.key, err = textList(in, "key"); err != nil {
 		return nil, err
 	}
-
 	if w.upsert && len(w.key) == 0 {
 		return nil, configErrorf("step %q: mode upsert needs key, the column that tells rows apart", in.Step)
 	}
-
 	if in.Args == nil && in.Result == nil {
 		return nil, configErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, shown)
 	}
-
 	if err := w.readRows(in.Rows()); err != nil {
 		return nil, err
 	}
-
 	return w, nil
 }
 
 func (w *tableWrite) readRows(rows []any) error {
 	columns := map[string]bool{}
-
 	for i, row := range rows {
 		fields, ok := row.(map[string]any)
 		if !ok {
 			return toolErrorf("row %d for table %q is a %s; a row is a map of columns to values",
 				i+1, w.shown, expression.TypeName(row))
 		}
-
 		if len(fields) == 0 {
 			return toolErrorf("row %d for table %q is an empty map; a row has at least one column", i+1, w.shown)
 		}
-
 		for _, key := range w.key {
 			if w.upsert && fields[key] == nil {
 				return toolErrorf("row %d for table %q has no %q, which is the key", i+1, w.shown, key)
 			}
 		}
-
 		for column := range fields {
 			columns[column] = true
 		}
-
 		w.rows = append(w.rows, fields)
 	}
-
 	for column := range columns {
 		w.columns = append(w.columns, column)
 	}
-
 	slices.Sort(w.columns)
-
 	if w.upsert {
 		w.rows = lastOfEachKey(w.rows, w.key)
 	}
-
 	return nil
 }
 
@@ -136,22 +119,18 @@ func (w *tableWrite) readRows(rows []any) error {
 func lastOfEachKey(rows []map[string]any, key []string) []map[string]any {
 	seen := map[string]bool{}
 	kept := make([]map[string]any, 0, len(rows))
-
 	for _, row := range slices.Backward(rows) {
 		parts := make([]any, len(key))
 		for i, column := range key {
 			parts[i] = expression.Text(row[column])
 		}
-
 		id := expression.Text(parts)
 		if !seen[id] {
 			seen[id] = true
 			kept = append(kept, row)
 		}
 	}
-
 	slices.Reverse(kept)
-
 	return kept
 }
 
@@ -161,20 +140,16 @@ func (w *tableWrite) checkColumns(existing []string) error {
 	if len(existing) == 0 {
 		return toolErrorf("table %q does not exist: create it first, for example with a step that runs CREATE TABLE IF NOT EXISTS", w.shown)
 	}
-
 	for _, column := range slices.Concat(w.columns, w.key) {
 		if slices.Contains(existing, column) {
 			continue
 		}
-
 		hint := "it has " + cutText(strings.Join(existing, ", "), 500)
 		if near := expression.Suggest(column, existing); near != "" {
 			hint = `did you mean "` + near + `"?`
 		}
-
 		return toolErrorf("table %q has no column %q: %s", w.shown, column, hint)
 	}
-
 	return nil
 }
 
@@ -184,21 +159,17 @@ func (w *tableWrite) conflict() string {
 	if !w.upsert {
 		return ""
 	}
-
 	var sets []string
-
 	for _, column := range w.columns {
 		if !slices.Contains(w.key, column) {
 			name := quoteName(column)
 			sets = append(sets, name+" = excluded."+name)
 		}
 	}
-
 	clause := " ON CONFLICT (" + quoteNames(w.key) + ") DO "
 	if len(sets) == 0 {
 		return clause + "NOTHING"
 	}
-
 	return clause + "UPDATE SET " + strings.Join(sets, ", ")
 }
 
@@ -209,14 +180,12 @@ func splitName(text string) ([]string, error) {
 		part   strings.Builder
 		quoted bool
 	)
-
 	for i, r := range text {
 		switch {
 		case r == '"':
 			if !quoted && i > 0 && text[i-1] == '"' {
 				part.WriteRune('"') // "" inside quotes is one
 			}
-
 			quoted = !quoted
 		case r == '.' && !quoted:
 			parts = append(parts, part.String())
@@ -225,13 +194,10 @@ func splitName(text string) ([]string, error) {
 			part.WriteRune(r)
 		}
 	}
-
 	parts = append(parts, part.String())
-
 	if quoted || len(parts) > 3 || slices.Contains(parts, "") || strings.ContainsRune(text, 0) {
 		return nil, toolErrorf("%q is no name", text)
 	}
-
 	return parts, nil
 }
 
@@ -245,7 +211,6 @@ func quoteNames(names []string) string {
 	for i, name := range names {
 		quoted[i] = quoteName(name)
 	}
-
 	return strings.Join(quoted, ", ")
 }
 
@@ -254,6 +219,5 @@ func (w *tableWrite) quotedTable() string {
 	for i, part := range w.table {
 		quoted[i] = quoteName(part)
 	}
-
 	return strings.Join(quoted, ".")
 }

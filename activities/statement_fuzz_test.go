@@ -79,7 +79,6 @@ func numberedOf(source string, dialect statement.Dialect) (numbered statement.Nu
 	}
 
 	numbered = parsed.SQL(values, false, false)
-
 	return numbered, parsed.Params() == 0, true
 }
 
@@ -103,12 +102,10 @@ func countPostgres(t *testing.T, conn *pgconn.PgConn, text string) (statements, 
 		if strings.Contains(server.Message, "multiple commands") {
 			return 2, 0, false
 		}
-
 		return 1, 0, false
 	}
 
 	require.NoError(t, err, "%q breaks the protocol", text)
-
 	return 1, len(prepared.ParamOIDs), true
 }
 
@@ -129,7 +126,6 @@ func openLite(f *testing.F) *liteParser {
 	handle := libc.Xmalloc(p.tls, 8)
 	require.Equal(f, int32(sqlite3.SQLITE_OK), sqlite3.Xsqlite3_open(p.tls, name, handle))
 	p.db = libc.AtomicLoadPUintptr(handle)
-
 	return p
 }
 

@@ -30,7 +30,6 @@ func probeOnce(ctx workflow.Context) (interpreter.ToolResult, error) {
 	var result interpreter.ToolResult
 
 	err := workflow.ExecuteActivity(ctx, "probe", tooltest.Complete(interpreter.ToolInput{TimeoutSeconds: 50}, "probe")).Get(ctx, &result)
-
 	return result, err
 }
 
@@ -45,13 +44,11 @@ func startProbe(t *testing.T, f toolFunc) (client.WorkflowRun, client.Client, fu
 		w.RegisterActivityWithOptions(probeActivity(t, f), activity.RegisterOptions{Name: "probe"})
 		w.RegisterWorkflowWithOptions(probeOnce, workflow.RegisterOptions{Name: "ProbeOnce"})
 		require.NoError(t, w.Start())
-
 		return w
 	}
 
 	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, "ProbeOnce")
 	require.NoError(t, err)
-
 	return run, env.Client(), start
 }
 
@@ -66,7 +63,6 @@ func TestACancelReachesTheTool(t *testing.T) {
 
 		result, err := untilDone(ctx, in)
 		stopped <- context.Cause(ctx)
-
 		return result, err
 	})
 	w := start()
@@ -97,7 +93,6 @@ func TestTheNextWorkerMakesTheAttemptAgain(t *testing.T) {
 		}
 
 		started <- struct{}{}
-
 		return untilDone(ctx, in)
 	})
 
@@ -123,7 +118,6 @@ func TestTemporalDoesNotRepeatToolErrors(t *testing.T) {
 	attempts := 0
 	run, _, start := startProbe(t, func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error) {
 		attempts++
-
 		return interpreter.ToolResult{}, &activities.Error{Kind: "http", Class: "retryable", Status: 503, Message: "HTTP 503"}
 	})
 	w := start()

@@ -85,7 +85,6 @@ func ensureSchema(conf *config.SQL) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-
 	tables, err := db.ListTables(conf.DatabaseName)
 	if err != nil {
 		return err

@@ -125,11 +125,9 @@ func goFiles(t *testing.T, root string, deep bool) []sourceFile {
 
 		tree, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 		files = append(files, sourceFile{dir: dir, name: filepath.Base(name), tree: tree})
-
 		return err
 	})
 	require.NoError(t, err)
-
 	return files
 }
 
@@ -144,7 +142,6 @@ func imports(t *testing.T, file sourceFile) []string {
 
 		paths = append(paths, imported)
 	}
-
 	return paths
 }
 
@@ -256,10 +253,8 @@ func impure(tree *ast.File) []string {
 				found = append(found, fmt.Sprintf("uses http.%s; the interpreter sends nothing", name))
 			}
 		}
-
 		return true
 	})
-
 	return found
 }
 

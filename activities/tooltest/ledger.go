@@ -18,33 +18,27 @@ import (
 // stays.
 func (s *runner) testLedger(t *testing.T, ledger Ledger) {
 	t.Parallel()
-
 	l := &ledgerTest{runner: s, ledger: ledger, write: activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))}
 	first := Complete(ledger.Input(t), s.Tool)
 	first.OperationKey, first.Fingerprint = "op-first", "f1"
 	other := Complete(ledger.Other(t), s.Tool)
 	other.OperationKey, other.Fingerprint = "op-second", "f2"
-
 	require.Empty(t, l.recall(t, first, 0), "nothing was written")
 	require.Nil(t, l.put(t, first, 1, 0, "one").Noted)
 	once := ledger.Effect(t)
 	require.Equal(t, []string{"1: one"}, l.recall(t, first, 0))
-
 	require.Equal(t, "one", string(l.put(t, first, 1, 0, "again").Noted), "what was noted comes back")
 	require.Equal(t, "one", string(l.put(t, other, 1, 0, "another path").Noted), "also to another write")
 	require.Equal(t, once, ledger.Effect(t))
-
 	long := strings.Repeat("long ", 10_000)
 	require.Nil(t, l.put(t, other, 2, 0, long).Noted)
 	require.NotEqual(t, once, ledger.Effect(t))
 	require.Equal(t, []string{"2: " + long}, l.recall(t, first, 1))
 	require.Equal(t, []string{"1: one", "2: " + long}, l.recall(t, first, 0))
-
 	empty := other
 	empty.OperationKey, empty.Args, empty.Result = "op-empty", nil, &expression.Value{Data: []any{}}
 	require.Nil(t, l.put(t, empty, 3, 1, "of nothing").Noted)
 	require.Equal(t, []string{"2: " + long, "3: of nothing"}, l.recall(t, first, 0), "the first was to be forgotten")
-
 	l.together(t, other)
 	l.conflict(t, first)
 }
@@ -52,28 +46,22 @@ func (s *runner) testLedger(t *testing.T, ledger Ledger) {
 // together: of several workers that make one write, one writes.
 func (l *ledgerTest) together(t *testing.T, in interpreter.ToolInput) {
 	t.Helper()
-
 	var (
 		wrote atomic.Int32
 		group errgroup.Group
 	)
-
 	in.OperationKey = "op-together"
-
 	for i := range together {
 		group.Go(func() error {
 			mine := in
 			mine.Note = &interpreter.Note{Call: l.ledger.Name, Written: 9, Continuation: fmt.Append(nil, i)}
-
 			result, err := l.write(t.Context(), mine)
 			if result.Noted == nil {
 				wrote.Add(1)
 			}
-
 			return err
 		})
 	}
-
 	require.NoError(t, group.Wait())
 	require.Equal(t, int32(1), wrote.Load())
 	require.Len(t, l.recall(t, in, 8), 1)
@@ -82,17 +70,13 @@ func (l *ledgerTest) together(t *testing.T, in interpreter.ToolInput) {
 // conflict: a key that is there with other rows is never skipped in silence.
 func (l *ledgerTest) conflict(t *testing.T, in interpreter.ToolInput) {
 	t.Helper()
-
 	once := l.ledger.Effect(t)
 	result, err := l.write(t.Context(), in)
 	require.NoError(t, err, "the same rows are written already")
-
 	if l.ledger.Upserts {
 		return
 	}
-
 	require.Equal(t, once, l.ledger.Effect(t))
-
 	in.Fingerprint = "moved"
 	_, err = l.write(t.Context(), in)
 	object := ErrorObject(t, err)
@@ -112,35 +96,28 @@ type ledgerTest struct {
 // put writes with a note.
 func (l *ledgerTest) put(t *testing.T, in interpreter.ToolInput, written, forget int, continuation string) interpreter.ToolResult {
 	t.Helper()
-
 	in.Note = &interpreter.Note{Call: l.ledger.Name, Written: written, Forget: forget, Continuation: []byte(continuation)}
 	result, err := l.write(t.Context(), in)
 	require.NoError(t, err)
-
 	return result
 }
 
 // recall gives the notes behind a write, as "write: continuation".
 func (l *ledgerTest) recall(t *testing.T, in interpreter.ToolInput, behind int) []string {
 	t.Helper()
-
 	in.Note = &interpreter.Note{Call: l.ledger.Name, Written: behind}
 	in.Args, in.Result = nil, nil
 	notes, err := l.Catalogue.Recall(t.Context(), in)
 	require.NoError(t, err)
-
 	var all []string
-
 	for _, note := range notes {
 		require.Equal(t, l.ledger.Name, note.Call)
 		all = append(all, fmt.Sprintf("%d: %s", note.Written, note.Continuation))
 	}
-
 	elsewhere := in
 	elsewhere.Note = &interpreter.Note{Call: "another call"}
 	none, err := l.Catalogue.Recall(t.Context(), elsewhere)
 	require.NoError(t, err)
 	require.Empty(t, none)
-
 	return all
 }

@@ -86,10 +86,8 @@ const prompt = 10 * time.Second
 // Run runs the suite as subtests.
 func Run(t *testing.T, suite Suite) {
 	t.Helper()
-
 	s := &runner{Suite: suite, run: activity(t, suite.Catalogue, suite.Tool)}
 	s.spec, _ = suite.Catalogue.Spec(suite.Tool)
-
 	t.Run("spec", s.testSpec)
 	t.Run("example", s.testExample)
 	t.Run("result", s.testResult)
@@ -98,20 +96,16 @@ func Run(t *testing.T, suite Suite) {
 	t.Run("cancelled", s.testCancelled)
 	t.Run("cancelled before", s.testCancelledBefore)
 	t.Run("timeout", s.testTimeout)
-
 	if suite.TakesAuth {
 		t.Run("missing connection", s.testMissingConnection)
 	}
-
 	for _, failure := range suite.Failures {
 		t.Run("failure/"+failure.Name, func(t *testing.T) { s.testFailure(t, failure) })
 	}
-
 	if s.spec.Writes || suite.Write != nil {
 		require.NotNil(t, suite.Write, "a tool that writes needs the suite's Write")
 		t.Run("write", s.testWrite)
 	}
-
 	for _, ledger := range suite.Ledgers {
 		t.Run("ledger/"+ledger.Name, func(t *testing.T) { s.testLedger(t, ledger) })
 	}
@@ -126,26 +120,21 @@ type runner struct {
 // activity is the function a worker registers under a name.
 func activity(t *testing.T, c *activities.Catalogue, name string) activities.ActivityFunc {
 	t.Helper()
-
 	for _, a := range c.Activities() {
 		if a.Name == name {
 			return a.Run
 		}
 	}
-
 	require.Failf(t, "no activity", "the catalogue has no activity %q", name)
-
 	return nil
 }
 
 // slow is the activity that the slow attempt is for.
 func (s *runner) slow(t *testing.T) activities.ActivityFunc {
 	t.Helper()
-
 	if s.SlowAsSink {
 		return activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
 	}
-
 	return s.run
 }
 
@@ -154,25 +143,19 @@ func (s *runner) good(t *testing.T) interpreter.ToolInput { return Complete(s.Go
 // Complete fills in what the interpreter always gives.
 func Complete(in interpreter.ToolInput, tool string) interpreter.ToolInput {
 	in.Tool = tool
-
 	if in.Step == "" {
 		in.Step = "fetch"
 	}
-
 	in.Visit, in.Page, in.Attempt = max(in.Visit, 1), max(in.Page, 1), max(in.Attempt, 1)
-
 	if in.TimeoutSeconds == 0 {
 		in.TimeoutSeconds = 60
 	}
-
 	if in.OperationKey == "" {
 		in.OperationKey = "op-1"
 	}
-
 	if in.AttemptKey == "" {
 		in.AttemptKey = in.OperationKey + ":1"
 	}
-
 	return in
 }
 
@@ -182,7 +165,6 @@ func Fields(values map[string]any) map[string]expression.Value {
 	for name, v := range values {
 		fields[name] = expression.Of(v)
 	}
-
 	return fields
 }
 
@@ -190,55 +172,42 @@ func Fields(values map[string]any) map[string]expression.Value {
 // checks the shape every activity error has.
 func ErrorObject(t *testing.T, err error) interpreter.ErrorObject {
 	t.Helper()
-
 	var application *temporal.ApplicationError
-
 	require.True(t, errors.As(err, &application), "want an ApplicationError, got %T: %v", err, err)
 	require.True(t, application.NonRetryable(), "policies own the retries, not Temporal")
-
 	var object interpreter.ErrorObject
-
 	require.NoError(t, application.Details(&object))
 	require.Equal(t, application.Type(), object.Kind)
 	require.NotEmpty(t, object.Message)
-
 	return object
 }
 
 func (s *runner) testCancelled(t *testing.T) {
 	t.Parallel()
-
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := time.AfterFunc(300*time.Millisecond, cancel)
-
 	defer stop.Stop()
-
 	began := time.Now()
 	_, err := s.slow(t)(ctx, Complete(s.Slow(t), s.Tool))
-
 	require.ErrorIs(t, err, context.Canceled)
 	require.Less(t, time.Since(began), prompt)
 }
 
 func (s *runner) testCancelledBefore(t *testing.T) {
 	t.Parallel()
-
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-
 	_, err := s.run(ctx, s.good(t))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 func (s *runner) testTimeout(t *testing.T) {
 	t.Parallel()
-
 	in := Complete(s.Slow(t), s.Tool)
 	in.TimeoutSeconds = 0.3
 	began := time.Now()
 	_, err := s.slow(t)(t.Context(), in)
 	object := ErrorObject(t, err)
-
 	require.Equal(t, interpreter.KindTimeout, object.Kind)
 	require.Equal(t, interpreter.ClassRetryable, object.Class)
 	require.Contains(t, object.Message, "300ms")

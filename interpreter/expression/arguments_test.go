@@ -18,7 +18,6 @@ func someValues() []any {
 			map[string]any{"a": 2, "b": []any{}, "name": "b"},
 		}
 	}
-
 	return []any{
 		[]any{3, 1, 2, 1},
 		[]any{"c", "a", "b", "a"},

@@ -62,13 +62,11 @@ func (f Fact) verdict() Verdict {
 		if f.from == 0 && f.to == 0 {
 			return AlwaysFalse
 		}
-
 		if f.from > 0 || f.to < 0 {
 			return AlwaysTrue
 		}
 	case anything:
 	}
-
 	return Undecided
 }
 
@@ -80,7 +78,6 @@ func fact(v Verdict) Fact {
 		return FactTrue
 	case Undecided:
 	}
-
 	return Fact{}
 }
 
@@ -94,7 +91,6 @@ func (a assume) of(node ast.Node) Fact {
 		if n.Value {
 			return FactTrue
 		}
-
 		return FactFalse
 	case *ast.IntegerNode:
 		return FactBetween(n.Value, n.Value)
@@ -119,7 +115,6 @@ func (a assume) of(node ast.Node) Fact {
 	case *ast.BinaryNode:
 		return a.binary(n)
 	}
-
 	return Fact{}
 }
 
@@ -131,13 +126,11 @@ func opposite(v Verdict) Verdict {
 		return AlwaysFalse
 	case Undecided:
 	}
-
 	return Undecided
 }
 
 func (a assume) conditional(n *ast.ConditionalNode) Fact {
 	first, second := a.of(n.Exp1), a.of(n.Exp2)
-
 	switch a.of(n.Cond).verdict() {
 	case AlwaysTrue:
 		return first
@@ -145,17 +138,14 @@ func (a assume) conditional(n *ast.ConditionalNode) Fact {
 		return second
 	case Undecided:
 	}
-
 	if first.verdict() == second.verdict() {
 		return fact(first.verdict())
 	}
-
 	return Fact{}
 }
 
 func (a assume) binary(n *ast.BinaryNode) Fact {
 	left, right := a.of(n.Left), a.of(n.Right)
-
 	switch n.Operator {
 	case "and", "&&":
 		return fact(bothHold(left.verdict(), right.verdict()))
@@ -178,7 +168,6 @@ func (a assume) binary(n *ast.BinaryNode) Fact {
 			return FactFalse
 		}
 	}
-
 	return Fact{}
 }
 
@@ -189,7 +178,6 @@ func bothHold(a, b Verdict) Verdict {
 	case a == AlwaysTrue && b == AlwaysTrue:
 		return AlwaysTrue
 	}
-
 	return Undecided
 }
 
@@ -209,7 +197,6 @@ func equalFacts(a, b Fact) Verdict {
 	case a.from == a.to && a == b:
 		return AlwaysTrue
 	}
-
 	return Undecided
 }
 
@@ -221,7 +208,6 @@ func orderedFacts(operator string, a, b Fact) Verdict {
 	case ">=":
 		return orderedFacts("<=", b, a)
 	}
-
 	switch {
 	case a.kind == factNil || b.kind == factNil:
 		return AlwaysFalse
@@ -232,7 +218,6 @@ func orderedFacts(operator string, a, b Fact) Verdict {
 	case a.from > b.to, operator == "<" && a.from == b.to:
 		return AlwaysFalse
 	}
-
 	return Undecided
 }
 
@@ -241,15 +226,12 @@ func (a assume) within(left Fact, list ast.Node) Verdict {
 	if left.kind == factNil {
 		return AlwaysFalse
 	}
-
 	array, ok := list.(*ast.ArrayNode)
 	if !ok {
 		return Undecided
 	}
-
 	if slices.ContainsFunc(array.Nodes, func(item ast.Node) bool { return equalFacts(left, a.of(item)) != AlwaysFalse }) {
 		return Undecided
 	}
-
 	return AlwaysFalse
 }

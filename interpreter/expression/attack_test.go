@@ -23,7 +23,6 @@ func attackScope() expression.MapScope {
 	for i := range big {
 		big[i] = map[string]any{"name": "n" + string(rune('a'+i%26)), "v": i}
 	}
-
 	return expression.MapScope{
 		"arr": arr,
 		"big": big,
@@ -109,7 +108,6 @@ func doubling(n int) string {
 		source += "let " + name + " = [" + last + ", " + last + "]; "
 		names = append(names, name)
 	}
-
 	return source
 }
 
@@ -129,7 +127,6 @@ func attack(program *expression.Program, scope expression.Scope) outcome {
 
 	if err != nil {
 		o.failure = err.Error()
-
 		return o
 	}
 
@@ -139,7 +136,6 @@ func attack(program *expression.Program, scope expression.Scope) outcome {
 	}
 
 	o.size = len(data)
-
 	return o
 }
 

@@ -50,7 +50,6 @@ func hugeValues() map[string]any {
 	for range 40 {
 		bomb = []any{bomb, bomb}
 	}
-
 	return map[string]any{
 		"text": text, "characters": strings.Repeat("é", size/2), "blanks": strings.Repeat(" ", size) + "2026-01-02",
 		"digits": strings.Repeat("9", size), "zeros": "0." + strings.Repeat("0", size) + "1", "lines": strings.Repeat("a,", size/2),
@@ -88,7 +87,6 @@ func hugeSources() []string {
 	for _, name := range FunctionNames() {
 		sources = append(sources, callsOf(functions[name])...)
 	}
-
 	return sources
 }
 
@@ -113,7 +111,6 @@ func callsOf(f *function) []string {
 
 		sources = append(sources, fmt.Sprintf("%s(%s)", f.name, strings.Join([]string{"x", "y", "z", `"desc"`}[:n], ", ")))
 	}
-
 	return sources
 }
 
@@ -200,7 +197,6 @@ func hugeScopes(one, other map[string]any, names int) []namedScope {
 			}
 		}
 	}
-
 	return scopes
 }
 

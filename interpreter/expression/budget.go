@@ -67,20 +67,14 @@ func unbounded() *Budget {
 func (b *Budget) charge(steps, bytes int) error {
 	if steps < 0 || steps > b.limits.Steps-b.steps {
 		b.steps = b.limits.Steps + 1
-
 		return &budgetError{steps: true, limit: b.limits.Steps}
 	}
-
 	b.steps += steps
-
 	if bytes < 0 || bytes > b.limits.Bytes-b.bytes {
 		b.bytes = b.limits.Bytes + 1
-
 		return &budgetError{limit: b.limits.Bytes}
 	}
-
 	b.bytes += bytes
-
 	return nil
 }
 
@@ -99,11 +93,9 @@ func (b *Budget) numbers(x, y any) error {
 // their entries cost.
 func (b *Budget) keys(m map[string]any) error {
 	text := 0
-
 	for key := range m { // any order: only the sum is kept
 		text += long(key)
 	}
-
 	return b.charge(text/textPerStep*bits.Len(uint(len(m))), 0)
 }
 
@@ -113,14 +105,12 @@ func long[T ~string](s T) int {
 	if len(s) < textPerStep {
 		return 0
 	}
-
 	return len(s)
 }
 
 // longNumber is long for values that may be no long number.
 func longNumber(v any) int {
 	n, _ := v.(json.Number)
-
 	return long(n)
 }
 
@@ -134,7 +124,6 @@ func (b *Budget) list(n int) error {
 	if n > b.limits.Bytes {
 		return b.charge(0, b.limits.Bytes+1) // n*16 could overflow
 	}
-
 	return b.charge(n/numsPerStep+1, n*bytesPerItem)
 }
 

@@ -150,7 +150,6 @@ func TestChargedBeforeWork(t *testing.T) {
 			for i := range list {
 				list[i] = text
 			}
-
 			return callSort(b, []any{list})
 		}},
 	} {

@@ -11,35 +11,27 @@ import (
 // always be true.
 func ParseCondition(source string) (*Template, []Problem) {
 	text := []rune(source)
-
 	if strings.TrimFunc(source, unicode.IsSpace) == "" {
 		return nil, []Problem{{
 			Offset: 0, End: len(text), Code: codeSyntax,
 			Message: "the condition is empty; write true if it shall always hold",
 		}}
 	}
-
 	if problems := findBlocks(text); len(problems) > 0 {
 		return nil, problems
 	}
-
 	spans := findSpans(text)
-
 	if !hasBraces(text) {
 		t, problems := bareCondition(source, text)
 		if len(problems) == 0 || len(spans) == 0 {
 			return t, problems
 		}
 	}
-
 	t, problems := ParseTemplate(source)
-
 	if beside, found := textBeside(text, spans); found {
 		beside.Message = fmt.Sprintf("a condition is one expression: write {{ %s }}", withoutBraces(text, spans))
-
 		return nil, sortProblems(append(problems, beside))
 	}
-
 	return t, problems
 }
 
@@ -51,15 +43,12 @@ func hasBraces(text []rune) bool {
 			if end, closed := closeString(text, i); closed {
 				i = end - 1
 			}
-
 			continue
 		}
-
 		if text[i] == '{' && text[i+1] == '{' {
 			return true
 		}
 	}
-
 	return false
 }
 
@@ -68,7 +57,6 @@ func bareCondition(source string, text []rune) (*Template, []Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-
 	return &Template{
 		source:   source,
 		segments: []Segment{{End: len(text), Program: program}},
@@ -80,27 +68,22 @@ func bareCondition(source string, text []rune) (*Template, []Problem) {
 // than white space, or a second expression.
 func textBeside(text []rune, spans []span) (Problem, bool) {
 	at := 0
-
 	for i, s := range spans {
 		for ; at < s.Start; at++ {
 			if !unicode.IsSpace(text[at]) {
 				return Problem{Offset: at, End: s.Start, Code: codeConditionText}, true
 			}
 		}
-
 		if i > 0 {
 			return Problem{Offset: s.Start, End: s.End, Code: codeConditionText}, true
 		}
-
 		at = s.End
 	}
-
 	for ; at < len(text); at++ {
 		if !unicode.IsSpace(text[at]) {
 			return Problem{Offset: at, End: len(text), Code: codeConditionText}, true
 		}
 	}
-
 	return Problem{}, false
 }
 
@@ -108,16 +91,12 @@ func textBeside(text []rune, spans []span) (Problem, bool) {
 // without the inner braces.
 func withoutBraces(text []rune, spans []span) string {
 	var out strings.Builder
-
 	at := 0
-
 	for _, s := range spans {
 		out.WriteString(string(text[at:s.Start]))
 		out.WriteString(strings.TrimFunc(string(text[s.inner:s.innerEnd]), unicode.IsSpace))
 		at = s.End
 	}
-
 	out.WriteString(string(text[at:]))
-
 	return strings.Join(strings.Fields(out.String()), " ")
 }

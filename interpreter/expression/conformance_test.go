@@ -73,14 +73,12 @@ func plain(v any) any {
 		for i := range v {
 			out[i] = v[i]
 		}
-
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
 			out[i] = plain(v[i])
 		}
-
 		return out
 	default:
 		return v

@@ -16,16 +16,13 @@ import (
 // more than MaxDigits digits, whose error wraps ErrLongNumber.
 func Decode(data []byte) (any, error) {
 	r := reader{data: data}
-
 	v, ok := r.value(0)
 	if r.space(); ok && r.at == len(data) {
 		return v, nil
 	}
-
 	if r.refused != nil {
 		return nil, r.refused
 	}
-
 	return decodeWithReasons(data)
 }
 
@@ -34,20 +31,16 @@ func Decode(data []byte) (any, error) {
 func decodeWithReasons(data []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-
 	var v any
 	if err := decoder.Decode(&v); err != nil {
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("not JSON: the text is empty")
 		}
-
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
-
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("not JSON: there is more text behind the value")
 	}
-
 	return decoded(v, 0)
 }
 
@@ -56,9 +49,7 @@ func decoded(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, errDepth
 	}
-
 	var err error
-
 	switch v := v.(type) {
 	case json.Number:
 		return numberFromText(string(v)), nil
@@ -75,7 +66,6 @@ func decoded(v any, depth int) (any, error) {
 			}
 		}
 	}
-
 	return v, nil
 }
 
@@ -98,11 +88,9 @@ type reader struct {
 
 func (r *reader) value(depth int) (any, bool) {
 	r.space()
-
 	if depth > maxDepth || r.at >= len(r.data) {
 		return nil, false
 	}
-
 	switch c := r.data[r.at]; c {
 	case '{':
 		return r.object(depth)
@@ -110,7 +98,6 @@ func (r *reader) value(depth int) (any, bool) {
 		return r.list(depth)
 	case '"':
 		text, ok := r.text()
-
 		return string(text), ok
 	case 'n':
 		return nil, r.word("null")
@@ -139,96 +126,73 @@ func (r *reader) word(word string) bool {
 	if end > len(r.data) || string(r.data[r.at:end]) != word {
 		return false
 	}
-
 	r.at = end
-
 	return true
 }
 
 // is reads the character if it comes next.
 func (r *reader) is(c byte) bool {
 	r.space()
-
 	if r.at >= len(r.data) || r.data[r.at] != c {
 		return false
 	}
-
 	r.at++
-
 	return true
 }
 
 func (r *reader) list(depth int) (any, bool) {
 	r.at++
-
 	if r.is(']') {
 		return []any{}, true
 	}
-
 	start := len(r.stack)
-
 	for {
 		v, ok := r.value(depth + 1)
 		if !ok {
 			return nil, false
 		}
-
 		r.stack = append(r.stack, v)
-
 		if r.is(']') {
 			break
 		}
-
 		if !r.is(',') {
 			return nil, false
 		}
 	}
-
 	list := make([]any, len(r.stack)-start)
 	copy(list, r.stack[start:])
 	r.stack = r.stack[:start]
-
 	return list, true
 }
 
 func (r *reader) object(depth int) (any, bool) {
 	r.at++
-
 	if r.is('}') {
 		return map[string]any{}, true
 	}
-
 	start, first := len(r.stack), len(r.names)
-
 	for {
 		key, ok := r.key()
 		if !ok {
 			return nil, false
 		}
-
 		v, ok := r.value(depth + 1)
 		if !ok {
 			return nil, false
 		}
-
 		r.names, r.stack = append(r.names, key), append(r.stack, v)
-
 		if r.is('}') {
 			break
 		}
-
 		if !r.is(',') {
 			return nil, false
 		}
 	}
-
 	object := make(map[string]any, len(r.stack)-start)
 	for i, key := range r.names[first:] {
 		object[key] = r.stack[start+i] // the last of several wins
 	}
-
 	r.names, r.stack = r.names[:first], r.stack[:start]
-
 	return object, true
 }
 
@@ -237,21 +201,17 @@ func (r *reader) key() (string, bool) {
 	if r.space(); r.at >= len(r.data) || r.data[r.at] != '"' {
 		return "", false
 	}
-
 	text, ok := r.text()
 	if !ok || !r.is(':') {
 		return "", false
 	}
-
 	if len(text) == 0 {
 		return "", true
 	}
-
 	place := &r.known[(len(text)*7+int(text[0])+31*int(text[len(text)-1]))%len(r.known)]
 	if *place != string(text) {
 		*place = string(text)
 	}
-
 	return *place, true
 }
 
@@ -259,16 +219,13 @@ func (r *reader) key() (string, bool) {
 func (r *reader) text() ([]byte, bool) {
 	start := r.at + 1
 	ascii := true
-
 	for i := start; i < len(r.data); i++ {
 		switch c := r.data[i]; {
 		case c == '"':
 			r.at = i + 1
-
 			if ascii {
 				return r.data[start:i], true
 			}
-
 			return validBytes(r.data[start:i]), true
 		case c == '\\':
 			return r.escaped(start, i)
@@ -278,7 +235,6 @@ func (r *reader) text() ([]byte, bool) {
 			ascii = false
 		}
 	}
-
 	return nil, false
 }
 
@@ -287,19 +243,16 @@ func validBytes(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text
 	}
-
 	return []byte(validText(string(text)))
 }
 
 // escaped reads a text that has escapes from at on.
 func (r *reader) escaped(start, at int) ([]byte, bool) {
 	r.unescaped = append(r.unescaped[:0], r.data[start:at]...)
-
 	for r.at = at; r.at < len(r.data); {
 		switch c := r.data[r.at]; {
 		case c == '"':
 			r.at++
-
 			return validBytes(r.unescaped), true
 		case c < ' ':
 			return nil, false
@@ -311,11 +264,9 @@ func (r *reader) escaped(start, at int) ([]byte, bool) {
 			if !ok {
 				return nil, false
 			}
-
 			r.unescaped = utf8.AppendRune(r.unescaped, char)
 		}
 	}
-
 	return nil, false
 }
 
@@ -324,14 +275,11 @@ func (r *reader) escape() (rune, bool) {
 	if r.at+1 >= len(r.data) {
 		return 0, false
 	}
-
 	c := r.data[r.at+1]
 	if c == 'u' {
 		return r.unicode()
 	}
-
 	r.at += 2
-
 	switch c {
 	case '"', '\\', '/':
 		return rune(c), true
@@ -346,7 +294,6 @@ func (r *reader) escape() (rune, bool) {
 	case 't':
 		return '\t', true
 	}
-
 	return 0, false
 }
 
@@ -357,21 +304,16 @@ func (r *reader) unicode() (rune, bool) {
 	if !ok {
 		return 0, false
 	}
-
 	r.at += len(`\u0000`)
-
 	if !utf16.IsSurrogate(char) {
 		return char, true
 	}
-
 	if other, ok := r.hex(r.at); ok {
 		if both := utf16.DecodeRune(char, other); both != utf8.RuneError {
 			r.at += len(`\u0000`)
-
 			return both, true
 		}
 	}
-
 	return utf8.RuneError, true
 }
 
@@ -381,9 +323,7 @@ func (r *reader) hex(at int) (rune, bool) {
 	if end > len(r.data) || r.data[at] != '\\' || r.data[at+1] != 'u' {
 		return 0, false
 	}
-
 	var n rune
-
 	for _, c := range r.data[at+2 : end] {
 		switch {
 		case '0' <= c && c <= '9':
@@ -395,10 +335,8 @@ func (r *reader) hex(at int) (rune, bool) {
 		default:
 			return 0, false
 		}
-
 		n = n<<4 | rune(c)
 	}
-
 	return n, true
 }
 
@@ -406,40 +344,31 @@ func (r *reader) hex(at int) (rune, bool) {
 func (r *reader) number() (any, bool) {
 	start := r.at
 	negative := r.data[r.at] == '-'
-
 	if negative {
 		r.at++
 	}
-
 	first := r.at
 	whole := r.digits()
-
 	if r.at == first || (r.data[first] == '0' && r.at > first+1) {
 		return nil, false
 	}
-
 	isWhole, ok := r.fraction()
 	if !ok {
 		return nil, false
 	}
-
 	if r.at-start > MaxDigits {
 		if err := CheckDigits(string(r.data[start:r.at])); err != nil {
 			r.refused = fmt.Errorf("at byte %d: %w", start, err)
-
 			return nil, false
 		}
 	}
-
 	const surelyFit = 18 // digits of an int
 	if !isWhole || r.at-first > surelyFit {
 		return numberFromText(string(r.data[start:r.at])), true
 	}
-
 	if negative {
 		whole = -whole
 	}
-
 	return whole, true
 }
 
@@ -450,24 +379,19 @@ func (r *reader) digits() (worth int) {
 		worth = worth*10 + int(r.data[r.at]-'0')
 		r.at++
 	}
-
 	return worth
 }
 
 // fraction reads what may stand behind the whole part of a number.
 func (r *reader) fraction() (isNone, ok bool) {
 	isNone, ok = true, true
-
 	if r.among(".") {
 		isNone, ok = false, r.someDigits()
 	}
-
 	if ok && r.among("eE") {
 		r.among("+-")
-
 		isNone, ok = false, r.someDigits()
 	}
-
 	return isNone, ok
 }
 
@@ -476,15 +400,12 @@ func (r *reader) among(some string) bool {
 	if r.at >= len(r.data) || strings.IndexByte(some, r.data[r.at]) < 0 {
 		return false
 	}
-
 	r.at++
-
 	return true
 }
 
 func (r *reader) someDigits() bool {
 	before := r.at
 	r.digits()
-
 	return r.at > before
 }

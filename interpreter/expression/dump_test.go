@@ -24,7 +24,6 @@ func dump(node ast.Node) string {
 		if n.Optional {
 			dot = "?."
 		}
-
 		return fmt.Sprintf("(%s %s %s)", dot, dump(n.Node), dump(n.Property))
 	case *ast.SliceNode:
 		return fmt.Sprintf("(slice %s %s %s)", dump(n.Node), dump(n.From), dump(n.To))
@@ -54,6 +53,5 @@ func dumpAll(nodes []ast.Node) string {
 	for i, node := range nodes {
 		parts[i] = dump(node)
 	}
-
 	return strings.Join(parts, " ")
 }

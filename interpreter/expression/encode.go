@@ -15,19 +15,15 @@ import (
 // HTML escapes. A number that is not finite is an error.
 func Encode(v any) ([]byte, error) {
 	scratch, _ := buffers.Get().(*[]byte)
-
 	out, ok := appendValue((*scratch)[:0], v, 0)
 	if !ok {
 		return encodeWithReasons(v)
 	}
-
 	if cap(out) > keptBuffer {
 		return out, nil
 	}
-
 	*scratch = out
 	defer buffers.Put(scratch)
-
 	return bytes.Clone(out), nil
 }
 
@@ -41,14 +37,11 @@ const keptBuffer = 1 << 20
 // values, and says what is wrong with the others. It is several times slower.
 func encodeWithReasons(v any) ([]byte, error) {
 	var out bytes.Buffer
-
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-
 	if err := encoder.Encode(v); err != nil {
 		return nil, fmt.Errorf("cannot be written as JSON: %w", err)
 	}
-
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
@@ -58,7 +51,6 @@ func appendValue(out []byte, v any, depth int) ([]byte, bool) {
 	if depth > maxDepth {
 		return out, false
 	}
-
 	switch v := v.(type) {
 	case nil:
 		return append(out, "null"...), true
@@ -85,20 +77,16 @@ func appendList(out []byte, list []any, depth int) ([]byte, bool) {
 	if list == nil {
 		return append(out, "null"...), true
 	}
-
 	out = append(out, '[')
-
 	for i, element := range list {
 		if i > 0 {
 			out = append(out, ',')
 		}
-
 		var ok bool
 		if out, ok = appendValue(out, element, depth+1); !ok {
 			return out, false
 		}
 	}
-
 	return append(out, ']'), true
 }
 
@@ -106,31 +94,23 @@ func appendMap(out []byte, m map[string]any, depth int) ([]byte, bool) {
 	if m == nil {
 		return append(out, "null"...), true
 	}
-
 	const usual = 16 // as many keys need no memory of their own
-
 	keys := make([]string, 0, usual)
 	for key := range m { // any order: they are sorted
 		keys = append(keys, key)
 	}
-
 	slices.Sort(keys)
-
 	out = append(out, '{')
-
 	for i, key := range keys {
 		if i > 0 {
 			out = append(out, ',')
 		}
-
 		out = append(appendText(out, key), ':')
-
 		var ok bool
 		if out, ok = appendValue(out, m[key], depth+1); !ok {
 			return out, false
 		}
 	}
-
 	return append(out, '}'), true
 }
 
@@ -140,18 +120,14 @@ func appendFloat(out []byte, f float64) ([]byte, bool) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return out, false
 	}
-
 	const digitsBegin = 1e-6
-
 	if magnitude := math.Abs(f); magnitude == 0 || (magnitude >= digitsBegin && magnitude < digitsEnd) {
 		return strconv.AppendFloat(out, f, 'f', -1, 64), true
 	}
-
 	out = strconv.AppendFloat(out, f, 'e', -1, 64)
 	if n := len(out); n >= 4 && out[n-4] == 'e' && out[n-3] == '-' && out[n-2] == '0' { // e-09 is written e-9
 		out = append(out[:n-2], out[n-1])
 	}
-
 	return out, true
 }
 
@@ -159,7 +135,6 @@ func appendFloat(out []byte, f float64) ([]byte, bool) {
 func appendText(out []byte, s string) []byte {
 	out = append(out, '"')
 	done := 0 // up to here it is written
-
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= utf8.RuneSelf {
@@ -168,20 +143,15 @@ func appendText(out []byte, s string) []byte {
 				out = append(append(out, s[done:i]...), escaped...)
 				done = i + size
 			}
-
 			i += size
-
 			continue
 		}
-
 		if escapes[c] > 0 {
 			out = appendEscape(append(out, s[done:i]...), c)
 			done = i + 1
 		}
-
 		i++
 	}
-
 	return append(append(out, s[done:]...), '"')
 }
 
@@ -190,11 +160,9 @@ var escapes = func() (extra [utf8.RuneSelf]uint8) {
 	for c := range byte(' ') {
 		extra[c] = 5
 	}
-
 	for _, c := range []byte("\"\\\b\f\n\r\t") {
 		extra[c] = 1
 	}
-
 	return extra
 }()
 
@@ -213,9 +181,7 @@ func appendEscape(out []byte, c byte) []byte {
 	case '\t':
 		return append(out, `\t`...)
 	}
-
 	const digits = "0123456789abcdef"
-
 	return append(out, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 }
 
@@ -231,6 +197,5 @@ func escapedRune(char rune, size int) string {
 	case char == '\u2029':
 		return `\u2029`
 	}
-
 	return ""
 }

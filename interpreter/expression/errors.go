@@ -17,7 +17,6 @@ func (e *nilOperand) Error() string {
 	if e.left {
 		side = "left"
 	}
-
 	return fmt.Sprintf("the %s side of %s is missing (nil); give it a value with default(…)", side, e.op)
 }
 
@@ -32,7 +31,6 @@ func (e *budgetError) Error() string {
 		return fmt.Sprintf("the expressions of one decision may take %d steps, this is more; "+
 			"narrow the list first, or do the work in a tool", e.limit)
 	}
-
 	return fmt.Sprintf("the expressions of one decision may make %d bytes of text and lists, this is more; "+
 		"take the part that is needed, or do the work in a tool", e.limit)
 }

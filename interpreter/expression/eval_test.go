@@ -26,7 +26,6 @@ func testScope(t testing.TB) expression.MapScope {
 		"status": 503
 	}`))
 	require.NoError(t, err)
-
 	return expression.MapScope(v.(map[string]any))
 }
 
@@ -35,7 +34,6 @@ func evaluate(t testing.TB, source string, scope expression.Scope) (any, error) 
 
 	program, problems := expression.Compile(source)
 	require.Empty(t, problems, source)
-
 	return program.Eval(scope, expression.NewBudget(expression.DecisionLimits, started))
 }
 
@@ -374,7 +372,6 @@ func last(i int) string {
 	}
 
 	i--
-
 	return "v" + string(rune('a'+i%26)) + string(rune('a'+i/26))
 }
 

@@ -12,28 +12,22 @@ import (
 // extents of the nodes.
 func (p *Program) nameOperand(offset int, missing *nilOperand, scope Scope) *Error {
 	text := []rune(p.source)
-
 	parsed, problems := parse(text, true)
 	if len(problems) > 0 {
 		return &Error{Offset: offset, Message: missing.Error()} // cannot be: it was compiled
 	}
-
 	finder := &operandFinder{offset: offset, missing: missing}
 	ast.Walk(&parsed.node, finder)
-
 	whole, ok := parsed.spans[finder.operation]
 	if !ok {
 		return &Error{Offset: offset, Message: missing.Error()}
 	}
-
 	operand := parsed.spans[finder.operand]
 	name := written(text, operand)
-
 	nothing := "missing (nil)"
 	if list := p.listUnder(operand.From, operand.To, scope); list != "" {
 		nothing += ", as " + list
 	}
-
 	return &Error{Offset: operand.From, Message: fmt.Sprintf(
 		"%s is %s, so %q cannot be calculated; if it may be missing, give it a value: %s",
 		name, nothing, written(text, whole), withDefault(finder.operand, name))}
@@ -47,7 +41,6 @@ func (p *Program) listUnder(from, to int, scope Scope) string {
 			return ref.ListUnder(scope)
 		}
 	}
-
 	return ""
 }
 
@@ -56,27 +49,22 @@ func (p *Program) listUnder(from, to int, scope Scope) string {
 func (r Ref) ListUnder(scope Scope) string {
 	value, _ := scope.Lookup(r.Root)
 	name := r.Root
-
 	for _, key := range r.Path {
 		list, isList := value.([]any)
-
 		switch key := key.(type) {
 		case string:
 			if isList {
 				return fmt.Sprintf("%s is a list of %d", shorten(name, 80), len(list))
 			}
-
 			members, _ := value.(map[string]any)
 			value, name = members[key], name+"."+key
 		case int:
 			if !isList || key < 0 || key >= len(list) {
 				return ""
 			}
-
 			value, name = list[key], fmt.Sprintf("%s[%d]", name, key)
 		}
 	}
-
 	return ""
 }
 
@@ -105,7 +93,6 @@ func (f *operandFinder) Visit(node *ast.Node) {
 	if (*node).Location().From != f.offset {
 		return
 	}
-
 	switch n := (*node).(type) {
 	case *ast.UnaryNode:
 		if n.Operator == f.missing.op {
@@ -115,7 +102,6 @@ func (f *operandFinder) Visit(node *ast.Node) {
 		if n.Operator != f.missing.op && n.Operator != "^" {
 			return
 		}
-
 		f.operation, f.operand = n, n.Right
 		if f.missing.left {
 			f.operand = n.Left

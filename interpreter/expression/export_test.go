@@ -8,6 +8,5 @@ func FindSpans(source string) []Span {
 	for i, s := range found {
 		spans[i] = s.Span
 	}
-
 	return spans
 }

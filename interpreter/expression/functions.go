@@ -41,13 +41,11 @@ var functions = table(predicateFunctions, valueFunctions, textFunctions, listFun
 
 func table(groups ...[]function) map[string]*function {
 	all := map[string]*function{}
-
 	for _, group := range groups {
 		for i := range group {
 			all[group[i].name] = &group[i]
 		}
 	}
-
 	return all
 }
 
@@ -60,7 +58,6 @@ func FunctionNames() []string {
 // IsFunction reports whether the language has a function of the name.
 func IsFunction(name string) bool {
 	_, found := functions[name]
-
 	return found
 }
 
@@ -72,6 +69,5 @@ func Functions() []FunctionDoc {
 		f := functions[name]
 		docs = append(docs, FunctionDoc{Name: f.name, Signature: f.signature, Doc: f.doc})
 	}
-
 	return docs
 }

@@ -9,26 +9,21 @@ import (
 // nil arguments are empty lists.
 func gathered(b *Budget, name string, args []any) ([]any, error) {
 	var out []any
-
 	for _, arg := range args {
 		list, ok := arg.([]any)
 		if !ok && arg != nil {
 			list = []any{arg}
 		}
-
 		if err := b.list(len(list)); err != nil {
 			return nil, err
 		}
-
 		out = append(out, list...)
 	}
-
 	for i, v := range out {
 		if v == nil {
 			return nil, fmt.Errorf("%s cannot use nil, which is the value at index %d; filter(xs, # != nil) leaves it out", name, i)
 		}
 	}
-
 	return out, nil
 }
 
@@ -38,36 +33,29 @@ func extreme(name string, direction int) func(*Budget, []any) (any, error) {
 		if err != nil || len(list) == 0 {
 			return nil, err
 		}
-
 		items := make([]item, len(list))
 		for i, v := range list {
 			if TypeName(v) != "number" && TypeName(v) != "string" {
 				return nil, argumentError(name, "numbers or strings", v)
 			}
-
 			items[i].key = v
 		}
-
 		text, err := sortable(name, items)
 		if err != nil {
 			return nil, err
 		}
-
 		if err := b.charge(len(list)/numsPerStep, 0); err != nil {
 			return nil, err
 		}
-
 		if err := b.read(text); err != nil {
 			return nil, err
 		}
-
 		best := list[0]
 		for _, v := range list[1:] {
 			if direction*compareKeys(v, best) > 0 {
 				best = v
 			}
 		}
-
 		return best, nil
 	}
 }
@@ -77,16 +65,13 @@ func callMean(b *Budget, args []any) (any, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-
 	if err := numbersOnly(b, "mean", list); err != nil {
 		return nil, err
 	}
-
 	total, err := opSum(b, list)
 	if err != nil {
 		return nil, err
 	}
-
 	return opDiv(b, total, len(list))
 }
 
@@ -95,31 +80,24 @@ func callMedian(b *Budget, args []any) (any, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-
 	if err := numbersOnly(b, "median", list); err != nil {
 		return nil, err
 	}
-
 	digits := 0
 	for _, v := range list {
 		digits += longNumber(v)
 	}
-
 	if err := chargeSort(b, len(list), digits); err != nil {
 		return nil, err
 	}
-
 	slices.SortStableFunc(list, compareNumbers)
-
 	middle := list[len(list)/2]
 	if len(list)%2 == 1 {
 		return middle, nil
 	}
-
 	total, err := opAdd(b, list[len(list)/2-1], middle)
 	if err != nil {
 		return nil, err
 	}
-
 	return opDiv(b, total, 2)
 }

@@ -31,12 +31,10 @@ func callToJSON(b *Budget, args []any) (any, error) {
 	if err := weigh(b, args[0]); err != nil {
 		return nil, err
 	}
-
 	data, err := Encode(args[0])
 	if err != nil {
 		return nil, err
 	}
-
 	return string(data), nil
 }
 
@@ -45,26 +43,21 @@ func callFromJSON(b *Budget, args []any) (any, error) {
 	if !ok {
 		return nil, argumentError("fromJSON", "a string", args[0])
 	}
-
 	if err := b.text(len(s)); err != nil {
 		return nil, err
 	}
-
 	// At most one value stands behind each of these.
 	n := 1
 	for _, mark := range []string{",", "[", "{", ":"} {
 		n += strings.Count(s, mark)
 	}
-
 	if err := b.charge(n, n*bytesPerItem); err != nil {
 		return nil, err
 	}
-
 	v, err := Decode([]byte(s))
 	if err != nil {
 		return nil, fmt.Errorf("fromJSON cannot read %s: %w", describe(s), err)
 	}
-
 	return v, nil
 }
 
@@ -72,7 +65,6 @@ func callToBase64(b *Budget, s []string, _ []any) (any, error) {
 	if err := b.text(base64.StdEncoding.EncodedLen(len(s[0]))); err != nil {
 		return nil, err
 	}
-
 	return base64.StdEncoding.EncodeToString([]byte(s[0])), nil
 }
 
@@ -80,20 +72,16 @@ func callFromBase64(b *Budget, s []string, _ []any) (any, error) {
 	if err := b.text(len(s[0])); err != nil {
 		return nil, err
 	}
-
 	encoding := base64.RawStdEncoding
 	if strings.ContainsAny(s[0], "-_") {
 		encoding = base64.RawURLEncoding
 	}
-
 	data, err := encoding.DecodeString(strings.TrimRight(strings.TrimSpace(s[0]), "="))
 	if err != nil {
 		return nil, fmt.Errorf("fromBase64 cannot read %s: %w", describe(s[0]), err)
 	}
-
 	if !utf8.Valid(data) {
 		return nil, errors.New("fromBase64 gives bytes that are no UTF-8 text; bytes are handled in a tool")
 	}
-
 	return string(data), nil
 }

@@ -45,16 +45,13 @@ func atEnd(name string, index int) func(*Budget, []any) (any, error) {
 		if s, ok := args[0].(string); ok { // without a walk over the text
 			return endCharacter(s, index), nil
 		}
-
 		list, err := opList(nil, args[0], name)
 		if err != nil || len(list) == 0 {
 			return nil, err
 		}
-
 		if index < 0 {
 			return list[len(list)-1], nil
 		}
-
 		return list[0], nil
 	}
 }
@@ -63,15 +60,11 @@ func endCharacter(s string, index int) any {
 	if s == "" {
 		return nil
 	}
-
 	if index < 0 {
 		_, size := utf8.DecodeLastRuneInString(s)
-
 		return s[len(s)-size:]
 	}
-
 	_, size := utf8.DecodeRuneInString(s)
-
 	return s[:size]
 }
 
@@ -80,18 +73,14 @@ func callTake(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	n, err := whole("take", "the number of elements", args, 1)
 	if err != nil {
 		return nil, err
 	}
-
 	if n < 0 {
 		return nil, argumentError("take", "a number of elements that is not negative", args[1])
 	}
-
 	n = min(n, len(list))
-
 	return list[:n:n], nil
 }
 
@@ -100,32 +89,25 @@ func callReverse(b *Budget, args []any) (any, error) {
 		if err := b.charge(len(s)/indexPerStep, len(s)); err != nil {
 			return nil, err
 		}
-
 		out := make([]byte, 0, len(s))
-
 		for len(s) > 0 {
 			_, size := utf8.DecodeLastRuneInString(s)
 			out = append(out, s[len(s)-size:]...)
 			s = s[:len(s)-size]
 		}
-
 		return string(out), nil
 	}
-
 	list, err := opList(b, args[0], "reverse")
 	if err != nil {
 		return nil, err
 	}
-
 	if err := b.list(len(list)); err != nil {
 		return nil, err
 	}
-
 	out := make([]any, len(list))
 	for i, v := range list {
 		out[len(list)-1-i] = v
 	}
-
 	return out, nil
 }
 
@@ -135,46 +117,36 @@ func callUniq(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	if err := b.list(len(list)); err != nil {
 		return nil, err
 	}
-
 	seen := make(map[string]bool, len(list))
 	out := []any{}
-
 	for _, v := range list {
 		if err := weigh(b, v); err != nil {
 			return nil, err
 		}
-
 		key, err := Encode(v)
 		if err != nil {
 			return nil, err
 		}
-
 		if !seen[string(key)] {
 			seen[string(key)] = true
-
 			out = append(out, v)
 		}
 	}
-
 	return out, nil
 }
 
 func callConcat(b *Budget, args []any) (any, error) {
 	lists := make([][]any, len(args))
-
 	for i, arg := range args {
 		list, err := opList(b, arg, "concat")
 		if err != nil {
 			return nil, err
 		}
-
 		lists[i] = list
 	}
-
 	return concatenated(b, lists...)
 }
 
@@ -183,7 +155,6 @@ func callFlatten(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	return flattened(b, []any{}, list, 0)
 }
 
@@ -191,25 +162,20 @@ func flattened(b *Budget, out, list []any, depth int) ([]any, error) {
 	if depth > maxDepth {
 		return nil, errDepth
 	}
-
 	if err := b.list(len(list)); err != nil {
 		return nil, err
 	}
-
 	for _, v := range list {
 		inner, ok := v.([]any)
 		if !ok {
 			out = append(out, v)
-
 			continue
 		}
-
 		var err error
 		if out, err = flattened(b, out, inner, depth+1); err != nil {
 			return nil, err
 		}
 	}
-
 	return out, nil
 }
 
@@ -218,16 +184,13 @@ func callSort(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	down, err := descends("sort", argument(args, 1))
 	if err != nil {
 		return nil, err
 	}
-
 	items := make([]item, len(list))
 	for i, v := range list {
 		items[i] = item{key: v, element: v}
 	}
-
 	return sorted(b, "sort", items, down)
 }

@@ -38,20 +38,16 @@ func ofEntries(name string, items int, take func(key string, v any) any) func(*B
 		if !ok && args[0] != nil {
 			return nil, argumentError(name, "a map", args[0])
 		}
-
 		if err := chargeSort(b, len(m)*items, 0); err != nil {
 			return nil, err
 		}
-
 		if err := b.keys(m); err != nil {
 			return nil, err
 		}
-
 		out := make([]any, 0, len(m))
 		for _, key := range slices.Sorted(maps.Keys(m)) {
 			out = append(out, take(key, m[key]))
 		}
-
 		return out, nil
 	}
 }
@@ -61,31 +57,24 @@ func callFromPairs(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	if err := b.pairs(len(list)); err != nil {
 		return nil, err
 	}
-
 	out := make(map[string]any, len(list))
-
 	for i, v := range list {
 		entry, ok := v.([]any)
 		if !ok || len(entry) != 2 {
 			return nil, fmt.Errorf("fromPairs needs a list of [key, value], but the element at index %d is %s", i, describe(v))
 		}
-
 		key, ok := entry[0].(string)
 		if !ok {
 			return nil, fmt.Errorf("fromPairs needs strings as keys, but that of the element at index %d is %s; "+
 				"string(x) makes one", i, describe(entry[0]))
 		}
-
 		if err := b.read(len(key)); err != nil {
 			return nil, err
 		}
-
 		out[key] = entry[1]
 	}
-
 	return out, nil
 }

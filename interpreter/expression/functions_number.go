@@ -78,18 +78,15 @@ func toNumber(b *Budget, name string, v any) (any, error) {
 		if err := b.read(len(v)); err != nil {
 			return nil, err
 		}
-
 		text := strings.TrimSpace(v)
 		if strings.Trim(text, decimalCharacters) == "" {
 			if err := CheckDigits(text); err != nil {
 				return nil, err
 			}
 		}
-
 		if n, ok := parseNumber(text); ok {
 			return n, nil
 		}
-
 		return nil, fmt.Errorf("%s cannot make a number of %s; if it may be empty, write x | default(0, true) | %s",
 			name, describe(v), name)
 	case nil:
@@ -108,32 +105,25 @@ func parseNumber(s string) (any, bool) {
 	if isNumber(s) {
 		return numberFromText(s), true
 	}
-
 	if s == "" || strings.Trim(s, decimalCharacters) != "" {
 		return nil, false
 	}
-
 	digits, negative := strings.CutPrefix(s, "-")
 	if !negative {
 		digits = strings.TrimPrefix(s, "+")
 	}
-
 	if strings.Trim(digits, "0123456789") == "" && digits != "" {
 		digits = strings.TrimLeft(digits, "0")
 		if digits == "" {
 			return 0, true
 		}
-
 		return numberFromText(sign(negative) + digits), true
 	}
-
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
 		return nil, false
 	}
-
 	v, err := fromFloat(f)
-
 	return v, err == nil
 }
 
@@ -142,24 +132,20 @@ func toInt(b *Budget, v any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	switch n := n.(type) {
 	case float64:
 		if math.Abs(n) >= digitsEnd {
 			return nil, fmt.Errorf("int cannot hold %s", Text(n))
 		}
-
 		return fromFloat(math.Trunc(n))
 	case json.Number:
 		if err := b.read(len(n)); err != nil {
 			return nil, err
 		}
-
 		if strings.ContainsAny(string(n), ".eE") {
 			return nil, fmt.Errorf("int cannot hold %s", shortText(string(n)))
 		}
 	}
-
 	return n, nil
 }
 
@@ -173,13 +159,11 @@ func onNumber(name string, call func(args []any) (any, error)) func(*Budget, []a
 		default:
 			return nil, fmt.Errorf("%s needs a number, not %s; int(x) or float(x) makes one", name, describe(args[0]))
 		}
-
 		if n, ok := args[0].(json.Number); ok {
 			if err := b.read(len(n)); err != nil {
 				return nil, err
 			}
 		}
-
 		return call(args)
 	}
 }
@@ -188,7 +172,6 @@ func callAbs(args []any) (any, error) {
 	if compareNumbers(args[0], 0) < 0 {
 		return negative(args[0])
 	}
-
 	return args[0], nil
 }
 
@@ -198,7 +181,6 @@ func wholeBy(round func(float64) float64) func([]any) (any, error) {
 		if f, ok := args[0].(float64); ok {
 			return fromFloat(round(f))
 		}
-
 		return args[0], nil
 	}
 }
@@ -208,23 +190,19 @@ const mostDigits = 400
 
 func callRound(args []any) (any, error) {
 	digits := 0
-
 	if len(args) > 1 {
 		var err error
 		if digits, err = whole("round", "the number of digits", args, 1); err != nil {
 			return nil, err
 		}
 	}
-
 	digits = min(max(digits, -mostDigits), mostDigits)
-
 	switch v := args[0].(type) {
 	case float64:
 		rounded, err := strconv.ParseFloat(roundDecimal(strconv.FormatFloat(v, 'f', -1, 64), digits), 64)
 		if err != nil {
 			return nil, errNotFinite
 		}
-
 		return fromFloat(rounded)
 	case json.Number:
 		if digits >= 0 || strings.ContainsAny(string(v), ".eE") {
@@ -235,24 +213,20 @@ func callRound(args []any) (any, error) {
 			return v, nil
 		}
 	}
-
 	rounded := roundedText(Text(args[0]), digits)
 	if err := CheckDigits(rounded); err != nil { // 9…9 has one more
 		return nil, err
 	}
-
 	return numberFromText(rounded), nil
 }
 
 // roundedText is roundDecimal for whole numbers, in the grammar of JSON.
 func roundedText(s string, digits int) string {
 	s, negative := strings.CutPrefix(roundDecimal(s, digits), "-")
-
 	s = strings.TrimLeft(s, "0")
 	if s == "" {
 		return "0"
 	}
-
 	return sign(negative) + s
 }
 
@@ -262,12 +236,10 @@ func onBits(name string, combine func(a, c int) int) func(*Budget, []any) (any, 
 		if err != nil {
 			return nil, err
 		}
-
 		c, err := whole(name, "its second argument", args, 1)
 		if err != nil {
 			return nil, err
 		}
-
 		return combine(a, c), nil
 	}
 }

@@ -18,7 +18,6 @@ func call(t testing.TB, b *Budget, name, args string) (any, error) {
 	list := value(t, args).([]any)
 	require.GreaterOrEqual(t, len(list), f.min, name)
 	require.True(t, f.max < 0 || len(list) <= f.max, name)
-
 	return f.call(b, list)
 }
 

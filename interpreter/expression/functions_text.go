@@ -82,20 +82,16 @@ var textFunctions = []function{
 func onText(call func(b *Budget, texts []string, args []any) (any, error)) func(*Budget, []any) (any, error) {
 	return func(b *Budget, args []any) (any, error) {
 		texts := make([]string, len(args))
-
 		for i, arg := range args {
 			s, err := textOf(b, arg)
 			if err != nil {
 				return nil, err
 			}
-
 			if err := b.read(len(s)); err != nil {
 				return nil, err
 			}
-
 			texts[i] = s
 		}
-
 		return call(b, texts, args)
 	}
 }
@@ -107,7 +103,6 @@ func recased(convert func(string) string) func(*Budget, []string, []any) (any, e
 		if err := b.text(len(s[0]) * 3 / 2); err != nil {
 			return nil, err
 		}
-
 		return convert(s[0]), nil
 	}
 }
@@ -116,11 +111,9 @@ func callTrim(b *Budget, s []string, args []any) (any, error) {
 	if len(args) == 1 {
 		return strings.TrimSpace(s[0]), nil
 	}
-
 	if err := b.charge(len(s[0])/indexPerStep*(len(s[1])/indexPerStep+1), 0); err != nil {
 		return nil, err
 	}
-
 	return strings.Trim(s[0], s[1]), nil
 }
 
@@ -128,61 +121,50 @@ func characterIndex(s string, offset int) int {
 	if offset < 0 {
 		return -1
 	}
-
 	return utf8.RuneCountInString(s[:offset])
 }
 
 func callSplit(b *Budget, args []any) (any, error) {
 	most := -1
-
 	if len(args) > 2 {
 		var err error
 		if most, err = whole("split", "the number of parts", args, 2); err != nil {
 			return nil, err
 		}
 	}
-
 	return onText(func(b *Budget, s []string, _ []any) (any, error) {
 		n := strings.Count(s[0], s[1]) + 1
 		if most >= 0 {
 			n = min(n, most)
 		}
-
 		if err := b.list(n); err != nil {
 			return nil, err
 		}
-
 		parts := strings.SplitN(s[0], s[1], most)
 		out := make([]any, len(parts))
-
 		for i, part := range parts {
 			out[i] = part
 		}
-
 		return out, nil
 	})(b, args[:2])
 }
 
 func callReplace(b *Budget, args []any) (any, error) {
 	most := -1
-
 	if len(args) > 3 {
 		var err error
 		if most, err = whole("replace", "the number of times", args, 3); err != nil {
 			return nil, err
 		}
 	}
-
 	return onText(func(b *Budget, s []string, _ []any) (any, error) {
 		n := strings.Count(s[0], s[1])
 		if most >= 0 {
 			n = min(n, most)
 		}
-
 		if err := b.text(len(s[0]) + n*(len(s[2])-len(s[1]))); err != nil {
 			return nil, err
 		}
-
 		return strings.Replace(s[0], s[1], s[2], n), nil
 	})(b, args[:3])
 }
@@ -191,16 +173,13 @@ func callJoin(b *Budget, args []any) (any, error) {
 	if s, ok := args[0].(string); ok {
 		return nil, errors.New("join needs a list, not " + describe(s) + "; split makes a list of a string")
 	}
-
 	list, err := opList(b, args[0], "join")
 	if err != nil {
 		return nil, err
 	}
-
 	separator, err := textOf(b, argument(args, 1))
 	if err != nil {
 		return nil, err
 	}
-
 	return joined(b, list, separator)
 }

@@ -58,7 +58,6 @@ func callNow(b *Budget, _ []any) (any, error) {
 	if b.now.IsZero() {
 		return nil, errors.New("now() is not known here: no attempt or decision has started")
 	}
-
 	return timeText(b.now), nil
 }
 
@@ -67,7 +66,6 @@ func callDate(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	return timeText(t), nil
 }
 
@@ -76,13 +74,10 @@ func callUnix(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	if t.Nanosecond() == 0 {
 		return int(t.Unix()), nil
 	}
-
 	fraction := float64(t.Nanosecond()) / 1e9
-
 	return fromFloat(float64(t.Unix()) + fraction)
 }
 
@@ -94,33 +89,26 @@ func readTime(b *Budget, name string, args []any) (time.Time, error) {
 		if year := t.Year(); year < 0 || year > 9999 {
 			return t, fmt.Errorf("%s: %d seconds since 1970 are beyond the year 9999; milliseconds are divided by 1000", name, seconds)
 		}
-
 		return t, nil
 	}
-
 	s, ok := args[0].(string)
 	if !ok {
 		return time.Time{}, argumentError(name, "text such as 2006-01-02T15:04:05Z, or whole seconds", args[0])
 	}
-
 	if err := b.read(len(s)); err != nil {
 		return time.Time{}, err
 	}
-
 	if s = strings.TrimSpace(s); len(s) > mostTimeText {
 		return time.Time{}, fmt.Errorf("%s cannot read a time from %s", name, describe(s))
 	}
-
 	if len(args) > 1 {
 		return readLayout(name, s, args[1])
 	}
-
 	for _, layout := range timeLayouts {
 		if t, err := time.ParseInLocation(layout, s, time.UTC); err == nil {
 			return t, nil
 		}
 	}
-
 	return time.Time{}, fmt.Errorf("%s cannot read a time from %s; it reads 2006-01-02T15:04:05Z, 2006-01-02, "+
 		"Mon, 02 Jan 2006 15:04:05 GMT and the like; other forms need a layout, and zones an offset", name, describe(s))
 }
@@ -130,21 +118,17 @@ func readLayout(name, s string, layout any) (time.Time, error) {
 	if !ok || len(form) > mostTimeText {
 		return time.Time{}, argumentError(name, `a layout such as "02.01.2006"`, layout)
 	}
-
 	if strings.Contains(form, "MST") {
 		return time.Time{}, fmt.Errorf("%s: the layout %q has a zone by name, whose meaning depends on the machine; "+
 			"use an offset (-0700)", name, form)
 	}
-
 	t, err := time.ParseInLocation(form, s, time.UTC)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%s cannot read %s with the layout %q", name, describe(s), form)
 	}
-
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
 		return time.Time{}, fmt.Errorf("%s: the year %d is not between 0 and 9999", name, year)
 	}
-
 	return t, nil
 }
 
@@ -152,16 +136,13 @@ func callDuration(_ *Budget, args []any) (any, error) {
 	if TypeName(args[0]) == "number" {
 		return args[0], nil
 	}
-
 	s, ok := args[0].(string)
 	if !ok || len(s) > mostTimeText {
 		return nil, argumentError("duration", "text such as 90s or 1h30m, or a number of seconds", args[0])
 	}
-
 	d, err := time.ParseDuration(strings.TrimSpace(s))
 	if err != nil {
 		return nil, fmt.Errorf("duration cannot read %s; it reads 500ms, 90s, 1h30m and the like", describe(s))
 	}
-
 	return fromFloat(d.Seconds())
 }

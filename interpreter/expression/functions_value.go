@@ -33,7 +33,6 @@ func argument(args []any, n int) any {
 	if n < len(args) {
 		return args[n]
 	}
-
 	return nil
 }
 
@@ -43,7 +42,6 @@ func whole(name, what string, args []any, n int) (int, error) {
 	if !ok {
 		return 0, argumentError(name, "a whole number as "+what, args[n])
 	}
-
 	return i, nil
 }
 
@@ -51,7 +49,6 @@ func callDefault(_ *Budget, args []any) (any, error) {
 	if args[0] == nil || Truthy(argument(args, 2)) && !Truthy(args[0]) {
 		return args[1], nil
 	}
-
 	return args[0], nil
 }
 
@@ -67,7 +64,6 @@ func callLen(b *Budget, args []any) (any, error) {
 		if err := b.read(len(v)); err != nil {
 			return nil, err
 		}
-
 		return utf8.RuneCountInString(v), nil
 	default:
 		return nil, argumentError("len", "a list, a map or a string", v)

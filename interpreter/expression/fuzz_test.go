@@ -38,7 +38,6 @@ func FuzzEvaluate(f *testing.F) {
 		program, problems := expression.Compile(source)
 		if program == nil {
 			requireInside(t, source, problems)
-
 			return
 		}
 
@@ -52,7 +51,6 @@ func FuzzEvaluate(f *testing.F) {
 		printed, problems := expression.Compile(program.Printed())
 		if printed == nil { // parentheses can take it over a limit
 			require.Equal(t, "too-large", problems[0].Code, "%s: %v", program.Printed(), problems)
-
 			return
 		}
 
@@ -81,14 +79,12 @@ func fuzzRun(t *testing.T, program *expression.Program, scope expression.Scope) 
 		require.ErrorAs(t, err, &located)
 		require.LessOrEqual(t, located.Offset, utf8.RuneCountInString(program.Source()))
 		require.NotContains(t, located.Message, "cannot be evaluated")
-
 		return nil, err.Error()
 	}
 
 	canonical, err := expression.Canonical(result)
 	require.NoError(t, err)
 	require.Equal(t, canonical, result)
-
 	return result, ""
 }
 
@@ -135,7 +131,6 @@ func FuzzTemplate(f *testing.F) {
 		template, problems := expression.ParseTemplate(source)
 		if template == nil {
 			requireInside(t, source, problems)
-
 			return
 		}
 

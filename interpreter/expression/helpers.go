@@ -16,21 +16,17 @@ var helpers = helperTable()
 
 func helperTable() map[string]*builtin.Function {
 	table := map[string]*builtin.Function{}
-
 	add := func(name string, call func(args ...any) (any, error)) {
 		table[name] = &builtin.Function{Name: name, Func: call}
 	}
-
 	add("$truthy", func(args ...any) (any, error) { return opTruthy(args[0]), nil })
 	addOperators(add)
 	addBookkeeping(add)
-
 	for _, name := range FunctionNames() {
 		if call := functions[name].call; call != nil {
 			add(functionPrefix+name, func(args ...any) (any, error) { return call(budgetOf(args), args[1:]) })
 		}
 	}
-
 	return table
 }
 
@@ -45,7 +41,6 @@ func addOperators(add func(string, func(...any) (any, error))) {
 	} {
 		add(name, func(args ...any) (any, error) { return op(budgetOf(args), args[1]) })
 	}
-
 	for name, op := range map[string]func(b *Budget, x, y any) (any, error){ // any order: each fills its own entry
 		"$index": opIndex,
 		"$equal": opEqual, "$notEqual": opNotEqual,
@@ -56,7 +51,6 @@ func addOperators(add func(string, func(...any) (any, error))) {
 	} {
 		add(name, func(args ...any) (any, error) { return op(budgetOf(args), args[1], args[2]) })
 	}
-
 	add("$path", func(args ...any) (any, error) {
 		return opPath(budgetOf(args), args[1], args[2].([]any)) //nolint:forcetypeassert // a constant of lowering
 	})
@@ -72,23 +66,19 @@ func addBookkeeping(add func(string, func(...any) (any, error))) {
 	add("$list", func(args ...any) (any, error) {
 		return opList(budgetOf(args), args[1], args[2].(string)) //nolint:forcetypeassert // a constant of lowering
 	})
-
 	add("$reversed", func(args ...any) (any, error) { return reversedList(budgetOf(args), args[1]) })
 	add("$fromEnd", func(args ...any) (any, error) {
 		list, _ := args[1].([]any)
 		if i, ok := args[2].(int); ok {
 			return len(list) - 1 - i, nil
 		}
-
 		return nil, nil //nolint:nilnil // nothing was found
 	})
-
 	charge := func(name string, of func(b *Budget, n int) error) {
 		add(name, func(args ...any) (any, error) {
 			return nil, of(budgetOf(args), args[1].(int)) //nolint:forcetypeassert // a constant of lowering
 		})
 	}
-
 	charge("$tick", func(b *Budget, n int) error { return b.charge(n, 0) })
 	charge("$madeList", (*Budget).list)
 	charge("$madeMap", (*Budget).pairs)
@@ -102,7 +92,6 @@ func opKey(b *Budget, key any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-
 		return name, b.read(len(name))
 	default:
 		return nil, fmt.Errorf("the key of a map must be text, a number or a boolean, not %s", TypeName(key))
@@ -114,9 +103,7 @@ func reversedList(b *Budget, list any) (any, error) {
 	if err := b.list(len(from)); err != nil {
 		return nil, err
 	}
-
 	to := slices.Clone(from)
 	slices.Reverse(to)
-
 	return to, nil
 }

@@ -29,7 +29,6 @@ func reference(data []byte) (any, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more text")
 	}
-
 	return expression.Canonical(v)
 }
 
@@ -154,7 +153,6 @@ func rowsOf(n int) []byte {
 	for i := range rows {
 		rows[i] = fmt.Sprintf(`{"id":%d,"patient_id":"p%03d","name":"Zoë \"Z\" %d","score":%d.5}`, i%200, i, i, i)
 	}
-
 	return []byte(`{"data":[` + strings.Join(rows, ",") + `],"paging":{"hasMore":true,"page":1}}`)
 }
 

@@ -77,11 +77,9 @@ type lexer struct {
 // lex returns the tokens of the text, closed by one of kind tokenEnd.
 func lex(text []rune) []token {
 	const usual = 3 // runes of a token, with the space around it
-
 	l := &lexer{text: text, tokens: make([]token, 0, len(text)/usual+usual)}
 	for l.next() {
 	}
-
 	return append(l.tokens, token{kind: tokenEnd, from: len(text), to: len(text)})
 }
 
@@ -89,11 +87,9 @@ func (l *lexer) next() bool {
 	for l.at < len(l.text) && unicode.IsSpace(l.text[l.at]) {
 		l.at++
 	}
-
 	if l.at >= len(l.text) {
 		return false
 	}
-
 	switch r := l.text[l.at]; {
 	case isQuote(r):
 		l.string()
@@ -104,7 +100,6 @@ func (l *lexer) next() bool {
 	default:
 		l.operator()
 	}
-
 	return true
 }
 
@@ -112,7 +107,6 @@ func (l *lexer) peek(n int) rune {
 	if l.at+n < len(l.text) {
 		return l.text[l.at+n]
 	}
-
 	return 0
 }
 
@@ -122,10 +116,8 @@ func (l *lexer) has(text string) bool {
 		if l.peek(n) != r {
 			return false
 		}
-
 		n++
 	}
-
 	return true
 }
 
@@ -138,12 +130,10 @@ func (l *lexer) name() {
 	for l.at < len(l.text) && isNamePart(l.text[l.at]) {
 		l.at++
 	}
-
 	text := string(l.text[from:l.at])
 	if (text == "b" || text == "B") && (l.peek(0) == '"' || l.peek(0) == '\'') {
 		fail(from, l.at, codeSyntax, "bytes literals such as b\"x\" are not accepted; write the text without b")
 	}
-
 	l.add(tokenName, text, from)
 }
 
@@ -153,16 +143,13 @@ func (l *lexer) operator() {
 			fail(l.at, l.at+len(f.text), codeSyntax, f.hint)
 		}
 	}
-
 	for _, op := range operators {
 		if l.has(op) {
 			l.at += len(op)
 			l.add(tokenOperator, op, l.at-len(op))
-
 			return
 		}
 	}
-
 	fail(l.at, l.at+1, codeSyntax, fmt.Sprintf("%q is not part of an expression", string(l.text[l.at])))
 }
 
@@ -176,50 +163,40 @@ func (l *lexer) number() {
 		from = l.at
 		l.digits(isDigit)
 		l.add(tokenNumber, string(l.text[from:l.at]), from)
-
 		return
 	}
-
 	switch l.peek(1) {
 	case 'x', 'X', 'o', 'O', 'b', 'B':
 		if l.peek(0) == '0' {
 			l.at += 2
 			l.digits(isNamePart)
 			l.add(tokenNumber, string(l.text[from:l.at]), from)
-
 			return
 		}
 	}
-
 	l.decimal()
-
 	if isNamePart(l.peek(0)) {
 		l.digits(isNamePart)
 		word := string(l.text[from:l.at])
 		fail(from, l.at, codeSyntax, fmt.Sprintf("%q is neither a number nor a name; "+
 			"a name cannot start with a digit, reach it as steps[%q]", word, word))
 	}
-
 	l.add(tokenNumber, string(l.text[from:l.at]), from)
 }
 
 func (l *lexer) decimal() {
 	l.digits(isDigitOrMark)
-
 	if l.peek(0) == '.' && isDigit(l.peek(1)) {
 		l.at++
 		l.digits(isDigitOrMark)
 	}
-
 	if l.peek(0) != 'e' && l.peek(0) != 'E' {
 		return
 	}
-
 	skip := 1
 	if l.peek(1) == '+' || l.peek(1) == '-' {
 		skip = 2
 	}
-
 	if isDigit(l.peek(skip)) {
 		l.at += skip
 		l.digits(isDigit)
@@ -237,7 +214,6 @@ func (l *lexer) behindOperand() bool {
 	if len(l.tokens) == 0 || l.tokens[len(l.tokens)-1].to != l.at {
 		return false
 	}
-
 	switch last := l.tokens[len(l.tokens)-1]; last.kind {
 	case tokenName:
 		return !slices.Contains(operatorWords, last.text)
@@ -245,7 +221,6 @@ func (l *lexer) behindOperand() bool {
 		return last.text == ")" || last.text == "]" || last.text == "}" || last.text == "#"
 	case tokenNumber:
 		n := len(l.tokens)
-
 		return n > 1 && l.tokens[n-2].is(".") // the 0 of rows.0.1
 	default:
 		return last.kind == tokenString
@@ -272,6 +247,5 @@ func shorten(text string, n int) string {
 	if runes := []rune(text); len(runes) > n {
 		return string(runes[:n]) + "…"
 	}
-
 	return text
 }

@@ -24,27 +24,21 @@ func closeString(text []rune, from int) (int, bool) {
 			return i + 1, true
 		}
 	}
-
 	return len(text), false
 }
 
 func (l *lexer) string() {
 	from := l.at
-
 	end, closed := closeString(l.text, from)
 	if !closed {
 		fail(from, from+1, codeSyntax, fmt.Sprintf("the text that starts with %c is never closed", l.text[from]))
 	}
-
 	l.at = end
 	body := l.text[from+1 : end-1]
-
 	if l.text[from] == '`' {
 		l.add(tokenString, strings.ReplaceAll(string(body), "``", "`"), from)
-
 		return
 	}
-
 	l.add(tokenString, unescape(body, from+1), from)
 }
 
@@ -61,22 +55,16 @@ var hexEscapes = map[rune]int{'x': 2, 'u': 4, 'U': 8}
 // stays as written, so that the \d of a pattern needs no second backslash.
 func unescape(body []rune, offset int) string {
 	var out strings.Builder
-
 	for i := 0; i < len(body); i++ {
 		if body[i] != '\\' {
 			out.WriteRune(body[i])
-
 			continue
 		}
-
 		i++ // a quoted text cannot end with a backslash: it would escape the quote
-
 		if digits := hexEscapes[body[i]]; digits > 0 {
 			i = unescapeHex(&out, body, i, digits, offset)
-
 			continue
 		}
-
 		if r, ok := simpleEscapes[body[i]]; ok {
 			out.WriteRune(r)
 		} else {
@@ -84,7 +72,6 @@ func unescape(body []rune, offset int) string {
 			out.WriteRune(body[i])
 		}
 	}
-
 	return out.String()
 }
 
@@ -97,20 +84,16 @@ func unescapeHex(out *strings.Builder, body []rune, i, digits, offset int) int {
 		fail(offset+i-1, offset+i+1, codeSyntax,
 			fmt.Sprintf(`\%c needs %d hexadecimal digits; a backslash itself is written \\`, body[i], digits))
 	}
-
 	end := i + digits
 	if utf16.IsSurrogate(r) && digits == 4 && end+2 < len(body) && body[end+1] == '\\' && body[end+2] == 'u' {
 		if low, ok := hexRune(body, end+3, 4); ok {
 			r, end = utf16.DecodeRune(r, low), end+6
 		}
 	}
-
 	if utf16.IsSurrogate(r) || r > unicode.MaxRune || r == unicode.ReplacementChar && digits == 4 && end != i+digits {
 		fail(offset+i-1, offset+end+1, codeSyntax, fmt.Sprintf("%q is not a character", string(body[i-1:end+1])))
 	}
-
 	out.WriteRune(r)
-
 	return end
 }
 
@@ -118,11 +101,9 @@ func hexRune(body []rune, from, digits int) (rune, bool) {
 	if from+digits > len(body) {
 		return 0, false
 	}
-
 	n, err := strconv.ParseUint(string(body[from:from+digits]), 16, 32)
 	if err != nil || n > 1<<31-1 {
 		return 0, false
 	}
-
 	return rune(n), true
 }

@@ -32,13 +32,11 @@ func (l *lowering) call(at ast.Node, helper string, args ...ast.Node) ast.Node {
 	callee := place(&ast.IdentifierNode{Value: helper}, at)
 	all := make([]ast.Node, 0, len(args)+1)
 	all = append(all, place(&ast.IdentifierNode{Value: budgetName}, at))
-
 	return place(&ast.CallNode{Callee: callee, Arguments: append(all, args...)}, at)
 }
 
 func place(n, at ast.Node) ast.Node {
 	n.SetLocation(at.Location())
-
 	return n
 }
 
@@ -93,27 +91,22 @@ func (l *lowering) cond(node ast.Node) ast.Node {
 	case *ast.VariableDeclaratorNode:
 		return l.let(n, l.cond)
 	}
-
 	if isBool(node) {
 		return l.value(node)
 	}
-
 	return l.truthy(l.value(node))
 }
 
 func (l *lowering) let(n *ast.VariableDeclaratorNode, body func(ast.Node) ast.Node) ast.Node {
 	value := l.value(n.Value)
-
 	l.bound = append(l.bound, n.Name)
 	expr := body(n.Expr)
 	l.bound = l.bound[:len(l.bound)-1]
-
 	return place(&ast.VariableDeclaratorNode{Name: n.Name, Value: value, Expr: expr}, n)
 }
 
 func (l *lowering) truthy(value ast.Node) ast.Node {
 	callee := place(&ast.IdentifierNode{Value: "$truthy"}, value)
-
 	return place(&ast.CallNode{Callee: callee, Arguments: []ast.Node{value}}, value)
 }
 
@@ -144,7 +137,6 @@ func constant(at ast.Node, number any) ast.Node {
 	if err != nil {
 		canonical = number // cannot be: the parser accepts finite numbers only
 	}
-
 	switch v := canonical.(type) {
 	case int:
 		return place(&ast.IntegerNode{Value: v}, at)
@@ -159,7 +151,6 @@ func (l *lowering) optional(node, at ast.Node) ast.Node {
 	if node == nil {
 		return missing(at)
 	}
-
 	return l.value(node)
 }
 
@@ -168,31 +159,25 @@ func (l *lowering) member(n *ast.MemberNode) ast.Node {
 	if _, ok := constantKey(n.Property); !ok {
 		return l.call(n, "$index", l.value(n.Node), l.value(n.Property))
 	}
-
 	var (
 		base ast.Node = n
 		keys []any
 	)
-
 	for {
 		member, ok := withoutChain(base).(*ast.MemberNode)
 		if !ok {
 			break
 		}
-
 		key, ok := constantKey(member.Property)
 		if !ok {
 			break
 		}
-
 		base, keys = member.Node, append(keys, key)
 	}
-
 	path := make([]any, 0, len(keys))
 	for i := len(keys) - 1; i >= 0; i-- {
 		path = append(path, keys[i])
 	}
-
 	return l.call(n, "$path", l.value(base), place(&ast.ConstantNode{Value: path}, n))
 }
 
@@ -202,23 +187,19 @@ func withoutChain(node ast.Node) ast.Node {
 		if !ok {
 			return node
 		}
-
 		node = chain.Node
 	}
 }
 
 func (l *lowering) function(n *ast.CallNode) ast.Node {
 	name := n.Callee.(*ast.IdentifierNode).Value //nolint:forcetypeassert // the parser builds no other callee
-
 	args := make([]ast.Node, len(n.Arguments))
 	for i, arg := range n.Arguments {
 		args[i] = l.value(arg)
 	}
-
 	if name != textFunction {
 		name = functionPrefix + name
 	}
-
 	return l.call(n, name, args...)
 }
 
@@ -229,12 +210,10 @@ func (l *lowering) array(n *ast.ArrayNode) ast.Node {
 	for i, element := range n.Nodes {
 		nodes[i] = l.value(element)
 	}
-
 	list := place(&ast.ArrayNode{Nodes: nodes}, n)
 	if values, ok := constants(nodes); ok {
 		list = place(&ast.ConstantNode{Value: values}, n)
 	}
-
 	return l.charged("$madeList", len(nodes), list)
 }
 
@@ -243,7 +222,6 @@ func (l *lowering) array(n *ast.ArrayNode) ast.Node {
 // spare is copied by whoever appends to it.
 func constants(nodes []ast.Node) (values []any, ok bool) {
 	values = make([]any, len(nodes))
-
 	for i, node := range nodes {
 		switch n := node.(type) {
 		case *ast.IntegerNode:
@@ -258,24 +236,19 @@ func constants(nodes []ast.Node) (values []any, ok bool) {
 			return nil, false
 		}
 	}
-
 	return values, true
 }
 
 func (l *lowering) mapping(n *ast.MapNode) ast.Node {
 	pairs := make([]ast.Node, len(n.Pairs))
-
 	for i, node := range n.Pairs {
 		pair := node.(*ast.PairNode) //nolint:forcetypeassert // a map holds pairs
-
 		key := pair.Key
 		if _, ok := key.(*ast.StringNode); !ok {
 			key = l.call(key, "$key", l.value(key))
 		}
-
 		pairs[i] = place(&ast.PairNode{Key: key, Value: l.value(pair.Value)}, pair)
 	}
-
 	return l.charged("$madeMap", len(pairs), place(&ast.MapNode{Pairs: pairs}, n))
 }
 
@@ -283,14 +256,11 @@ func (l *lowering) charged(helper string, size int, node ast.Node) ast.Node {
 	if l.closures == 0 || size == 0 {
 		return node
 	}
-
 	charge := l.call(node, helper, place(&ast.IntegerNode{Value: size}, node))
-
 	return place(&ast.SequenceNode{Nodes: []ast.Node{charge, node}}, node)
 }
 
 func (l *lowering) temp() string {
 	l.temps++
-
 	return "$" + strconv.Itoa(l.temps)
 }

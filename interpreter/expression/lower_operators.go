@@ -21,7 +21,6 @@ func (l *lowering) unary(n *ast.UnaryNode) ast.Node {
 	case "+":
 		return l.call(n, "$pos", l.value(n.Node))
 	}
-
 	switch operand := n.Node.(type) {
 	case *ast.IntegerNode:
 		return place(&ast.IntegerNode{Value: -operand.Value}, n)
@@ -54,13 +53,10 @@ func (l *lowering) and(n *ast.BinaryNode) ast.Node {
 	if isBool(n) {
 		return l.cond(n)
 	}
-
 	if isBool(n.Left) {
 		no := place(&ast.BoolNode{Value: false}, n)
-
 		return place(&ast.ConditionalNode{Cond: l.cond(n.Left), Exp1: l.value(n.Right), Exp2: no}, n)
 	}
-
 	return l.once(n, func(left ast.Node) ast.Node {
 		return &ast.ConditionalNode{Cond: l.truthy(left), Exp1: l.value(n.Right), Exp2: left}
 	})
@@ -71,13 +67,10 @@ func (l *lowering) or(n *ast.BinaryNode) ast.Node {
 	if isBool(n) {
 		return l.cond(n)
 	}
-
 	if isBool(n.Left) {
 		yes := place(&ast.BoolNode{Value: true}, n)
-
 		return place(&ast.ConditionalNode{Cond: l.cond(n.Left), Exp1: yes, Exp2: l.value(n.Right)}, n)
 	}
-
 	return l.once(n, func(left ast.Node) ast.Node {
 		return &ast.ConditionalNode{Cond: l.truthy(left), Exp1: left, Exp2: l.value(n.Right)}
 	})
@@ -89,7 +82,6 @@ func (l *lowering) once(n *ast.BinaryNode, rest func(left ast.Node) ast.Node) as
 	name := l.temp()
 	value := l.value(n.Left)
 	left := place(&ast.IdentifierNode{Value: name}, n)
-
 	return place(&ast.VariableDeclaratorNode{Name: name, Value: value, Expr: place(rest(left), n)}, n)
 }
 
@@ -100,21 +92,17 @@ func (l *lowering) equal(n *ast.BinaryNode) ast.Node {
 	if isScalarLiteral(left) {
 		left, right = right, left
 	}
-
 	if isScalarLiteral(right) && l.isOpaque(left) {
 		literal := right
 		if _, ok := right.(*ast.NilNode); ok {
 			literal = place(&ast.NilNode{}, right)
 		}
-
 		return place(&ast.BinaryNode{Operator: n.Operator, Left: l.value(left), Right: literal}, n)
 	}
-
 	helper := "$equal"
 	if n.Operator == "!=" {
 		helper = "$notEqual"
 	}
-
 	return l.call(n, helper, l.value(n.Left), l.value(n.Right))
 }
 
@@ -144,11 +132,9 @@ func (l *lowering) isOpaque(node ast.Node) bool {
 
 func (l *lowering) matches(n *ast.BinaryNode) ast.Node {
 	literal := n.Right.(*ast.StringNode) //nolint:forcetypeassert // checked by the parser
-
 	compiled, err := compilePattern(literal.Value)
 	if err != nil {
 		panic(err) // cannot be: the parser has compiled it
 	}
-
 	return l.call(n, "$matches", l.value(n.Left), place(&ast.ConstantNode{Value: compiled}, n))
 }

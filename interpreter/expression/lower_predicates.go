@@ -15,7 +15,6 @@ func (l *lowering) predicate(n *ast.BuiltinNode) ast.Node {
 		if len(n.Arguments) > 2 {
 			order = l.value(n.Arguments[2])
 		}
-
 		return l.call(n, "$sortBy", l.loop(n, "map", l.withElement), order)
 	case "map":
 		return l.loop(n, "map", l.value)
@@ -24,7 +23,6 @@ func (l *lowering) predicate(n *ast.BuiltinNode) ast.Node {
 		if len(n.Arguments) > 2 {
 			loop.Arguments = append(loop.Arguments, l.value(n.Arguments[2]))
 		}
-
 		return loop
 	case "findLast", "findLastIndex":
 		return l.findLast(n)
@@ -39,14 +37,12 @@ func (l *lowering) findLast(n *ast.BuiltinNode) ast.Node {
 	name := l.temp()
 	list := func() ast.Node { return place(&ast.IdentifierNode{Value: name}, n) }
 	reversed := l.call(n, "$reversed", list())
-
 	var search ast.Node
 	if n.Name == "findLast" {
 		search = l.loopOver(n, reversed, "find", l.cond)
 	} else {
 		search = l.call(n, "$fromEnd", list(), l.loopOver(n, reversed, "findIndex", l.cond))
 	}
-
 	return place(&ast.VariableDeclaratorNode{Name: name, Value: l.list(n), Expr: search}, n)
 }
 
@@ -64,20 +60,16 @@ func (l *lowering) loopOver(
 	n *ast.BuiltinNode, list ast.Node, name string, body func(ast.Node) ast.Node,
 ) *ast.BuiltinNode {
 	predicate := n.Arguments[1].(*ast.PredicateNode) //nolint:forcetypeassert // the parser builds a predicate here
-
 	weight := 1 + countNodes(predicate.Node)/nodesPerTick
 	tick := l.call(predicate, "$tick", place(&ast.IntegerNode{Value: weight}, predicate))
-
 	l.closures++
 	round := place(&ast.SequenceNode{Nodes: []ast.Node{tick, body(predicate.Node)}}, predicate)
 	l.closures--
-
 	loop := &ast.BuiltinNode{
 		Name:      name,
 		Arguments: []ast.Node{list, place(&ast.PredicateNode{Node: round}, predicate)},
 	}
 	place(loop, n)
-
 	return loop
 }
 

@@ -10,7 +10,6 @@ func Merge(base, overlay any) any {
 	if overlay == nil {
 		return base
 	}
-
 	return merged(base, overlay)
 }
 
@@ -19,25 +18,20 @@ func merged(base, overlay any) any {
 	if !ok {
 		return overlay
 	}
-
 	above, ok := overlay.(map[string]any)
 	if !ok {
 		return overlay
 	}
-
 	out := maps.Clone(below)
 	if out == nil {
 		out = map[string]any{}
 	}
-
 	//workflowcheck:ignore the result is a map again, so the order never shows
 	for key, v := range above { // any order: each entry is merged by itself
 		if old, ok := out[key]; ok {
 			v = merged(old, v)
 		}
-
 		out[key] = v
 	}
-
 	return out
 }

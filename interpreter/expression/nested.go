@@ -12,31 +12,25 @@ import (
 // of the strings in the template.
 func (t *Template) Nested() []Problem {
 	var problems []Problem
-
 	for _, s := range t.segments {
 		if s.Program == nil {
 			continue
 		}
-
 		problems = append(problems, shift(nestedIn([]rune(s.Program.source)), s.inner)...)
 	}
-
 	return problems
 }
 
 func nestedIn(source []rune) []Problem {
 	var problems []Problem
-
 	for at := 0; at < len(source); at++ {
 		if !isQuote(source[at]) {
 			continue
 		}
-
 		end, closed := closeString(source, at)
 		if !closed {
 			break
 		}
-
 		if instead, found := unnested(source[at+1:end-1], source[at]); found {
 			problems = append(problems, Problem{
 				Offset: at, End: end, Code: codeTemplateInString,
@@ -44,10 +38,8 @@ func nestedIn(source []rune) []Problem {
 					oneLine(string(source[:at])+operand(instead, source, at, end)+string(source[end:]))),
 			})
 		}
-
 		at = end - 1
 	}
-
 	return problems
 }
 
@@ -56,41 +48,33 @@ func nestedIn(source []rune) []Problem {
 // text stays text, so that it compares and joins as it did.
 func unnested(body []rune, quote rune) (string, bool) {
 	var parts []string
-
 	at := 0
 	text := func(to int) {
 		if at < to {
 			parts = append(parts, string(quote)+string(body[at:to])+string(quote))
 		}
 	}
-
 	for _, s := range findSpans(body) {
 		inner := strings.TrimFunc(string(body[s.inner:s.innerEnd]), unicode.IsSpace)
 		if s.open || inner == "" {
 			continue
 		}
-
 		text(s.Start)
 		parts = append(parts, inner)
 		at = s.End
 	}
-
 	if at == 0 {
 		return "", false
 	}
-
 	text(len(body))
-
 	if len(parts) == 1 {
 		return "string(" + parts[0] + ")", true
 	}
-
 	for i, part := range parts {
 		if strings.ContainsAny(part, " ") && !isQuote(rune(part[0])) {
 			parts[i] = "(" + part + ")"
 		}
 	}
-
 	return strings.Join(parts, " ~ "), true
 }
 
@@ -101,7 +85,6 @@ func operand(text string, source []rune, from, to int) string {
 	if alone || !strings.Contains(text, " ~ ") {
 		return text
 	}
-
 	return "(" + text + ")"
 }
 

@@ -29,19 +29,15 @@ func CheckDigits(number string) error {
 	if len(number) <= MaxDigits {
 		return nil
 	}
-
 	digits := 0
-
 	for i := range len(number) {
 		if '0' <= number[i] && number[i] <= '9' {
 			digits++
 		}
 	}
-
 	if digits <= MaxDigits {
 		return nil
 	}
-
 	return fmt.Errorf("the number %s has %d digits: %w", shortText(number), digits, ErrLongNumber)
 }
 
@@ -69,20 +65,16 @@ func numberFromText(s string) any {
 		if n, err := strconv.Atoi(s); err == nil {
 			return n
 		}
-
 		return json.Number(s)
 	}
-
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
 		return json.Number(s) // beyond float64
 	}
-
 	v, err := fromFloat(f)
 	if err != nil {
 		return json.Number(s)
 	}
-
 	return v
 }
 
@@ -91,7 +83,6 @@ func isNumber(s string) bool {
 	if s == "" || s[len(s)-1] < '0' || s[len(s)-1] > '9' { // no space behind
 		return false
 	}
-
 	return (s[0] == '-' || s[0] >= '0' && s[0] <= '9') && json.Valid([]byte(s))
 }
 
@@ -125,17 +116,14 @@ func canonicalNumber(v any) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%v is not a number that JSON can hold", v)
 		}
-
 		return n, nil
 	case json.Number:
 		if err := CheckDigits(string(v)); err != nil {
 			return nil, err
 		}
-
 		if !isNumber(string(v)) {
 			return nil, fmt.Errorf("%q is not a number", string(v))
 		}
-
 		return numberFromText(string(v)), nil
 	default:
 		return nil, fmt.Errorf("values of type %T are not known to the language", v)
@@ -154,7 +142,6 @@ func asFloat(v any) (float64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("%s is too large to calculate with", shortText(string(v)))
 		}
-
 		return f, nil
 	default:
 		return 0, fmt.Errorf("%s is not a number", TypeName(v))
@@ -192,7 +179,6 @@ func compareNumbers(x, y any) int {
 			return compareLong(string(a), string(b))
 		}
 	}
-
 	return 0 // cannot be: both are numbers
 }
 
@@ -201,7 +187,6 @@ func signOf(n json.Number) int {
 	if strings.HasPrefix(string(n), "-") {
 		return -1
 	}
-
 	return 1
 }
 
@@ -212,7 +197,6 @@ func compareFloat(n json.Number, f float64) int {
 	if order := cmp.Compare(nearest, f); order != 0 {
 		return order
 	}
-
 	return parseDecimal(string(n)).compare(decimalOf(f))
 }
 
@@ -222,23 +206,18 @@ func compareLong(a, b string) int {
 	if strings.ContainsAny(a, notWhole) || strings.ContainsAny(b, notWhole) {
 		return parseDecimal(a).compare(parseDecimal(b))
 	}
-
 	a, negative := strings.CutPrefix(a, "-")
 	b, bothNegative := strings.CutPrefix(b, "-")
-
 	if negative != bothNegative {
 		return truth(bothNegative) - truth(negative)
 	}
-
 	order := cmp.Compare(len(a), len(b))
 	if order == 0 {
 		order = strings.Compare(a, b)
 	}
-
 	if negative {
 		return -order
 	}
-
 	return order
 }
 
@@ -254,7 +233,6 @@ func decimalOf(f float64) decimal {
 	if math.Abs(f) >= digitsEnd {
 		return parseDecimal(strconv.FormatFloat(f, 'f', 0, 64)) // every digit, not the shortest text
 	}
-
 	return parseDecimal(strconv.FormatFloat(f, 'f', -1, 64))
 }
 
@@ -264,23 +242,18 @@ const mostExponent = math.MaxInt / 2
 
 func parseDecimal(s string) decimal {
 	var d decimal
-
 	s, d.negative = strings.CutPrefix(s, "-")
-
 	exponent := 0
-
 	if at := strings.IndexAny(s, "eE"); at >= 0 {
 		exponent, _ = strconv.Atoi(s[at+1:]) // the nearest int beyond 64 bits
 		exponent = min(max(exponent, -mostExponent), mostExponent)
 		s = s[:at]
 	}
-
 	whole, fraction, _ := strings.Cut(s, ".")
 	all := whole + fraction
 	trimmed := strings.TrimLeft(all, "0")
 	d.digits = strings.TrimRight(trimmed, "0")
 	d.point = len(whole) - (len(all) - len(trimmed)) + exponent
-
 	return d
 }
 
@@ -288,12 +261,10 @@ func (d decimal) compare(e decimal) int {
 	if s := cmp.Compare(d.sign(), e.sign()); s != 0 || d.sign() == 0 {
 		return s
 	}
-
 	order := cmp.Compare(d.point, e.point)
 	if order == 0 {
 		order = strings.Compare(d.digits, e.digits)
 	}
-
 	return order * d.sign()
 }
 
@@ -315,32 +286,25 @@ func (d decimal) sign() int {
 func roundDecimal(s string, digits int) string {
 	s, negative := strings.CutPrefix(s, "-")
 	whole, fraction, _ := strings.Cut(s, ".")
-
 	if digits >= len(fraction) {
 		return sign(negative) + s
 	}
-
 	all := whole + fraction
 	keep := len(whole) + digits
-
 	if keep < 0 {
 		return "0"
 	}
-
 	kept := []byte("0" + all[:keep]) // the zero takes a carry
 	if all[keep] >= '5' {
 		increment(kept)
 	}
-
 	if digits < 0 {
 		return sign(negative) + strings.TrimLeft(string(kept), "0") + strings.Repeat("0", -digits)
 	}
-
 	point := len(kept) - digits
 	if digits == 0 {
 		return sign(negative) + string(kept)
 	}
-
 	return sign(negative) + string(kept[:point]) + "." + string(kept[point:])
 }
 
@@ -348,10 +312,8 @@ func increment(digits []byte) {
 	for i := len(digits) - 1; ; i-- {
 		if digits[i] != '9' {
 			digits[i]++
-
 			return
 		}
-
 		digits[i] = '0'
 	}
 }
@@ -360,7 +322,6 @@ func sign(negative bool) string {
 	if negative {
 		return "-"
 	}
-
 	return ""
 }
 
@@ -369,18 +330,15 @@ func negated(n json.Number) any {
 	if s, ok := strings.CutPrefix(string(n), "-"); ok {
 		return numberFromText(s)
 	}
-
 	return numberFromText("-" + string(n))
 }
 
 // shortText cuts text for a message.
 func shortText(s string) string {
 	const most = 40
-
 	runes := []rune(s[:min(len(s), 4*most)])
 	if len(runes) <= most {
 		return s
 	}
-
 	return string(runes[:most]) + "…"
 }

@@ -17,18 +17,15 @@ func opTruthy(v any) bool { return Truthy(v) }
 // opPath follows a chain of members. What is missing, at any depth, is nil.
 func opPath(b *Budget, base any, keys []any) (any, error) {
 	v := base
-
 	for _, key := range keys {
 		if v == nil {
 			return nil, nil
 		}
-
 		var err error
 		if v, err = opIndex(b, v, key); err != nil {
 			return nil, err
 		}
 	}
-
 	return v, nil
 }
 
@@ -45,7 +42,6 @@ func opIndex(b *Budget, base, key any) (any, error) {
 		if i < 0 {
 			i += len(v)
 		}
-
 		if ok && i >= 0 && i < len(v) {
 			return v[i], nil
 		}
@@ -54,7 +50,6 @@ func opIndex(b *Budget, base, key any) (any, error) {
 			return character(b, v, i)
 		}
 	}
-
 	return nil, nil
 }
 
@@ -62,16 +57,13 @@ func character(b *Budget, s string, i int) (any, error) {
 	if err := b.charge(len(s)/indexPerStep, 0); err != nil {
 		return nil, err
 	}
-
 	if i < 0 {
 		i += utf8.RuneCountInString(s)
 	}
-
 	from, to := runeOffset(s, i), runeOffset(s, i+1)
 	if i < 0 || from == to {
 		return nil, nil
 	}
-
 	return s[from:to], nil
 }
 
@@ -82,10 +74,8 @@ func runeOffset(s string, n int) int {
 		if n <= 0 {
 			return i
 		}
-
 		n--
 	}
-
 	return len(s)
 }
 
@@ -97,22 +87,18 @@ func opSlice(b *Budget, base, from, to any) (any, error) {
 			return nil, fmt.Errorf("the bounds of a slice must be whole numbers, not %s", describe(bound))
 		}
 	}
-
 	switch v := base.(type) {
 	case nil:
 		return nil, nil
 	case []any:
 		low, high := bounds(from, to, len(v))
-
 		return v[low:high:high], nil
 	case string:
 		if err := b.charge(len(v)/indexPerStep, 0); err != nil {
 			return nil, err
 		}
-
 		low, high := bounds(from, to, utf8.RuneCountInString(v))
 		start := runeOffset(v, low)
-
 		return v[start : start+runeOffset(v[start:], high-low)], nil
 	default:
 		return nil, fmt.Errorf("only a list or a string has slices, not %s", describe(base))
@@ -125,16 +111,12 @@ func bounds(from, to any, n int) (low, high int) {
 		if !ok {
 			return open
 		}
-
 		if i < 0 {
 			i += n
 		}
-
 		return min(max(i, 0), n)
 	}
-
 	low, high = clamp(from, 0), clamp(to, n)
-
 	return low, max(low, high)
 }
 
@@ -144,7 +126,6 @@ func opGet(b *Budget, base, key, fallback any) (any, error) {
 	if err != nil || v != nil {
 		return v, err
 	}
-
 	return fallback, nil
 }
 
@@ -163,7 +144,6 @@ func textOf(b *Budget, v any) (string, error) {
 			return "", err
 		}
 	}
-
 	return Text(v), nil
 }
 
@@ -173,25 +153,20 @@ func Charged(b *Budget, v any) (string, error) { return joined(b, []any{v}, "") 
 func joined(b *Budget, values []any, separator string) (string, error) {
 	parts := make([]string, len(values))
 	size := len(separator) * max(0, len(values)-1)
-
 	if err := b.charge(len(values)/numsPerStep, 0); err != nil {
 		return "", err
 	}
-
 	for i, v := range values {
 		part, err := textOf(b, v)
 		if err != nil {
 			return "", err
 		}
-
 		parts[i] = part
 		size += len(part)
 	}
-
 	if err := b.text(size); err != nil {
 		return "", err
 	}
-
 	return strings.Join(parts, separator), nil
 }
 
@@ -209,21 +184,17 @@ func compilePattern(text string) (*pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a pattern of RE2: %w", shortText(text), err)
 	}
-
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a pattern of RE2: %w", shortText(text), err)
 	}
-
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a pattern of RE2: %w", shortText(text), err)
 	}
-
 	if n := len(program.Inst); n > maxPattern {
 		return nil, fmt.Errorf("the pattern %q is too large: it has %d instructions, %d are allowed", shortText(text), n, maxPattern)
 	}
-
 	return &pattern{re: re, weight: len(program.Inst)}, nil
 }
 
@@ -236,7 +207,6 @@ func opMatches(b *Budget, text any, p *pattern) (any, error) {
 		if err := b.charge(len(s)*p.weight/regexPerStep+1, 0); err != nil {
 			return nil, err
 		}
-
 		return p.re.MatchString(s), nil
 	default:
 		return nil, fmt.Errorf("matches needs a string on its left, not %s; string(x) makes one", describe(text))

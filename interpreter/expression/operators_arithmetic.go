@@ -16,7 +16,6 @@ func opAdd(b *Budget, x, y any) (any, error) {
 			if err := b.text(len(v) + len(w)); err != nil {
 				return nil, err
 			}
-
 			return v + w, nil
 		}
 	case []any:
@@ -24,7 +23,6 @@ func opAdd(b *Budget, x, y any) (any, error) {
 			return concatenated(b, v, w)
 		}
 	}
-
 	return arithmetic(b, "+", "add", x, y, addInts, func(f, g float64) (float64, error) { return f + g, nil })
 }
 
@@ -33,16 +31,13 @@ func concatenated(b *Budget, lists ...[]any) (any, error) {
 	for _, list := range lists {
 		n += len(list)
 	}
-
 	if err := b.list(n); err != nil {
 		return nil, err
 	}
-
 	out := make([]any, 0, n)
 	for _, list := range lists {
 		out = append(out, list...)
 	}
-
 	return out, nil
 }
 
@@ -60,7 +55,6 @@ func opDiv(b *Budget, x, y any) (any, error) {
 		if g == 0 {
 			return 0, errZero
 		}
-
 		return f / g, nil
 	})
 }
@@ -80,33 +74,26 @@ func arithmetic(b *Budget, op, verb string, x, y any, ints func(a, c int) (any, 
 	if err := operands(op, verb, x, y); err != nil {
 		return nil, err
 	}
-
 	a, isInt := x.(int)
 	c, bothInts := y.(int)
-
 	if isInt && bothInts {
 		return ints(a, c)
 	}
-
 	if err := b.numbers(x, y); err != nil {
 		return nil, err
 	}
-
 	f, err := asFloat(x)
 	if err != nil {
 		return nil, err
 	}
-
 	g, err := asFloat(y)
 	if err != nil {
 		return nil, err
 	}
-
 	result, err := floats(f, g)
 	if err != nil {
 		return nil, err
 	}
-
 	return fromFloat(result)
 }
 
@@ -117,12 +104,10 @@ func operands(op, verb string, x, y any) error {
 	case y == nil:
 		return &nilOperand{op: op}
 	}
-
 	left, right := TypeName(x), TypeName(y)
 	if left == "number" && right == "number" {
 		return nil
 	}
-
 	hint := "both sides must be numbers"
 	if left == "string" || right == "string" {
 		hint = "int(x) or float(x) makes a number of a string"
@@ -130,7 +115,6 @@ func operands(op, verb string, x, y any) error {
 			hint = "~ joins text, as in a ~ b; " + hint
 		}
 	}
-
 	return fmt.Errorf("cannot %s %s and %s (%s): %s", verb, left, right, op, hint)
 }
 
@@ -139,7 +123,6 @@ func addInts(a, c int) (any, error) {
 	if (sum > a) != (c > 0) {
 		return nil, errOverflow
 	}
-
 	return sum, nil
 }
 
@@ -148,7 +131,6 @@ func subInts(a, c int) (any, error) {
 	if (difference < a) != (c > 0) {
 		return nil, errOverflow
 	}
-
 	return difference, nil
 }
 
@@ -157,7 +139,6 @@ func mulInts(a, c int) (any, error) {
 	if !ok {
 		return nil, errOverflow
 	}
-
 	return product, nil
 }
 
@@ -165,12 +146,10 @@ func mulExact(a, c int) (int, bool) {
 	if a == 0 || c == 0 {
 		return 0, true
 	}
-
 	product := a * c
 	if product/c != a || a == -1 && c == math.MinInt || c == -1 && a == math.MinInt {
 		return 0, false
 	}
-
 	return product, true
 }
 
@@ -183,9 +162,7 @@ func divInts(a, c int) (any, error) {
 	case a%c == 0:
 		return a / c, nil
 	}
-
 	quotient, _ := new(big.Rat).SetFrac64(int64(a), int64(c)).Float64() // a and c may be beyond 2^53
-
 	return fromFloat(quotient)
 }
 
@@ -193,11 +170,9 @@ func modInts(a, c int) (any, error) {
 	if c == 0 {
 		return nil, errZero
 	}
-
 	if c == -1 {
 		return 0, nil
 	}
-
 	return a % c, nil
 }
 
@@ -205,7 +180,6 @@ func opNeg(b *Budget, x any) (any, error) {
 	if err := b.numbers(x, nil); err != nil {
 		return nil, err
 	}
-
 	return negative(x)
 }
 
@@ -217,7 +191,6 @@ func negative(x any) (any, error) {
 		if v == math.MinInt {
 			return numberFromText("9223372036854775808"), nil
 		}
-
 		return -v, nil
 	case float64:
 		return -v, nil
@@ -244,31 +217,24 @@ func opRange(b *Budget, from, to any) (any, error) {
 	if err := operands("..", "count between", from, to); err != nil {
 		return nil, err
 	}
-
 	low, ok := from.(int)
 	high, both := to.(int)
-
 	if !ok || !both {
 		return nil, errors.New("the ends of .. must be whole numbers of 64 bits")
 	}
-
 	if high < low {
 		return []any{}, nil
 	}
-
 	n := high - low + 1
 	if n <= 0 { // wrapped
 		n = math.MaxInt
 	}
-
 	if err := b.list(n); err != nil {
 		return nil, err
 	}
-
 	out := make([]any, n)
 	for i := range out {
 		out[i] = low + i
 	}
-
 	return out, nil
 }

@@ -12,7 +12,6 @@ func opEqual(b *Budget, x, y any) (any, error) { return equalValues(b, x, y) }
 
 func opNotEqual(b *Budget, x, y any) (any, error) {
 	equal, err := equalValues(b, x, y)
-
 	return !equal, err
 }
 
@@ -26,42 +25,35 @@ func equalValues(b *Budget, x, y any) (bool, error) {
 		return y == nil, nil
 	case bool:
 		v, ok := y.(bool)
-
 		return ok && x == v, nil
 	case string:
 		v, ok := y.(string)
 		if !ok || len(x) != len(v) {
 			return false, nil
 		}
-
 		if err := b.read(len(x)); err != nil {
 			return false, err
 		}
-
 		return x == v, nil
 	case int, float64, json.Number:
 		if TypeName(y) != "number" {
 			return false, nil
 		}
-
 		if err := b.numbers(x, y); err != nil {
 			return false, err
 		}
-
 		return compareNumbers(x, y) == 0, nil
 	case []any:
 		v, ok := y.([]any)
 		if !ok || len(x) != len(v) {
 			return false, nil
 		}
-
 		return equalLists(b, x, v)
 	case map[string]any:
 		v, ok := y.(map[string]any)
 		if !ok || len(x) != len(v) {
 			return false, nil
 		}
-
 		return equalMaps(b, x, v)
 	default:
 		return false, nil
@@ -73,12 +65,10 @@ func equalLists(b *Budget, x, y []any) (bool, error) {
 		if err := b.charge(1, 0); err != nil {
 			return false, err
 		}
-
 		if equal, err := equalValues(b, x[i], y[i]); err != nil || !equal {
 			return false, err
 		}
 	}
-
 	return true, nil
 }
 
@@ -86,22 +76,18 @@ func equalMaps(b *Budget, x, y map[string]any) (bool, error) {
 	if err := b.charge(2*len(x), 0); err != nil {
 		return false, err
 	}
-
 	if err := b.keys(x); err != nil {
 		return false, err
 	}
-
 	for _, key := range slices.Sorted(maps.Keys(x)) {
 		v, ok := y[key]
 		if !ok {
 			return false, nil
 		}
-
 		if equal, err := equalValues(b, x[key], v); err != nil || !equal {
 			return false, err
 		}
 	}
-
 	return true, nil
 }
 
@@ -126,22 +112,18 @@ func ordered(b *Budget, x, y any, holds func(order int) bool) (any, error) {
 	if x == nil || y == nil {
 		return false, nil
 	}
-
 	s, isText := x.(string)
 	t, bothText := y.(string)
-
 	switch {
 	case isText && bothText:
 		if err := b.read(min(len(s), len(t))); err != nil {
 			return nil, err
 		}
-
 		return holds(strings.Compare(s, t)), nil
 	case TypeName(x) == "number" && TypeName(y) == "number":
 		if err := b.numbers(x, y); err != nil {
 			return nil, err
 		}
-
 		return holds(compareNumbers(x, y)), nil
 	default:
 		return nil, cannotCompare(x, y)
@@ -150,12 +132,10 @@ func ordered(b *Budget, x, y any, holds func(order int) bool) (any, error) {
 
 func cannotCompare(x, y any) error {
 	a, b := TypeName(x), TypeName(y)
-
 	hint := "only two numbers or two strings have an order"
 	if a == "string" && b == "number" || a == "number" && b == "string" {
 		hint = "int(x) or float(x) makes a number of a string, string(x) a string of a number"
 	}
-
 	return fmt.Errorf("cannot compare %s with %s; %s", a, b, hint)
 }
 
@@ -172,13 +152,10 @@ func opIn(b *Budget, x, container any) (any, error) {
 		if !ok {
 			return false, nil
 		}
-
 		if err := b.read(len(key)); err != nil {
 			return nil, err
 		}
-
 		_, ok = v[key]
-
 		return ok, nil
 	case string:
 		part, ok := x.(string)
@@ -186,10 +163,8 @@ func opIn(b *Budget, x, container any) (any, error) {
 			if x == nil {
 				return false, nil
 			}
-
 			return nil, fmt.Errorf("cannot look for a %s in a string; string(x) makes a string", TypeName(x))
 		}
-
 		return strings.Contains(v, part), b.read(len(v) + len(part))
 	default:
 		return nil, fmt.Errorf("cannot look for a value in a %s; a list, a map or a string can hold one", TypeName(container))
@@ -201,12 +176,10 @@ func inList(b *Budget, x any, list []any) (bool, error) {
 		if err := b.charge(1, 0); err != nil {
 			return false, err
 		}
-
 		if equal, err := equalValues(b, x, element); err != nil || equal {
 			return equal, err
 		}
 	}
-
 	return false, nil
 }
 
@@ -224,16 +197,13 @@ func affix(b *Budget, name string, x, part any, has func(s, part string) bool) (
 	if x == nil || part == nil {
 		return false, nil
 	}
-
 	s, ok := x.(string)
 	if !ok {
 		return nil, fmt.Errorf("%s needs strings on both sides, not %s; string(x) makes one", name, describe(x))
 	}
-
 	p, ok := part.(string)
 	if !ok {
 		return nil, fmt.Errorf("%s needs strings on both sides, not %s; string(x) makes one", name, describe(part))
 	}
-
 	return has(s, p), b.read(min(len(s), len(p)))
 }

@@ -29,7 +29,6 @@ func pair(v any) (key, element any) {
 	if len(list) != 2 {
 		return nil, nil // cannot be: the lowering builds pairs
 	}
-
 	return list[0], list[1]
 }
 
@@ -40,35 +39,27 @@ func opGroup(b *Budget, pairs any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	if err := b.list(len(list)); err != nil {
 		return nil, err
 	}
-
 	out := map[string]any{}
-
 	for _, p := range list {
 		key, element := pair(p)
-
 		name, err := textOf(b, key)
 		if err != nil {
 			return nil, err
 		}
-
 		if err := b.read(len(name)); err != nil {
 			return nil, err
 		}
-
 		group, _ := out[name].([]any)
 		if group == nil {
 			if err := b.pairs(1); err != nil {
 				return nil, err
 			}
 		}
-
 		out[name] = append(group, element)
 	}
-
 	return out, nil
 }
 
@@ -79,17 +70,14 @@ func opSortBy(b *Budget, pairs, order any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	down, err := descends("sortBy", order)
 	if err != nil {
 		return nil, err
 	}
-
 	items := make([]item, len(list))
 	for i, p := range list {
 		items[i].key, items[i].element = pair(p)
 	}
-
 	return sorted(b, "sortBy", items, down)
 }
 
@@ -113,23 +101,18 @@ func sorted(b *Budget, name string, items []item, down bool) (any, error) {
 	if down {
 		direction = -1
 	}
-
 	text, err := sortable(name, items)
 	if err != nil {
 		return nil, err
 	}
-
 	if err := chargeSort(b, len(items), text); err != nil {
 		return nil, err
 	}
-
 	slices.SortStableFunc(items, func(x, y item) int { return direction * compareKeys(x.key, y.key) })
-
 	out := make([]any, len(items))
 	for i := range items {
 		out[i] = items[i].element
 	}
-
 	return out, nil
 }
 
@@ -139,7 +122,6 @@ func chargeSort(b *Budget, n, text int) error {
 	if err := b.charge(n*log/sortPerStep+text/textPerStep*log, 0); err != nil {
 		return err
 	}
-
 	return b.list(n)
 }
 
@@ -147,7 +129,6 @@ func chargeSort(b *Budget, n, text int) error {
 // digits of long numbers.
 func sortable(name string, items []item) (text int, err error) {
 	var first any
-
 	for _, it := range items {
 		switch key := it.key.(type) {
 		case nil:
@@ -159,7 +140,6 @@ func sortable(name string, items []item) (text int, err error) {
 		case json.Number:
 			text += long(key)
 		}
-
 		if first == nil {
 			first = it.key
 		} else if TypeName(first) != TypeName(it.key) {
@@ -167,7 +147,6 @@ func sortable(name string, items []item) (text int, err error) {
 				name, TypeName(first), TypeName(it.key))
 		}
 	}
-
 	return text, nil
 }
 
@@ -176,11 +155,9 @@ func compareKeys(x, y any) int {
 	if x == nil || y == nil {
 		return cmp.Compare(present(x), present(y))
 	}
-
 	switch a := x.(type) {
 	case string:
 		b, _ := y.(string)
-
 		return strings.Compare(a, b)
 	case bool:
 		return cmp.Compare(truth(a), truth(y))
@@ -195,7 +172,6 @@ func truth(v any) int {
 	if Truthy(v) {
 		return 1
 	}
-
 	return 0
 }
 
@@ -205,19 +181,15 @@ func opSum(b *Budget, list any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	if err := numbersOnly(b, "sum", elements); err != nil {
 		return nil, err
 	}
-
 	var total any = 0
-
 	for _, v := range elements {
 		if total, err = opAdd(b, total, v); err != nil {
 			return nil, err
 		}
 	}
-
 	return total, nil
 }
 
@@ -226,17 +198,14 @@ func numbersOnly(b *Budget, name string, list []any) error {
 	if err := b.charge(len(list)/numsPerStep+1, 0); err != nil {
 		return err
 	}
-
 	for i, v := range list {
 		if v == nil {
 			return fmt.Errorf("%s needs numbers, but the element at index %d is nil; "+
 				"give it a value: map(xs, # | default(0))", name, i)
 		}
-
 		if TypeName(v) != "number" {
 			return fmt.Errorf("%s needs numbers, but the element at index %d is %s", name, i, describe(v))
 		}
 	}
-
 	return nil
 }

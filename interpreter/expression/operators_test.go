@@ -22,7 +22,6 @@ func value(t testing.TB, source string) any {
 
 	v, err := Decode([]byte(source))
 	require.NoError(t, err, source)
-
 	return v
 }
 
@@ -130,7 +129,6 @@ func encoded(t testing.TB, v any) string {
 
 	data, err := Encode(v)
 	require.NoError(t, err)
-
 	return string(data)
 }
 

@@ -50,27 +50,22 @@ func parse(text []rune, keepSpans bool) (result tree, problems []Problem) {
 	if keepSpans {
 		p.spans = map[ast.Node]file.Location{}
 	}
-
 	defer func() {
 		if r := recover(); r != nil {
 			failure, ok := r.(parseFailure)
 			if !ok {
 				panic(r)
 			}
-
 			result, problems = tree{}, sortProblems(append(p.problems, failure.problem))
 		}
 	}()
-
 	p.tokens = lex(text)
 	if p.peek().kind == tokenEnd {
 		fail(0, len(text), codeSyntax, "the expression is empty")
 	}
-
 	p.node = p.expression()
 	p.expectEnd()
 	markBare(p.node, p.refs)
-
 	return p.tree, sortProblems(p.problems)
 }
 
@@ -85,7 +80,6 @@ func (p *parser) next() token {
 	if t.kind != tokenEnd {
 		p.at++
 	}
-
 	return t
 }
 
@@ -94,9 +88,7 @@ func (p *parser) accept(operator string) bool {
 	if !p.peek().is(operator) {
 		return false
 	}
-
 	p.at++
-
 	return true
 }
 
@@ -115,7 +107,6 @@ func (p *parser) closing(open token, bracket string) {
 // have a better explanation than what was expected.
 func (p *parser) unexpected(t token, expected string) {
 	message := fmt.Sprintf("unexpected %s; %s", t.describe(), expected)
-
 	switch {
 	case t.is("="):
 		message = `"=" is no comparison; write ==`
@@ -126,7 +117,6 @@ func (p *parser) unexpected(t token, expected string) {
 	case t.word("not"):
 		message = `put parentheses around not here: (not x)`
 	}
-
 	fail(t.from, max(t.to, t.from+1), codeSyntax, message)
 }
 
@@ -154,11 +144,9 @@ func (p *parser) report(t token, code, message string) {
 func (p *parser) add(n ast.Node, at token, from int) ast.Node {
 	n.SetLocation(file.Location{From: at.from, To: at.to})
 	p.count(1, at)
-
 	if p.spans != nil && p.at > 0 {
 		p.spans[n] = file.Location{From: from, To: p.tokens[p.at-1].to}
 	}
-
 	return n
 }
 

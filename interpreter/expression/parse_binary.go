@@ -46,36 +46,30 @@ func (p *parser) operatorAhead() (op token, negated bool, level int) {
 	if op.word("not") && p.peekAt(1).kind == tokenName && slices.Contains(negatable, p.peekAt(1).text) {
 		return p.peekAt(1), true, levelCompare
 	}
-
 	if op.kind != tokenOperator && op.kind != tokenName {
 		return op, false, noLevel
 	}
-
 	return op, false, binaryLevels[op.text]
 }
 
 // binary parses operators of at least the given level.
 func (p *parser) binary(least int) ast.Node {
 	from := p.peek().from
-
 	var left ast.Node
 	if least <= levelNot && p.peek().word("not") {
 		left = p.not()
 	} else {
 		left = p.unary(true)
 	}
-
 	for {
 		op, negated, level := p.operatorAhead()
 		if level == noLevel || level < least {
 			return left
 		}
-
 		p.at++
 		if negated {
 			p.at++
 		}
-
 		switch level {
 		case levelCompare:
 			left = p.compare(left, op, negated, from)
@@ -84,7 +78,6 @@ func (p *parser) binary(least int) ast.Node {
 		default:
 			left = p.add(&ast.BinaryNode{Operator: op.text, Left: left, Right: p.binary(level + 1)}, op, from)
 		}
-
 		if level == levelRange && p.peek().is("..") {
 			p.unexpected(p.peek(), "a range has two ends, as in 1..3")
 		}
@@ -95,10 +88,8 @@ func (p *parser) binary(least int) ast.Node {
 func (p *parser) not() ast.Node {
 	p.enter()
 	defer p.leave()
-
 	word := p.next()
 	operand := p.binary(levelNot)
-
 	return p.add(&ast.UnaryNode{Operator: "not", Node: operand}, word, word.from)
 }
 
@@ -109,24 +100,19 @@ func (p *parser) compare(left ast.Node, op token, negated bool, from int) ast.No
 	right := p.binary(levelRange)
 	p.checkComparison(op, right, p.tokens[start])
 	node := p.add(&ast.BinaryNode{Operator: op.text, Left: left, Right: right}, op, from)
-
 	if negated {
 		node = p.add(&ast.UnaryNode{Operator: "not", Node: node}, op, from)
 	}
-
 	for last := op; ; {
 		next, nextNegated, level := p.operatorAhead()
 		if level != levelCompare {
 			return node
 		}
-
 		if negated || nextNegated || !slices.Contains(orderings, last.text) || !slices.Contains(orderings, next.text) {
 			p.refuseChain(last, next)
 		}
-
 		p.at++
 		p.count(countNodes(right), next) // the middle is compared twice
-
 		middle := right
 		right = p.binary(levelRange)
 		pair := p.add(&ast.BinaryNode{Operator: next.text, Left: middle, Right: right}, next, from)
@@ -147,15 +133,12 @@ func (p *parser) checkComparison(op token, right ast.Node, at token) {
 	if !op.word("matches") {
 		return
 	}
-
 	literal, ok := right.(*ast.StringNode)
 	if !ok {
 		p.report(at, codePattern,
 			`the pattern of matches must be written out, as in name matches "^a+$"; for plain text use contains`)
-
 		return
 	}
-
 	if _, err := compilePattern(literal.Value); err != nil {
 		p.report(at, codePattern, err.Error())
 	}
@@ -167,9 +150,7 @@ func (p *parser) concat(left ast.Node, op token, from int) ast.Node {
 	for p.accept("~") {
 		parts = append(parts, p.binary(levelConcat+1))
 	}
-
 	callee := p.add(&ast.IdentifierNode{Value: textFunction}, op, op.from)
-
 	return p.add(&ast.CallNode{Callee: callee, Arguments: parts}, op, from)
 }
 
@@ -180,19 +161,14 @@ func (p *parser) unary(filters bool) ast.Node {
 	if !sign.is("-") && !sign.is("+") && !sign.is("!") {
 		return p.power(filters)
 	}
-
 	p.enter()
 	defer p.leave()
-
 	p.next()
-
 	if least, ok := p.smallestInteger(sign); ok {
 		return p.filters(least, sign.from, filters)
 	}
-
 	operand := p.unary(false)
 	node := p.add(&ast.UnaryNode{Operator: sign.text, Node: operand}, sign, sign.from)
-
 	return p.filters(node, sign.from, filters)
 }
 
@@ -200,17 +176,13 @@ func (p *parser) unary(filters bool) ast.Node {
 func (p *parser) power(filters bool) ast.Node {
 	from := p.peek().from
 	base := p.filters(p.postfix(), from, filters)
-
 	op := p.peek()
 	if !op.is("**") && !op.is("^") {
 		return base
 	}
-
 	p.enter()
 	defer p.leave()
-
 	p.next()
 	exponent := p.unary(filters)
-
 	return p.add(&ast.BinaryNode{Operator: op.text, Left: base, Right: exponent}, op, from)
 }

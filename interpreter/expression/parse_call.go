@@ -21,29 +21,21 @@ const (
 func (p *parser) call(name token, open *token, given []ast.Node, from int) ast.Node {
 	f := p.resolve(name, open, given)
 	arguments := given
-
 	if open != nil {
 		arguments = p.arguments(f, *open, given)
 	}
-
 	p.builds = true
-
 	if f == nil { // reported; the tree is not used
 		return p.add(&ast.NilNode{}, name, from)
 	}
-
 	p.checkArguments(f, name, arguments, len(given) > 0)
-
 	if f.name == "now" {
 		p.usesNow = true
 	}
-
 	if f.predicate == needsPredicate || f.predicate == mayPredicate && len(arguments) > 1 {
 		return p.add(&ast.BuiltinNode{Name: f.name, Arguments: arguments}, name, from)
 	}
-
 	callee := p.add(&ast.IdentifierNode{Value: f.name}, name, name.from)
-
 	return p.add(&ast.CallNode{Callee: callee, Arguments: arguments}, name, from)
 }
 
@@ -52,35 +44,26 @@ func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 	if name.text == "count" && p.countsAll(open, len(given)) {
 		p.report(name, codeAmbiguous, "count without a condition is the length in Jinja and the number of true "+
 			"elements in expr; write len(xs), or count(xs, # > 1) with a condition")
-
 		return nil
 	}
-
 	if f := functions[name.text]; f != nil {
 		return f
 	}
-
 	if f := functions[filterAliases[name.text]]; f != nil {
 		return f
 	}
-
 	if hint := refused[name.text]; hint != "" {
 		p.report(name, codeUnsupported, fmt.Sprintf("%q is not a function here; %s", name.text, hint))
-
 		return nil
 	}
-
 	message := fmt.Sprintf("unknown function %q", name.text)
 	known := slices.Concat(FunctionNames(), slices.Sorted(maps.Keys(filterAliases)))
-
 	if near := Suggest(name.text, known); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	} else {
 		message += "; docs/language.md lists the functions"
 	}
-
 	p.report(name, codeUnknownFunction, message)
-
 	return nil
 }
 
@@ -90,7 +73,6 @@ func (p *parser) countsAll(open *token, given int) bool {
 	if given > 0 {
 		return open == nil || p.peek().is(")")
 	}
-
 	depth := 0
 	for i := p.at; i < len(p.tokens); i++ {
 		switch t := p.tokens[i]; {
@@ -104,62 +86,50 @@ func (p *parser) countsAll(open *token, given int) bool {
 			return p.tokens[i+1].is(")")
 		}
 	}
-
 	return false
 }
 
 // arguments parses what stands between the brackets behind given.
 func (p *parser) arguments(f *function, open token, given []ast.Node) []ast.Node {
 	arguments := given
-
 	for !p.accept(")") {
 		if t := p.peek(); t.kind == tokenName && p.peekAt(1).is("=") {
 			refuseKeyword(f, t)
 		}
-
 		if f != nil && f.predicate != noPredicate && len(arguments) == 1 {
 			arguments = append(arguments, p.predicate(f))
 		} else {
 			arguments = append(arguments, p.expression())
 		}
-
 		if !p.accept(",") {
 			p.closing(open, ")")
-
 			break
 		}
 	}
-
 	return arguments
 }
 
 func refuseKeyword(f *function, keyword token) {
 	message := fmt.Sprintf("%s= is a keyword argument, which are not accepted; write the arguments in order", keyword.text)
-
 	switch {
 	case f != nil && keyword.text == "attribute" && f.predicate != noPredicate:
 		message = fmt.Sprintf("attribute= is not accepted; write the member with a dot: %s(xs, .name)", f.name)
 	case f != nil:
 		message += ": " + f.signature
 	}
-
 	fail(keyword.from, keyword.to, codeUnsupported, message)
 }
 
 // predicate parses an expression that is evaluated once per element.
 func (p *parser) predicate(f *function) ast.Node {
 	t := p.peek()
-
 	if len(p.closures) == maxClosures {
 		fail(t.from, t.to, codeTooLarge, fmt.Sprintf("%s inside %s: predicates may stand %d deep; "+
 			"compute the inner list in vars first", f.name, strings.Join(reversed(p.closures), " inside "), maxClosures))
 	}
-
 	p.closures = append(p.closures, f.name)
 	defer func() { p.closures = p.closures[:len(p.closures)-1] }()
-
 	var body ast.Node
-
 	switch {
 	case t.is("{") && !p.mapAhead():
 		p.next()
@@ -168,19 +138,16 @@ func (p *parser) predicate(f *function) ast.Node {
 	default:
 		body = p.expression()
 	}
-
 	if text, ok := body.(*ast.StringNode); ok {
 		p.report(t, codeAmbiguous, fmt.Sprintf("%q is the same for every element; in Jinja it would be the name of a "+
 			"member or filter: write %s(xs, .%s) or %s(xs, %s(#))", text.Value, f.name, text.Value, f.name, text.Value))
 	}
-
 	return p.add(&ast.PredicateNode{Node: body}, t, t.from)
 }
 
 func reversed(names []string) []string {
 	out := slices.Clone(names)
 	slices.Reverse(out)
-
 	return out
 }
 
@@ -191,7 +158,6 @@ func (p *parser) mapAhead() bool {
 	if key.is("}") {
 		return true
 	}
-
 	return (key.kind == tokenName || key.kind == tokenString || key.kind == tokenNumber) && p.peekAt(2).is(":")
 }
 
@@ -201,30 +167,25 @@ func (p *parser) checkArguments(f *function, name token, arguments []ast.Node, p
 	if n >= f.min && (f.max < 0 || n <= f.max) {
 		return
 	}
-
 	got := fmt.Sprint(n)
 	if piped {
 		got += " with the value before it"
 	}
-
 	p.report(name, codeArguments, fmt.Sprintf("%s takes %s, not %s: %s", f.name, argumentCount(f), got, f.signature))
 }
 
 func argumentCount(f *function) string {
 	plural := "arguments"
-
 	switch {
 	case f.max < 0:
 		if f.min == 1 {
 			plural = "argument"
 		}
-
 		return fmt.Sprintf("at least %d %s", f.min, plural)
 	case f.min == f.max:
 		if f.max == 1 {
 			plural = "argument"
 		}
-
 		return fmt.Sprintf("%d %s", f.max, plural)
 	default:
 		return fmt.Sprintf("%d to %d %s", f.min, f.max, plural)

@@ -11,18 +11,14 @@ import (
 func (p *parser) expression() ast.Node {
 	p.enter()
 	defer p.leave()
-
 	first := p.peek()
 	if first.word("let") && p.peekAt(1).kind == tokenName && !slices.Contains(operatorWords, p.peekAt(1).text) {
 		return p.let()
 	}
-
 	if first.word("if") {
 		return p.ifBlock()
 	}
-
 	node := p.binary(levelOr)
-
 	for {
 		switch t := p.peek(); {
 		case t.word("if"):
@@ -39,32 +35,25 @@ func (p *parser) expression() ast.Node {
 func (p *parser) let() ast.Node {
 	from := p.next().from
 	name := p.next()
-
 	switch {
 	case slices.Contains(p.lets, name.text):
 		p.report(name, codeSyntax, fmt.Sprintf("%q is bound by an outer let already; choose another name", name.text))
 	case functions[name.text] != nil || isConstant(name.text):
 		p.report(name, codeSyntax, fmt.Sprintf("%q has a meaning of its own; choose another name", name.text))
 	}
-
 	if !p.accept("=") {
 		p.unexpected(p.peek(), fmt.Sprintf("let is written let %s = …; …", name.text))
 	}
-
 	value := p.expression()
-
 	if t := p.peek(); !p.accept(";") {
 		p.unexpected(t, fmt.Sprintf("let needs a body: let %s = …; …", name.text))
 	}
-
 	if t := p.peek(); t.kind == tokenEnd {
 		fail(t.from, t.to, codeSyntax, fmt.Sprintf("let needs a body: let %s = …; …", name.text))
 	}
-
 	p.lets = append(p.lets, name.text)
 	body := p.expression()
 	p.lets = p.lets[:len(p.lets)-1]
-
 	return p.add(&ast.VariableDeclaratorNode{Name: name.text, Value: value, Expr: body}, name, from)
 }
 
@@ -72,22 +61,18 @@ func (p *parser) let() ast.Node {
 func (p *parser) ifBlock() ast.Node {
 	p.enter()
 	defer p.leave()
-
 	word := p.next()
 	cond := p.binary(levelOr)
 	yes := p.block(word)
-
 	if t := p.next(); !t.word("else") {
 		p.unexpected(t, "if needs an else: if c { a } else { b }")
 	}
-
 	var no ast.Node
 	if p.peek().word("if") {
 		no = p.ifBlock()
 	} else {
 		no = p.block(word)
 	}
-
 	return p.add(&ast.ConditionalNode{Cond: cond, Exp1: yes, Exp2: no}, word, word.from)
 }
 
@@ -96,14 +81,11 @@ func (p *parser) block(word token) ast.Node {
 	if !p.accept("{") {
 		p.unexpected(open, "if is written if c { a } else { b }, or a if c else b")
 	}
-
 	if p.peek().is("}") {
 		fail(open.from, p.peek().to, codeSyntax, fmt.Sprintf("the block of %q is empty", word.text))
 	}
-
 	node := p.expression()
 	p.closing(open, "}")
-
 	return node
 }
 
@@ -111,18 +93,14 @@ func (p *parser) block(word token) ast.Node {
 func (p *parser) inlineIf(yes ast.Node, from int) ast.Node {
 	word := p.next()
 	cond := p.binary(levelOr)
-
 	if t := p.peek(); !t.word("else") {
 		if t.kind != tokenEnd && !t.is(")") && !t.is("]") && !t.is("}") && !t.is(",") {
 			p.unexpected(t, `"else" or an operator was expected here`)
 		}
-
 		fail(word.from, word.to, codeSyntax, `"a if c" needs an else; write a if c else nil, or a if c else ""`)
 	}
-
 	p.next()
 	no := p.expression()
-
 	return p.add(&ast.ConditionalNode{Ternary: true, Cond: cond, Exp1: yes, Exp2: no}, word, from)
 }
 
@@ -131,23 +109,18 @@ func (p *parser) inlineIf(yes ast.Node, from int) ast.Node {
 func (p *parser) ternary(cond ast.Node, from int) ast.Node {
 	mark := p.next()
 	yes := cond
-
 	if mark.is("?:") || p.accept(":") {
 		p.count(countNodes(cond), mark)
 	} else {
 		yes = p.expression()
-
 		if t := p.peek(); !p.accept(":") {
 			if t.kind == tokenEnd {
 				fail(mark.from, mark.to, codeSyntax, `"?" needs ":"; write c ? a : b`)
 			}
-
 			p.unexpected(t, `":" or an operator was expected here, as in c ? a : b`)
 		}
 	}
-
 	no := p.expression()
-
 	return p.add(&ast.ConditionalNode{Ternary: true, Cond: cond, Exp1: yes, Exp2: no}, mark, from)
 }
 
@@ -158,8 +131,6 @@ func (c *nodeCounter) Visit(*ast.Node) { *c++ }
 
 func countNodes(node ast.Node) int {
 	var c nodeCounter
-
 	ast.Walk(&node, &c)
-
 	return int(c)
 }

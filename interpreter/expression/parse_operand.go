@@ -16,20 +16,15 @@ func (p *parser) filters(node ast.Node, from int, filters bool) ast.Node {
 		switch t := p.peek(); {
 		case t.is("??"):
 			p.next()
-
 			fallback := p.fallback()
 			node = p.add(&ast.BinaryNode{Operator: "??", Left: node, Right: fallback}, t, from)
 		case filters && t.is("|"):
 			p.next()
-
 			if p.peek().word(rawFilter) && p.peekAt(1).kind == tokenEnd {
 				p.next()
-
 				p.raw = true
-
 				return node
 			}
-
 			node = p.filter(node, from)
 		case filters && t.word("is"):
 			p.next()
@@ -49,7 +44,6 @@ func (p *parser) fallback() ast.Node {
 	if t := p.peek(); t.is("-") || t.is("+") || t.is("!") {
 		return p.unary(false)
 	}
-
 	return p.postfix()
 }
 
@@ -59,12 +53,10 @@ func (p *parser) filter(piped ast.Node, from int) ast.Node {
 	if name.kind != tokenName {
 		p.unexpected(name, `the name of a function was expected after "|", as in x | lower`)
 	}
-
 	var open *token
 	if t := p.peek(); p.accept("(") {
 		open = &t
 	}
-
 	return p.call(name, open, []ast.Node{piped}, from)
 }
 
@@ -72,7 +64,6 @@ func (p *parser) filter(piped ast.Node, from int) ast.Node {
 func (p *parser) postfix() ast.Node {
 	from := p.peek().from
 	node, ref := p.primary()
-
 	for {
 		switch t := p.peek(); {
 		case t.is("."), t.is("?."):
@@ -91,18 +82,14 @@ func (p *parser) postfix() ast.Node {
 func (p *parser) member(node ast.Node, ref, from int) (ast.Node, int) {
 	dot := p.next()
 	optional := dot.is("?.")
-
 	if optional && p.peek().is("[") {
 		return p.index(node, ref, from, true)
 	}
-
 	name := p.next()
 	if name.kind == tokenName && p.peek().is("(") {
 		return p.method(node, name, from), noRef
 	}
-
 	var key ast.Node
-
 	switch name.kind {
 	case tokenName:
 		key = p.add(&ast.StringNode{Value: name.text}, name, name.from)
@@ -112,7 +99,6 @@ func (p *parser) member(node ast.Node, ref, from int) (ast.Node, int) {
 		fail(dot.from, max(name.to, dot.to), codeSyntax, fmt.Sprintf(
 			`a name was expected after %q, not %s; other keys are written a["the key"]`, dot.text, name.describe()))
 	}
-
 	return p.chain(node, key, name, from, optional), p.extendRef(ref, key)
 }
 
@@ -123,40 +109,31 @@ func (p *parser) chain(node, key ast.Node, at token, from int, optional bool) as
 	if isChain {
 		node = around.Node
 	}
-
 	node = p.add(&ast.MemberNode{Node: node, Property: key, Optional: optional}, at, from)
 	if isChain || optional {
 		node = p.add(&ast.ChainNode{Node: node}, at, from)
 	}
-
 	return node
 }
 
 // index parses a[i] and the slices a[i:j], a[i:], a[:j] and a[:].
 func (p *parser) index(node ast.Node, ref, from int, optional bool) (ast.Node, int) {
 	open := p.next()
-
 	var low, high ast.Node
 	if p.peek().is("]") {
 		fail(open.from, p.peek().to, codeSyntax, `an index was expected in "[]"`)
 	}
-
 	if !p.peek().is(":") {
 		low = p.expression()
 	}
-
 	if !p.accept(":") {
 		p.closing(open, "]")
-
 		return p.chain(node, low, open, from, optional), p.extendRef(ref, low)
 	}
-
 	if !p.peek().is("]") {
 		high = p.expression()
 	}
-
 	p.closing(open, "]")
-
 	return p.add(&ast.SliceNode{Node: node, From: low, To: high}, open, from), noRef
 }
 
@@ -164,18 +141,14 @@ func (p *parser) index(node ast.Node, ref, from int, optional bool) (ast.Node, i
 // for the others the message gives the function.
 func (p *parser) method(node ast.Node, name token, from int) ast.Node {
 	open := p.next()
-
 	if name.text == "get" {
 		return p.call(name, &open, []ast.Node{node}, from)
 	}
-
 	message := fmt.Sprintf("values have no method %q; functions are written f(x) or x | f", name.text)
 	if f := methodFunction(name.text); f != "" {
 		message = fmt.Sprintf("values have no method %q; write it as the function %s", name.text, functions[f].signature)
 	}
-
 	fail(name.from, name.to, codeUnsupported, message)
-
 	return nil
 }
 
@@ -192,7 +165,6 @@ func methodFunction(name string) string {
 			return known
 		}
 	}
-
 	return ""
 }
 
@@ -236,31 +208,25 @@ func (p *parser) test(node ast.Node, is token, from int) ast.Node {
 	negated := false
 	if p.peek().word("not") {
 		p.next()
-
 		negated = true
 	}
-
 	name := p.next()
 	if name.kind != tokenName {
 		p.unexpected(name, `a test was expected after "is", such as defined or none; values are compared with ==`)
 	}
-
 	test, ok := tests[name.text]
 	if !ok {
 		fail(name.from, name.to, codeUnknownFunction, fmt.Sprintf("unknown test %q; %s", name.text, testHint(name.text)))
 	}
-
 	with := p.literal(test.with, name)
 	if test.typed {
 		callee := p.add(&ast.IdentifierNode{Value: typeFunction}, is, is.from)
 		node = p.add(&ast.CallNode{Callee: callee, Arguments: []ast.Node{node}}, is, from)
 	}
-
 	operator := test.operator
 	if negated {
 		operator = map[string]string{"==": "!=", "!=": "=="}[operator]
 	}
-
 	return p.add(&ast.BinaryNode{Operator: operator, Left: node, Right: with}, is, from)
 }
 
@@ -280,17 +246,13 @@ func testHint(name string) string {
 	if hint := testHints[name]; hint != "" {
 		return hint
 	}
-
 	known := make([]string, 0, len(tests))
 	for test := range tests { // any order: sorted below
 		known = append(known, test)
 	}
-
 	slices.Sort(known)
-
 	if near := Suggest(name, known); near != "" {
 		return "did you mean " + strconv.Quote(near) + "?"
 	}
-
 	return "the tests are defined, none, true, false, string, number, boolean, mapping and sequence"
 }

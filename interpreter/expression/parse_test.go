@@ -168,7 +168,6 @@ func TestParseTrees(t *testing.T) {
 			parsed, problems := parse([]rune(c.source), false)
 			if c.tree == "" {
 				require.NotEmpty(t, problems)
-
 				return
 			}
 

@@ -14,9 +14,7 @@ func Path(v any, path string) (found any, ok bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-
 	found, ok = Walk(v, keys)
-
 	return found, ok, nil
 }
 
@@ -28,7 +26,6 @@ func Walk(v any, keys []any) (found any, ok bool) {
 			return nil, false
 		}
 	}
-
 	return v, true
 }
 
@@ -36,18 +33,15 @@ func pathStep(v, key any) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		found, ok := v[Text(key)]
-
 		return found, ok
 	case []any:
 		i, ok := key.(int)
 		if i < 0 {
 			i += len(v)
 		}
-
 		if !ok || i < 0 || i >= len(v) {
 			return nil, false
 		}
-
 		return v[i], true
 	default:
 		return nil, false
@@ -59,17 +53,14 @@ func pathStep(v, key any) (any, bool) {
 // with other characters in it.
 func ParsePath(path string) ([]any, error) {
 	var keys []any
-
 	rest := path
 	for rest != "" || len(keys) == 0 {
 		key, behind, err := pathKey(rest, len(keys) == 0)
 		if err != nil {
 			return nil, fmt.Errorf("%q is not a path such as data.items or data[0].id: %w", path, err)
 		}
-
 		keys, rest = append(keys, key), behind
 	}
-
 	return keys, nil
 }
 
@@ -78,32 +69,26 @@ func pathKey(path string, first bool) (key any, rest string, err error) {
 	if strings.HasPrefix(path, "[") {
 		return pathIndex(path)
 	}
-
 	if !first {
 		var dot bool
 		if path, dot = strings.CutPrefix(path, "."); !dot {
 			return nil, "", fmt.Errorf("a dot or [ is missing before %q", path)
 		}
 	}
-
 	end := strings.IndexAny(path, ".[] \t\r\n\"'{}")
 	if end < 0 {
 		end = len(path)
 	}
-
 	if end == 0 {
 		return nil, "", fmt.Errorf("a name is missing before %q", path)
 	}
-
 	name, rest := path[:end], path[end:]
 	if rest != "" && rest[0] != '.' && rest[0] != '[' {
 		return nil, "", fmt.Errorf("%q may stand only in brackets and quotes", rest[:1])
 	}
-
 	if i, err := strconv.Atoi(name); err == nil && strconv.Itoa(i) == name {
 		return i, rest, nil
 	}
-
 	return name, rest, nil
 }
 
@@ -113,19 +98,15 @@ func pathIndex(path string) (key any, rest string, err error) {
 		if end < 0 {
 			return nil, "", fmt.Errorf("%q is not closed", path)
 		}
-
 		return path[2 : 2+end], path[2+end+2:], nil
 	}
-
 	inner, rest, ok := strings.Cut(path[1:], "]")
 	if !ok {
 		return nil, "", fmt.Errorf("%q is not closed", path)
 	}
-
 	i, err := strconv.Atoi(inner)
 	if err != nil {
 		return nil, "", fmt.Errorf("%q is neither an index nor a name in quotes", inner)
 	}
-
 	return i, rest, nil
 }

@@ -29,7 +29,6 @@ func printNode(node ast.Node) string {
 		if isConcat(n) {
 			return printConcat(n)
 		}
-
 		return printNode(n.Callee) + "(" + printList(n.Arguments) + ")"
 	case *ast.BuiltinNode:
 		return n.Name + "(" + printList(n.Arguments) + ")"
@@ -65,7 +64,6 @@ func printOperand(node ast.Node) string {
 	if isConcat(node) {
 		return "(" + printNode(node) + ")"
 	}
-
 	switch node.(type) {
 	case *ast.ConditionalNode, *ast.VariableDeclaratorNode, *ast.BinaryNode, *ast.UnaryNode,
 		*ast.IntegerNode, *ast.FloatNode, *ast.ConstantNode:
@@ -81,9 +79,7 @@ func isConcat(node ast.Node) bool {
 	if !ok {
 		return false
 	}
-
 	callee, ok := call.Callee.(*ast.IdentifierNode)
-
 	return ok && callee.Value == textFunction
 }
 
@@ -92,7 +88,6 @@ func printConcat(n *ast.CallNode) string {
 	for i, part := range n.Arguments {
 		parts[i] = printSide(part, levelConcat, false)
 	}
-
 	return strings.Join(parts, " ~ ")
 }
 
@@ -100,7 +95,6 @@ func printOptional(node ast.Node) string {
 	if node == nil {
 		return ""
 	}
-
 	return printLoose(node)
 }
 
@@ -109,7 +103,6 @@ func printList(nodes []ast.Node) string {
 	for i, node := range nodes {
 		parts[i] = printLoose(node)
 	}
-
 	return strings.Join(parts, ", ")
 }
 
@@ -117,11 +110,9 @@ func printUnary(n *ast.UnaryNode) string {
 	if _, ok := n.Node.(*ast.IntegerNode); ok && n.Operator != "not" {
 		return n.Operator + printNode(n.Node)
 	}
-
 	if n.Operator == "not" {
 		return "not (" + printNode(n.Node) + ")"
 	}
-
 	return n.Operator + printOperand(n.Node)
 }
 
@@ -130,7 +121,6 @@ func printBinary(n *ast.BinaryNode) string {
 	if !known { // ?? and powers
 		return printOperand(n.Left) + " " + n.Operator + " " + printTight(n.Right)
 	}
-
 	return printSide(n.Left, level, level != levelCompare && level != levelRange) + " " + n.Operator + " " +
 		printSide(n.Right, level, false)
 }
@@ -162,30 +152,24 @@ func printSide(node ast.Node, level int, sameLevel bool) string {
 			return printNode(n)
 		}
 	}
-
 	return printOperand(node)
 }
 
 func printMember(n *ast.MemberNode) string {
 	base, key := printOperand(n.Node), ""
-
 	if name, ok := n.Property.(*ast.StringNode); ok && isPlainName(name.Value) {
 		if _, ok := n.Node.(*ast.PointerNode); ok && !n.Optional && base == "#" {
 			return "." + name.Value
 		}
-
 		key = "." + name.Value
 		if n.Optional {
 			key = "?" + key
 		}
-
 		return base + key
 	}
-
 	if n.Optional {
 		base += "?."
 	}
-
 	return base + "[" + printLoose(n.Property) + "]"
 }
 
@@ -195,7 +179,6 @@ func isPlainName(name string) bool {
 			return false
 		}
 	}
-
 	return name != ""
 }
 
@@ -214,10 +197,8 @@ func printPredicate(n *ast.PredicateNode) string {
 
 func printMap(n *ast.MapNode) string {
 	parts := make([]string, len(n.Pairs))
-
 	for i, node := range n.Pairs {
 		pair := node.(*ast.PairNode) //nolint:forcetypeassert // a map holds pairs
-
 		key := "(" + printNode(pair.Key) + ")"
 		if text, ok := pair.Key.(*ast.StringNode); ok {
 			key = strconv.Quote(text.Value)
@@ -225,9 +206,7 @@ func printMap(n *ast.MapNode) string {
 				key = text.Value
 			}
 		}
-
 		parts[i] = key + ": " + printLoose(pair.Value)
 	}
-
 	return "{" + strings.Join(parts, ", ") + "}"
 }

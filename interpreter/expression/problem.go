@@ -41,12 +41,10 @@ func shift(problems []Problem, n int) []Problem {
 		problems[i].Offset += n
 		problems[i].End += n
 	}
-
 	return problems
 }
 
 func sortProblems(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int { return a.Offset - b.Offset })
-
 	return problems
 }

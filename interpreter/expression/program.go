@@ -29,7 +29,6 @@ type MapScope map[string]any
 // Lookup implements Scope.
 func (s MapScope) Lookup(name string) (any, bool) {
 	v, ok := s[name]
-
 	return v, ok
 }
 
@@ -64,28 +63,23 @@ func Compile(source string) (*Program, []Problem) {
 		return nil, []Problem{{Offset: 0, End: len(text), Code: codeTooLarge, Message: fmt.Sprintf(
 			"the expression has %d bytes, %d are allowed; compute a part of it in vars first", len(source), maxSource)}}
 	}
-
 	parsed, problems := parse(text, false)
 	if len(problems) > 0 {
 		return nil, problems
 	}
-
 	code, err := compileTree(source, new(lowering).value(parsed.node))
 	if err != nil {
 		return nil, []Problem{{Offset: 0, End: len(text), Code: codeSyntax, Message: err.Error()}}
 	}
-
 	p := &Program{source: source, code: code, tree: parsed.node, refs: parsed.refs, usesNow: parsed.usesNow, builds: parsed.builds, raw: parsed.raw}
 	for _, ref := range parsed.refs {
 		if !slices.Contains(p.roots, ref.Root) {
 			p.roots = append(p.roots, ref.Root)
 		}
 	}
-
 	if text, ok := parsed.node.(*ast.StringNode); ok {
 		p.literal = &text.Value
 	}
-
 	return p, nil
 }
 
@@ -97,17 +91,14 @@ func compileTree(source string, node ast.Node) (*vm.Program, error) {
 	config := &conf.Config{ShortCircuit: true, Functions: helpers}
 	config.WithEnv(map[string]any{}) // exactly this type: names are read from the map directly
 	config.Strict = false
-
 	checked := &exprparser.Tree{Node: node, Source: file.NewSource(source)}
 	if _, err := checker.Check(checked, config); err != nil {
 		return nil, fmt.Errorf("the expression cannot be compiled: %w", err)
 	}
-
 	code, err := compiler.Compile(checked, config)
 	if err != nil {
 		return nil, fmt.Errorf("the expression cannot be compiled: %w", err)
 	}
-
 	return code, nil
 }
 
@@ -117,28 +108,22 @@ func compileTree(source string, node ast.Node) (*vm.Program, error) {
 func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 	m, _ := machines.Get().(*machine)
 	m.env[budgetName] = b
-
 	for _, root := range p.roots {
 		if v, ok := scope.Lookup(root); ok {
 			m.env[root] = v
 		}
 	}
-
 	result, err := m.vm.Run(p.code, m.env)
 	m.free()
-
 	if err != nil {
 		return nil, p.explain(err, scope)
 	}
-
 	if !p.builds {
 		return result, nil
 	}
-
 	if err := checkSize(result, b); err != nil {
 		return nil, err
 	}
-
 	return result, nil
 }
 
@@ -151,7 +136,6 @@ type machine struct {
 
 var machines = sync.Pool{New: func() any {
 	const depth, names = 16, 8
-
 	return &machine{
 		vm:  vm.VM{Stack: make([]any, 0, depth), MemoryBudget: math.MaxUint}, // the Budget bounds the work
 		env: make(map[string]any, names),
@@ -164,7 +148,6 @@ func (m *machine) free() {
 	if m.vm.Scopes != nil {
 		return
 	}
-
 	clear(m.env)
 	clear(m.vm.Variables)
 	clear(m.vm.Stack[:cap(m.vm.Stack)])
@@ -176,16 +159,13 @@ func (m *machine) free() {
 // memory. What is only taken from the scope needs no check.
 func checkSize(result any, b *Budget) error {
 	limit := b.limits.Bytes
-
 	size, ok := sizeOf(result, limit)
 	if !ok {
 		return &Error{Message: fmt.Sprintf("the result has more than %d bytes as JSON; take the part that is needed", limit)}
 	}
-
 	if err := b.read(size); err != nil {
 		return &Error{Message: err.Error()}
 	}
-
 	return nil
 }
 
@@ -195,12 +175,10 @@ func (p *Program) explain(err error, scope Scope) *Error {
 	if !errors.As(err, &located) {
 		return &Error{Message: err.Error()}
 	}
-
 	var (
 		missing  *nilOperand
 		internal runtime.Error
 	)
-
 	switch {
 	case errors.As(located.Prev, &missing):
 		return p.nameOperand(located.From, missing, scope)
@@ -234,7 +212,6 @@ func (p *Program) Printed() string {
 	if p.raw {
 		return printNode(p.tree) + " | " + rawFilter
 	}
-
 	return printNode(p.tree)
 }
 
@@ -254,7 +231,6 @@ func isWritten(node ast.Node) bool {
 		return isWritten(n.Exp1) && isWritten(n.Exp2)
 	case *ast.MemberNode:
 		list, ok := n.Node.(*ast.ArrayNode)
-
 		return ok && !slices.ContainsFunc(list.Nodes, func(item ast.Node) bool { return !isWritten(item) })
 	default:
 		return false

@@ -80,7 +80,6 @@ func sources(t *testing.T, folder string) ([]*ast.File, *token.FileSet) {
 
 		files = append(files, file)
 	}
-
 	return files, set
 }
 
@@ -112,11 +111,9 @@ func impurities(set *token.FileSet, files []*ast.File) []string {
 			if what := impurity(info, node, sorted); what != "" && !allowed[set.Position(node.Pos()).Line] {
 				found = append(found, set.Position(node.Pos()).String()+": "+what)
 			}
-
 			return true
 		})
 	}
-
 	return found
 }
 
@@ -130,7 +127,6 @@ func allowedLines(set *token.FileSet, file *ast.File) map[int]bool {
 			}
 		}
 	}
-
 	return lines
 }
 
@@ -161,7 +157,6 @@ func impurity(info *types.Info, node ast.Node, sorted map[ast.Node]bool) string 
 			}
 		}
 	}
-
 	return ""
 }
 
@@ -174,6 +169,5 @@ func selector(node ast.Expr) string {
 	if x, ok := s.X.(*ast.Ident); ok {
 		return x.Name + "." + s.Sel.Name
 	}
-
 	return ""
 }

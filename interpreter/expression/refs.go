@@ -25,9 +25,7 @@ func (p *parser) addRef(name token) int {
 			return noRef
 		}
 	}
-
 	p.refs = append(p.refs, Ref{Root: name.text, Offset: name.from, End: name.to})
-
 	return len(p.refs) - 1
 }
 
@@ -37,7 +35,6 @@ func (p *parser) extendRef(ref int, key ast.Node) int {
 	if ref == noRef {
 		return noRef
 	}
-
 	switch k := key.(type) {
 	case *ast.StringNode:
 		p.refs[ref].Path = append(p.refs[ref].Path, k.Value)
@@ -46,7 +43,6 @@ func (p *parser) extendRef(ref int, key ast.Node) int {
 	default:
 		return noRef
 	}
-
 	return ref
 }
 
@@ -60,13 +56,11 @@ func markBare(node ast.Node, refs []Ref) {
 			if _, ok := constantKey(n.Property); !ok {
 				return
 			}
-
 			node = n.Node
 		case *ast.IdentifierNode:
 			if len(refs) == 1 {
 				refs[0].Bare = true
 			}
-
 			return
 		default:
 			return

@@ -20,11 +20,9 @@ func (w *weigher) walk(v any, depth int) bool {
 	case []any:
 		w.steps += len(v)
 		w.size += max(2, len(v)+1) // brackets and commas
-
 		if depth >= maxDepth || !w.within() {
 			return false
 		}
-
 		for _, element := range v {
 			if !w.walk(element, depth+1) {
 				return false
@@ -33,11 +31,9 @@ func (w *weigher) walk(v any, depth int) bool {
 	case map[string]any:
 		w.steps += 2 * len(v)
 		w.size += max(2, 2*len(v)+1)
-
 		if depth >= maxDepth || !w.within() {
 			return false
 		}
-
 		for key, element := range v { // any order: only sums are kept
 			w.size += quotedSize(key)
 			if !w.walk(element, depth+1) {
@@ -47,7 +43,6 @@ func (w *weigher) walk(v any, depth int) bool {
 	default:
 		w.size += scalarSize(v)
 	}
-
 	return w.within()
 }
 
@@ -71,7 +66,6 @@ func scalarSize(v any) int {
 // quotedSize is the length of a text in JSON with its quotes and escapes.
 func quotedSize(s string) int {
 	size := len(s) + 2
-
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t' || c == '\b' || c == '\f':
@@ -82,11 +76,9 @@ func quotedSize(s string) int {
 			size += 3 // U+2028 and U+2029 are escaped
 		}
 	}
-
 	if !utf8.ValidString(s) {
 		size *= 3
 	}
-
 	return size
 }
 
@@ -95,7 +87,6 @@ func quotedSize(s string) int {
 func sizeOf(v any, limit int) (size int, ok bool) {
 	w := weigher{maxSteps: limit, maxSize: limit}
 	ok = w.walk(v, 0)
-
 	return w.size, ok
 }
 
@@ -106,14 +97,11 @@ func weigh(b *Budget, v any) error {
 		// Which of the bounds ends the walk depends on the order of maps;
 		// the error and the budget do not.
 		b.steps = b.limits.Steps + 1
-
 		return errTooLarge
 	}
-
 	if err := b.charge(w.steps, 0); err != nil {
 		return err
 	}
-
 	return b.text(w.size)
 }
 
@@ -126,7 +114,6 @@ func keptSize(v any, depth int) (size int, ok bool) {
 	if depth > maxDepth {
 		return 0, false
 	}
-
 	switch v := v.(type) {
 	case nil:
 		return len("null"), true
@@ -139,7 +126,6 @@ func keptSize(v any, depth int) (size int, ok bool) {
 	case float64:
 		var digits [24]byte
 		out, ok := appendFloat(digits[:0], v)
-
 		return len(out), ok
 	case string:
 		return keptTextSize(v), true
@@ -156,18 +142,14 @@ func keptListSize(list []any, depth int) (size int, ok bool) {
 	if list == nil {
 		return len("null"), true
 	}
-
 	size = max(2, len(list)+1) // brackets and commas
-
 	for _, element := range list {
 		n, ok := keptSize(element, depth+1)
 		if !ok {
 			return 0, false
 		}
-
 		size += n
 	}
-
 	return size, true
 }
 
@@ -175,42 +157,33 @@ func keptMapSize(m map[string]any, depth int) (size int, ok bool) {
 	if m == nil {
 		return len("null"), true
 	}
-
 	size = max(2, 2*len(m)+1)
-
 	for key, element := range m { // any order: only the sum is kept
 		n, ok := keptSize(element, depth+1)
 		if !ok {
 			return 0, false
 		}
-
 		size += keptTextSize(key) + n
 	}
-
 	return size, true
 }
 
 // keptTextSize is the length of a text with its quotes and escapes.
 func keptTextSize(s string) int {
 	size := len(s) + 2
-
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c < utf8.RuneSelf {
 			size += int(keptEscapes[c])
 			i++
-
 			continue
 		}
-
 		char, bytes := utf8.DecodeRuneInString(s[i:])
 		if escaped := escapedRune(char, bytes); escaped != "" {
 			size += len(escaped) - bytes
 		}
-
 		i += bytes
 	}
-
 	return size
 }
 
@@ -218,6 +191,5 @@ func keptTextSize(s string) int {
 var keptEscapes = func() [utf8.RuneSelf]uint8 {
 	extra := escapes
 	extra['<'], extra['>'], extra['&'] = 5, 5, 5
-
 	return extra
 }()

@@ -32,19 +32,15 @@ type span struct {
 
 func findSpans(text []rune) []span {
 	var spans []span
-
 	for at := 0; at+1 < len(text); {
 		if text[at] != '{' || text[at+1] != '{' {
 			at++
-
 			continue
 		}
-
 		s := findSpan(text, at)
 		spans = append(spans, s)
 		at = s.End
 	}
-
 	return spans
 }
 
@@ -53,25 +49,20 @@ func findSpans(text []rune) []span {
 // that the expressions behind it are found.
 func findSpan(text []rune, from int) span {
 	s := span{Span: Span{Start: from}, inner: from + 2}
-
 	end, ok := closeBraces(text[:min(len(text), from+maxSpan)], from+2)
 	if !ok {
 		end, ok = nextBraces(text, from+2)
 	}
-
 	if !ok {
 		s.End, s.innerEnd, s.open = len(text), len(text), true
 		s.problem = Problem{
 			Offset: from, End: from + 2, Code: codeSyntax,
 			Message: `"{{" is never closed; to write two braces as text use {{ '{{' }}`,
 		}
-
 		return s
 	}
-
 	s.End, s.innerEnd = end+2, end
 	s.trimMarks(text)
-
 	return s
 }
 
@@ -84,7 +75,6 @@ func (s *span) trimMarks(text []rune) {
 		}
 		s.inner++
 	}
-
 	if s.innerEnd > s.inner && text[s.innerEnd-1] == '-' {
 		if s.problem.Message == "" {
 			s.problem = Problem{
@@ -92,7 +82,6 @@ func (s *span) trimMarks(text []rune) {
 				Message: `"-}}" does not strip white space here; write }} without -`,
 			}
 		}
-
 		s.innerEnd--
 	}
 }
@@ -105,7 +94,6 @@ func isNumberAt(text []rune, at int) bool {
 // one outside texts while no { is open.
 func closeBraces(text []rune, from int) (int, bool) {
 	depth := 0
-
 	for i := from; i < len(text); i++ {
 		switch r := text[i]; {
 		case isQuote(r):
@@ -113,7 +101,6 @@ func closeBraces(text []rune, from int) (int, bool) {
 			if !closed {
 				return 0, false
 			}
-
 			i = end - 1
 		case r == '{':
 			depth++
@@ -123,7 +110,6 @@ func closeBraces(text []rune, from int) (int, bool) {
 			return i, true
 		}
 	}
-
 	return 0, false
 }
 
@@ -133,46 +119,36 @@ func nextBraces(text []rune, from int) (int, bool) {
 			return i, true
 		}
 	}
-
 	return 0, false
 }
 
 // findBlocks returns a problem for every {% … %} and {# … #} outside {{ }}.
 func findBlocks(text []rune) []Problem {
 	var problems []Problem
-
 	skip := findSpans(text)
 	unclosed := map[rune]bool{} // marks whose end does not come any more
-
 	for at := 0; at+1 < len(text); at++ {
 		if len(skip) > 0 && at >= skip[0].Start {
 			at = skip[0].End - 1
 			skip = skip[1:]
-
 			continue
 		}
-
 		mark := text[at+1]
 		if text[at] != '{' || mark != '%' && mark != '#' || unclosed[mark] {
 			continue
 		}
-
 		end := closeMark(text, at+2, mark)
 		if end < 0 {
 			unclosed[mark] = true
-
 			continue
 		}
-
 		hint := `comments are not part of a template; put them into the YAML as # comment`
 		if mark == '%' {
 			hint = blockHint(string(text[at+2 : end]))
 		}
-
 		problems = append(problems, Problem{Offset: at, End: end + 2, Code: codeJinjaBlock, Message: hint})
 		at = end + 1
 	}
-
 	return problems
 }
 
@@ -182,7 +158,6 @@ func closeMark(text []rune, from int, mark rune) int {
 			return i
 		}
 	}
-
 	return -1
 }
 
@@ -191,9 +166,7 @@ func blockHint(block string) string {
 	block = strings.TrimFunc(strings.Trim(block, "-+"), unicode.IsSpace)
 	word, rest, _ := strings.Cut(block, " ")
 	rest = strings.TrimSpace(rest)
-
 	write := "write the value as an expression in {{ }}"
-
 	switch word {
 	case "if", "elif":
 		write = fmt.Sprintf("write {{ a if %s else b }}", orElse(rest, "c"))
@@ -206,7 +179,6 @@ func blockHint(block string) string {
 	case "raw", "endraw":
 		write = "write two braces as {{ '{{' }}"
 	}
-
 	return fmt.Sprintf("{%% %s %%} is not accepted; %s", shorten(block, 40), write)
 }
 
@@ -214,6 +186,5 @@ func orElse(text, fallback string) string {
 	if text == "" {
 		return fallback
 	}
-
 	return shorten(text, 40)
 }

@@ -15,21 +15,17 @@ func Suggest(name string, known []string) string {
 	if name == "" || len(name) > 100 {
 		return ""
 	}
-
 	wanted := []rune(strings.ToLower(name))
 	best, nearest := "", min(maxEdits, len(wanted)/2+1)
-
 	for _, candidate := range slices.Sorted(slices.Values(known)) {
 		other := []rune(strings.ToLower(candidate))
 		if len(other)-len(wanted) >= maxEdits || len(wanted)-len(other) >= maxEdits || candidate == name {
 			continue
 		}
-
 		if d := edits(wanted, other); d < nearest {
 			best, nearest = candidate, d
 		}
 	}
-
 	return best
 }
 
@@ -39,28 +35,22 @@ func edits(a, b []rune) int {
 	before := make([]int, len(b)+1)
 	above := make([]int, len(b)+1)
 	row := make([]int, len(b)+1)
-
 	for j := range above {
 		above[j] = j
 	}
-
 	for i, x := range a {
 		row[0] = i + 1
-
 		for j, y := range b {
 			cost := 1
 			if x == y {
 				cost = 0
 			}
-
 			row[j+1] = min(above[j+1]+1, row[j]+1, above[j]+cost)
 			if i > 0 && j > 0 && x == b[j-1] && a[i-1] == y {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
 		}
-
 		before, above, row = above, row, before
 	}
-
 	return above[len(b)]
 }

@@ -33,21 +33,16 @@ func ParseTemplate(source string) (*Template, []Problem) {
 	t := &Template{source: source}
 	problems := findBlocks(text)
 	at := 0
-
 	for _, s := range findSpans(text) {
 		t.addText(text, at, s.Start)
 		problems = append(problems, t.addSpan(text, s)...)
 		at = s.End
 	}
-
 	t.addText(text, at, len(text))
-
 	if len(problems) > 0 {
 		return nil, sortProblems(problems)
 	}
-
 	t.findSingle()
-
 	return t, nil
 }
 
@@ -60,18 +55,14 @@ func (t *Template) addText(text []rune, from, to int) {
 // addSpan compiles the expression of a span.
 func (t *Template) addSpan(text []rune, s span) []Problem {
 	var problems []Problem
-
 	if s.problem.Message != "" {
 		problems = append(problems, s.problem)
 	}
-
 	if s.open { // the missing braces say it all
 		return problems
 	}
-
 	program, found := Compile(string(text[s.inner:s.innerEnd]))
 	t.segments = append(t.segments, Segment{Start: s.Start, End: s.End, Program: program, inner: s.inner})
-
 	return append(problems, shift(found, s.inner)...)
 }
 
@@ -81,7 +72,6 @@ func (t *Template) findSingle() {
 		case s.Program == nil && strings.TrimFunc(s.Text, unicode.IsSpace) == "":
 		case s.Program == nil || t.single != nil:
 			t.single = nil
-
 			return
 		default:
 			t.single, t.base = s.Program, s.inner
@@ -93,7 +83,6 @@ func (t *Template) findSingle() {
 // in the template's source.
 func (s Segment) Eval(scope Scope, b *Budget) (any, error) {
 	v, err := s.Program.Eval(scope, b)
-
 	return v, moved(err, s.inner)
 }
 
@@ -103,40 +92,30 @@ func (s Segment) Eval(scope Scope, b *Budget) (any, error) {
 func (t *Template) Render(scope Scope, b *Budget) (any, error) {
 	if t.single != nil {
 		v, err := t.single.Eval(scope, b)
-
 		return v, moved(err, t.base)
 	}
-
 	if len(t.segments) == 0 {
 		return "", nil
 	}
-
 	if len(t.segments) == 1 {
 		return t.segments[0].Text, nil
 	}
-
 	parts := make([]any, len(t.segments))
-
 	for i, s := range t.segments {
 		if s.Program == nil {
 			parts[i] = s.Text
-
 			continue
 		}
-
 		v, err := s.Program.Eval(scope, b)
 		if err != nil {
 			return nil, moved(err, s.inner)
 		}
-
 		parts[i] = v
 	}
-
 	text, err := opText(b, parts)
 	if err != nil {
 		return nil, &Error{Message: err.Error()}
 	}
-
 	return text, nil
 }
 
@@ -146,7 +125,6 @@ func moved(err error, n int) error {
 	if errors.As(err, &e) {
 		return &Error{Offset: e.Offset + n, Message: e.Message}
 	}
-
 	return err
 }
 
@@ -159,9 +137,7 @@ func (t *Template) Literal() (string, bool) {
 	if t.single != nil && t.single.literal != nil {
 		return *t.single.literal, true
 	}
-
 	var out strings.Builder
-
 	for _, s := range t.segments {
 		switch {
 		case s.Program == nil:
@@ -172,7 +148,6 @@ func (t *Template) Literal() (string, bool) {
 			return "", false
 		}
 	}
-
 	return out.String(), true
 }
 
@@ -186,12 +161,10 @@ func (t *Template) Segments() []Segment { return slices.Clone(t.segments) }
 // Refs returns the names of all expressions with offsets in the template.
 func (t *Template) Refs() []Ref {
 	var refs []Ref
-
 	for _, s := range t.segments {
 		if s.Program == nil {
 			continue
 		}
-
 		for _, ref := range s.Program.refs {
 			ref.Offset += s.inner
 			ref.End += s.inner
@@ -199,7 +172,6 @@ func (t *Template) Refs() []Ref {
 			refs = append(refs, ref)
 		}
 	}
-
 	return refs
 }
 
@@ -210,7 +182,6 @@ func (t *Template) Names(roots ...string) bool {
 			return true
 		}
 	}
-
 	return false
 }
 

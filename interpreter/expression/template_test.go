@@ -193,7 +193,6 @@ func places(problems []expression.Problem) []place {
 	for i, p := range problems {
 		out[i] = place{p.Offset, p.Code, p.Message}
 	}
-
 	return out
 }
 

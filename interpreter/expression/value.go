@@ -37,9 +37,7 @@ func (v *Value) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return err
 	}
-
 	v.Data = decoded
-
 	return nil
 }
 
@@ -61,7 +59,6 @@ func canonical(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, errDepth
 	}
-
 	switch v := v.(type) {
 	case nil, bool:
 		return v, nil
@@ -90,31 +87,25 @@ func canonical(v any, depth int) (any, error) {
 
 func canonicalList[T any](list []T, depth int) (any, error) {
 	out := make([]any, len(list))
-
 	for i, element := range list {
 		v, err := canonical(element, depth+1)
 		if err != nil {
 			return nil, err
 		}
-
 		out[i] = v
 	}
-
 	return out, nil
 }
 
 func canonicalMap[T any](m map[string]T, depth int) (any, error) {
 	out := make(map[string]any, len(m))
-
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		v, err := canonical(m[key], depth+1)
 		if err != nil {
 			return nil, err
 		}
-
 		out[validText(key)] = v
 	}
-
 	return out, nil
 }
 
@@ -123,7 +114,6 @@ func validText(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
-
 	return string([]rune(s))
 }
 
@@ -169,7 +159,6 @@ func Text(v any) string {
 		if err != nil {
 			return fmt.Sprint(v) // not canonical
 		}
-
 		return string(data)
 	}
 }
@@ -178,7 +167,6 @@ func Text(v any) string {
 // maps by their elements, different types unequal.
 func Equal(a, b any) bool {
 	equal, err := equalValues(unbounded(), a, b)
-
 	return equal && err == nil
 }
 

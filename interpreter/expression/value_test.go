@@ -218,14 +218,12 @@ func randomValue(random *rand.Rand, depth int) any {
 		for i := range list {
 			list[i] = randomValue(random, depth-1)
 		}
-
 		return list
 	default:
 		m := map[string]any{}
 		for range random.IntN(4) {
 			m[randomText(random)] = randomValue(random, depth-1)
 		}
-
 		return m
 	}
 }
@@ -234,7 +232,6 @@ func finite(f float64) float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0.25
 	}
-
 	return f
 }
 
@@ -245,7 +242,6 @@ func randomText(random *rand.Rand) string {
 	for range random.IntN(6) {
 		out.WriteString(letters[random.IntN(len(letters))])
 	}
-
 	return out.String()
 }
 
@@ -346,7 +342,6 @@ func decode(t testing.TB, source string) any {
 
 	v, err := expression.Decode([]byte(source))
 	require.NoError(t, err, source)
-
 	return v
 }
 

@@ -21,44 +21,35 @@ func (d *decoder) loop(n *yaml.Node, step string) *Loop {
 	if !ok {
 		return nil
 	}
-
 	loop := &Loop{
 		Pos: f.pos, Words: f.words, Values: f.places(Words{}, ""), Element: DefaultElement, Mode: Sequential,
 		MaxConcurrency: DefaultMaxConcurrency, Batch: DefaultBatch,
 		Thresholds: Thresholds{Completed: DefaultCompleted, PartialSuccess: DefaultPartialSuccess},
 	}
-
 	if d.require(f, "loop", "collection", `collection: "{{ patient_ids }}"`) {
 		loop.Collection = d.collection(f.get("collection"))
 	}
-
 	if n := f.get("element"); n != nil {
 		loop.Element, _ = d.name(n, "element")
 	}
-
 	if n := f.get("mode"); n != nil {
 		if mode := d.oneOf(n, "mode", "sequential", "parallel", "async"); mode == "parallel" || mode == "async" {
 			loop.Mode = Parallel
 		}
 	}
-
 	d.loopNumbers(f, loop)
-
 	if n := f.get("sink"); n != nil {
 		loop.Sink = d.sink(n, step+".loop.sink")
 	}
-
 	if n := f.get("dead_letter"); n != nil {
 		loop.DeadLetter = d.innerSink(n, deadLetterSection, "dead_letter", step+".loop.dead_letter.sink")
 	}
-
 	return loop
 }
 
 // collection refuses constants that can only fail when the step runs.
 func (d *decoder) collection(n *yaml.Node) *Node {
 	node := d.value(n)
-
 	switch {
 	case d.broken[n]:
 		return nil
@@ -67,12 +58,9 @@ func (d *decoder) collection(n *yaml.Node) *Node {
 		if text, ok := node.Value.(string); ok && namePattern.MatchString(text) {
 			hint = `such as "{{ ` + text + ` }}"`
 		}
-
 		d.errorf(node.Pos, CodeWrongType, "collection must be a list, a map or a template that gives one, %s, not %s", hint, describeYAML(n))
-
 		return nil
 	}
-
 	return node
 }
 
@@ -84,19 +72,15 @@ func (d *decoder) loopNumbers(f *fields, loop *Loop) {
 			delete(loop.Words, "max_concurrency")
 		}
 	}
-
 	if n := f.get("batch"); n != nil {
 		d.batch(n, loop)
 	}
-
 	if n := f.get("results"); n != nil {
 		loop.StatsOnly = d.oneOf(n, "results", "inline", "stats") == "stats"
 	}
-
 	if n := f.get("failure_budget"); n != nil {
 		loop.FailureBudget = d.failureBudget(n, loop.Values)
 	}
-
 	if n := f.get("thresholds"); n != nil {
 		d.thresholds(n, &loop.Thresholds, loop.Values)
 	}
@@ -104,7 +88,6 @@ func (d *decoder) loopNumbers(f *fields, loop *Loop) {
 
 func (d *decoder) batch(n *yaml.Node, loop *Loop) {
 	text := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !strings.Contains(n.Value, "{{")
-
 	switch {
 	case text && n.Value == "auto":
 		loop.AutoBatch = true
@@ -122,24 +105,18 @@ func (d *decoder) failureBudget(n *yaml.Node, places Words) *FailureBudget {
 	if !ok || !d.require(f, "failure_budget", "rate", "rate: 0.10") {
 		return nil
 	}
-
 	f.places(places, "failure_budget.")
-
 	budget := &FailureBudget{MinSamples: DefaultMinSamples}
-
 	rate, ok := d.number(f.get("rate"), "failure_budget.rate")
 	if !ok {
 		return nil
 	}
-
 	budget.Rate = rate
-
 	if n := f.get("min_samples"); n != nil {
 		if v, ok := d.integer(n, "failure_budget.min_samples"); ok {
 			budget.MinSamples = v
 		}
 	}
-
 	return budget
 }
 
@@ -150,20 +127,16 @@ func (d *decoder) thresholds(n *yaml.Node, t *Thresholds, places Words) {
 	if !ok {
 		return
 	}
-
 	f.places(places, "thresholds.")
-
 	if n := f.get("completed"); n != nil {
 		if v, ok := d.number(n, "thresholds.completed"); ok {
 			t.Completed = v
 			t.PartialSuccess = min(t.PartialSuccess, v)
 		}
 	}
-
 	if n := f.get("partial_success"); n != nil {
 		if v, ok := d.number(n, "thresholds.partial_success"); ok {
 			t.PartialSuccess = v
-
 			if f.get("completed") == nil {
 				t.Completed = max(t.Completed, v)
 			}

@@ -9,20 +9,16 @@ func (d *decoder) next(n *yaml.Node) []*Route {
 		return nil
 	case n.Kind == yaml.SequenceNode:
 		var routes []*Route
-
 		for _, item := range n.Content {
 			if route := d.route(item); route != nil {
 				routes = append(routes, route)
 			}
 		}
-
 		return routes
 	}
-
 	if route := d.route(n); route != nil {
 		return []*Route{route}
 	}
-
 	return nil
 }
 
@@ -30,31 +26,24 @@ func (d *decoder) route(n *yaml.Node) *Route {
 	if d.broken[n] {
 		return nil
 	}
-
 	if n.Kind != yaml.MappingNode {
 		target := d.target(n, "next")
 		if target == nil {
 			return nil
 		}
-
 		return &Route{Pos: position(n), Targets: []*Target{target}}
 	}
-
 	f, ok := d.fields(n, routeSection, "an entry of next")
 	if !ok {
 		return nil
 	}
-
 	route := &Route{Pos: f.pos, Else: f.words.Has("else")}
-
 	if n := f.get("when"); n != nil {
 		if route.When = d.condition(n, "when"); route.When == nil {
 			return nil // an entry without its condition would be taken always
 		}
 	}
-
 	d.routeTargets(f, route)
-
 	return route
 }
 
@@ -65,15 +54,12 @@ func (d *decoder) routeTargets(f *fields, route *Route) {
 		d.errorf(f.words["else"], CodeConflict, "when and else stand in one entry of next; put a - before else")
 		return
 	}
-
 	var ways []string
-
 	for _, way := range []string{"step", "then", "else"} {
 		if f.words.Has(way) {
 			ways = append(ways, way)
 		}
 	}
-
 	switch {
 	case len(ways) == 0:
 		d.errorf(f.pos, CodeMissingKey, "an entry of next needs a step, for example step: %s", "load")
@@ -82,11 +68,9 @@ func (d *decoder) routeTargets(f *fields, route *Route) {
 		d.errorf(f.words[ways[1]], CodeConflict, "%s and %s stand in one entry of next; keep one of them", ways[0], ways[1])
 		return
 	}
-
 	if f.words.Has("args") && ways[0] != "step" {
 		d.errorf(f.words["args"], CodeConflict, "args of an entry of next stand beside step; write %s: [{step: …, args: …}]", ways[0])
 	}
-
 	switch ways[0] {
 	case "step":
 		if target := d.stepTarget(f); target != nil {
@@ -96,7 +80,6 @@ func (d *decoder) routeTargets(f *fields, route *Route) {
 		if route.When == nil {
 			d.errorf(f.words["then"], CodeMissingKey, "then needs a when beside it; without a condition write step: or else:")
 		}
-
 		fallthrough
 	default:
 		route.Targets = d.targets(f.get(ways[0]), ways[0])
@@ -107,24 +90,19 @@ func (d *decoder) targets(n *yaml.Node, what string) []*Target {
 	if d.broken[n] {
 		return nil
 	}
-
 	items := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
 		items = n.Content
 	}
-
 	if len(items) == 0 {
 		d.errorf(position(n), CodeEmpty, "%s names no step; write for example %s: [{step: load}]", what, what)
 	}
-
 	var targets []*Target
-
 	for _, item := range items {
 		if target := d.target(item, what); target != nil {
 			targets = append(targets, target)
 		}
 	}
-
 	return targets
 }
 
@@ -133,26 +111,21 @@ func (d *decoder) target(n *yaml.Node, what string) *Target {
 	if d.broken[n] {
 		return nil
 	}
-
 	if n.Kind == yaml.MappingNode {
 		f, ok := d.fields(n, targetSection, "an entry of "+what)
 		if !ok || !d.require(f, "an entry of "+what, "step", "step: load") {
 			return nil
 		}
-
 		return d.stepTarget(f)
 	}
-
 	if n.Kind == yaml.SequenceNode || isNull(n) {
 		d.errorf(position(n), CodeWrongType, "%s must name a step, not %s", what, describeYAML(n))
 		return nil
 	}
-
 	name, ok := d.name(n, what)
 	if !ok {
 		return nil
 	}
-
 	return &Target{Pos: position(n), Step: name}
 }
 
@@ -161,12 +134,9 @@ func (d *decoder) stepTarget(f *fields) *Target {
 	if !ok {
 		return nil
 	}
-
 	target := &Target{Pos: position(f.get("step")), Step: name}
-
 	if n := f.get("args"); n != nil {
 		target.Args = d.mapOrTemplate(n, "args")
 	}
-
 	return target
 }

@@ -57,7 +57,6 @@ func TestDurations(t *testing.T) {
 				require.Contains(t, found.Error(), tt.bad)
 				require.Equal(t, 10, found[0].Pos.Line)
 				require.Nil(t, pb.First().Retry[0].Then.Delay)
-
 				return
 			}
 

@@ -8,15 +8,11 @@ func (d *decoder) sink(n *yaml.Node, place string) *Sink {
 	if !ok {
 		return nil
 	}
-
 	d.require(f, "a sink", "tool", "tool: postgres")
-
 	s := &Sink{Pos: f.pos, Place: place, Action: d.action(f, "a sink")}
-
 	if n := f.get("retry"); n != nil {
 		s.Action.Retry = d.retry(n, place+".retry", literalTool(s.Action))
 	}
-
 	return s
 }
 
@@ -26,6 +22,5 @@ func (d *decoder) innerSink(n *yaml.Node, section *section, what, place string) 
 	if !ok || !d.require(f, what, "sink", "sink: {tool: postgres, …}") {
 		return nil
 	}
-
 	return d.sink(f.get("sink"), place)
 }

@@ -79,7 +79,6 @@ workflow:
 
 func decode(t *testing.T, text string) (*playbook.Playbook, source.Diagnostics) {
 	t.Helper()
-
 	return playbook.Decode(source.NewFile("x.yaml", []byte(text)))
 }
 

@@ -12,7 +12,6 @@ import (
 // value makes a Node of any YAML: every text in it may be a template.
 func (d *decoder) value(n *yaml.Node) *Node {
 	node := &Node{Pos: position(n), file: d.file}
-
 	switch {
 	case d.broken[n]:
 		node.constant = true
@@ -23,7 +22,6 @@ func (d *decoder) value(n *yaml.Node) *Node {
 	default:
 		d.scalarNode(node, n)
 	}
-
 	return node
 }
 
@@ -31,13 +29,11 @@ func (d *decoder) list(node *Node, n *yaml.Node) {
 	node.kind, node.constant = listNode, true
 	node.Items = make([]*Node, len(n.Content))
 	values := make([]any, len(n.Content))
-
 	for i, item := range n.Content {
 		node.Items[i] = d.value(item)
 		node.constant = node.constant && node.Items[i].constant
 		values[i] = node.Items[i].Value
 	}
-
 	if node.constant {
 		node.Value = values
 	}
@@ -47,14 +43,12 @@ func (d *decoder) entries(node *Node, n *yaml.Node) {
 	node.kind, node.constant = mapNode, true
 	node.Entries = make([]*Entry, 0, len(n.Content)/2)
 	values := make(map[string]any, len(n.Content)/2)
-
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		entry := &Entry{Key: n.Content[i].Value, KeyPos: position(n.Content[i]), Value: d.value(n.Content[i+1])}
 		node.Entries = append(node.Entries, entry)
 		node.constant = node.constant && entry.Value.constant
 		values[entry.Key] = entry.Value.Value
 	}
-
 	if node.constant {
 		node.Value = values
 	}
@@ -65,27 +59,21 @@ func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
 	if from := d.origins[n]; from != nil {
 		node.origin, node.style = from.origin, from.style
 	}
-
 	if tag := n.ShortTag(); tag != "!!str" {
 		node.constant, node.Value = true, d.scalar(n)
 		return
 	}
-
 	template, problems := expression.ParseTemplate(n.Value)
 	d.templateProblems(node, problems)
-
 	if len(problems) > 0 || template == nil {
 		node.constant = true
 		d.broken[n] = true
-
 		return
 	}
-
 	if text, ok := template.Literal(); ok {
 		node.constant, node.Value = true, text
 		return
 	}
-
 	node.kind, node.Template = templateNode, template
 }
 
@@ -94,15 +82,12 @@ func (d *decoder) templateProblems(node *Node, problems []expression.Problem) {
 	if len(problems) == 0 {
 		return
 	}
-
 	places := node.places()
-
 	for _, problem := range problems {
 		hint := ""
 		if problem.Code == "syntax" {
 			hint = d.cutByComment(node, places[len(places)-1])
 		}
-
 		pos := places[min(max(problem.Offset, 0), len(places)-1)]
 		d.errorf(pos, problem.Code, "%s%s", problem.Message, hint)
 	}
@@ -114,16 +99,13 @@ func (d *decoder) cutByComment(node *Node, end source.Position) string {
 	if node.style != source.Plain || node.Raw == "" {
 		return ""
 	}
-
 	rest := []rune(d.file.Line(end.Line))
 	if end == node.Pos || end.Column > len(rest) {
 		return ""
 	}
-
 	if strings.HasPrefix(strings.TrimLeft(string(rest[end.Column-1:]), " \t"), "#") {
 		return `; YAML takes " #" and what follows for a comment: put the text in quotes`
 	}
-
 	return ""
 }
 
@@ -138,7 +120,6 @@ func styleOf(n *yaml.Node) source.Style {
 	case n.Style&yaml.FoldedStyle != 0:
 		return source.Folded
 	}
-
 	return source.Plain
 }
 
@@ -148,14 +129,12 @@ func (d *decoder) rawText(n *yaml.Node) *Node {
 	if n.Kind != yaml.ScalarNode || d.broken[n] {
 		return d.value(n)
 	}
-
 	node := &Node{Pos: position(n), Raw: n.Value, file: d.file, style: styleOf(n), constant: true}
 	if tag := n.ShortTag(); tag == "!!str" || tag == "!!timestamp" {
 		node.Value = n.Value
 	} else {
 		node.Value = d.scalar(n)
 	}
-
 	return node
 }
 
@@ -163,30 +142,23 @@ func (d *decoder) rawText(n *yaml.Node) *Node {
 // booleans and numbers are taken as their text.
 func (d *decoder) condition(n *yaml.Node, what string) *Node {
 	node := &Node{Pos: position(n), file: d.file}
-
 	if d.broken[n] {
 		return nil
 	}
-
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
 		d.errorf(node.Pos, CodeWrongType, "%s must be a condition such as \"{{ error is defined }}\", not %s", what, describeYAML(n))
 		return nil
 	}
-
 	node.Raw, node.style, node.kind = n.Value, styleOf(n), templateNode
 	if from := d.origins[n]; from != nil {
 		node.origin, node.style = from.origin, from.style
 	}
-
 	template, problems := expression.ParseCondition(n.Value)
 	d.templateProblems(node, problems)
-
 	if len(problems) > 0 || template == nil {
 		return nil
 	}
-
 	node.Template = template
-
 	return node
 }
 
@@ -195,20 +167,16 @@ func (d *decoder) mapOrTemplate(n *yaml.Node, what string) *Node {
 	if isNull(n) {
 		return nil
 	}
-
 	node := d.value(n)
 	if d.broken[n] || n.Kind == yaml.MappingNode {
 		return node
 	}
-
 	if node.Template != nil {
 		if _, single := node.Template.Single(); single {
 			return node
 		}
 	}
-
 	d.errorf(node.Pos, CodeWrongType, "%s must be a map, or one template that gives a map, not %s", what, describeYAML(n))
-
 	return nil
 }
 

@@ -14,14 +14,12 @@ func (d *decoder) duration(n *yaml.Node, what string) (time.Duration, bool) {
 	if !d.literal(n, what) {
 		return 0, false
 	}
-
 	switch n.ShortTag() {
 	case "!!int", "!!float":
 		seconds, ok := d.number(n, what)
 		if !ok {
 			return 0, false
 		}
-
 		return d.seconds(n, what, seconds)
 	case "!!str":
 		if length, err := time.ParseDuration(n.Value); err == nil {
@@ -29,20 +27,16 @@ func (d *decoder) duration(n *yaml.Node, what string) (time.Duration, bool) {
 				d.errorf(position(n), CodeBounds, "%s must not be negative, not %s", what, n.Value)
 				return 0, false
 			}
-
 			return length, true
 		}
 	}
-
 	d.errorf(position(n), CodeWrongType, "%s must be a duration such as 90s or 1m30s, or a number of seconds, not %s",
 		what, describeYAML(n))
-
 	return 0, false
 }
 
 func (d *decoder) seconds(n *yaml.Node, what string, seconds float64) (time.Duration, bool) {
 	const most = float64(math.MaxInt64) / float64(time.Second)
-
 	switch {
 	case seconds < 0:
 		d.errorf(position(n), CodeBounds, "%s must not be negative, not %s", what, n.Value)
@@ -52,7 +46,6 @@ func (d *decoder) seconds(n *yaml.Node, what string, seconds float64) (time.Dura
 		// Rounded, because 0.3 seconds are not quite 300 ms as a float.
 		return time.Duration(math.Round(seconds * float64(time.Second))), true
 	}
-
 	return 0, false
 }
 
@@ -62,6 +55,5 @@ func (d *decoder) timeLimit(n *yaml.Node, what string) time.Duration {
 	if ok && length == 0 {
 		d.errorf(position(n), CodeBounds, "%s must be more than 0; leave it out for the default", what)
 	}
-
 	return length
 }

@@ -33,7 +33,6 @@ func (f *fields) places(into Words, prefix string) Words {
 	for _, name := range f.names {
 		into[prefix+name] = position(f.values[name])
 	}
-
 	return into
 }
 
@@ -46,25 +45,20 @@ func (d *decoder) fields(n *yaml.Node, s *section, path string) (*fields, bool) 
 	if d.broken[n] {
 		return nil, false
 	}
-
 	if n.Kind != yaml.MappingNode {
 		d.errorf(position(n), CodeWrongType, "%s must be a map with %s, not %s", path, listed(s.names()), describeYAML(n))
 		return nil, false
 	}
-
 	f := &fields{node: n, pos: position(n), words: Words{}, values: map[string]*yaml.Node{}}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		d.field(f, s, path, n.Content[i], n.Content[i+1])
 	}
-
 	return f, true
 }
 
 func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml.Node) {
 	name, pos := keyNode.Value, position(keyNode)
-
 	known, ok := s.find(name, d.older)
-
 	switch {
 	case ok && known.later:
 		d.errorf(pos, CodeNotYet, "the key %q of %s is not there yet; leave it out", name, path)
@@ -74,7 +68,6 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 		if known.warned == name {
 			d.warnf(pos, CodeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
 		}
-
 		f.words[known.name] = pos
 		f.values[known.name] = value
 		f.names = append(f.names, known.name)
@@ -96,11 +89,9 @@ func (d *decoder) nearKey(name string, s *section) string {
 	if known, ok := s.find(name, true); ok {
 		return "; " + Version + ` writes "` + known.name + `"`
 	}
-
 	if _, ok := thenSection.find(name, false); ok && s == policySection {
 		return "; it stands under then"
 	}
-
 	if legacyWord(name) {
 		switch {
 		case s == policySection:
@@ -109,7 +100,6 @@ func (d *decoder) nearKey(name string, s *section) string {
 			return "; it is a word of another older form of retry, and the forms cannot be mixed; write the list of policies for all of it"
 		}
 	}
-
 	return nearOr(name, s.names())
 }
 
@@ -118,14 +108,12 @@ func (d *decoder) toolField(f *fields, s *section, spelt string, pos source.Posi
 	if newer, ok := s.fields[spelt]; ok && d.older {
 		name = newer
 	}
-
 	for _, earlier := range f.rest {
 		if earlier.name == name {
 			d.errorf(pos, CodeDuplicateKey, "%q says the same as %q in line %d; keep one of them", spelt, earlier.spelt, earlier.pos.Line)
 			return
 		}
 	}
-
 	f.rest = append(f.rest, restField{name: name, pos: pos, value: value, spelt: spelt})
 }
 
@@ -134,20 +122,16 @@ func (d *decoder) require(f *fields, path, name, hint string) bool {
 	if f.get(name) != nil {
 		return true
 	}
-
 	// A misspelt key is reported as unknown; that it is missing follows.
 	for i := 0; i+1 < len(f.node.Content); i += 2 {
 		if f.words.Has(f.node.Content[i].Value) {
 			continue // a key of its own
 		}
-
 		if expression.Suggest(f.node.Content[i].Value, []string{name}) != "" {
 			return false
 		}
 	}
-
 	d.errorf(f.pos, CodeMissingKey, "%s needs %q, for example %s", path, name, hint)
-
 	return false
 }
 
@@ -156,12 +140,10 @@ func (d *decoder) items(n *yaml.Node, what string) ([]*yaml.Node, bool) {
 	if d.broken[n] {
 		return nil, false
 	}
-
 	if n.Kind != yaml.SequenceNode {
 		d.errorf(position(n), CodeWrongType, "%s must be a list, not %s", what, describeYAML(n))
 		return nil, false
 	}
-
 	return n.Content, true
 }
 
@@ -171,18 +153,15 @@ func (d *decoder) constants(n *yaml.Node, what string) (map[string]any, Words) {
 	if isNull(n) || d.broken[n] {
 		return values, places
 	}
-
 	if n.Kind != yaml.MappingNode {
 		d.errorf(position(n), CodeWrongType, "%s must be a map, not %s", what, describeYAML(n))
 		return values, places
 	}
-
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name := n.Content[i].Value
 		values[name] = d.constant(n.Content[i+1])
 		places[name] = position(n.Content[i])
 	}
-
 	return values, places
 }
 
@@ -197,20 +176,16 @@ func (d *decoder) constant(n *yaml.Node) any {
 		for i, item := range n.Content {
 			list[i] = d.constant(item)
 		}
-
 		return list
 	case n.Kind == yaml.MappingNode:
 		object := make(map[string]any, len(n.Content)/2)
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			object[n.Content[i].Value] = d.constant(n.Content[i+1])
 		}
-
 		return object
 	}
-
 	if n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{") {
 		d.warnf(position(n), CodeTemplateNotAllowed, "values of workload are constants: this stays text, braces included")
 	}
-
 	return d.scalar(n)
 }

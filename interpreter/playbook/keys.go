@@ -233,14 +233,12 @@ type Key struct {
 // the order of the documentation.
 func Sections() []Section {
 	all := make([]Section, len(sections))
-
 	for i, s := range sections {
 		all[i] = Section{Name: s.name, Open: s.open}
 		for _, k := range s.keys {
 			all[i].Keys = append(all[i].Keys, Key{Name: k.name, Aliases: k.aliases, Doc: k.doc, Later: k.later})
 		}
 	}
-
 	return all
 }
 
@@ -251,19 +249,16 @@ func (s *section) find(name string, older bool) (key, bool) {
 			return k, true
 		}
 	}
-
 	return key{}, false
 }
 
 // names are the keys that an author may write now.
 func (s *section) names() []string {
 	var names []string
-
 	for _, k := range s.keys {
 		if !k.later {
 			names = append(names, k.name)
 		}
 	}
-
 	return names
 }

@@ -31,7 +31,6 @@ var forms = []*form{flatForm, eventForm, secondsForm, classForm, millisecondsFor
 // which has max_attempts in common with others.
 func formOf(n *yaml.Node) (found []*form, word map[*form]*yaml.Node) {
 	word = map[*form]*yaml.Node{}
-
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		for _, f := range forms {
 			if slices.Contains(f.own, n.Content[i].Value) && word[f] == nil {
@@ -40,11 +39,9 @@ func formOf(n *yaml.Node) (found []*form, word map[*form]*yaml.Node) {
 			}
 		}
 	}
-
 	if len(found) == 0 {
 		found = append(found, flatForm)
 	}
-
 	return found, word
 }
 
@@ -64,17 +61,14 @@ type legacy struct {
 func (d *decoder) legacyRetry(n *yaml.Node, tool string) *yaml.Node {
 	before := len(d.found.Errors())
 	policies := d.legacyPolicies(n, tool)
-
 	if len(d.found.Errors()) > before {
 		return nil
 	}
-
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: policies, Line: n.Line, Column: n.Column}
 }
 
 func (d *decoder) legacyPolicies(n *yaml.Node, tool string) []*yaml.Node {
 	l := &legacy{decoder: d, node: n, tool: tool}
-
 	switch tag := n.ShortTag(); {
 	case n.Kind == yaml.MappingNode:
 		return l.convertMap()
@@ -82,21 +76,16 @@ func (d *decoder) legacyPolicies(n *yaml.Node, tool string) []*yaml.Node {
 		if strings.EqualFold(n.Value, "false") {
 			return nil
 		}
-
 		return flatForm.convert(l)
 	case n.Kind == yaml.ScalarNode && tag == "!!int":
 		if v, ok := d.integer(n, "retry"); ok && v < 1 {
 			d.errorf(position(n), CodeBounds, "retry as a number counts attempts, so it must be at least 1, not %d; leave retry out for no retries", v)
 			return nil
 		}
-
 		l.values = map[string]*yaml.Node{"max_attempts": n}
-
 		return flatForm.convert(l)
 	}
-
 	d.errorf(position(n), CodeWrongType, "retry must be a list of policies, not %s; write - {when: \"{{ error is defined }}\", then: {max_attempts: 3}}", describeYAML(n))
-
 	return nil
 }
 
@@ -105,20 +94,16 @@ func (l *legacy) convertMap() []*yaml.Node {
 	if l.mixed() {
 		return nil
 	}
-
 	found, word := formOf(n)
 	if len(found) > 1 {
 		first, second := word[found[0]], word[found[1]]
 		l.errorf(position(second), CodeConflict, "%q and %q are words of two older forms of retry, of %s and of %s; keep the words of one, or write the list",
 			first.Value, second.Value, found[0].name, found[1].name)
-
 		return nil
 	}
-
 	if !l.read(n, found[0]) {
 		return nil
 	}
-
 	return found[0].convert(l)
 }
 
@@ -129,17 +114,14 @@ func (l *legacy) mixed() bool {
 		l.errorf(position(l.node), CodeLegacyRetry, "retry must be a list of policies, not one policy; put a - before %s", l.node.Content[0].Value)
 		return true
 	}
-
 	for i := 0; i+1 < len(l.node.Content); i += 2 {
 		key := l.node.Content[i]
 		if _, ofList := thenSection.find(key.Value, false); ofList && !legacyWord(key.Value) {
 			l.errorf(position(key), CodeConflict, "%q is a word of the list of policies and stands under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
 				key.Value, key.Value)
-
 			return true
 		}
 	}
-
 	return false
 }
 
@@ -157,14 +139,11 @@ func legacyWord(word string) bool {
 // read takes the words of a form, false where there are others.
 func (l *legacy) read(n *yaml.Node, f *form) bool {
 	before := len(l.found)
-
 	fields, ok := l.fields(n, f.section, "retry in "+f.name)
 	if !ok || len(l.found) > before {
 		return false
 	}
-
 	l.take(n, f.section, fields)
-
 	return true
 }
 
@@ -203,7 +182,6 @@ func (p *policyDraft) rename(from, to string) bool {
 		p.word(to, p.keys[from], value)
 		p.comesFrom(value, from, to)
 	}
-
 	return value != nil
 }
 
@@ -212,7 +190,6 @@ func (p *policyDraft) rename(from, to string) bool {
 func (p *policyDraft) set(name, value, tag, from string) {
 	scalar := p.scalarFrom(value, tag, from)
 	p.word(name, p.keys[from], scalar)
-
 	if p.values[from] != nil {
 		p.comesFrom(scalar, from, name)
 	}
@@ -223,11 +200,9 @@ func (l *legacy) comesFrom(value *yaml.Node, from, to string) {
 	if from == to {
 		return
 	}
-
 	if l.spelt == nil {
 		l.spelt = map[*yaml.Node]string{}
 	}
-
 	l.spelt[value] = from
 }
 
@@ -242,14 +217,11 @@ func (p *policyDraft) text(name, value, from string) { p.set(name, value, "!!str
 func (p *policyDraft) scalarFrom(value, tag, from string) *yaml.Node {
 	at := p.node
 	scalar := &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}
-
 	if written := p.values[from]; written != nil {
 		at = written
 		comments(scalar, written)
 	}
-
 	scalar.Line, scalar.Column = at.Line, at.Column
-
 	return scalar
 }
 
@@ -260,7 +232,6 @@ func (l *legacy) key(name string, from *yaml.Node) *yaml.Node {
 		key.Line, key.Column = from.Line, from.Column
 		comments(key, from)
 	}
-
 	return key
 }
 
@@ -274,11 +245,9 @@ func (p *policyDraft) done() *yaml.Node {
 	if p.stop != nil {
 		entry.Content = append(entry.Content, p.key("stop_when", p.keys["stop_when"]), p.stop)
 	}
-
 	if len(p.then) > 0 {
 		entry.Content = append(entry.Content, p.key("then", nil), p.mapping(p.then...))
 	}
-
 	return entry
 }
 
@@ -298,6 +267,5 @@ func legacyMessage(n, list *yaml.Node) string {
 	if len(list.Content) == 0 && n.Kind == yaml.ScalarNode {
 		return "retry: false is an older form; leave retry out for no retries"
 	}
-
 	return "this is an older form of retry; write it as a list of policies, or let starter migrate do so"
 }

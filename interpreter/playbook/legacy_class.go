@@ -33,26 +33,19 @@ func convertClass(l *legacy) []*yaml.Node {
 	l.multiplier()
 	l.inOrder("initial_backoff", l.length("initial_backoff", defaultFirstBackoff),
 		"max_backoff", l.length("max_backoff", defaultLongBackoff))
-
 	p := l.policy()
 	p.when = p.condition("error.class in ['retryable', 'rate_limited']", "")
-
 	if !p.keep("max_attempts") {
 		p.maxAttempts(defaultClassAttempts, "")
 	}
-
 	if !p.rename("initial_backoff", "initial_delay") {
 		p.text("initial_delay", durationText(defaultFirstBackoff), "")
 	}
-
 	p.keep("backoff_multiplier")
-
 	if !p.rename("max_backoff", "max_delay") {
 		p.text("max_delay", durationText(defaultLongBackoff), "")
 	}
-
 	p.jitter("none")
-
 	return []*yaml.Node{p.done()}
 }
 
@@ -62,11 +55,9 @@ func (l *legacy) length(word string, fallback time.Duration) time.Duration {
 	if n == nil {
 		return fallback
 	}
-
 	if v, ok := l.duration(n, word); ok {
 		return v
 	}
-
 	return -1
 }
 
@@ -75,7 +66,6 @@ func (l *legacy) attempts() {
 	if n == nil {
 		return
 	}
-
 	if v, ok := l.integer(n, "max_attempts"); ok && v < 1 {
 		l.errorf(position(n), CodeBounds, "max_attempts must be at least 1, not %d: it counts the first attempt, so 1 means no retry", v)
 	}

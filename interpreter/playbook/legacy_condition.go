@@ -57,7 +57,6 @@ type origin struct {
 func (p *policyDraft) condition(source, from string) *yaml.Node {
 	n := p.scalarFrom("{{ "+source+" }}", "!!str", from)
 	n.Style = conditionStyle(n.Value)
-
 	return n
 }
 
@@ -65,7 +64,6 @@ func (p *policyDraft) condition(source, from string) *yaml.Node {
 // and stop_when.
 func (p *policyDraft) conditions(first, second, fallback string, o occasion) {
 	one, other := p.values[first], p.values[second]
-
 	switch {
 	case one != nil && other != nil:
 		p.errorf(position(p.keys[second]), CodeConflict, "%q says the same as %q in line %d; keep one of them",
@@ -78,7 +76,6 @@ func (p *policyDraft) conditions(first, second, fallback string, o occasion) {
 	default:
 		p.when, p.whenKey = p.listCondition(one, o), p.keys[first]
 	}
-
 	if n := p.values["stop_when"]; n != nil {
 		p.stop = p.listCondition(n, o)
 	}
@@ -97,33 +94,26 @@ func (d *decoder) listConditionOf(n *yaml.Node, o occasion, names *pageNames) *y
 	if d.broken[n] || n.Kind != yaml.ScalarNode || isNull(n) {
 		return n
 	}
-
 	template, problems := expression.ParseCondition(n.Value)
 	if len(problems) > 0 || template == nil {
 		return n
 	}
-
 	program, ok := template.Single()
 	if !ok {
 		return n
 	}
-
 	w := &rewriter{source: []rune(program.Source())}
 	w.base = len([]rune(n.Value[:max(strings.Index(n.Value, program.Source()), 0)]))
 	before := beforeCondition(program, o)
 	w.add("{{ "+before, 0)
-
 	changed := w.replace(program, statusWord(program, o), names)
 	if !changed && before == "" {
 		return n
 	}
-
 	if before != "" {
 		w.add(")", len(w.source))
 	}
-
 	w.add(" }}", len(w.source))
-
 	return d.rewritten(n, w)
 }
 
@@ -135,7 +125,6 @@ func beforeCondition(program *expression.Program, o occasion) string {
 	case o == afterSuccess && !successesOnly(program):
 		return "error is not defined and ("
 	}
-
 	return ""
 }
 
@@ -147,7 +136,6 @@ func statusWord(program *expression.Program, o occasion) string {
 	case o == afterSuccess, successesOnly(program):
 		return "this.meta.status"
 	}
-
 	return "(error.status or this.meta.status)"
 }
 
@@ -157,15 +145,12 @@ func (d *decoder) rewritten(n *yaml.Node, w *rewriter) *yaml.Node {
 		Line: n.Line, Column: n.Column, Style: conditionStyle(string(w.out)),
 	}
 	comments(rewritten, n)
-
 	if d.origins == nil {
 		d.origins = map[*yaml.Node]*scalarOrigin{}
 	}
-
 	d.origins[rewritten] = &scalarOrigin{
 		origin: &origin{raw: n.Value, offsets: append(w.offsets, w.base+len(w.source))}, style: styleOf(n),
 	}
-
 	return rewritten
 }
 
@@ -176,7 +161,6 @@ func conditionStyle(text string) yaml.Style {
 	case strings.ContainsAny(text, `"\`) && !strings.Contains(text, "'"):
 		return yaml.SingleQuotedStyle
 	}
-
 	return yaml.DoubleQuotedStyle
 }
 
@@ -209,16 +193,12 @@ func (w *rewriter) replace(program *expression.Program, status string, names *pa
 	for at < end && unicode.IsSpace(w.source[at]) {
 		at++
 	}
-
 	for end > at && unicode.IsSpace(w.source[end-1]) {
 		end--
 	}
-
 	changed := false
-
 	for _, ref := range program.Refs() {
 		newer, behind := names.newer(ref, w.source)
-
 		switch ref.Root {
 		case "status_code":
 			newer, behind = status, ref.End
@@ -229,19 +209,14 @@ func (w *rewriter) replace(program *expression.Program, status string, names *pa
 		case "success":
 			newer, behind = w.operand("error is not defined", ref.Offset, ref.End), ref.End
 		}
-
 		if newer == "" || ref.Offset < at {
 			continue
 		}
-
 		w.copy(at, ref.Offset)
 		w.add(newer, ref.Offset)
-
 		at, changed = behind, true
 	}
-
 	w.copy(at, end)
-
 	return changed
 }
 
@@ -250,11 +225,9 @@ func (w *rewriter) replace(program *expression.Program, status string, names *pa
 func (w *rewriter) operand(test string, from, to int) string {
 	before := strings.TrimSpace(string(w.source[:from]))
 	after := strings.TrimSpace(string(w.source[to:]))
-
 	loose := before == "" || strings.HasSuffix(before, "(") || strings.HasSuffix(before, " and") || strings.HasSuffix(before, " or")
 	if loose && (after == "" || after[0] == ')' || strings.HasPrefix(after, "and ") || strings.HasPrefix(after, "or ")) {
 		return test
 	}
-
 	return "(" + test + ")"
 }

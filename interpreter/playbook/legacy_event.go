@@ -28,15 +28,12 @@ var successSection = &section{name: "on_success", keys: []key{
 
 func convertEvents(l *legacy) []*yaml.Node {
 	var policies []*yaml.Node
-
 	if inner := l.event("on_error", errorSection); inner != nil {
 		policies = append(policies, inner.onError())
 	}
-
 	if inner := l.event("on_success", successSection); inner != nil && len(inner.values) > 0 {
 		policies = append(policies, inner.onSuccess())
 	}
-
 	return policies
 }
 
@@ -46,39 +43,31 @@ func (l *legacy) event(name string, s *section) *legacy {
 	if n == nil {
 		return nil
 	}
-
 	inner := &legacy{decoder: l.decoder, node: n, tool: l.tool}
 	if isNull(n) {
 		inner.values, inner.keys = map[string]*yaml.Node{}, map[string]*yaml.Node{}
 		return inner
 	}
-
 	fields, ok := l.fields(n, s, name)
 	if !ok {
 		return nil
 	}
-
 	inner.take(n, s, fields)
-
 	return inner
 }
 
 func (l *legacy) onError() *yaml.Node {
 	p := l.policy()
 	p.conditions("when", "", errorDefined, afterFailure)
-
 	if !p.keep("max_attempts") {
 		p.maxAttempts(DefaultFailureAttempts, "")
 	}
-
 	if !p.keep("initial_delay") {
 		p.text("initial_delay", "500ms", "")
 	}
-
 	p.keep("backoff_multiplier")
 	p.keep("max_delay")
 	p.jitter("")
-
 	return p.done()
 }
 
@@ -86,15 +75,12 @@ func (l *legacy) onError() *yaml.Node {
 func (l *legacy) onSuccess() *yaml.Node {
 	p := l.policy()
 	p.conditions("while", "when", "error is not defined", afterSuccess)
-
 	repeats := l.values["while"] != nil || l.values["next_call"] != nil
 	if !p.keep("max_attempts") && repeats {
 		p.maxAttempts(DefaultSuccessAttempts, "")
 	}
-
 	for _, word := range []string{"next_call", "collect", "per_iteration", "sink"} {
 		p.keep(word)
 	}
-
 	return p.done()
 }

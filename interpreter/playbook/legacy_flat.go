@@ -43,14 +43,11 @@ const errorDefined = "error is defined"
 func convertFlat(l *legacy) []*yaml.Node {
 	p := l.policy()
 	p.conditions("when", "retry_when", errorDefined, anyOutcome)
-
 	if !p.keep("max_attempts") {
 		p.maxAttempts(DefaultFailureAttempts, "")
 	}
-
 	p.delays()
 	p.jitter("none")
-
 	return []*yaml.Node{p.done()}
 }
 
@@ -65,7 +62,6 @@ func (p *policyDraft) delays() {
 // to the list's default.
 func (p *policyDraft) jitter(fallback string) {
 	written := p.values["jitter"]
-
 	switch {
 	case written == nil && fallback == "":
 	case written == nil:
@@ -75,7 +71,6 @@ func (p *policyDraft) jitter(fallback string) {
 		if strings.EqualFold(written.Value, "false") {
 			word = "none"
 		}
-
 		p.text("jitter", word, "jitter")
 	default:
 		p.keep("jitter")

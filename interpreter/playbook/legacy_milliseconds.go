@@ -33,29 +33,22 @@ const (
 
 func convertMilliseconds(l *legacy) []*yaml.Node {
 	l.attempts()
-
 	backoff := l.backoff()
 	base := l.inUnit("base_delay_ms", time.Millisecond, defaultBaseMilliseconds)
 	longest := l.inUnit("max_delay_ms", time.Millisecond, defaultMaxMilliseconds)
-
 	// A fixed delay was never capped.
 	if backoff != "fixed" || l.values["max_delay_ms"] != nil {
 		l.inOrder("base_delay_ms", base, "max_delay_ms", longest)
 	}
-
 	p := l.policy()
-
 	condition, some := p.retriable()
 	if !some {
 		return nil
 	}
-
 	p.when, p.whenKey = condition, l.keys["retriable_errors"]
-
 	if !p.keep("max_attempts") {
 		p.maxAttempts(DefaultFailureAttempts, "")
 	}
-
 	switch backoff {
 	case "fixed":
 		p.text("delay", durationText(base), "base_delay_ms")
@@ -70,13 +63,11 @@ func convertMilliseconds(l *legacy) []*yaml.Node {
 		p.text("max_delay", durationText(longest), "max_delay_ms")
 		p.text("jitter", "proportional", "backoff")
 	}
-
 	return []*yaml.Node{p.done()}
 }
 
 func (l *legacy) backoff() string {
 	n := l.values["backoff"]
-
 	switch {
 	case n == nil:
 		return "jittered_exponential"
@@ -84,10 +75,8 @@ func (l *legacy) backoff() string {
 		l.errorf(position(n), CodeLegacyRetry,
 			"backoff names how delays grow, and no version ever read a number there; write the growth as backoff_multiplier: %s, or the first delay as initial_delay: %s, and leave backoff out",
 			n.Value, n.Value)
-
 		return ""
 	}
-
 	return l.oneOf(n, "backoff", "jittered_exponential", "fixed", "linear")
 }
 
@@ -106,24 +95,19 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 	if n == nil {
 		return p.condition(errorDefined, ""), true
 	}
-
 	if n.Kind == yaml.ScalarNode {
 		word := p.oneOf(n, "retriable_errors", "all", "none")
 		return p.condition(errorDefined, "retriable_errors"), word == "all"
 	}
-
 	items, ok := p.items(n, "retriable_errors")
 	if !ok {
 		return nil, false
 	}
-
 	if len(items) == 0 {
 		p.errorf(position(n), CodeEmpty, "retriable_errors is empty; write none for no retries, or name errors such as 429 or timeout")
 		return nil, false
 	}
-
 	var statuses, kinds, types []string
-
 	for _, item := range items {
 		switch {
 		case item.Kind == yaml.ScalarNode && item.ShortTag() == "!!int":
@@ -138,9 +122,7 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 			p.errorf(position(item), CodeWrongValue, "retriable_errors must name statuses such as 429, kinds such as timeout, or types such as econnrefused, not %s", describeYAML(item))
 		}
 	}
-
 	var parts []string
-
 	for _, part := range []string{
 		among("error.status", statuses, false), among("error.kind", kinds, true), among("error.type", types, true),
 	} {
@@ -148,7 +130,6 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 			parts = append(parts, part)
 		}
 	}
-
 	return p.condition(strings.Join(parts, " or "), "retriable_errors"), true
 }
 
@@ -157,7 +138,6 @@ func (p *policyDraft) statusText(n *yaml.Node) string {
 	if ok && (v < 100 || v > 599) {
 		p.errorf(position(n), CodeBounds, "a status in retriable_errors must be from 100 to 599, not %d", v)
 	}
-
 	return n.Value
 }
 
@@ -169,13 +149,11 @@ func among(name string, values []string, text bool) string {
 			values[i] = "'" + value + "'"
 		}
 	}
-
 	switch len(values) {
 	case 0:
 		return ""
 	case 1:
 		return name + " == " + values[0]
 	}
-
 	return name + " in [" + strings.Join(values, ", ") + "]"
 }

@@ -45,20 +45,16 @@ func paginationOf(loop *yaml.Node) *pagination {
 	if loop == nil || loop.Kind != yaml.MappingNode {
 		return nil
 	}
-
 	at := indexOf(loop, "pagination")
 	if at < 0 {
 		return nil
 	}
-
 	p := &pagination{key: loop.Content[at], value: loop.Content[at+1]}
-
 	if len(loop.Content) > 2 {
 		rest := *loop
 		rest.Content = slices.Delete(slices.Clone(loop.Content), at, at+2)
 		p.loop = &rest
 	}
-
 	return p
 }
 
@@ -69,28 +65,22 @@ func (d *decoder) stepPagination(f *fields, step *Step) {
 	if p == nil {
 		return
 	}
-
 	if p.loop != nil {
 		f.values["loop"] = p.loop
 	} else {
 		delete(f.values, "loop")
 		delete(f.words, "loop")
 	}
-
 	if beside, ok := f.words["retry"]; ok {
 		d.errorf(position(p.key), CodeConflict,
 			"loop.pagination is an older form of retry, and the step has retry too, in line %d; write the list of policies for all of it", beside.Line)
-
 		return
 	}
-
 	before := len(d.found)
-
 	list := d.pagesList(p.value, literalTool(step.Action))
 	if list == nil {
 		return
 	}
-
 	step.Retry = d.policies(list, step.Name+".retry")
 	if !d.found[before:].HasErrors() {
 		d.found = append(d.found, source.Diagnostic{
@@ -106,14 +96,11 @@ func (d *decoder) stepPagination(f *fields, step *Step) {
 // too are left to decoding it.
 func (d *decoder) pagesList(n *yaml.Node, tool string) *yaml.Node {
 	l := &legacy{decoder: d, node: n, tool: tool}
-
 	fields, ok := l.fields(n, paginationSection, "loop.pagination")
 	if !ok {
 		return nil
 	}
-
 	l.take(n, paginationSection, fields)
-
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: l.pagePolicies(fields), Line: n.Line, Column: n.Column}
 }
 
@@ -121,16 +108,12 @@ func (l *legacy) pagePolicies(fields *fields) []*yaml.Node {
 	if n := l.values["type"]; n != nil {
 		l.oneOf(n, "type", "response_based")
 	}
-
 	l.require(fields, "loop.pagination", "continue_while", `continue_while: "{{ response.more }}"`)
 	l.require(fields, "loop.pagination", "next_page", `next_page: {params: {page: "{{ response.page + 1 }}"}}`)
-
 	var policies []*yaml.Node
-
 	if retry := l.pageRetry(); retry != nil {
 		policies = append(policies, retry)
 	}
-
 	return append(policies, l.pages())
 }
 
@@ -139,11 +122,9 @@ func (l *legacy) pages() *yaml.Node {
 	names := l.pageNames()
 	p := l.policy()
 	p.when, p.whenKey = p.condition("error is not defined", ""), l.keys["continue_while"]
-
 	if n := l.values["continue_while"]; n != nil {
 		p.when = p.listConditionOf(n, afterSuccess, names)
 	}
-
 	if n := l.values["max_iterations"]; n == nil {
 		p.maxAttempts(defaultMaxIterations, "")
 	} else if v, ok := l.integer(n, "max_iterations"); ok && v < 1 {
@@ -151,20 +132,16 @@ func (l *legacy) pages() *yaml.Node {
 	} else if ok {
 		p.rename("max_iterations", "max_attempts")
 	}
-
 	if n := l.values["next_page"]; n != nil {
 		p.word("next_call", l.keys["next_page"], l.renamedTree(n, names))
 	}
-
 	p.collectPages(names)
-
 	return p.done()
 }
 
 // collectPages adds collect. Only append takes a part of the page.
 func (p *policyDraft) collectPages(names *pageNames) {
 	strategy := "append"
-
 	switch n := p.values["merge_strategy"]; {
 	case n == nil:
 	case n.Kind == yaml.ScalarNode && n.Value == "extend":
@@ -173,24 +150,19 @@ func (p *policyDraft) collectPages(names *pageNames) {
 	default:
 		strategy = p.oneOf(n, "merge_strategy", "append", "collect", "replace")
 	}
-
 	word := "append"
 	if strategy == "replace" {
 		word = strategy
 	}
-
 	collect := p.mapping(p.key("strategy", p.keys["merge_strategy"]), p.scalarFrom(word, "!!str", "merge_strategy"))
-
 	if n := p.values["merge_path"]; n != nil {
 		if path, ok := p.decoder.text(n, "merge_path"); ok && strategy == "append" && names.path(path) != "" {
 			collect.Content = append(collect.Content, p.key("path", p.keys["merge_path"]), p.scalarFrom(names.path(path), "!!str", "merge_path"))
 		}
 	}
-
 	if plainWords(collect) {
 		collect.Style = yaml.FlowStyle
 	}
-
 	p.word("collect", nil, collect)
 }
 
@@ -200,30 +172,23 @@ func (l *legacy) pageRetry() *yaml.Node {
 	if n == nil {
 		return nil
 	}
-
 	inner := &legacy{decoder: l.decoder, node: n, tool: l.tool}
-
 	fields, ok := l.fields(n, pageRetrySection, "loop.pagination.retry")
 	if !ok {
 		return nil
 	}
-
 	inner.take(n, pageRetrySection, fields)
 	inner.attempts()
-
 	backoff := "fixed"
 	if n := inner.values["backoff"]; n != nil {
 		backoff = l.oneOf(n, "backoff", "fixed", "exponential")
 	}
-
 	if n := inner.values["max_attempts"]; n == nil || n.Value == "1" {
 		return nil
 	}
-
 	p := inner.policy()
 	p.when = p.condition(errorDefined, "")
 	p.keep("max_attempts")
-
 	switch {
 	case backoff == "exponential":
 		inner.inOrder("initial_delay", inner.length("initial_delay", DefaultInitialDelay), "max_delay", inner.length("max_delay", DefaultMaxDelay))
@@ -232,9 +197,7 @@ func (l *legacy) pageRetry() *yaml.Node {
 	case !p.rename("initial_delay", "delay"):
 		p.text("delay", durationText(time.Second), "")
 	}
-
 	p.jitter("none")
-
 	return p.done()
 }
 
@@ -249,12 +212,10 @@ type pageNames struct {
 // begin with data.
 func (l *legacy) pageNames() *pageNames {
 	uses, wrapped := 0, true
-
 	for _, word := range []string{"continue_while", "next_page"} {
 		if l.values[word] == nil {
 			continue
 		}
-
 		eachScalar(l.values[word], func(n *yaml.Node) {
 			for _, ref := range scalarRefs(n) {
 				if ref.Root == "response" {
@@ -264,13 +225,11 @@ func (l *legacy) pageNames() *pageNames {
 			}
 		})
 	}
-
 	if path := l.values["merge_path"]; path != nil {
 		inside := strings.HasPrefix(path.Value, "data.")
 		wrapped = wrapped && (inside || uses > 0 && path.Value == "data")
 		uses++
 	}
-
 	return &pageNames{wrapped: wrapped && uses > 0}
 }
 
@@ -280,11 +239,9 @@ func scalarRefs(n *yaml.Node) []expression.Ref {
 	if len(problems) == 0 && !strings.Contains(n.Value, "{{") {
 		template, problems = expression.ParseCondition(n.Value)
 	}
-
 	if len(problems) > 0 || template == nil {
 		return nil
 	}
-
 	return template.Refs()
 }
 
@@ -292,7 +249,6 @@ func eachScalar(n *yaml.Node, visit func(*yaml.Node)) {
 	if n.Kind == yaml.ScalarNode {
 		visit(n)
 	}
-
 	for i, inner := range n.Content {
 		if n.Kind != yaml.MappingNode || i%2 == 1 {
 			eachScalar(inner, visit)
@@ -304,7 +260,6 @@ func (p *pageNames) path(written string) string {
 	if !p.wrapped {
 		return written
 	}
-
 	return strings.TrimPrefix(strings.TrimPrefix(written, "data"), ".")
 }
 
@@ -317,7 +272,6 @@ func (p *pageNames) newer(ref expression.Ref, source []rune) (string, int) {
 	if p == nil { // a form without names of its own
 		return "", 0
 	}
-
 	switch ref.Root {
 	case "iteration":
 		return "(_retry.index - 1)", ref.End
@@ -328,7 +282,6 @@ func (p *pageNames) newer(ref expression.Ref, source []rune) (string, int) {
 			return "response", ref.End + len([]rune(member))
 		}
 	}
-
 	return "", 0
 }
 
@@ -341,10 +294,8 @@ func (d *decoder) renamedTree(n *yaml.Node, names *pageNames) *yaml.Node {
 	case n.Kind == yaml.ScalarNode:
 		return d.renamedScalar(n, names)
 	}
-
 	copied := *n
 	copied.Content = make([]*yaml.Node, len(n.Content))
-
 	for i, inner := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 {
 			copied.Content[i] = inner
@@ -352,7 +303,6 @@ func (d *decoder) renamedTree(n *yaml.Node, names *pageNames) *yaml.Node {
 			copied.Content[i] = d.renamedTree(inner, names)
 		}
 	}
-
 	return &copied
 }
 
@@ -361,26 +311,20 @@ func (d *decoder) renamedScalar(n *yaml.Node, names *pageNames) *yaml.Node {
 	if n.ShortTag() != "!!str" || len(problems) > 0 || template == nil {
 		return n
 	}
-
 	w := &rewriter{source: []rune(n.Value)}
 	at := 0
-
 	for _, ref := range template.Refs() {
 		newer, end := names.newer(ref, w.source)
 		if newer == "" || ref.Offset < at {
 			continue
 		}
-
 		w.copy(at, ref.Offset)
 		w.add(newer, ref.Offset)
 		at = end
 	}
-
 	if at == 0 {
 		return n
 	}
-
 	w.copy(at, len(w.source))
-
 	return d.rewritten(n, w)
 }

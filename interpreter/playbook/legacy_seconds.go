@@ -34,10 +34,8 @@ func convertSeconds(l *legacy) []*yaml.Node {
 	if !ok {
 		return nil
 	}
-
 	initial, longest := l.secondsBetween()
 	l.multiplier()
-
 	p := l.policy()
 	p.when = p.retryOn()
 	p.whenKey = l.keys["retry_on"]
@@ -46,7 +44,6 @@ func convertSeconds(l *legacy) []*yaml.Node {
 	p.keep("backoff_multiplier")
 	p.text("max_delay", durationText(longest), "max_delay_secs")
 	p.jitter("none")
-
 	return []*yaml.Node{p.done()}
 }
 
@@ -56,13 +53,11 @@ func (l *legacy) maxRetries() (int, bool) {
 		l.errorf(position(l.node), CodeMissingKey, "retry in the form of max_retries needs %q, for example max_retries: 3", "max_retries")
 		return 0, false
 	}
-
 	v, ok := l.integer(n, "max_retries")
 	if ok && v < 1 {
 		l.errorf(position(n), CodeBounds, "max_retries must be at least 1, not %d: it counts the attempts after the first; leave retry out for no retries", v)
 		return 0, false
 	}
-
 	return v, ok
 }
 
@@ -70,14 +65,11 @@ func (l *legacy) maxRetries() (int, bool) {
 func (l *legacy) secondsBetween() (initial, longest time.Duration) {
 	initial = l.inUnit("initial_delay_secs", time.Second, defaultInitialSeconds)
 	longest = l.inUnit("max_delay_secs", time.Second, defaultMaxSeconds)
-
 	if n := l.values["initial_delay_secs"]; n != nil && initial < time.Second && initial >= 0 {
 		l.errorf(position(n), CodeBounds, "initial_delay_secs must be at least 1, not %s", n.Value)
 		return initial, longest
 	}
-
 	l.inOrder("initial_delay_secs", initial, "max_delay_secs", longest)
-
 	return initial, longest
 }
 
@@ -85,14 +77,11 @@ func (l *legacy) secondsBetween() (initial, longest time.Duration) {
 // it cannot.
 func (l *legacy) inUnit(word string, unit time.Duration, fallback float64) time.Duration {
 	const most = 1e9 // more than 30 years of seconds
-
 	n := l.values[word]
 	if n == nil {
 		return time.Duration(fallback * float64(unit))
 	}
-
 	v, ok := l.number(n, word)
-
 	switch {
 	case !ok:
 		return -1
@@ -103,7 +92,6 @@ func (l *legacy) inUnit(word string, unit time.Duration, fallback float64) time.
 		l.errorf(position(n), CodeBounds, "%s must be at most %.0f, not %s", word, most, n.Value)
 		return -1
 	}
-
 	return time.Duration(v * float64(unit)).Round(time.Microsecond)
 }
 
@@ -113,12 +101,10 @@ func (l *legacy) inOrder(initialWord string, initial time.Duration, longestWord 
 	if initial < 0 || longest < 0 || longest >= initial {
 		return
 	}
-
 	written, absent := l.values[longestWord], ""
 	if written == nil {
 		written, absent = l.values[initialWord], " where it is absent; write "+longestWord+" too"
 	}
-
 	l.errorf(position(written), CodeBounds, "%s must be at least %s, which is %s, but it is %s%s",
 		longestWord, initialWord, durationText(initial), durationText(longest), absent)
 }
@@ -128,7 +114,6 @@ func (l *legacy) multiplier() {
 	if n == nil {
 		return
 	}
-
 	if v, ok := l.number(n, "backoff_multiplier"); ok && !(v >= 1) {
 		l.errorf(position(n), CodeBounds, "backoff_multiplier must be at least 1, not %s: with 1 every delay is the same", n.Value)
 	}
@@ -144,26 +129,20 @@ func (p *policyDraft) retryOn() *yaml.Node {
 	if n == nil {
 		return p.condition(errorDefined, "")
 	}
-
 	items, ok := p.items(n, "retry_on")
 	if !ok {
 		return p.condition(errorDefined, "")
 	}
-
 	if len(items) == 0 {
 		p.errorf(position(n), CodeEmpty, "retry_on is empty, so that nothing would be tried again; name some of %s, or leave it out for every failure", strings.Join(triggers, ", "))
 	}
-
 	var kinds []string
-
 	for _, item := range items {
 		trigger := p.oneOf(item, "retry_on", triggers...)
 		kinds = append(kinds, trigger)
-
 		if trigger == "webhook_failure" && p.tool != "webhook" {
 			kinds = append(kinds, "http", "connection")
 		}
 	}
-
 	return p.condition(among("error.kind", kinds, true), "retry_on")
 }

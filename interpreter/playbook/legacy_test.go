@@ -20,7 +20,6 @@ func legacyPolicies(t *testing.T, tool, retry string) []*playbook.Policy {
 	book, found := playbook.Decode(source.NewFile("legacy.yaml", []byte(text)))
 	require.False(t, found.HasErrors(), found.Error())
 	require.Len(t, found, 1, "the warning")
-
 	return book.Steps[0].Retry
 }
 

@@ -7,7 +7,6 @@ func (pb *Playbook) Step(name string) *Step {
 			return step
 		}
 	}
-
 	return nil
 }
 
@@ -17,11 +16,9 @@ func (pb *Playbook) First() *Step {
 	if start := pb.Step("start"); start != nil {
 		return start
 	}
-
 	if len(pb.Steps) == 0 {
 		return nil
 	}
-
 	return pb.Steps[0]
 }
 
@@ -32,6 +29,5 @@ func (pb *Playbook) Action(name string) *Action {
 			return action
 		}
 	}
-
 	return nil
 }

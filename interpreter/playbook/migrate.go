@@ -38,14 +38,11 @@ func (m *Migration) Changed() bool { return len(m.Changes) > 0 }
 // as it was.
 func Migrate(file *source.File) *Migration {
 	m := &migrator{file: file, Migration: Migration{Text: file.Bytes()}}
-
 	book, found := Decode(file)
 	m.Problems = found.Errors()
-
 	if book == nil {
 		return &m.Migration
 	}
-
 	m.found = found
 	m.retries()
 	m.paginations()
@@ -57,7 +54,6 @@ func Migrate(file *source.File) *Migration {
 	slices.SortStableFunc(m.Changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
 	})
-
 	return &m.Migration
 }
 
@@ -72,12 +68,10 @@ type migrator struct {
 // current is the text as it stands, parsed anew.
 func (m *migrator) current() (*source.File, *yaml.Node) {
 	file := source.NewFile(m.file.Name, m.Text)
-
 	root, err := parseYAML(m.Text)
 	if err != nil {
 		return file, nil
 	}
-
 	return file, root
 }
 
@@ -87,13 +81,10 @@ func (m *migrator) accept(text string, wanted *yaml.Node, comments []string) boo
 	if err != nil || !same(resolved(wanted, false), resolved(root, false)) {
 		return false
 	}
-
 	if !slices.Equal(comments, commentLines(root)) {
 		return false
 	}
-
 	m.Text = []byte(text)
-
 	return true
 }
 
@@ -122,7 +113,6 @@ func same(a, b *yaml.Node) bool {
 // commentLines are all lines of comments below a node, sorted.
 func commentLines(n *yaml.Node) []string {
 	var lines []string
-
 	var walk func(*yaml.Node)
 	walk = func(n *yaml.Node) {
 		for _, comment := range []string{n.HeadComment, n.LineComment, n.FootComment} {
@@ -132,14 +122,12 @@ func commentLines(n *yaml.Node) []string {
 				}
 			}
 		}
-
 		for _, inner := range n.Content {
 			walk(inner)
 		}
 	}
 	walk(n)
 	slices.Sort(lines)
-
 	return lines
 }
 
@@ -148,7 +136,6 @@ func lineBreak(text []byte) string {
 	if strings.Contains(string(text), "\r\n") {
 		return "\r\n"
 	}
-
 	return "\n"
 }
 
@@ -161,6 +148,5 @@ func indentBlock(text string, n int, lineBreak string) string {
 			lines[i] = strings.Repeat(" ", n) + line
 		}
 	}
-
 	return strings.Join(lines, lineBreak)
 }

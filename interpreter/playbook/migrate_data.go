@@ -27,11 +27,8 @@ func (pb *Playbook) dataRefs() []dataRef {
 	if _, isKey := pb.Workload[dataWord]; isKey {
 		return nil // which may be meant
 	}
-
 	seen := map[source.Position]bool{} // of values that aliases repeat
-
 	var refs []dataRef
-
 	look := func(newer string, nodes ...*Node) {
 		for _, node := range nodes {
 			node.eachRef(func(scalar *Node, offset int) {
@@ -42,35 +39,28 @@ func (pb *Playbook) dataRefs() []dataRef {
 			})
 		}
 	}
-
 	for _, call := range pb.actions() {
 		if call.sink != nil {
 			look("result", append(entryValues(call.action.Fields), call.action.Args)...)
 		}
 	}
-
 	for _, step := range pb.Steps {
 		look("result", entryValues(step.Vars)...)
-
 		for _, route := range step.Next {
 			look("result", route.When)
-
 			for _, target := range route.Targets {
 				look("result", target.Args)
 			}
 		}
-
 		for _, policy := range step.Retry {
 			if next := policy.Then.NextCall; next != nil {
 				look("response", next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body)
 			}
 		}
 	}
-
 	slices.SortFunc(refs, func(a, b dataRef) int {
 		return cmp.Or(cmp.Compare(a.pos.Line, b.pos.Line), cmp.Compare(a.pos.Column, b.pos.Column))
 	})
-
 	return refs
 }
 
@@ -79,7 +69,6 @@ func (n *Node) eachRef(visit func(scalar *Node, offset int)) {
 	if n == nil {
 		return
 	}
-
 	n.eachScalar(func(scalar *Node) {
 		for _, ref := range scalar.Refs() {
 			if ref.Root == dataWord {
@@ -95,39 +84,30 @@ func (m *migrator) dataWords(book *Playbook) {
 	if len(original) == 0 {
 		return
 	}
-
 	file, root := m.current()
 	if root == nil {
 		return
 	}
-
 	current, _ := Decode(file)
 	if current == nil {
 		return
 	}
-
 	comments := commentLines(root)
 	places := scalarPlaces(root)
 	e := newExtent(file)
-
 	var edits []edit
-
 	refs := current.dataRefs()
 	slices.Reverse(refs) // so that offsets in values hold
-
 	for _, ref := range refs {
 		start, scalar := file.Offset(ref.pos), places[ref.node.Pos]
 		if start < 0 || scalar == nil {
 			continue
 		}
-
 		value := []rune(scalar.Value)
 		scalar.Value = string(value[:ref.offset]) + ref.newer + string(value[ref.offset+len(dataWord):])
 		edits = append(edits, edit{start, start + len(dataWord), ref.newer})
 	}
-
 	ok := len(edits) > 0 && m.accept(applyAll(e.text, edits), root, comments)
-
 	for _, ref := range original {
 		if ok {
 			m.changed(ref.pos, dataWord+" becomes "+ref.newer)
@@ -141,6 +121,5 @@ func (m *migrator) dataWords(book *Playbook) {
 func scalarPlaces(root *yaml.Node) map[source.Position]*yaml.Node {
 	places := map[source.Position]*yaml.Node{}
 	eachScalar(root, func(n *yaml.Node) { places[position(n)] = n })
-
 	return places
 }

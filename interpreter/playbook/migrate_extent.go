@@ -26,7 +26,6 @@ func (e extent) start(n *yaml.Node) int { return e.file.Offset(position(n)) }
 // end is the offset behind a node; its line comment is not part of it.
 func (e extent) end(n *yaml.Node) int {
 	start := e.start(n)
-
 	switch {
 	case start < 0 || n.Line == 0:
 		return unknown
@@ -41,16 +40,13 @@ func (e extent) end(n *yaml.Node) int {
 	case len(n.Content) == 0:
 		return unknown
 	}
-
 	last := n.Content[len(n.Content)-1]
 	if last.Kind == yaml.ScalarNode && last.Value == "" && last.Style == 0 {
 		if n.Kind != yaml.MappingNode {
 			return unknown
 		}
-
 		return e.afterColon(n.Content[len(n.Content)-2])
 	}
-
 	return e.end(last)
 }
 
@@ -58,24 +54,19 @@ func (e extent) scalarEnd(n *yaml.Node, start int) int {
 	style := styleOf(n)
 	places := e.file.ScalarPositions(position(n), style, n.Value)
 	last := places[len(places)-1]
-
 	if n.Value != "" && last == position(n) {
 		return unknown // the text could not be followed
 	}
-
 	end := e.file.Offset(last)
 	if style != source.SingleQuoted && style != source.DoubleQuoted {
 		return end
 	}
-
 	if n.Value == "" {
 		end = start + 1
 	}
-
 	if end >= len(e.text) || e.text[end] != e.text[start] {
 		return unknown
 	}
-
 	return end + 1
 }
 
@@ -85,37 +76,30 @@ func (e extent) afterColon(key *yaml.Node) int {
 	if end < 0 {
 		return unknown
 	}
-
 	rest := strings.TrimLeft(e.text[end:], " \t")
 	if !strings.HasPrefix(rest, ":") {
 		return unknown
 	}
-
 	return len(e.text) - len(rest) + 1
 }
 
 // blockEnd is the end of a | or > scalar whose first line is given.
 func (e extent) blockEnd(line int) int {
 	last, indent := line, unknown
-
 	for n := line + 1; n <= e.file.Lines(); n++ {
 		text := e.file.Line(n)
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-
 		margin := len(text) - len(strings.TrimLeft(text, " "))
 		if indent < 0 {
 			indent = margin
 		}
-
 		if margin < indent {
 			break
 		}
-
 		last = n
 	}
-
 	return e.lineEnd(last)
 }
 
@@ -132,7 +116,6 @@ func (e extent) lineAt(offset int) int {
 // flowEnd is the end of a list or map in brackets.
 func (e extent) flowEnd(start int) int {
 	depth, fresh := 0, true // fresh: a scalar may begin here
-
 	for i := start; i < len(e.text); i++ {
 		switch c := e.text[i]; {
 		case c == '{' || c == '[':
@@ -146,7 +129,6 @@ func (e extent) flowEnd(start int) int {
 			if i = e.quoteEnd(i); i == unknown {
 				return unknown
 			}
-
 			fresh = false
 		case c == '#' && i > 0 && isSpace(e.text[i-1]):
 			for i+1 < len(e.text) && e.text[i+1] != '\n' {
@@ -158,14 +140,12 @@ func (e extent) flowEnd(start int) int {
 			fresh = false
 		}
 	}
-
 	return unknown
 }
 
 // quoteEnd is the place of the quote that closes the one at start.
 func (e extent) quoteEnd(start int) int {
 	quote := e.text[start]
-
 	for i := start + 1; i < len(e.text); i++ {
 		switch {
 		case quote == '"' && e.text[i] == '\\':
@@ -176,7 +156,6 @@ func (e extent) quoteEnd(start int) int {
 			return i
 		}
 	}
-
 	return unknown
 }
 

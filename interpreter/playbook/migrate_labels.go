@@ -16,24 +16,18 @@ func (m *migrator) labels() {
 	if root == nil || len(root.Content) == 0 || versionOf(root.Content[0]) != OlderVersion {
 		return
 	}
-
 	metadata := keysOf(root.Content[0])["metadata"]
-
 	moving := olderMetadata(metadata)
 	if len(moving) == 0 {
 		return
 	}
-
 	comments := commentLines(root)
-
 	text, ok := newExtent(file).labelText(metadata, moving)
 	if ok {
 		ok = m.accept(text, labelled(root, metadata, moving), comments)
 	}
-
 	for _, key := range moving {
 		pos := m.metadataPlace(key)
-
 		if ok {
 			m.changed(pos, "metadata."+key+" becomes a label")
 		}
@@ -46,37 +40,30 @@ func olderMetadata(metadata *yaml.Node) []string {
 	if metadata == nil || metadata.Kind != yaml.MappingNode {
 		return nil
 	}
-
 	taken := map[string]*yaml.Node{}
 	if labels := keysOf(metadata)["labels"]; labels != nil {
 		if labels.Kind != yaml.MappingNode {
 			return nil
 		}
-
 		taken = keysOf(labels)
 	}
-
 	var keys []string
-
 	for i := 0; i+1 < len(metadata.Content); i += 2 {
 		key := metadata.Content[i].Value
 		if _, known := metadataSection.find(key, false); !known && taken[key] == nil && isLabel(key, metadata.Content[i+1]) {
 			keys = append(keys, key)
 		}
 	}
-
 	return keys
 }
 
 // labelled is the tree with the keys at their new place.
 func labelled(root, metadata *yaml.Node, moving []string) *yaml.Node {
 	labels := keysOf(metadata)["labels"]
-
 	for _, key := range moving {
 		at := indexOf(metadata, key)
 		pair := slices.Clone(metadata.Content[at : at+2])
 		pair[1].Tag = "!!str"
-
 		if labels == nil {
 			labels = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 			metadata.Content = slices.Replace(metadata.Content, at, at+2,
@@ -84,73 +71,56 @@ func labelled(root, metadata *yaml.Node, moving []string) *yaml.Node {
 		} else {
 			metadata.Content = slices.Delete(metadata.Content, at, at+2)
 		}
-
 		labels.Content = append(labels.Content, pair...)
 	}
-
 	return root
 }
 
 // labelText is the file with keys of metadata moved to its labels.
 func (e extent) labelText(metadata *yaml.Node, moving []string) (string, bool) {
 	labels := keysOf(metadata)["labels"]
-
 	switch {
 	case inBrackets(metadata):
 		return e.labelsInBrackets(metadata, moving)
 	case labels != nil && (inBrackets(labels) || len(labels.Content) == 0):
 		return "", false
 	}
-
 	breaks := lineBreak([]byte(e.text))
 	margin := metadata.Content[0].Column + 1
-
 	if labels != nil {
 		margin = labels.Content[0].Column - 1
 	}
-
 	var (
 		edits []edit
 		lines []string
 	)
-
 	for _, name := range moving {
 		at := indexOf(metadata, name)
-
 		first, last, ok := e.lines(metadata.Content[at], metadata.Content[at+1])
 		if !ok {
 			return "", false
 		}
-
 		moved, ok := e.labelLines(metadata.Content[at], metadata.Content[at+1], first, last)
 		if !ok {
 			return "", false
 		}
-
 		lines = append(lines, shifted(moved, margin-(metadata.Content[at].Column-1), "\n"))
 		edits = append(edits, e.removal(first, last))
 	}
-
 	block := strings.ReplaceAll(strings.Join(lines, "\n"), "\n", breaks)
-
 	if labels != nil {
 		end := e.end(labels)
 		if end < 0 {
 			return "", false
 		}
-
 		end = e.lineEnd(e.lineAt(end))
-
 		return applyAll(e.text, append([]edit{{end, end, breaks + block}}, edits...)), true
 	}
-
 	block = strings.Repeat(" ", metadata.Content[0].Column-1) + "labels:" + breaks + block
-
 	edits[0].text = block + breaks
 	if strings.HasPrefix(e.text[edits[0].start:], breaks) { // the last line, whose break before goes
 		edits[0].text = breaks + block
 	}
-
 	return applyAll(e.text, edits), true
 }
 
@@ -160,19 +130,15 @@ func (e extent) labelLines(key, value *yaml.Node, first, last int) ([]string, bo
 	for n := first; n <= last; n++ {
 		lines = append(lines, e.file.Line(n))
 	}
-
 	if tag := value.ShortTag(); tag == "!!str" || tag == "!!timestamp" {
 		return lines, true
 	}
-
 	start, end := e.start(value), e.end(value)
 	if key.Line != value.Line || start < 0 || end < 0 {
 		return nil, false
 	}
-
 	line := e.lineStart(value.Line)
 	lines[value.Line-first] = e.text[line:start] + `"` + e.text[start:end] + `"` + e.text[end:e.lineEnd(value.Line)]
-
 	return lines, true
 }
 
@@ -182,11 +148,9 @@ func (e extent) labelsInBrackets(metadata *yaml.Node, moving []string) (string, 
 	if start < 0 || end < 0 {
 		return "", false
 	}
-
 	copied := resolved(metadata, false)
 	labelled(copied, copied, moving)
 	keysOf(copied)["labels"].Style = yaml.FlowStyle
-
 	return applyAll(e.text, []edit{{start, end, strings.TrimSpace(encode(copied))}}), true
 }
 
@@ -197,12 +161,10 @@ func (e extent) lines(key, value *yaml.Node) (first, last int, ok bool) {
 	if end < 0 || strings.TrimSpace(e.text[e.lineStart(key.Line):e.start(key)]) != "" {
 		return 0, 0, false
 	}
-
 	first = key.Line
 	for first > 1 && strings.HasPrefix(strings.TrimSpace(e.file.Line(first-1)), "#") {
 		first--
 	}
-
 	return first, e.lineAt(end), true
 }
 
@@ -211,7 +173,6 @@ func (e extent) removal(first, last int) edit {
 	if last == e.file.Lines() { // nothing follows: the break before goes
 		return edit{e.lineEnd(first - 1), e.lineEnd(last), ""}
 	}
-
 	return edit{e.lineStart(first), e.lineStart(last + 1), ""}
 }
 
@@ -221,11 +182,9 @@ func (m *migrator) metadataPlace(name string) source.Position {
 	if err != nil {
 		return source.Position{Line: 1, Column: 1}
 	}
-
 	metadata := keysOf(root.Content[0])["metadata"]
 	if at := indexOf(metadata, name); at >= 0 {
 		return position(metadata.Content[at])
 	}
-
 	return position(metadata)
 }

@@ -26,14 +26,12 @@ func (m *migrator) retries() {
 	if root == nil {
 		return
 	}
-
 	original := retrySites(root)
 	for _, round := range m.rounds(newExtent(file), original) {
 		if m.rewrite(round, false) {
 			m.noteRetries(original, round)
 			continue
 		}
-
 		// One of them fails: find out which.
 		for _, number := range round {
 			one := []int{number}
@@ -44,7 +42,6 @@ func (m *migrator) retries() {
 			}
 		}
 	}
-
 	m.behindAliases(original)
 }
 
@@ -58,38 +55,29 @@ func (m *migrator) noteRetries(original []retrySite, numbers []int) {
 // hold none of the rounds to come.
 func (m *migrator) rounds(e extent, original []retrySite) [][]int {
 	var rounds [][]int
-
 	var open []int // ends of the sites around the one at hand
-
 	for number, site := range original {
 		if target(site.value).Kind == yaml.SequenceNode {
 			continue
 		}
-
 		pos, end := position(site.key), e.end(site.value)
 		if end < 0 || behindAlias(site) {
 			m.notMigrated(pos)
 			continue
 		}
-
 		if m.broken(pos, source.Position{Line: e.lineAt(end), Column: 1 << 20}) {
 			continue // the problem is reported; the section stays
 		}
-
 		for len(open) > 0 && open[len(open)-1] <= e.start(site.key) {
 			open = open[:len(open)-1]
 		}
-
 		open = append(open, end)
 		for len(rounds) < len(open) {
 			rounds = append(rounds, nil)
 		}
-
 		rounds[len(open)-1] = append(rounds[len(open)-1], number)
 	}
-
 	slices.Reverse(rounds)
-
 	return rounds
 }
 
@@ -99,10 +87,8 @@ func behindAlias(site retrySite) bool {
 	if site.value.Kind != yaml.AliasNode {
 		return false
 	}
-
 	inside := &sites{}
 	inside.retry(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{site.key, site.value.Alias}}, "", false)
-
 	return len(inside.retries) > 1
 }
 
@@ -113,7 +99,6 @@ func (m *migrator) behindAliases(original []retrySite) {
 	for _, site := range original {
 		seen[position(site.value)], seen[position(target(site.value))] = true, true
 	}
-
 	if root, err := parseYAML(m.file.Bytes()); err == nil {
 		for _, step := range stepsOf(root) {
 			if p := paginationOf(target(keysOf(step)["loop"])); p != nil {
@@ -121,7 +106,6 @@ func (m *migrator) behindAliases(original []retrySite) {
 			}
 		}
 	}
-
 	for _, d := range m.found {
 		if d.Code == CodeLegacyRetry && d.Severity == source.Warning && !seen[d.Pos] {
 			m.notMigrated(d.Pos)
@@ -138,7 +122,6 @@ func target(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {
 		return n.Alias
 	}
-
 	return n
 }
 
@@ -149,32 +132,25 @@ func (m *migrator) rewrite(numbers []int, plain bool) bool {
 	if root == nil {
 		return false
 	}
-
 	comments := commentLines(root)
 	found := retrySites(root)
 	e := newExtent(file)
-
 	var edits []edit
-
 	for _, number := range numbers {
 		site := found[number]
 		d := &decoder{file: file, broken: map[*yaml.Node]bool{}, older: true}
 		written := resolved(site.value, true)
-
 		list := d.legacyRetry(written, site.tool)
 		if list == nil {
 			return false
 		}
-
 		edit, ok := e.retryEdit(site, written, list, plain)
 		if !ok {
 			return false
 		}
-
 		edits = append(edits, edit)
 		site.parent.Content[site.at] = list
 	}
-
 	return m.accept(applyAll(e.text, edits), root, comments)
 }
 
@@ -184,45 +160,35 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 	if colon < 0 || start < colon || end < 0 {
 		return edit{}, false
 	}
-
 	if site.flow {
 		flowList(list)
 		dropComments(list)
-
 		return edit{start, end, strings.TrimSpace(encode(list))}, true
 	}
-
 	block := site.value.Kind == yaml.MappingNode && site.value.Style&yaml.FlowStyle == 0
 	lastLine := e.lineEnd(e.lineAt(end))
 	line := e.lineEnd(site.key.Line) // of the key
-
-	beside := e.text[end:lastLine] // the comment behind a value in brackets
+	beside := e.text[end:lastLine]   // the comment behind a value in brackets
 	if start > line {
 		beside = e.text[colon:line]
 		if !block {
 			beside += e.text[end:lastLine]
 		}
 	}
-
 	inside := e.text[max(colon, min(line, start)):end]
 	if block {
 		inside = e.text[line:lastLine]
 	}
-
 	lines := keepComments(list, written, inside, plain)
 	styleList(list)
-
 	if len(list.Content) == 0 {
 		return edit{colon, lastLine, " []" + beside}, len(lines) == 0
 	}
-
 	text := encode(list)
 	if len(lines) > 0 {
 		text = strings.Join(lines, "\n") + "\n" + text
 	}
-
 	broken := lineBreak([]byte(e.text))
-
 	return edit{colon, lastLine, strings.TrimRight(beside, " \t") + broken + indentBlock(text, site.key.Column-1+2, broken)}, true
 }
 
@@ -230,26 +196,21 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 // returns those that have no place in it.
 func keepComments(list, written *yaml.Node, inside string, plain bool) []string {
 	var wanted []string
-
 	for _, line := range commentLines(written) {
 		if strings.Contains(inside, line) {
 			wanted = append(wanted, line)
 		}
 	}
-
 	if plain {
 		dropComments(list)
 		return wanted
 	}
-
 	filterComments(list, inside)
-
 	for _, line := range commentLines(list) {
 		if i := slices.Index(wanted, line); i >= 0 {
 			wanted = slices.Delete(wanted, i, i+1)
 		}
 	}
-
 	return wanted
 }
 
@@ -266,7 +227,6 @@ func filterComments(n *yaml.Node, text string) {
 			}
 		}
 	}
-
 	for _, inner := range n.Content {
 		filterComments(inner, text)
 	}

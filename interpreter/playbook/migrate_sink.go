@@ -18,7 +18,6 @@ func (m *migrator) sinks(book *Playbook) {
 		if step.Loop == nil || step.Sink == nil || !namesIteration(step) {
 			continue
 		}
-
 		switch {
 		case step.Loop.Sink != nil:
 			m.problem(step.Sink.Pos, CodeElementInStepSink,
@@ -48,18 +47,15 @@ func (m *migrator) moveSink(name string) bool {
 	if root == nil || len(root.Content) == 0 {
 		return false
 	}
-
 	for _, step := range itemsOf(keysOf(root.Content[0])["workflow"]) {
 		if given := keysOf(step)["step"]; given == nil || given.Value != name || inBrackets(step) {
 			continue
 		}
-
 		comments := commentLines(root)
 		if text, ok := newExtent(file).sinkText(step); ok && m.accept(text, moved(root, step), comments) {
 			return true
 		}
 	}
-
 	return false
 }
 
@@ -70,7 +66,6 @@ func moved(root, step *yaml.Node) *yaml.Node {
 	step.Content = slices.Delete(step.Content, at, at+2)
 	loop := keysOf(step)["loop"]
 	loop.Content = append(loop.Content, pair...)
-
 	return root
 }
 
@@ -81,7 +76,6 @@ func indexOf(n *yaml.Node, key string) int {
 			return i
 		}
 	}
-
 	return -1
 }
 
@@ -92,39 +86,30 @@ func (e extent) sinkText(step *yaml.Node) (string, bool) {
 	if sinkAt < 0 || loopAt < 0 {
 		return "", false
 	}
-
 	key, sink := step.Content[sinkAt], step.Content[sinkAt+1]
 	loopKey, loop := step.Content[loopAt], step.Content[loopAt+1]
-
 	loopEnd := e.end(loop)
 	if loopEnd < 0 || loop.Kind != yaml.MappingNode || len(loop.Content) == 0 {
 		return "", false
 	}
-
 	firstLine, lastLine, ok := e.lines(key, sink)
 	if !ok {
 		return "", false
 	}
-
 	breaks := lineBreak([]byte(e.text))
-
 	var lines []string
 	for n := firstLine; n <= lastLine; n++ {
 		lines = append(lines, e.file.Line(n))
 	}
-
 	margin := loopKey.Column + 1
 	if !inBrackets(loop) {
 		margin = loop.Content[0].Column - 1
 	}
-
 	sinkText := breaks + shifted(lines, margin-(key.Column-1), breaks)
-
 	insert := edit{e.lineEnd(e.lineAt(loopEnd)), e.lineEnd(e.lineAt(loopEnd)), sinkText}
 	if inBrackets(loop) {
 		insert = e.loopInLines(loopKey, loop, sinkText, breaks)
 	}
-
 	return applyAll(e.text, []edit{insert, e.removal(firstLine, lastLine)}), true
 }
 
@@ -132,13 +117,10 @@ func (e extent) sinkText(step *yaml.Node) (string, bool) {
 func (e extent) loopInLines(key, loop *yaml.Node, sinkText, breaks string) edit {
 	end := e.end(loop)
 	lineEnd := e.lineEnd(e.lineAt(end))
-
 	inLines := resolved(loop, false)
 	inLines.Style = 0
-
 	text := strings.TrimRight(e.text[end:lineEnd], " \t") + breaks +
 		indentBlock(encode(inLines), key.Column+1, breaks) + sinkText
-
 	return edit{e.afterColon(key), lineEnd, text}
 }
 
@@ -153,6 +135,5 @@ func shifted(lines []string, by int, breaks string) string {
 			lines[i] = line[min(-by, len(line)-len(strings.TrimLeft(line, " "))):]
 		}
 	}
-
 	return strings.Join(lines, breaks)
 }

@@ -21,24 +21,19 @@ func retrySites(root *yaml.Node) []retrySite { return sitesOf(root).retries }
 
 func sitesOf(root *yaml.Node) *sites {
 	s := &sites{}
-
 	top := root
 	if top.Kind == yaml.DocumentNode && len(top.Content) > 0 {
 		top = top.Content[0]
 	}
-
 	keys := keysOf(top)
 	flow := inBrackets(top)
-
 	for _, entry := range itemsOf(keys["workbook"]) {
 		s.call(entry, workbookSection)
 	}
-
 	workflow := keys["workflow"]
 	for _, step := range itemsOf(workflow) {
 		s.step(step, flow || inBrackets(workflow))
 	}
-
 	return s
 }
 
@@ -48,18 +43,15 @@ func itemsOf(n *yaml.Node) []*yaml.Node {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return nil
 	}
-
 	return n.Content
 }
 
 func (s *sites) step(step *yaml.Node, flow bool) {
 	flow = flow || inBrackets(step)
 	s.call(step, stepSection)
-
 	keys := keysOf(step)
 	s.retry(step, toolOf(keys), flow)
 	s.sink(sinkOf(step), flow)
-
 	if loop := keys["loop"]; loop != nil {
 		s.renamed(loop, loopSection)
 		s.sink(sinkOf(loop), flow || inBrackets(loop))
@@ -71,7 +63,6 @@ func sinkOf(n *yaml.Node) *yaml.Node {
 	if at := indexOfSink(n); at >= 0 {
 		return n.Content[at+1]
 	}
-
 	return nil
 }
 
@@ -81,7 +72,6 @@ func indexOfSink(n *yaml.Node) int {
 	if n.Kind != yaml.MappingNode {
 		return -1
 	}
-
 	return max(indexOf(n, "sink"), indexOf(n, saveWord[0]))
 }
 
@@ -89,7 +79,6 @@ func (s *sites) sink(sink *yaml.Node, flow bool) {
 	if sink == nil || sink.Kind != yaml.MappingNode {
 		return
 	}
-
 	flow = flow || inBrackets(sink)
 	s.call(sink, sinkSection)
 	s.retry(sink, toolOf(keysOf(sink)), flow)
@@ -101,18 +90,15 @@ func toolOf(keys map[string]*yaml.Node) string {
 	if tool == nil {
 		tool = keys["type"]
 	}
-
 	if tool != nil && tool.Kind == yaml.MappingNode {
 		inner := keysOf(tool)
 		if tool = inner["kind"]; tool == nil {
 			tool = inner["type"]
 		}
 	}
-
 	if tool == nil || tool.Kind != yaml.ScalarNode {
 		return ""
 	}
-
 	return tool.Value
 }
 
@@ -122,17 +108,14 @@ func (s *sites) retry(owner *yaml.Node, tool string, flow bool) {
 		if owner.Kind != yaml.MappingNode || owner.Content[i].Value != "retry" {
 			continue
 		}
-
 		value := owner.Content[i+1]
 		s.retries = append(s.retries, retrySite{
 			parent: owner, at: i + 1, key: owner.Content[i], value: value, tool: tool, flow: flow,
 		})
-
 		flow := flow || inBrackets(value)
 		for _, policy := range itemsOf(value) {
 			s.then(keysOf(policy)["then"], flow || inBrackets(policy))
 		}
-
 		if value.Kind == yaml.MappingNode {
 			s.then(keysOf(value)["on_success"], flow)
 		}
@@ -144,19 +127,16 @@ func (s *sites) then(then *yaml.Node, flow bool) {
 	if then == nil || then.Kind != yaml.MappingNode {
 		return
 	}
-
 	flow = flow || inBrackets(then)
 	keys := keysOf(then)
 	s.renamed(then, thenSection)
 	s.sink(sinkOf(then), flow)
-
 	for _, word := range []string{"per_iteration", "per_page"} {
 		if pages := keys[word]; pages != nil {
 			s.renamed(pages, perIterationSection)
 			s.sink(sinkOf(pages), flow || inBrackets(pages))
 		}
 	}
-
 	if next := keys["next_call"]; next != nil {
 		s.renamed(next, nextCallSection)
 	}
@@ -167,9 +147,7 @@ func (s *sites) call(n *yaml.Node, section *section) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
-
 	s.renamed(n, section)
-
 	for _, word := range []string{"tool", "type"} {
 		if tool := keysOf(n)[word]; tool != nil && tool.Kind == yaml.MappingNode {
 			s.renamed(tool, toolSection)
@@ -181,13 +159,11 @@ func (s *sites) renamed(n *yaml.Node, section *section) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
-
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		word := n.Content[i].Value
 		if _, current := section.find(word, false); current {
 			continue
 		}
-
 		if older, ok := section.find(word, true); ok {
 			s.words = append(s.words, wordSite{n.Content[i], older.name})
 		} else if newer, ok := section.fields[word]; ok {

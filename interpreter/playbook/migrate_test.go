@@ -50,7 +50,6 @@ func report(m *playbook.Migration) string {
 	for _, problem := range m.Problems {
 		b.WriteString("#! " + problem.String() + "\n")
 	}
-
 	return b.String()
 }
 
@@ -79,7 +78,6 @@ func migrate(t *testing.T, name string, data []byte) *playbook.Migration {
 	if before != nil {
 		require.Equal(t, policies(before), policies(after))
 	}
-
 	return m
 }
 
@@ -95,7 +93,6 @@ func policies(book *playbook.Playbook) []string {
 			all = append(all, renamed.ReplaceAllString(playbook.Describe(policy), "data"))
 		}
 	}
-
 	return all
 }
 

@@ -16,20 +16,15 @@ type edit struct {
 // applyAll makes edits that do not overlap.
 func applyAll(text string, edits []edit) string {
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
-
 	var b strings.Builder
-
 	at := 0
-
 	for _, edit := range edits {
 		if edit.start < at {
 			return "" // what is refused then
 		}
-
 		b.WriteString(text[at:edit.start] + edit.text)
 		at = edit.end
 	}
-
 	return b.String() + text[at:]
 }
 
@@ -40,28 +35,22 @@ func (m *migrator) words() {
 	if root == nil || len(root.Content) == 0 || versionOf(root.Content[0]) != OlderVersion {
 		return
 	}
-
 	e := newExtent(file)
 	comments := commentLines(root)
-
 	var edits []edit
-
 	for _, word := range sitesOf(root).words {
 		if start, end := e.start(word.key), e.end(word.key); start >= 0 && end > start {
 			edits = append(edits, edit{start, end, word.newer})
 			word.key.Value = word.newer
 		}
 	}
-
 	if version, ok := m.version(e, root.Content[0]); ok {
 		edits = append(edits, version)
 	}
-
 	if len(edits) > 0 && !m.accept(applyAll(e.text, edits), root, comments) {
 		m.problem(position(root.Content[0]), CodeNotMigrated, "the spellings of "+OlderVersion+" cannot be rewritten here; write those of "+Version+" by hand")
 		return
 	}
-
 	m.noteWords()
 }
 
@@ -71,11 +60,9 @@ func (m *migrator) noteWords() {
 	if err != nil {
 		return
 	}
-
 	for _, word := range sitesOf(root).words {
 		m.changed(position(word.key), word.key.Value+" becomes "+word.newer)
 	}
-
 	if current, err := parseYAML(m.Text); err == nil && versionOf(current.Content[0]) == Version {
 		m.changed(position(keysOf(root.Content[0])["apiVersion"]), "apiVersion becomes "+Version)
 	}
@@ -84,28 +71,22 @@ func (m *migrator) noteWords() {
 // version changes apiVersion, unless the newer version refuses the file.
 func (m *migrator) version(e extent, top *yaml.Node) (edit, bool) {
 	extra := false
-
 	if metadata := keysOf(top)["metadata"]; metadata != nil {
 		for i := 0; i+1 < len(metadata.Content); i += 2 {
 			key := metadata.Content[i]
 			if _, known := metadataSection.find(key.Value, false); !known {
 				m.problem(m.metadataPlace(key.Value), CodeNotMigrated,
 					"metadata."+key.Value+" cannot become a label as it is written, and "+Version+" has no such key; write it as a label or take it out, so that apiVersion can become "+Version)
-
 				extra = true
 			}
 		}
 	}
-
 	value := keysOf(top)["apiVersion"]
 	start, end := e.start(value), e.end(value)
-
 	if extra || start < 0 || end < 0 {
 		return edit{}, false
 	}
-
 	text := strings.Replace(e.text[start:end], OlderVersion, Version, 1)
 	value.Value = Version
-
 	return edit{start, end, text}, true
 }

@@ -33,44 +33,36 @@ func (n *Node) Render(scope expression.Scope, b *expression.Budget) (any, error)
 		if err != nil {
 			return nil, n.evalError(err)
 		}
-
 		return v, nil
 	case n.Items != nil:
 		return n.renderList(scope, b)
 	case n.Entries != nil:
 		return n.renderMap(scope, b)
 	}
-
 	return n.Value, nil
 }
 
 func (n *Node) renderList(scope expression.Scope, b *expression.Budget) (any, error) {
 	list := make([]any, len(n.Items))
-
 	for i, item := range n.Items {
 		v, err := item.Render(scope, b)
 		if err != nil {
 			return nil, err
 		}
-
 		list[i] = v
 	}
-
 	return list, nil
 }
 
 func (n *Node) renderMap(scope expression.Scope, b *expression.Budget) (any, error) {
 	object := make(map[string]any, len(n.Entries))
-
 	for _, entry := range n.Entries {
 		v, err := entry.Value.Render(scope, b)
 		if err != nil {
 			return nil, err
 		}
-
 		object[entry.Key] = v
 	}
-
 	return object, nil
 }
 
@@ -80,7 +72,6 @@ func (n *Node) Truth(scope expression.Scope, b *expression.Budget) (bool, error)
 	if err != nil {
 		return false, err
 	}
-
 	return expression.Truthy(v), nil
 }
 
@@ -89,7 +80,6 @@ func (n *Node) evalError(err error) *EvalError {
 	if errors.As(err, &failure) {
 		return &EvalError{Pos: n.Position(failure.Offset), Message: failure.Message}
 	}
-
 	return &EvalError{Pos: n.Pos, Message: err.Error()}
 }
 
@@ -97,15 +87,12 @@ func (n *Node) evalError(err error) *EvalError {
 // of the file. Their offsets count in the scalar that holds the template.
 func (n *Node) Refs() []expression.Ref {
 	var refs []expression.Ref
-
 	n.eachTemplate(func(scalar *Node) {
 		refs = append(refs, scalar.Template.Refs()...)
 	})
-
 	if n.Statement() != nil {
 		refs = append(refs, n.statement.Refs()...)
 	}
-
 	return refs
 }
 
@@ -122,19 +109,16 @@ func (n *Node) Names(roots ...string) bool {
 	}):
 		return true
 	}
-
 	for _, item := range n.Items {
 		if item.Names(roots...) {
 			return true
 		}
 	}
-
 	for _, entry := range n.Entries {
 		if entry.Value.Names(roots...) {
 			return true
 		}
 	}
-
 	return false
 }
 
@@ -143,7 +127,6 @@ func (n *Node) Names(roots ...string) bool {
 func (n *Node) Constant() bool {
 	constant := true
 	n.eachTemplate(func(*Node) { constant = false })
-
 	return constant
 }
 
@@ -153,9 +136,7 @@ func (n *Node) Position(offset int) source.Position {
 	if n.file == nil {
 		return n.Pos
 	}
-
 	places := n.places()
-
 	return places[min(max(offset, 0), len(places)-1)]
 }
 
@@ -165,14 +146,11 @@ func (n *Node) places() []source.Position {
 	if n.origin == nil {
 		return n.file.ScalarPositions(n.Pos, n.style, n.Raw)
 	}
-
 	written := n.file.ScalarPositions(n.Pos, n.style, n.origin.raw)
 	places := make([]source.Position, len(n.origin.offsets))
-
 	for i, offset := range n.origin.offsets {
 		places[i] = written[min(offset, len(written)-1)]
 	}
-
 	return places
 }
 
@@ -181,12 +159,10 @@ func (n *Node) Get(key string) *Node {
 	if n == nil {
 		return nil
 	}
-
 	for _, entry := range n.Entries {
 		if entry.Key == key {
 			return entry.Value
 		}
 	}
-
 	return nil
 }

@@ -23,9 +23,7 @@ func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) 
 	if len(bytes.TrimSpace(file.Bytes())) == 0 {
 		return limits, nil
 	}
-
 	d := &decoder{file: file, broken: map[*yaml.Node]bool{}}
-
 	if root := d.parse(); root != nil && d.inspect(root) {
 		if root.Kind != yaml.MappingNode {
 			d.errorf(position(root), CodeWrongType, "rate limits must be a map of keys to limits, such as api.example.com: {requests: 20}, not %s",
@@ -36,40 +34,31 @@ func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) 
 			}
 		}
 	}
-
 	d.found.Sort()
-
 	return limits, d.found
 }
 
 func (d *decoder) ownedLimit(n *yaml.Node, key string) OwnedLimit {
 	limit := OwnedLimit{Per: time.Second}
-
 	f, ok := d.fields(n, ownedLimitSection, key)
 	if !ok {
 		return limit
 	}
-
 	if n := f.get("requests"); n != nil {
 		requests, ok := d.integer(n, "requests")
 		if ok && requests < 1 {
 			d.errorf(position(n), CodeBounds, "requests must be at least 1, not %d", requests)
 		}
-
 		limit.Requests = requests
 	}
-
 	if n := f.get("per"); n != nil {
 		limit.Per = d.timeLimit(n, "per")
 	}
-
 	if n := f.get("max_pause"); n != nil {
 		limit.MaxPause = d.timeLimit(n, "max_pause")
 	}
-
 	if f.get("requests") == nil && limit.MaxPause == 0 {
 		d.errorf(position(n), CodeMissingKey, "%s needs \"requests\", \"max_pause\" or both", key)
 	}
-
 	return limit
 }

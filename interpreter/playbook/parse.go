@@ -23,20 +23,15 @@ const MaxFileBytes = 1 << 20
 // it has reported why.
 func (d *decoder) parse() *yaml.Node {
 	data := d.file.Bytes()
-
 	if len(data) > MaxFileBytes {
 		d.errorf(source.Position{Line: 1, Column: 1}, CodeTooLarge,
 			"the file has %d bytes; a playbook may have %d (1 MiB)", len(data), MaxFileBytes)
-
 		return nil
 	}
-
 	if !d.readable(data) {
 		return nil
 	}
-
 	root, err := parseYAML(data)
-
 	switch {
 	case errors.Is(err, io.EOF), err == nil && isEmpty(root):
 		d.errorf(source.Position{Line: 1, Column: 1}, CodeEmpty,
@@ -48,7 +43,6 @@ func (d *decoder) parse() *yaml.Node {
 	default:
 		return root.Content[0]
 	}
-
 	return nil
 }
 
@@ -61,7 +55,6 @@ func isEmpty(root *yaml.Node) bool {
 func (d *decoder) readable(data []byte) bool {
 	pos := source.Position{Line: 1, Column: 1}
 	valid := utf8.Valid(data)
-
 	for n := 1; n <= d.file.Lines(); n++ {
 		pos.Line, pos.Column = n, 1
 		for _, r := range d.file.Line(n) {
@@ -69,16 +62,13 @@ func (d *decoder) readable(data []byte) bool {
 				d.errorf(pos, CodeEncoding, "the file is not UTF-8 text here; save it as UTF-8")
 				return false
 			}
-
 			if r < ' ' && r != '\t' || r == 0x7F || r == 0xFFFE || r == 0xFFFF {
 				d.errorf(pos, CodeEncoding, "the character U+%04X cannot stand in YAML; write it in double quotes as \"\\x%02X\"", r, r)
 				return false
 			}
-
 			pos.Column++
 		}
 	}
-
 	return true
 }
 
@@ -92,37 +82,30 @@ func parseYAML(data []byte) (root *yaml.Node, err error) {
 			root, err = nil, fmt.Errorf("yaml: the parser failed: %v", failure)
 		}
 	}()
-
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
-
 	root = &yaml.Node{}
 	if err := decoder.Decode(root); err != nil {
 		return nil, err
 	}
-
 	var second yaml.Node
 	if err := decoder.Decode(&second); err == nil {
 		return nil, errSeveralDocuments
 	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-
 	return root, nil
 }
 
 func (d *decoder) severalDocuments() {
 	line, seen := 1, false
-
 	for n := 1; n <= d.file.Lines(); n++ {
 		text := d.file.Line(n)
 		if strings.HasPrefix(text, "---") && seen {
 			line = n
 			break
 		}
-
 		seen = seen || strings.TrimSpace(text) != "" && !strings.HasPrefix(text, "#")
 	}
-
 	d.errorf(source.Position{Line: line, Column: 1}, CodeSeveralDocuments,
 		"a file holds one playbook; put the document that begins here into a file of its own")
 }
@@ -144,28 +127,22 @@ func (d *decoder) syntaxError(err error) {
 	if match == nil {
 		match = []string{"", "", err.Error()}
 	}
-
 	line, message := 1, match[2]
 	if match[1] != "" {
 		line, _ = strconv.Atoi(match[1])
 	}
-
 	if anchor := unknownAnchor.FindStringSubmatch(message); anchor != nil {
 		d.unknownAnchor(anchor[1])
 		return
 	}
-
 	if grammarMessage.MatchString(message) {
 		line = d.lineOfMistake(line)
 	}
-
 	if strings.HasPrefix(message, "did not find expected ','") {
 		message += " in the list or map in brackets that begins here"
 	}
-
 	text := d.file.Line(line)
 	column := len([]rune(text)) - len([]rune(strings.TrimLeft(text, " \t"))) + 1
-
 	switch {
 	case indentation.MatchString(text):
 		before := strings.IndexByte(text, '\t')
@@ -189,7 +166,6 @@ func (d *decoder) unquotedLine(line int, text string) {
 func (d *decoder) unknownAnchor(name string) {
 	place := regexp.MustCompile(`(?:^|[\s,\[{:?-])(\*` + regexp.QuoteMeta(name) + `)(?:$|[\s,\]}:])`)
 	pos := source.Position{Line: 1, Column: 1}
-
 	for n := 1; n <= d.file.Lines(); n++ {
 		text := d.file.Line(n)
 		if at := place.FindStringSubmatchIndex(text); at != nil {
@@ -197,7 +173,6 @@ func (d *decoder) unknownAnchor(name string) {
 			break
 		}
 	}
-
 	d.errorf(pos, CodeYAMLSyntax,
 		"the alias *%s has no anchor &%s above it; text that begins with * must stand in quotes", name, name)
 }
@@ -208,22 +183,17 @@ func (d *decoder) unknownAnchor(name string) {
 func (d *decoder) lineOfMistake(given int) int {
 	data := d.file.Bytes()
 	last := linesRead(data)
-
 	const mostBytes = 4 << 20 // of parsing, well below a second
-
 	for spent, line := 0, last; line >= 1; line-- {
 		beginning := d.file.Until(line)
 		spent += len(beginning)
-
 		if spent > mostBytes {
 			return given
 		}
-
 		if _, err := parseYAML(beginning); err == nil || errors.Is(err, io.EOF) {
 			return d.nextText(line + 1)
 		}
 	}
-
 	return d.nextText(1)
 }
 
@@ -234,20 +204,16 @@ func (d *decoder) nextText(n int) int {
 			return line
 		}
 	}
-
 	return min(n, d.file.Lines())
 }
 
 // linesRead is how many lines the YAML parser takes before it fails.
 func linesRead(data []byte) int {
 	reader := &lineReader{data: data}
-
 	var root yaml.Node
-
 	decoder := yaml.NewDecoder(reader)
 	for decoder.Decode(&root) == nil { //nolint:revive // only the failure counts
 	}
-
 	return reader.lines
 }
 
@@ -262,18 +228,14 @@ func (r *lineReader) Read(p []byte) (int, error) {
 	if len(r.data) == 0 {
 		return 0, io.EOF
 	}
-
 	n := bytes.IndexByte(r.data, '\n') + 1
 	if n == 0 {
 		n = len(r.data)
 	}
-
 	if n <= len(p) {
 		r.lines++
 	}
-
 	n = copy(p, r.data[:n])
 	r.data = r.data[n:]
-
 	return n, nil
 }

@@ -25,7 +25,6 @@ func scalarStyle(n *yaml.Node) source.Style {
 			return style
 		}
 	}
-
 	return source.Plain
 }
 
@@ -70,7 +69,6 @@ func exact(t *testing.T, file *source.File, n *yaml.Node) (checked, ok bool) {
 	for i := 1; i < len(places); i++ {
 		require.False(t, places[i].Before(places[i-1]), "places go back in %q", n.Value)
 	}
-
 	return checked, true
 }
 

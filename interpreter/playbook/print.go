@@ -18,7 +18,6 @@ func printRetry(list *yaml.Node) string {
 		{Kind: yaml.ScalarNode, Tag: "!!str", Value: "retry"}, resolved(list, false),
 	}}
 	styleList(root.Content[1])
-
 	return encode(root)
 }
 
@@ -29,10 +28,8 @@ func styleList(list *yaml.Node) {
 	if len(list.Content) == 0 {
 		list.Style = yaml.FlowStyle
 	}
-
 	for _, policy := range list.Content {
 		policy.Style = 0
-
 		if then := keysOf(policy)["then"]; then != nil && plainWords(then) {
 			then.Style = yaml.FlowStyle
 			if len("    then: "+encode(then)) > flowWidth {
@@ -48,7 +45,6 @@ func flowList(list *yaml.Node) {
 	for _, inner := range list.Content {
 		flowList(inner)
 	}
-
 	if list.Kind == yaml.ScalarNode {
 		list.Style = 0
 		if strings.ContainsAny(list.Value, "{}[],:#\"'") {
@@ -65,7 +61,6 @@ func plainWords(n *yaml.Node) bool {
 			return false
 		}
 	}
-
 	return true
 }
 
@@ -76,16 +71,12 @@ func encode(n *yaml.Node) (text string) {
 			text = ""
 		}
 	}()
-
 	var out bytes.Buffer
-
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-
 	if err := encoder.Encode(n); err != nil {
 		return ""
 	}
-
 	return strings.TrimSuffix(out.String(), "\n") + "\n"
 }
 
@@ -99,22 +90,17 @@ func resolvedDepth(n *yaml.Node, withComments bool, depth int) *yaml.Node {
 	if n.Kind == yaml.AliasNode && depth <= MaxDepth {
 		return resolvedDepth(n.Alias, withComments, depth+1)
 	}
-
 	copied := *n
 	copied.Anchor, copied.Alias = "", nil
-
 	if !withComments {
 		copied.HeadComment, copied.LineComment, copied.FootComment = "", "", ""
 	}
-
 	copied.Content = make([]*yaml.Node, 0, len(n.Content))
-
 	if depth <= MaxDepth { // deeper files are refused before
 		for _, inner := range n.Content {
 			copied.Content = append(copied.Content, resolvedDepth(inner, withComments, depth+1))
 		}
 	}
-
 	return &copied
 }
 
@@ -124,10 +110,8 @@ func durationText(length time.Duration) string {
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
 	}
-
 	if strings.HasSuffix(text, "h0m") {
 		text = strings.TrimSuffix(text, "0m")
 	}
-
 	return text
 }

@@ -112,11 +112,9 @@ func nearOr(name string, accepted []string) string {
 	if near := expression.Suggest(name, accepted); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
-
 	if len(accepted) == 1 {
 		return fmt.Sprintf("; only %q is accepted", accepted[0])
 	}
-
 	return "; accepted are " + listed(accepted)
 }
 
@@ -132,25 +130,21 @@ func describeYAML(n *yaml.Node) string {
 	case yaml.MappingNode:
 		return "a map"
 	}
-
 	switch n.ShortTag() {
 	case "!!null":
 		return "nothing"
 	case "!!bool", "!!int", "!!float":
 		return n.Value
 	}
-
 	return fmt.Sprintf("the text %q", shorten(n.Value))
 }
 
 // shorten cuts text of an author for a message.
 func shorten(text string) string {
 	const most = 60
-
 	runes := []rune(text)
 	if len(runes) <= most {
 		return text
 	}
-
 	return string(runes[:most]) + "…"
 }

@@ -12,7 +12,6 @@ func (pb *Playbook) WorkloadKeys() []string {
 	for key := range pb.Workload {
 		keys[key] = true
 	}
-
 	pb.eachValue(func(_ site, node *Node) {
 		for _, ref := range node.Refs() {
 			if path := pb.DataPath(ref); path[0] == "workload" && len(path) > 1 {
@@ -20,6 +19,5 @@ func (pb *Playbook) WorkloadKeys() []string {
 			}
 		}
 	})
-
 	return slices.Sorted(maps.Keys(keys))
 }

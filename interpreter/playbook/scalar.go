@@ -23,7 +23,6 @@ func (d *decoder) literal(n *yaml.Node, what string) bool {
 		d.errorf(position(n), CodeTemplateNotAllowed, "%s must be written out: a template cannot stand here", what)
 		return false
 	}
-
 	return true
 }
 
@@ -32,19 +31,15 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 	if !d.literal(n, what) {
 		return "", false
 	}
-
 	tag := n.ShortTag()
 	if n.Kind != yaml.ScalarNode || tag != "!!str" && tag != "!!timestamp" {
 		hint := ""
 		if n.Kind == yaml.ScalarNode && tag != "!!null" {
 			hint = "; put it in quotes"
 		}
-
 		d.errorf(position(n), CodeWrongType, "%s must be text, not %s%s", what, describeYAML(n), hint)
-
 		return "", false
 	}
-
 	return n.Value, true
 }
 
@@ -55,7 +50,6 @@ func (d *decoder) name(n *yaml.Node, what string) (string, bool) {
 		d.errorf(position(n), CodeBadName, "%s must not be empty", what)
 		return "", false
 	}
-
 	return text, ok
 }
 
@@ -65,15 +59,12 @@ func (d *decoder) oneOf(n *yaml.Node, what string, accepted ...string) string {
 	if !ok {
 		return ""
 	}
-
 	for _, one := range accepted {
 		if text == one {
 			return text
 		}
 	}
-
 	d.errorf(position(n), CodeWrongValue, "%s cannot be %q%s", what, shorten(text), nearOr(text, accepted))
-
 	return ""
 }
 
@@ -81,14 +72,11 @@ func (d *decoder) boolean(n *yaml.Node, what string) bool {
 	if !d.literal(n, what) {
 		return false
 	}
-
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" {
 		v, _ := d.scalar(n).(bool)
 		return v
 	}
-
 	d.errorf(position(n), CodeWrongType, "%s must be true or false, not %s", what, describeYAML(n))
-
 	return false
 }
 
@@ -96,15 +84,12 @@ func (d *decoder) integer(n *yaml.Node, what string) (int, bool) {
 	if !d.literal(n, what) {
 		return 0, false
 	}
-
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" {
 		if v, ok := d.scalar(n).(int); ok {
 			return v, true
 		}
 	}
-
 	d.errorf(position(n), CodeWrongType, "%s must be a whole number, not %s", what, describeYAML(n))
-
 	return 0, false
 }
 
@@ -112,7 +97,6 @@ func (d *decoder) number(n *yaml.Node, what string) (float64, bool) {
 	if !d.literal(n, what) {
 		return 0, false
 	}
-
 	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
 		switch v := d.scalar(n).(type) {
 		case int:
@@ -123,12 +107,9 @@ func (d *decoder) number(n *yaml.Node, what string) (float64, bool) {
 			f, err := v.Float64()
 			return f, err == nil
 		}
-
 		return 0, false // reported
 	}
-
 	d.errorf(position(n), CodeWrongType, "%s must be a number, not %s", what, describeYAML(n))
-
 	return 0, false
 }
 
@@ -142,25 +123,20 @@ func (d *decoder) scalar(n *yaml.Node) any {
 		if v, err := strconv.ParseBool(strings.ToLower(n.Value)); err == nil {
 			return v
 		}
-
 		d.errorf(position(n), CodeYAMLTag, "%q is not a boolean, as its tag says", shorten(n.Value))
-
 		return nil
 	case "!!int":
 		v, err := wholeNumber(n.Value)
-
 		switch {
 		case errors.Is(err, expression.ErrLongNumber):
 			d.errorf(position(n), CodeBadNumber, "%s", err)
 		case err != nil:
 			d.errorf(position(n), CodeYAMLTag, "%q is not a whole number, as its tag says", shorten(n.Value))
 		}
-
 		return v
 	case "!!float":
 		return d.float(n)
 	}
-
 	return n.Value
 }
 
@@ -170,12 +146,10 @@ func wholeNumber(text string) (any, error) {
 	if err := expression.CheckDigits(digits); err != nil { // reading them takes time that grows with the square
 		return nil, err
 	}
-
 	number, ok := new(big.Int).SetString(digits, 0)
 	if !ok {
 		return nil, errNotWhole
 	}
-
 	return expression.Canonical(json.Number(number.String()))
 }
 
@@ -187,25 +161,21 @@ func (d *decoder) float(n *yaml.Node) any {
 		d.errorf(position(n), CodeBadNumber, "%s", err)
 		return nil
 	}
-
 	// The YAML parser takes whole numbers beyond 64 bits for floats.
 	if strings.Trim(text, "+-0123456789") == "" {
 		if v, err := wholeNumber(strings.TrimLeft(text, "+")); err == nil {
 			return v
 		}
 	}
-
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		d.errorf(position(n), CodeBadNumber, "%s is no number that JSON can hold; put it in quotes if it is text", shorten(n.Value))
 		return nil
 	}
-
 	canonical, err := expression.Canonical(v)
 	if err != nil {
 		d.errorf(position(n), CodeBadNumber, "%s: %s", shorten(n.Value), err)
 		return nil
 	}
-
 	return canonical
 }

@@ -38,7 +38,6 @@ type inspector struct {
 func (d *decoder) inspect(root *yaml.Node) bool {
 	in := &inspector{decoder: d, open: map[*yaml.Node]bool{}}
 	in.walk(root, 1, false, "")
-
 	return !in.fatal
 }
 
@@ -48,24 +47,19 @@ func (in *inspector) walk(n *yaml.Node, depth int, inFlow bool, label string) {
 	if in.fatal {
 		return
 	}
-
 	if len(in.open) > 0 {
 		if in.expanded++; in.expanded > maxExpanded {
 			in.fail(n, CodeTooManyAliases, "aliases make the playbook larger than %d values; write less of it as aliases", maxExpanded)
 			return
 		}
 	}
-
 	if depth > MaxDepth && len(n.Content) > 0 {
 		in.fail(n, CodeTooDeep, "maps and lists are nested more than %d deep here", MaxDepth)
 		return
 	}
-
 	in.checkTag(n)
 	in.checkNumber(n)
-
 	flow := inFlow || n.Style&yaml.FlowStyle != 0
-
 	switch {
 	case n.Kind == yaml.MappingNode && in.looksLikeTemplate(n):
 		in.broken[n] = true
@@ -91,22 +85,18 @@ func (in *inspector) child(n *yaml.Node, i, depth int, flow bool, label string) 
 		in.walk(next, depth+1, flow, label)
 		return
 	}
-
 	if in.aliases++; in.aliases > MaxAliases {
 		in.fail(next, CodeTooManyAliases, "the file has more than %d aliases, those inside of repeated parts counted each time", MaxAliases)
 		return
 	}
-
 	target := next.Alias
 	if in.open[target] || in.contains(target, n) {
 		in.fail(next, CodeAliasCycle, "the alias *%s stands inside of what it repeats", next.Value)
 		return
 	}
-
 	in.open[target] = true
 	in.walk(target, depth+1, flow, label)
 	delete(in.open, target)
-
 	n.Content[i] = target
 }
 
@@ -116,13 +106,11 @@ func (in *inspector) contains(outer, inner *yaml.Node) bool {
 	if outer == inner {
 		return true
 	}
-
 	for _, part := range outer.Content {
 		if part.Kind != yaml.AliasNode && in.contains(part, inner) {
 			return true
 		}
 	}
-
 	return false
 }
 
@@ -130,32 +118,24 @@ func (in *inspector) contains(outer, inner *yaml.Node) bool {
 func (in *inspector) walkMap(n *yaml.Node, depth int, flow bool) {
 	first := map[string]*yaml.Node{}
 	kept := n.Content[:0:0]
-
 	for i := 0; i+1 < len(n.Content) && !in.fatal; i += 2 {
 		in.child(n, i, depth, flow, "?")
-
 		if in.fatal {
 			return
 		}
-
 		keyNode := n.Content[i]
 		if !in.usableKey(keyNode) {
 			continue
 		}
-
 		in.child(n, i+1, depth, flow, keyNode.Value+":")
-
 		if earlier, ok := first[keyNode.Value]; ok {
 			in.errorf(position(keyNode), CodeDuplicateKey, "the key %q stands twice in this map; the first stands in line %d",
 				shorten(keyNode.Value), earlier.Line)
-
 			continue
 		}
-
 		first[keyNode.Value] = keyNode
 		kept = append(kept, keyNode, n.Content[i+1])
 	}
-
 	n.Content = kept
 }
 
@@ -174,7 +154,6 @@ func (in *inspector) usableKey(n *yaml.Node) bool {
 	default:
 		return true
 	}
-
 	return false
 }
 
@@ -187,20 +166,16 @@ var tags = map[yaml.Kind][]string{
 
 func (in *inspector) checkTag(n *yaml.Node) {
 	tag := n.ShortTag()
-
 	for _, known := range tags[n.Kind] {
 		if tag == known {
 			return
 		}
 	}
-
 	in.broken[n] = true
 	hint := "text that begins with ! must stand in quotes"
-
 	if tag == "!!binary" {
 		hint = "write the text in base64 and decode it in the tool"
 	}
-
 	in.errorf(position(n), CodeYAMLTag, "the YAML type %s is not accepted; %s", tag, hint)
 }
 
@@ -210,7 +185,6 @@ func (in *inspector) checkNumber(n *yaml.Node) {
 	if n.Kind != yaml.ScalarNode || n.Style != 0 || n.ShortTag() != "!!str" || strings.Trim(n.Value, "0123456789_+-.eE") != "" {
 		return
 	}
-
 	if err := expression.CheckDigits(n.Value); err != nil {
 		in.errorf(position(n), CodeBadNumber, "%s", err)
 	}
@@ -222,9 +196,7 @@ func (in *inspector) looksLikeTemplate(n *yaml.Node) bool {
 	if n.Style&yaml.FlowStyle == 0 || len(n.Content) == 0 {
 		return false
 	}
-
 	first := n.Content[0]
-
 	return first.Kind == yaml.MappingNode && first.Style&yaml.FlowStyle != 0 &&
 		first.Line == n.Line && first.Column == n.Column+1
 }
@@ -236,14 +208,11 @@ func (in *inspector) templateText(n *yaml.Node, inFlow bool) string {
 	if n.Column > len(line) {
 		return "{{ … }}"
 	}
-
 	text := string(line[n.Column-1:])
 	if !inFlow {
 		return withoutComment(text)
 	}
-
 	depth := 0
-
 	for i, r := range text {
 		switch r {
 		case '{':
@@ -251,12 +220,10 @@ func (in *inspector) templateText(n *yaml.Node, inFlow bool) string {
 		case '}':
 			depth--
 		}
-
 		if depth == 0 {
 			return text[:i+1]
 		}
 	}
-
 	return text
 }
 
@@ -264,14 +231,12 @@ func withoutComment(text string) string {
 	if i := strings.Index(text, " #"); i >= 0 {
 		text = text[:i]
 	}
-
 	return strings.TrimRight(text, " \t")
 }
 
 // unquoted reports a template without quotes and shows how to write it.
 func (d *decoder) unquoted(pos source.Position, label, text string) {
 	quoted := `"` + text + `"`
-
 	switch {
 	case !strings.ContainsAny(text, `"\`):
 	case !strings.Contains(text, "'"):
@@ -279,10 +244,8 @@ func (d *decoder) unquoted(pos source.Position, label, text string) {
 	default:
 		quoted = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 	}
-
 	if label != "" {
 		quoted = label + " " + quoted
 	}
-
 	d.errorf(pos, CodeUnquotedTemplate, "a template needs quotes, as YAML reads {{ as a map; quote it: %s", quoted)
 }

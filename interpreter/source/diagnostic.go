@@ -32,27 +32,20 @@ type Diagnostic struct {
 // the message.
 func (d Diagnostic) String() string {
 	var b strings.Builder
-
 	b.WriteString(d.File)
-
 	if !d.Pos.IsZero() {
 		b.WriteString(":" + d.Pos.String())
 	}
-
 	if b.Len() > 0 {
 		b.WriteString(": ")
 	}
-
 	if d.Severity == Warning {
 		b.WriteString("warning: ")
 	}
-
 	b.WriteString(d.Message)
-
 	if d.Code != "" {
 		b.WriteString(" [" + d.Code + "]")
 	}
-
 	return b.String()
 }
 
@@ -82,7 +75,6 @@ func (ds *Diagnostics) Limit(n int, code string) {
 	if len(*ds) <= n {
 		return
 	}
-
 	last := (*ds)[n-1]
 	last.Severity, last.Code = Error, code
 	last.Message = fmt.Sprintf("%d more problems are not shown", len(*ds)-n)
@@ -95,24 +87,19 @@ func (ds Diagnostics) First(n int) (some Diagnostics, more int) {
 	if len(ds) <= n {
 		return ds, 0
 	}
-
 	errs := min(len(ds.Errors()), n)
 	warnings := n - errs
 	some = make(Diagnostics, 0, n)
-
 	for _, d := range ds {
 		left := &errs
 		if d.Severity == Warning {
 			left = &warnings
 		}
-
 		if *left > 0 {
 			*left--
-
 			some = append(some, d)
 		}
 	}
-
 	return some, len(ds) - len(some)
 }
 
@@ -129,13 +116,11 @@ func (ds Diagnostics) Warnings() Diagnostics { return ds.only(Warning) }
 
 func (ds Diagnostics) only(severity Severity) Diagnostics {
 	var some Diagnostics
-
 	for _, d := range ds {
 		if d.Severity == severity {
 			some = append(some, d)
 		}
 	}
-
 	return some
 }
 
@@ -146,6 +131,5 @@ func (ds Diagnostics) Error() string {
 	for i, d := range ds {
 		lines[i] = d.String()
 	}
-
 	return strings.Join(lines, "\n")
 }

@@ -30,38 +30,28 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // because the positions in diagnostics are those of the YAML parser.
 func NewFile(name string, data []byte) *File {
 	f := &File{Name: name, data: data}
-
 	first := 0
 	if bytes.HasPrefix(data, byteOrderMark) {
 		first = len(byteOrderMark)
 	}
-
 	f.starts = append(f.starts, first)
-
 	f.marks = map[int][]int{}
-
 	for offset, column := first, 0; offset < len(data); {
 		r, width := utf8.DecodeRune(data[offset:])
 		offset += width
-
 		if !isBreak(r) {
 			if column++; column%markEvery == 0 {
 				line := len(f.starts)
 				f.marks[line] = append(f.marks[line], offset)
 			}
-
 			continue
 		}
-
 		column = 0
-
 		if r == '\r' && offset < len(data) && data[offset] == '\n' {
 			offset++
 		}
-
 		f.starts = append(f.starts, offset)
 	}
-
 	return f
 }
 
@@ -74,7 +64,6 @@ func (f *File) Lines() int {
 	if n := len(f.starts); n > 1 && f.starts[n-1] == len(f.data) {
 		return n - 1
 	}
-
 	return len(f.starts)
 }
 
@@ -84,23 +73,18 @@ func (f *File) Line(n int) string {
 	if n < 1 || n > len(f.starts) {
 		return ""
 	}
-
 	end := len(f.data)
 	if n < len(f.starts) {
 		end = f.starts[n]
 	}
-
 	line := f.data[f.starts[n-1]:end]
-
 	for len(line) > 0 {
 		r, width := utf8.DecodeLastRune(line)
 		if !isBreak(r) {
 			break
 		}
-
 		line = line[:len(line)-width]
 	}
-
 	return string(line)
 }
 
@@ -109,7 +93,6 @@ func (f *File) Until(n int) []byte {
 	if n >= len(f.starts) {
 		return f.data
 	}
-
 	return f.data[:f.starts[max(n, 0)]]
 }
 
@@ -123,22 +106,18 @@ func (f *File) offset(pos Position) int {
 	if pos.Line < 1 || pos.Line > len(f.starts) {
 		return -1
 	}
-
 	offset, first := f.starts[pos.Line-1], 1
 	if marks := f.marks[pos.Line]; len(marks) > 0 && pos.Column > markEvery {
 		at := min((pos.Column-1)/markEvery, len(marks))
 		offset, first = marks[at-1], at*markEvery+1
 	}
-
 	for column := first; column < pos.Column && offset < len(f.data); column++ {
 		r, width := utf8.DecodeRune(f.data[offset:])
 		if isBreak(r) {
 			break
 		}
-
 		offset += width
 	}
-
 	return offset
 }
 
@@ -159,7 +138,6 @@ func (p Position) String() string {
 	if p.IsZero() {
 		return ""
 	}
-
 	return fmt.Sprintf("%d:%d", p.Line, p.Column)
 }
 
@@ -169,7 +147,6 @@ func isBreak(r rune) bool {
 	case '\n', '\r', '\u0085', '\u2028', '\u2029':
 		return true
 	}
-
 	return false
 }
 

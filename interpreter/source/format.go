@@ -16,22 +16,17 @@ func (f *File) Format(d Diagnostic) string {
 	if d.Pos.IsZero() || d.Pos.Line > len(f.starts) {
 		return d.String() + "\n" + indented(d.Note)
 	}
-
 	line, caret := snippet([]rune(f.Line(d.Pos.Line)), d.Pos.Column)
-
 	return d.String() + "\n" + line + "\n" + caret + "\n" + indented(d.Note)
 }
 
 // indented sets a note apart from lines of the file.
 func indented(note string) string {
 	const margin = "        "
-
 	var b strings.Builder
-
 	for line := range strings.Lines(note) {
 		b.WriteString(margin + visible([]rune(strings.TrimRight(line, "\n"))) + "\n")
 	}
-
 	return b.String()
 }
 
@@ -40,11 +35,9 @@ func indented(note string) string {
 func (f *File) FormatFirst(ds Diagnostics, n int) string {
 	some, more := ds.First(n)
 	text := f.FormatAll(some)
-
 	if more > 0 {
 		text += fmt.Sprintf("%s: and %d more\n", f.Name, more)
 	}
-
 	return text
 }
 
@@ -54,7 +47,6 @@ func (f *File) FormatAll(ds Diagnostics) string {
 	for _, d := range ds {
 		b.WriteString(f.Format(d))
 	}
-
 	return b.String()
 }
 
@@ -62,38 +54,28 @@ func (f *File) FormatAll(ds Diagnostics) string {
 // below it. Tabs stay tabs in both, so that they agree at any tab width.
 func snippet(line []rune, column int) (text, caret string) {
 	at := min(max(column-1, 0), len(line))
-
 	var before, after string
-
 	if len(line) > snippetWidth {
 		from := max(0, at-snippetWidth/2)
 		to := min(len(line), from+snippetWidth)
 		from = max(0, to-snippetWidth)
-
 		if from > 0 {
 			before = "…"
 		}
-
 		if to < len(line) {
 			after = "…"
 		}
-
 		line, at = line[from:to], at-from
 	}
-
 	var b strings.Builder
-
 	b.WriteString(strings.Repeat(" ", len([]rune(before))))
-
 	for _, r := range line[:at] {
 		if r == '\t' {
 			b.WriteByte('\t')
 			continue
 		}
-
 		b.WriteString(strings.Repeat(" ", width(r)))
 	}
-
 	return before + visible(line) + after, b.String() + "^"
 }
 
@@ -103,7 +85,6 @@ func visible(line []rune) string {
 		if r != '\t' && unicode.IsControl(r) {
 			return '\uFFFD'
 		}
-
 		return r
 	}, string(line))
 }
@@ -135,12 +116,10 @@ func width(r rune) int {
 	if r == 0x200D || unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0
 	}
-
 	for _, span := range wide {
 		if span[0] <= r && r <= span[1] {
 			return 2
 		}
 	}
-
 	return 1
 }

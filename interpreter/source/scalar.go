@@ -20,19 +20,16 @@ const (
 // the decoded value. Where the replay does not give value, every place is start.
 func (f *File) ScalarPositions(start Position, style Style, value string) []Position {
 	runes := []rune(value)
-
 	if offset := f.offset(start); offset >= 0 {
 		r := &replay{cursor: cursor{data: f.data, offset: offset, pos: start}, value: runes}
 		if r.run(style) {
 			return append(r.places, r.pos)
 		}
 	}
-
 	places := make([]Position, len(runes)+1)
 	for i := range places {
 		places[i] = start
 	}
-
 	return places
 }
 
@@ -54,7 +51,6 @@ type place struct {
 // run reports whether the text from the cursor decodes to the value.
 func (r *replay) run(style Style) bool {
 	r.properties()
-
 	switch style {
 	case SingleQuoted, DoubleQuoted:
 		r.next() // the opening quote
@@ -64,7 +60,6 @@ func (r *replay) run(style Style) bool {
 	default:
 		r.flow(style)
 	}
-
 	return !r.failed && len(r.places) == len(r.value)
 }
 
@@ -74,10 +69,8 @@ func (r *replay) properties() {
 		for !r.atEnd() && !isBlank(r.peek()) && !isBreak(r.peek()) {
 			r.next()
 		}
-
 		for isBlank(r.peek()) || isBreak(r.peek()) {
 			r.next()
-
 			if r.peek() == '#' {
 				r.skipLine()
 			}
@@ -93,12 +86,10 @@ func (r *replay) emit(p place) {
 	if r.done() {
 		return
 	}
-
 	if r.value[len(r.places)] != p.r {
 		r.failed = true
 		return
 	}
-
 	r.places = append(r.places, p.pos)
 }
 
@@ -128,22 +119,17 @@ func (c *cursor) peek() rune {
 func (c *cursor) next() rune {
 	r, width := decodeRune(c.data[c.offset:])
 	c.offset += width
-
 	if !isBreak(r) {
 		c.pos.Column++
 		return r
 	}
-
 	if r == '\r' && !c.atEnd() && c.data[c.offset] == '\n' {
 		c.offset++
 	}
-
 	c.pos = Position{Line: c.pos.Line + 1, Column: 1}
-
 	if r == '\u2028' || r == '\u2029' {
 		return r
 	}
-
 	return '\n'
 }
 

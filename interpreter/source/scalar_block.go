@@ -7,34 +7,25 @@ const widestIndent = 256
 // block replays a literal or folded scalar from its header.
 func (r *replay) block(folded bool) {
 	r.next() // | or >
-
 	stated := 0
-
 	for c := r.peek(); c == '+' || c == '-' || '1' <= c && c <= '9'; c = r.peek() {
 		if c >= '1' {
 			stated = int(c - '0')
 		}
-
 		r.next()
 	}
-
 	r.skipLine()
 	r.next()
-
 	content := r.cursor
-
 	if stated == 0 {
 		indent := r.detectIndent()
 		r.cursor = content
 		r.blockLines(indent, folded)
-
 		return
 	}
-
 	for indent := stated; indent < stated+widestIndent; indent++ {
 		r.cursor, r.places, r.failed = content, nil, false
 		r.blockLines(indent, folded)
-
 		if !r.failed && len(r.places) == len(r.value) {
 			return
 		}
@@ -44,18 +35,14 @@ func (r *replay) block(folded bool) {
 // detectIndent returns the indentation that the first lines give.
 func (r *replay) detectIndent() int {
 	widest := 1
-
 	for {
 		for r.peek() == ' ' {
 			r.next()
 		}
-
 		widest = max(widest, r.pos.Column-1)
-
 		if !isBreak(r.peek()) {
 			return widest
 		}
-
 		r.next()
 	}
 }
@@ -64,13 +51,10 @@ func (r *replay) detectIndent() int {
 // them. In a folded one the break between two lines of text is a space.
 func (r *replay) blockLines(indent int, folded bool) {
 	var pending *place // the break that ended the line before
-
 	wasBlank := false
 	empty := r.emptyLines(indent)
-
 	for !r.atEnd() && r.pos.Column == indent+1 {
 		blank := isBlank(r.peek())
-
 		switch {
 		case pending == nil:
 		case folded && pending.r == '\n' && !wasBlank && !blank:
@@ -80,49 +64,38 @@ func (r *replay) blockLines(indent int, folded bool) {
 		default:
 			r.emit(*pending)
 		}
-
 		r.emitAll(empty)
-
 		wasBlank, pending = blank, nil
-
 		for !r.atEnd() && !isBreak(r.peek()) {
 			r.take()
 		}
-
 		if r.done() {
 			return
 		}
-
 		if isBreak(r.peek()) {
 			pos := r.pos
 			pending = &place{r.next(), pos}
 		}
-
 		empty = r.emptyLines(indent)
 	}
-
 	// How many of the last breaks count is the header's business; the value
 	// has as many as it needs.
 	if pending != nil {
 		r.emit(*pending)
 	}
-
 	r.emitAll(empty)
 }
 
 // emptyLines moves past indentation and empty lines and returns their breaks.
 func (r *replay) emptyLines(indent int) []place {
 	var breaks []place
-
 	for {
 		for r.pos.Column <= indent && r.peek() == ' ' {
 			r.next()
 		}
-
 		if !isBreak(r.peek()) {
 			return breaks
 		}
-
 		pos := r.pos
 		breaks = append(breaks, place{r.next(), pos})
 	}

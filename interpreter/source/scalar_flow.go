@@ -6,7 +6,6 @@ func decodeRune(data []byte) (rune, int) {
 	if len(data) == 0 {
 		return -1, 0
 	}
-
 	return utf8.DecodeRune(data)
 }
 
@@ -34,31 +33,25 @@ func (r *replay) flow(style Style) {
 // break go, a single break is a space, of several the first goes.
 func (r *replay) whiteSpace() {
 	var blanks []place
-
 	for isBlank(r.peek()) {
 		pos := r.pos
 		blanks = append(blanks, place{r.next(), pos})
 	}
-
 	if !isBreak(r.peek()) {
 		for _, blank := range blanks {
 			r.emit(blank)
 		}
-
 		return
 	}
-
 	first := r.pos
 	broken := r.next()
 	rest := r.breaks()
-
 	switch {
 	case broken != '\n':
 		r.emit(place{broken, first})
 	case len(rest) == 0:
 		r.emit(place{' ', first})
 	}
-
 	for _, p := range rest {
 		r.emit(p)
 	}
@@ -67,7 +60,6 @@ func (r *replay) whiteSpace() {
 // breaks moves past blanks and line breaks and returns the breaks.
 func (r *replay) breaks() []place {
 	var breaks []place
-
 	for {
 		switch c := r.peek(); {
 		case isBlank(c):
@@ -96,35 +88,27 @@ var hexDigits = map[rune]int{'x': 2, 'u': 4, 'U': 8}
 func (r *replay) escape() {
 	start := r.pos
 	r.next()
-
 	if isBreak(r.peek()) {
 		r.next()
-
 		for _, p := range r.breaks() {
 			r.emit(p)
 		}
-
 		return
 	}
-
 	name := r.next()
 	if digits, ok := hexDigits[name]; ok {
 		var code rune
 		for range digits {
 			code = code<<4 | hexValue(r.next())
 		}
-
 		r.emit(place{code, start})
-
 		return
 	}
-
 	c, ok := escapes[name]
 	if !ok {
 		r.failed = true
 		return
 	}
-
 	r.emit(place{c, start})
 }
 
@@ -137,6 +121,5 @@ func hexValue(r rune) rune {
 	case 'A' <= r && r <= 'F':
 		return r - 'A' + 10
 	}
-
 	return 0
 }

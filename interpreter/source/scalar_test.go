@@ -16,7 +16,6 @@ func places(positions []source.Position) string {
 	for i, pos := range positions {
 		texts[i] = pos.String()
 	}
-
 	return strings.Join(texts, " ")
 }
 

@@ -130,14 +130,11 @@ func (l *lexer) brace(start int) {
 		before := len(l.problems)
 		_, problems := expression.ParseTemplate(string(l.source[start:min(len(l.source), start+spanWindow)]))
 		l.templateProblems(problems, func(offset int) int { return start + offset })
-
 		if len(l.problems) > before {
 			l.at = len(l.source)
-
 			return
 		}
 	}
-
 	l.at++
 	l.problem(extent{start, l.at}, CodeSyntax, "unexpected "+quote(string(l.source[start]))+
 		`: a template is written "{{ e }}", and SQL has no braces outside literals`)
@@ -188,10 +185,8 @@ func (l *lexer) span(i int) int {
 		if l.templates == maxParams+1 {
 			l.problem(extent{i, i + 2}, CodeTooLarge, fmt.Sprintf("a statement has at most %d templates", maxParams))
 		}
-
 		return len(l.source)
 	}
-
 	return expression.FindSpan(l.source[:min(len(l.source), i+spanWindow)], i).End
 }
 

@@ -32,7 +32,6 @@ func TestReadingIsLinear(t *testing.T) {
 					began := time.Now()
 					s, _ := statement.Parse(source, dialect)
 					s.SQL(nil, true, true)
-
 					return time.Since(began)
 				}
 

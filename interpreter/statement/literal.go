@@ -169,7 +169,6 @@ func (l *lexer) addParam(start int, inside piece, bare bool) {
 	if l.templates > maxParams {
 		return
 	}
-
 	whole := extent{start, l.at}
 	inside.offsets = append(inside.offsets, inside.offsets[len(inside.offsets)-1]+1)
 	l.dropReplace(&inside)

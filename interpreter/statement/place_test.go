@@ -14,14 +14,12 @@ func number(t *testing.T, source string, d statement.Dialect) string {
 	t.Helper()
 	s, problems := statement.Parse(source, d)
 	require.Empty(t, problems, source)
-
 	return s.SQL(nil, true, false).Text
 }
 
 // first is the text of the source where the first problem is.
 func first(source string, problems []statement.Problem) string {
 	runes := []rune(source)
-
 	return string(runes[problems[0].Offset:min(problems[0].End, len(runes))])
 }
 

@@ -23,7 +23,6 @@ func render(t *testing.T, source string, d statement.Dialect, scope expression.M
 
 	values, err := s.Render(scope, expression.NewBudget(expression.DecisionLimits, time.Time{}))
 	require.NoError(t, err)
-
 	return values
 }
 
