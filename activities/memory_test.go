@@ -18,7 +18,7 @@ import (
 
 // TestEstimatesOfJSON: what is admitted takes no more memory than was said, and
 // what is refused for its size would have been too large.
-func TestEstimatesOfJSON(t *testing.T) { //nolint:paralleltest // it looks at what this process has allocated
+func TestEstimatesOfJSON(t *testing.T) { // it looks at what this process has allocated
 	for name, element := range map[string]string{
 		"numbers": "1", "large numbers": "1234567", "longer numbers": strings.Repeat("7", 40), "floats": "1.25e+10",
 		"words": "null", "texts": `"a"`, "longer texts": `"` + strings.Repeat("x", 100) + `"`, "escapes": `"\u0041\u0042\n\\u0041"`,

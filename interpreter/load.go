@@ -36,7 +36,7 @@ func Load(name, text string) (*playbook.Playbook, error) {
 	defer cache.Unlock()
 	if element, found := cache.byHash[hash]; found {
 		cache.recent.MoveToFront(element)
-		return element.Value.(*cached).book, nil //nolint:forcetypeassert // only cached values are put in
+		return element.Value.(*cached).book, nil // only cached values are put in
 	}
 	book, diagnostics := playbook.Decode(source.NewFile(name, []byte(text)))
 	if book == nil || diagnostics.HasErrors() {
@@ -44,7 +44,7 @@ func Load(name, text string) (*playbook.Playbook, error) {
 	}
 	cache.byHash[hash] = cache.recent.PushFront(&cached{hash: hash, book: book})
 	if cache.recent.Len() > cacheEntries {
-		oldest := cache.recent.Remove(cache.recent.Back()).(*cached) //nolint:forcetypeassert // as above
+		oldest := cache.recent.Remove(cache.recent.Back()).(*cached) // as above
 		delete(cache.byHash, oldest.hash)
 	}
 	return book, nil

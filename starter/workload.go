@@ -51,7 +51,7 @@ func (f *workloadFlags) read() (map[string]any, error) {
 }
 
 func merged(base, overlay map[string]any) map[string]any {
-	return expression.Merge(base, overlay).(map[string]any) //nolint:forcetypeassert // Merge of maps gives a map
+	return expression.Merge(base, overlay).(map[string]any) // Merge of maps gives a map
 }
 
 func readWorkloadFile(path string) (map[string]any, error) {
@@ -147,7 +147,7 @@ func parseSet(text string) (map[string]any, error) {
 		}
 		value = map[string]any{parts[i]: value}
 	}
-	return value.(map[string]any), nil //nolint:forcetypeassert // the loop ran at least once
+	return value.(map[string]any), nil // the loop ran at least once
 }
 
 // parseSetValue reads a value as YAML does, where that gives a scalar, or a

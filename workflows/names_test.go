@@ -87,7 +87,7 @@ func TestRegisteredNamesAreConstants(t *testing.T) {
 				if selector, ok := node.Type.(*ast.SelectorExpr); ok && selector.Sel.Name == "RegisterOptions" {
 					registered++
 					require.Len(t, node.Elts, 1, name)
-					value := node.Elts[0].(*ast.KeyValueExpr).Value //nolint:forcetypeassert // a field by name
+					value := node.Elts[0].(*ast.KeyValueExpr).Value // a field by name
 					if selector, ok := value.(*ast.SelectorExpr); ok {
 						require.Equal(t, "RateLimitWorkflow", selector.Sel.Name, "the tools know this name too")
 						return true

@@ -32,7 +32,7 @@ func withOutbox(ctx workflow.Context, limits interpreter.RunLimits) workflow.Con
 }
 
 func outboxOf(ctx workflow.Context) *outbox {
-	return ctx.Value(outboxKey{}).(*outbox) //nolint:forcetypeassert // withOutbox put it there
+	return ctx.Value(outboxKey{}).(*outbox) // withOutbox put it there
 }
 
 // payloadCap is how many bytes of JSON may cross a boundary in this run.

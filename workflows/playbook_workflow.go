@@ -322,7 +322,7 @@ func (r *run) keep(done ended) {
 // show is what expressions see of a step from now on.
 func (r *run) show(name string, result interpreter.CallResult) {
 	steps := expression.Merge(r.Data.Steps.Data, map[string]any{name: nil})
-	steps.(map[string]any)[name] = result.Envelope() //nolint:forcetypeassert // Merge of maps gives a map
+	steps.(map[string]any)[name] = result.Envelope() // Merge of maps gives a map
 	r.Data.Steps = expression.Of(steps)
 }
 

@@ -69,7 +69,7 @@ func newMoving(name string, setup movingSetup) *moving {
 	gap := 1
 	if setup.seed > 0 {
 		gap, c.changes = movingGap, setup.changes
-		c.random = rand.New(rand.NewPCG(uint64(setup.seed), 0)) //nolint:gosec // it repeats on purpose
+		c.random = rand.New(rand.NewPCG(uint64(setup.seed), 0)) // it repeats on purpose
 	}
 	c.highest = (setup.rows+1)*gap - 1
 	for n := 1; n <= setup.rows; n++ {

@@ -197,7 +197,7 @@ func openTemp(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return made, os.Chmod(made, 0o755) //nolint:gosec // see above
+	return made, os.Chmod(made, 0o755) // see above
 }
 
 // verbose has a test say of each of its parts how it ended as soon as it has, not

@@ -58,7 +58,7 @@ func Parse(text string) (*Keys, error) {
 		if strings.TrimSpace(text) != "" {
 			return nil, fmt.Errorf("%s holds no key; %s", Variable, Advice)
 		}
-		return nil, nil //nolint:nilnil // nil has no key
+		return nil, nil // nil has no key
 	}
 	return keys, nil
 }

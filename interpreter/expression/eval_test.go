@@ -397,7 +397,7 @@ func TestResultsSurviveJSON(t *testing.T) {
 
 // TestConditionsAreCheap: a condition is evaluated for every policy after every
 // attempt.
-func TestConditionsAreCheap(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestConditionsAreCheap(t *testing.T) { // it counts allocations
 	scope := expression.MapScope{
 		"error":  map[string]any{"status": 503, "class": "rate_limited"},
 		"_retry": map[string]any{"attempt": 2}, "response": map[string]any{"paging": map[string]any{"hasMore": true}},

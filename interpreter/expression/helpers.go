@@ -32,7 +32,7 @@ func helperTable() map[string]*builtin.Function {
 
 // budgetOf returns the budget that lowering put first.
 func budgetOf(args []any) *Budget {
-	return args[0].(*Budget) //nolint:forcetypeassert // Eval puts nothing else there
+	return args[0].(*Budget) // Eval puts nothing else there
 }
 
 func addOperators(add func(string, func(...any) (any, error))) {
@@ -52,10 +52,10 @@ func addOperators(add func(string, func(...any) (any, error))) {
 		add(name, func(args ...any) (any, error) { return op(budgetOf(args), args[1], args[2]) })
 	}
 	add("$path", func(args ...any) (any, error) {
-		return opPath(budgetOf(args), args[1], args[2].([]any)) //nolint:forcetypeassert // a constant of lowering
+		return opPath(budgetOf(args), args[1], args[2].([]any)) // a constant of lowering
 	})
 	add("$matches", func(args ...any) (any, error) {
-		return opMatches(budgetOf(args), args[1], args[2].(*pattern)) //nolint:forcetypeassert // a constant of lowering
+		return opMatches(budgetOf(args), args[1], args[2].(*pattern)) // a constant of lowering
 	})
 	add(textFunction, func(args ...any) (any, error) { return opText(budgetOf(args), args[1:]) })
 	add("$slice", func(args ...any) (any, error) { return opSlice(budgetOf(args), args[1], args[2], args[3]) })
@@ -64,7 +64,7 @@ func addOperators(add func(string, func(...any) (any, error))) {
 // addBookkeeping adds the helpers of loops and of lists and maps made in them.
 func addBookkeeping(add func(string, func(...any) (any, error))) {
 	add("$list", func(args ...any) (any, error) {
-		return opList(budgetOf(args), args[1], args[2].(string)) //nolint:forcetypeassert // a constant of lowering
+		return opList(budgetOf(args), args[1], args[2].(string)) // a constant of lowering
 	})
 	add("$reversed", func(args ...any) (any, error) { return reversedList(budgetOf(args), args[1]) })
 	add("$fromEnd", func(args ...any) (any, error) {
@@ -72,11 +72,11 @@ func addBookkeeping(add func(string, func(...any) (any, error))) {
 		if i, ok := args[2].(int); ok {
 			return len(list) - 1 - i, nil
 		}
-		return nil, nil //nolint:nilnil // nothing was found
+		return nil, nil // nothing was found
 	})
 	charge := func(name string, of func(b *Budget, n int) error) {
 		add(name, func(args ...any) (any, error) {
-			return nil, of(budgetOf(args), args[1].(int)) //nolint:forcetypeassert // a constant of lowering
+			return nil, of(budgetOf(args), args[1].(int)) // a constant of lowering
 		})
 	}
 	charge("$tick", func(b *Budget, n int) error { return b.charge(n, 0) })

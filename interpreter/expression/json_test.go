@@ -133,7 +133,7 @@ func TestEncodeWhatIsNotCanonical(t *testing.T) {
 
 // TestPagesAreReadAtOnce: a row costs two pieces for the map, each text and the
 // fraction, and nothing for its keys.
-func TestPagesAreReadAtOnce(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestPagesAreReadAtOnce(t *testing.T) { // it counts allocations
 	page := rowsOf(100)
 	most := (2+2+2+2)*100 + 40
 

@@ -192,7 +192,7 @@ func withoutChain(node ast.Node) ast.Node {
 }
 
 func (l *lowering) function(n *ast.CallNode) ast.Node {
-	name := n.Callee.(*ast.IdentifierNode).Value //nolint:forcetypeassert // the parser builds no other callee
+	name := n.Callee.(*ast.IdentifierNode).Value // the parser builds no other callee
 	args := make([]ast.Node, len(n.Arguments))
 	for i, arg := range n.Arguments {
 		args[i] = l.value(arg)
@@ -242,7 +242,7 @@ func constants(nodes []ast.Node) (values []any, ok bool) {
 func (l *lowering) mapping(n *ast.MapNode) ast.Node {
 	pairs := make([]ast.Node, len(n.Pairs))
 	for i, node := range n.Pairs {
-		pair := node.(*ast.PairNode) //nolint:forcetypeassert // a map holds pairs
+		pair := node.(*ast.PairNode) // a map holds pairs
 		key := pair.Key
 		if _, ok := key.(*ast.StringNode); !ok {
 			key = l.call(key, "$key", l.value(key))

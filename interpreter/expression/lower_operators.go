@@ -131,7 +131,7 @@ func (l *lowering) isOpaque(node ast.Node) bool {
 }
 
 func (l *lowering) matches(n *ast.BinaryNode) ast.Node {
-	literal := n.Right.(*ast.StringNode) //nolint:forcetypeassert // checked by the parser
+	literal := n.Right.(*ast.StringNode) // checked by the parser
 	compiled, err := compilePattern(literal.Value)
 	if err != nil {
 		panic(err) // cannot be: the parser has compiled it

@@ -59,7 +59,7 @@ func (l *lowering) loop(n *ast.BuiltinNode, name string, body func(ast.Node) ast
 func (l *lowering) loopOver(
 	n *ast.BuiltinNode, list ast.Node, name string, body func(ast.Node) ast.Node,
 ) *ast.BuiltinNode {
-	predicate := n.Arguments[1].(*ast.PredicateNode) //nolint:forcetypeassert // the parser builds a predicate here
+	predicate := n.Arguments[1].(*ast.PredicateNode) // the parser builds a predicate here
 	weight := 1 + countNodes(predicate.Node)/nodesPerTick
 	tick := l.call(predicate, "$tick", place(&ast.IntegerNode{Value: weight}, predicate))
 	l.closures++

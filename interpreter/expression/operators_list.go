@@ -118,7 +118,7 @@ func sorted(b *Budget, name string, items []item, down bool) (any, error) {
 
 // chargeSort charges for a stable sort of n keys with text bytes in them.
 func chargeSort(b *Budget, n, text int) error {
-	log := bits.Len(uint(n)) //nolint:gosec // a length is not negative
+	log := bits.Len(uint(n)) // a length is not negative
 	if err := b.charge(n*log/sortPerStep+text/textPerStep*log, 0); err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func printPredicate(n *ast.PredicateNode) string {
 func printMap(n *ast.MapNode) string {
 	parts := make([]string, len(n.Pairs))
 	for i, node := range n.Pairs {
-		pair := node.(*ast.PairNode) //nolint:forcetypeassert // a map holds pairs
+		pair := node.(*ast.PairNode) // a map holds pairs
 		key := "(" + printNode(pair.Key) + ")"
 		if text, ok := pair.Key.(*ast.StringNode); ok {
 			key = strconv.Quote(text.Value)

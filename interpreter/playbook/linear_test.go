@@ -111,9 +111,9 @@ var largest = map[string]struct {
 // TestCheckingIsLinear checks playbooks and ones that are four times as large. The
 // larger take about four times the processor time, of which a check that compares
 // all with all would take sixteen times.
-func TestCheckingIsLinear(t *testing.T) { //nolint:paralleltest // it measures its thread
+func TestCheckingIsLinear(t *testing.T) { // it measures its thread
 	for name, grown := range largest {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as above
+		t.Run(name, func(t *testing.T) { // as above
 			small, large := head+grown.book(grown.n/4), head+grown.book(grown.n)
 			size := float64(len(large)) / float64(len(small))
 			best := 1e9

@@ -212,7 +212,7 @@ func linesRead(data []byte) int {
 	reader := &lineReader{data: data}
 	var root yaml.Node
 	decoder := yaml.NewDecoder(reader)
-	for decoder.Decode(&root) == nil { //nolint:revive // only the failure counts
+	for decoder.Decode(&root) == nil { // only the failure counts
 	}
 	return reader.lines
 }
