@@ -30,8 +30,10 @@ type outcomeJSON struct {
 }
 
 // MarshalJSON writes the outcome with canonical data.
-func (o Outcome) MarshalJSON() ([]byte, error) {
-	return json.Marshal(outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err})
+func (o Outcome) MarshalJSON() ([]byte, error) { return json.Marshal(o.kept()) }
+
+func (o Outcome) kept() outcomeJSON {
+	return outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err}
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
