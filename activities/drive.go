@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -54,12 +53,12 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (inter
 	err = d.driveAll(hosted(ctx, d.delivery))
 	switch {
 	case err == nil && !d.cut.Load():
-		return fitting(d.output(), step, c.res.Payloads.MaxBytes), nil
+		return d.output().Shrink(step, c.res.Payloads.MaxBytes), nil
 	case err == nil, workerStopped(ctx):
 		d.delivery.handBack(ctx, d.interrupted.Load() || err != nil)
 		return interpreter.DriveOutput{}, deliverAgain(errStopped)
 	case cancelled(ctx):
-		return interpreter.DriveOutput{}, temporal.NewCanceledError(fitting(d.output(), step, c.res.Payloads.MaxBytes))
+		return interpreter.DriveOutput{}, temporal.NewCanceledError(d.output().Shrink(step, c.res.Payloads.MaxBytes))
 	case ctx.Err() != nil:
 		return interpreter.DriveOutput{}, deliverAgain(errLostTouch)
 	}
@@ -75,7 +74,7 @@ func (d *hosting) lost() error {
 		object.Message = "a worker was lost while it took in an answer; the calls are made one at a time"
 	}
 	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind, temporal.ApplicationErrorOptions{
-		NonRetryable: true, Details: []any{fitting(d.output(), d.step, d.catalogue.res.Payloads.MaxBytes)},
+		NonRetryable: true, Details: []any{d.output().Shrink(d.step, d.catalogue.res.Payloads.MaxBytes)},
 	})
 }
 
@@ -100,34 +99,6 @@ func (d *hosting) noteTaken() {
 			d.progress.set(at, interpreter.Driven{State: &state})
 		}
 	}
-}
-
-// fitting makes sure that the output can travel: a call whose result takes more
-// than its share fails and says so, one that was left half-way begins again.
-func fitting(output interpreter.DriveOutput, step *playbook.Step, most int) interpreter.DriveOutput {
-	if surelyFits(output, most) || sizeOf(output) <= most {
-		return output
-	}
-	share := most / len(output.Calls)
-	for i, driven := range output.Calls {
-		size := sizeOf(driven)
-		if size <= share {
-			continue
-		}
-		output.Calls[i] = interpreter.Driven{}
-		if driven.Result != nil {
-			output.Calls[i].Result = &interpreter.CallResult{
-				Status: interpreter.StatusError, Meta: driven.Result.Meta,
-				Warnings: append(driven.Result.Warnings, interpreter.Unwritten(step)...),
-				Error: &interpreter.ErrorObject{
-					Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
-					Message: fmt.Sprintf("the result of an iteration is %d bytes, more than its share of %d in its batch; "+
-						"write rows away with a sink and return less, or make the batch smaller", size, share),
-				},
-			}
-		}
-	}
-	return output
 }
 
 // output is what the calls have come to. Pages go back without what they came

@@ -173,12 +173,7 @@ func (h *hostedCall) handBack(before interpreter.CallState, outcome *interpreter
 		state := h.call.State
 		return interpreter.Driven{State: &state}
 	}
-	driven := interpreter.Driven{State: &before, Outcome: outcome}
-	output, most := interpreter.DriveOutput{Calls: []interpreter.Driven{driven}}, h.catalogue.res.Payloads.MaxBytes
-	if !surelyFits(output, most) && sizeOf(output) > most {
-		driven.Outcome = nil
-	}
-	return driven
+	return interpreter.Driven{State: &before, Outcome: outcome}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
 // whole takes a call to its end, or to where it waits or has had its share.
@@ -407,5 +402,5 @@ func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (mad
 // failed is the outcome of an attempt that has no data.
 func failed(object *interpreter.ErrorObject) (made, resultSize, error) {
 	outcome := interpreter.Outcome{Err: object}
-	return made{outcome: outcome}, resultSize{data: len("null"), all: sizeOf(outcome)}, nil
+	return made{outcome: outcome}, resultSize{data: len("null"), all: interpreter.EncodedSize(outcome)}, nil
 }

@@ -266,7 +266,7 @@ func unkept(result any, reason error) (any, error) {
 	calls := slices.Clone(output.Calls)
 	for i, driven := range calls {
 		switch {
-		case sizeOf(driven) <= share:
+		case interpreter.EncodedSize(driven) <= share:
 		case driven.Result != nil:
 			calls[i].Result = &interpreter.CallResult{
 				Status: interpreter.StatusError, Error: failure, Meta: driven.Result.Meta, Warnings: driven.Result.Warnings,

@@ -32,7 +32,7 @@ func (h *handingOver) due(ctx workflow.Context, call *interpreter.Call) bool {
 	case h.stays || !historyIsLong(ctx):
 		return false
 	}
-	h.stays = encodedSize(call.State) > maxHandedBytes
+	h.stays = interpreter.EncodedSize(call.State) > maxHandedBytes
 	return !h.stays
 }
 
@@ -53,7 +53,7 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 		return nil, err
 	}
 	carried := input.Call
-	driveUntil(ctx, call, progress.record.await, &carrier{task: input.Task, carried: carried}, func(wait *interpreter.Wait) bool {
+	driveUntil(ctx, call, progress.record.Await, &carrier{task: input.Task, carried: carried}, func(wait *interpreter.Wait) bool {
 		return historyIsLong(ctx) && leaveWith(ctx, call, &carried, wait)
 	})
 	switch {
@@ -87,8 +87,8 @@ type callProgress struct {
 
 func (p *callProgress) answer() (Progress, error) {
 	record := p.record
-	record.follow(p.call)
-	record.Error = slim(record.Error)
+	record.Follow(p.call)
+	record.Error = record.Error.Shrunk()
 	return Progress{Steps: []StepRecord{record}}, nil
 }
 

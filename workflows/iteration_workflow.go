@@ -253,7 +253,7 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 func (b *batch) leaves(
 	ctx workflow.Context, call *interpreter.Call, carried *interpreter.Carried, wait *interpreter.Wait,
 ) bool {
-	parks := wait != nil && b.input.MayPark && wait.Delay >= parkFrom && encodedSize(call.State) <= maxParkedBytes
+	parks := wait != nil && b.input.MayPark && wait.Delay >= parkFrom && interpreter.EncodedSize(call.State) <= maxParkedBytes
 	if !parks && !historyIsLong(ctx) {
 		return false
 	}
@@ -278,7 +278,7 @@ func (b *batch) output() *IterationOutput {
 }
 
 func finishIterations(ctx workflow.Context, step *playbook.Step, output *IterationOutput) (*IterationOutput, error) {
-	bound(output, step, payloadCap(ctx))
+	output.Shrink(step, payloadCap(ctx))
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(*output)
 	}
@@ -288,35 +288,6 @@ func finishIterations(ctx workflow.Context, step *playbook.Step, output *Iterati
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 	}
 	return output, nil
-}
-
-// bound makes sure that the output crosses the boundary: a result that is too
-// large becomes a failure that says so, and bulky error data is left out.
-func bound(output *IterationOutput, step *playbook.Step, most int) {
-	share := (most - maxFailureDetails) / max(len(output.Iterations), 1)
-	for i := range output.Iterations {
-		result := &output.Iterations[i].Result
-		result.Meta.Tool = interpreter.ToolMeta{} // headers, which no loop's result has
-		if result.Failed() {
-			result.Data = expression.Value{} // of a call whose sink failed; neither has a loop's result that
-		}
-		if size := encodedSize(result.Data); size > share {
-			*result = interpreter.CallResult{
-				Status: interpreter.StatusError, Meta: result.Meta, Warnings: append(result.Warnings, interpreter.Unwritten(step)...),
-				Error: &interpreter.ErrorObject{
-					Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
-					Message: fmt.Sprintf("the result of iteration %d is %d bytes, more than the %d that it may have; "+
-						"write rows away with a sink and return less", output.Iterations[i].Index, size, share),
-				},
-			}
-		}
-		result.Error = trimmed(result.Error)
-	}
-	if encodedSize(output) > most {
-		for i := range output.Iterations {
-			output.Iterations[i].Result.Error = slim(output.Iterations[i].Result.Error)
-		}
-	}
 }
 
 // InvalidPlaybook is the type of the failure of a run whose playbook was

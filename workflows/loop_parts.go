@@ -52,7 +52,7 @@ func (l *loop) full(ctx workflow.Context, window *window) bool {
 
 // weigh notes how much a child has given.
 func (l *loop) weigh(ctx workflow.Context, output IterationOutput) {
-	size := encodedSize(output)
+	size := interpreter.EncodedSize(output)
 	l.largest = max(l.largest, outboxOf(ctx).limits.Carried(size))
 	l.bytes += size
 }
@@ -60,7 +60,7 @@ func (l *loop) weigh(ctx workflow.Context, output IterationOutput) {
 // room is how many children a leaf may have, and how many parts another workflow
 // of the tree: fewer where each of them gets a large playbook or large values.
 func (l *loop) room(ctx workflow.Context) (leaf, parts int) {
-	size := outboxOf(ctx).limits.Carried(encodedSize(l.input.Task))
+	size := outboxOf(ctx).limits.Carried(interpreter.EncodedSize(l.input.Task))
 	if size < heavyTask {
 		return leafBatches, fanParts
 	}

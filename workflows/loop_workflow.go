@@ -31,7 +31,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 	} else {
 		l.runParts(ctx, 0)
 	}
-	fitLoop(ctx, l.result, step.Name)
+	l.result.Shrink(step.Name, payloadCap(ctx))
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(*l.result)
 	}

@@ -350,9 +350,9 @@ func (r *run) progress() (Progress, error) {
 	for i, record := range r.records {
 		step := &progress.Steps[i]
 		if call := r.live[record]; call != nil {
-			step.follow(call)
+			step.Follow(call)
 		}
-		step.Error = slim(step.Error)
+		step.Error = step.Error.Shrunk()
 		if step.Loop != nil {
 			short := *step.Loop
 			short.Errors = nil
@@ -381,16 +381,16 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	result.Steps = r.finalRecords()
 	most := r.Limits.PayloadCap()
 	if result.Status == interpreter.Failed || result.Status == interpreter.Cancelled {
-		most = maxFailureDetails
+		most = interpreter.MaxFailureDetails
 	}
-	fit(result, most)
+	result.Shrink(most)
 	r.publish(ctx, result.Status)
 	switch result.Status {
 	case interpreter.Cancelled:
 		return nil, temporal.NewCanceledError(*result)
 	case interpreter.Failed:
 		workflow.GetLogger(ctx).Error("the run failed", "kind", result.Error.Kind, "error", result.Error.Message)
-		return nil, temporal.NewApplicationErrorWithOptions(cut(result.Error.Message), result.Error.Kind,
+		return nil, temporal.NewApplicationErrorWithOptions(result.Error.ShortMessage(), result.Error.Kind,
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{result}})
 	}
 	return result, nil
@@ -417,21 +417,17 @@ func (r *run) output(ctx workflow.Context, result *Result) {
 	}
 	value, err := r.book.Output.Render(interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
 	if err != nil {
-		result.fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
+		result.Fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
 		return
 	}
 	if err := interpreter.RefuseSealed(r.book, "the output", value); err != nil {
-		result.fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
+		result.Fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
 		return
 	}
 	result.Result = expression.Of(value)
 	if _, failure := measure(ctx, result.Result, "the output of the playbook"); failure != nil {
-		result.fail(failure)
+		result.Fail(failure)
 	}
-}
-
-func (result *Result) fail(failure *interpreter.ErrorObject) {
-	result.Status, result.Error, result.Result = interpreter.Failed, failure, expression.Value{}
 }
 
 // finalRecords lists the visits in the order they began, then the steps that

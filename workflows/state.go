@@ -77,42 +77,12 @@ type RunState struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 }
 
-// Result is how a run ended. It is the workflow's result, and the details of
-// its failure or cancellation; kept in workflow history.
-type Result struct {
-	Status   string                   `json:"status"` // completed, partial_success, failed, cancelled
-	Result   expression.Value         `json:"result,omitzero"`
-	Error    *interpreter.ErrorObject `json:"error,omitempty"`
-	Steps    []StepRecord             `json:"steps"`
-	Warnings []string                 `json:"warnings,omitempty"`
-}
-
-// StepRecord is one visit of a step: as part of Result kept in workflow
-// history, and the answer to ProgressQuery while the run goes on.
-type StepRecord struct {
-	Step        string                   `json:"step"`
-	Visit       int                      `json:"visit"`
-	Status      string                   `json:"status"`
-	Attempts    int                      `json:"attempts"` // made; while the step goes on, with the one under way
-	Pages       int                      `json:"pages"`
-	StartedAt   time.Time                `json:"started_at,omitzero"`
-	EndedAt     time.Time                `json:"ended_at,omitzero"`
-	NextRetryAt time.Time                `json:"next_retry_at,omitzero"`
-	Waiting     string                   `json:"waiting,omitempty"` // summary of the wait under way
-	Error       *interpreter.ErrorObject `json:"error,omitempty"`
-	Handled     bool                     `json:"handled,omitempty"` // a route took the failure
-	Loop        *LoopRecord              `json:"loop,omitempty"`
-	// Call is the workflow ID of a call that goes on in histories of its own. Its
-	// progress is there.
-	Call string `json:"call,omitempty"`
-}
-
-// LoopRecord is the part of a StepRecord that only loops have.
-type LoopRecord struct {
-	WorkflowID string                  `json:"workflow_id"`
-	Stats      interpreter.LoopStats   `json:"stats"`
-	Errors     []interpreter.LoopError `json:"errors,omitempty"`
-}
+// Result is how a run ended, with a record of each visit of a step.
+type (
+	Result     = interpreter.RunResult
+	StepRecord = interpreter.StepRecord
+	LoopRecord = interpreter.LoopRecord
+)
 
 // Progress is the answer to ProgressQuery. A playbook fills Steps, a loop the
 // rest.
@@ -176,13 +146,5 @@ type CallInput struct {
 	Call interpreter.Carried `json:"call"`
 }
 
-// IterationOutput is what IterationWorkflow gives: the iterations that ended,
-// and those that wait. Kept in workflow history.
-type IterationOutput struct {
-	Iterations []interpreter.IterationResult `json:"iterations"`
-	// Parked are the iterations that wait without holding their places in the
-	// loop's window.
-	Parked []interpreter.Carried `json:"parked,omitempty"`
-	// Budget is the error of the loop where its failure budget was spent here.
-	Budget *interpreter.ErrorObject `json:"budget,omitempty"`
-}
+// IterationOutput is what IterationWorkflow gives.
+type IterationOutput = interpreter.BatchOutput

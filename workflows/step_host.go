@@ -84,28 +84,9 @@ func (r *run) task(start interpreter.Start) Task {
 // waiter shows a wait in the step's record.
 func (r *run) waiter(ctx workflow.Context, record *StepRecord) waiter {
 	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
-		record.await(call, wait, until)
+		record.Await(call, wait, until)
 		r.describe(ctx)
 	}
-}
-
-// await notes a wait of a call, or with nil its end. The error is the one that is
-// waited for.
-func (record *StepRecord) await(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
-	record.Status, record.Waiting, record.NextRetryAt, record.Error = interpreter.Running, "", until, nil
-	switch {
-	case wait == nil:
-	case wait.Reason == interpreter.ReasonTurn: // nothing has failed
-		record.Waiting = wait.Summary
-	default:
-		record.Status, record.Waiting = interpreter.RetryPending, wait.Summary
-		record.Error = call.State.Last.Error
-	}
-}
-
-// follow notes how far the step's call is.
-func (record *StepRecord) follow(call *interpreter.Call) {
-	record.Attempts, record.Pages = call.Attempt(), call.State.Successes
 }
 
 // loop runs a step's loop in a child workflow, then the sink on the step with
@@ -252,7 +233,7 @@ func (r *run) describe(ctx workflow.Context) {
 		case record.Waiting != "":
 			text += ": " + record.Waiting
 		case record.Error != nil:
-			text += ": " + cut(record.Error.Message)
+			text += ": " + record.Error.ShortMessage()
 		case record.Call != "" && record.EndedAt.IsZero():
 			text += ": goes on in " + record.Call
 		}

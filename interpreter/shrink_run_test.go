@@ -1,4 +1,4 @@
-package workflows
+package interpreter_test
 
 import (
 	"fmt"
@@ -19,68 +19,68 @@ func bulk(bytes int) expression.Value {
 	return expression.Of(strings.Repeat("b", bytes))
 }
 
-func failedRecord(step string, collected, body int) StepRecord {
-	return StepRecord{Step: step, Visit: 1, Status: interpreter.Failed, Attempts: 3, Error: &interpreter.ErrorObject{
+func failedRecord(step string, collected, body int) interpreter.StepRecord {
+	return interpreter.StepRecord{Step: step, Visit: 1, Status: interpreter.Failed, Attempts: 3, Error: &interpreter.ErrorObject{
 		Kind: interpreter.KindHTTP, Message: step + " failed", Collected: bulk(collected), Body: bulk(body),
 	}}
 }
 
-// TestFitLeavesOutTheBulk: what does not fit into a failure goes without what was
+// TestShrunkRunLeavesOutTheBulk: what is too large for a failure goes without what was
 // collected; records, statuses, messages and small bodies stay, and the newest
 // failure loses least.
-func TestFitLeavesOutTheBulk(t *testing.T) {
+func TestShrunkRunLeavesOutTheBulk(t *testing.T) {
 	t.Parallel()
 	some := make([]interpreter.LoopError, 1000)
 	for i := range some {
 		some[i] = interpreter.LoopError{Index: i, Error: &interpreter.ErrorObject{Message: strings.Repeat("m", 200), Collected: bulk(500)}}
 	}
-	looped := StepRecord{Step: "loop", Visit: 1, Status: interpreter.Partial, Loop: &LoopRecord{
+	looped := interpreter.StepRecord{Step: "loop", Visit: 1, Status: interpreter.Partial, Loop: &interpreter.LoopRecord{
 		Stats: interpreter.LoopStats{Total: 2000, Success: 1000, Failed: 1000}, Errors: some,
 	}}
 	for name, test := range map[string]struct {
-		steps           []StepRecord // and the run's error is that of the last
-		collected, body int          // of the run's error, afterwards
-		left            []string     // warnings
+		steps           []interpreter.StepRecord // and the run's error is that of the last
+		collected, body int                      // of the run's error, afterwards
+		left            []string                 // warnings
 	}{
 		"79 KB collected": {
-			[]StepRecord{failedRecord("fetch", 79_000, 150)},
+			[]interpreter.StepRecord{failedRecord("fetch", 79_000, 150)},
 			79_000, 150,
 			[]string{"what the steps that failed had collected"},
 		},
-		"more than fits": {
-			[]StepRecord{failedRecord("fetch", 150_000, 150)},
+		"too much collected": {
+			[]interpreter.StepRecord{failedRecord("fetch", 150_000, 150)},
 			0, 150,
 			[]string{"what the steps that failed had collected", "what the failure had collected"},
 		},
 		"bodies too": {
-			[]StepRecord{failedRecord("a", 0, 60_000), failedRecord("b", 0, 60_000)},
+			[]interpreter.StepRecord{failedRecord("a", 0, 60_000), failedRecord("b", 0, 60_000)},
 			0, 60_000,
 			[]string{"the bodies of the answers"},
 		},
-		"a body that does not fit": {
-			[]StepRecord{failedRecord("a", 0, 120_000)},
+		"a body that is too large": {
+			[]interpreter.StepRecord{failedRecord("a", 0, 120_000)},
 			0, 0,
 			[]string{"the bodies of the answers", "the body of the answer"},
 		},
 		"failed iterations": {
-			[]StepRecord{looped, failedRecord("b", 10_000, 150)},
+			[]interpreter.StepRecord{looped, failedRecord("b", 10_000, 150)},
 			10_000, 150,
 			[]string{"what failed iterations had collected", "what the steps that failed had collected", "step loop: of 1000 errors of iterations only the first "},
 		},
-		"everything fits": {[]StepRecord{failedRecord("a", 1000, 1000)}, 1000, 1000, nil},
+		"nothing is too large": {[]interpreter.StepRecord{failedRecord("a", 1000, 1000)}, 1000, 1000, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			steps := append([]StepRecord{{Step: "before", Visit: 1, Status: interpreter.Completed}}, test.steps...)
-			steps = append(steps, StepRecord{Step: "after", Status: interpreter.Skipped})
+			steps := append([]interpreter.StepRecord{{Step: "before", Visit: 1, Status: interpreter.Completed}}, test.steps...)
+			steps = append(steps, interpreter.StepRecord{Step: "after", Status: interpreter.Skipped})
 			last := *test.steps[len(test.steps)-1].Error
-			result := &Result{
-				Status: interpreter.Failed, Error: &last, Steps: append([]StepRecord(nil), steps...), Warnings: []string{"first"},
+			result := &interpreter.RunResult{
+				Status: interpreter.Failed, Error: &last, Steps: append([]interpreter.StepRecord(nil), steps...), Warnings: []string{"first"},
 			}
-			before := encodedSize(steps)
-			fit(result, maxFailureDetails)
-			require.LessOrEqual(t, encodedSize(result), maxFailureDetails)
-			require.Equal(t, before, encodedSize(steps), "the run's own records stay as they are")
+			before := interpreter.EncodedSize(steps)
+			result.Shrink(interpreter.MaxFailureDetails)
+			require.LessOrEqual(t, interpreter.EncodedSize(result), interpreter.MaxFailureDetails)
+			require.Equal(t, before, interpreter.EncodedSize(steps), "the run's own records stay as they are")
 			require.Len(t, result.Steps, len(steps))
 			for i, record := range result.Steps {
 				require.Equal(t, steps[i].Step, record.Step)
@@ -90,7 +90,7 @@ func TestFitLeavesOutTheBulk(t *testing.T) {
 				}
 				if record.Loop != nil {
 					require.Equal(t, steps[i].Loop.Stats, record.Loop.Stats)
-					require.Greater(t, len(record.Loop.Errors), 100, "as many as fit")
+					require.Greater(t, len(record.Loop.Errors), 100, "as many as there is room for")
 				}
 			}
 			require.Equal(t, last.Message, result.Error.Message)
@@ -109,19 +109,19 @@ func length(value expression.Value) int {
 	return len(text)
 }
 
-// TestFitVisits: of very many visits those that went well go first.
-func TestFitVisits(t *testing.T) {
+// TestShrunkRunKeepsTheLastVisits: of very many visits those that went well go first.
+func TestShrunkRunKeepsTheLastVisits(t *testing.T) {
 	t.Parallel()
-	result := &Result{Status: interpreter.Failed, Error: &interpreter.ErrorObject{Message: "no"}}
+	result := &interpreter.RunResult{Status: interpreter.Failed, Error: &interpreter.ErrorObject{Message: "no"}}
 	for i := range 3000 {
-		record := StepRecord{Step: "turn", Visit: i + 1, Status: interpreter.Completed}
+		record := interpreter.StepRecord{Step: "turn", Visit: i + 1, Status: interpreter.Completed}
 		if i%1000 == 0 {
 			record.Status, record.Error, record.Handled = interpreter.Failed, &interpreter.ErrorObject{Message: fmt.Sprint(i)}, true
 		}
 		result.Steps = append(result.Steps, record)
 	}
-	fit(result, maxFailureDetails)
-	require.LessOrEqual(t, encodedSize(result), maxFailureDetails)
+	result.Shrink(interpreter.MaxFailureDetails)
+	require.LessOrEqual(t, interpreter.EncodedSize(result), interpreter.MaxFailureDetails)
 	var failed []int
 	for _, record := range result.Steps {
 		if record.Status == interpreter.Failed {
@@ -134,26 +134,26 @@ func TestFitVisits(t *testing.T) {
 	require.Contains(t, result.Warnings[0], "of 3000 records of visits")
 }
 
-// TestFitResult: a run that went well loses its result last.
-func TestFitResult(t *testing.T) {
+// TestShrunkRunLosesItsResultLast: a run that went well loses its result last.
+func TestShrunkRunLosesItsResultLast(t *testing.T) {
 	t.Parallel()
-	result := &Result{Status: interpreter.Completed, Result: bulk(60_000), Steps: []StepRecord{failedRecord("a", 60_000, 100)}}
-	fit(result, maxFailureDetails)
+	result := &interpreter.RunResult{Status: interpreter.Completed, Result: bulk(60_000), Steps: []interpreter.StepRecord{failedRecord("a", 60_000, 100)}}
+	result.Shrink(interpreter.MaxFailureDetails)
 	require.Equal(t, 60_000, length(result.Result))
 	result.Result = bulk(120_000)
-	fit(result, maxFailureDetails)
+	result.Shrink(interpreter.MaxFailureDetails)
 	require.Zero(t, length(result.Result))
 	require.Len(t, result.Steps, 1)
 	require.Contains(t, result.Warnings[len(result.Warnings)-1], "the result; write it away")
 }
 
-// TestSlimKeepsWhatIsSmall: a small body stays beside pages that do not.
-func TestSlimKeepsWhatIsSmall(t *testing.T) {
+// TestShrunkErrorKeepsWhatIsSmall: a small body stays beside pages that do not.
+func TestShrunkErrorKeepsWhatIsSmall(t *testing.T) {
 	t.Parallel()
-	small := slim(failedRecord("a", 79_000, 150).Error)
+	small := failedRecord("a", 79_000, 150).Error.Shrunk()
 	require.Equal(t, [2]int{0, 150}, [2]int{length(small.Collected), length(small.Body)})
 	require.Contains(t, small.Message, "collected")
 	require.NotContains(t, small.Message, "body")
-	small = slim(failedRecord("a", 150, 79_000).Error)
+	small = failedRecord("a", 150, 79_000).Error.Shrunk()
 	require.Equal(t, [2]int{150, 0}, [2]int{length(small.Collected), length(small.Body)})
 }

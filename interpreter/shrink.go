@@ -1,0 +1,186 @@
+package interpreter
+
+import (
+	"fmt"
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// What is too large to cross a boundary is cut down to a size before it does.
+// Here is what each thing goes without first, and what it says of that. Counts,
+// statuses and messages stay; sizes are bytes of JSON, see EncodedSize.
+
+// MaxFailureDetails is what Temporal surely keeps of a failure's details.
+const MaxFailureDetails = 100_000
+
+// bulky is the size of data from which it is left out of an error that has to be
+// small.
+const bulky = 2000
+
+// warningRoom is more than what a warning takes that says what was left out.
+const warningRoom = 200
+
+// Measure gives the size of a value that is about to cross a boundary, and the
+// error of one that cannot, because it takes more than most.
+func Measure(v any, most int, what string) (int, *ErrorObject) {
+	size := EncodedSize(v)
+	if size <= most {
+		return size, nil
+	}
+	return size, tooLarge(fmt.Sprintf("%s is %d bytes, more than the %d that a payload may have; "+
+		"write rows away with a sink instead of returning them", what, size, most))
+}
+
+func tooLarge(message string) *ErrorObject {
+	return &ErrorObject{Kind: KindPayloadTooLarge, Class: ClassFinal, Message: message}
+}
+
+// tooLargeResult is what becomes of an iteration whose result is too large.
+func tooLargeResult(result CallResult, step *playbook.Step, message string) CallResult {
+	return CallResult{
+		Status: StatusError, Error: tooLarge(message), Meta: result.Meta,
+		Warnings: append(result.Warnings, Unwritten(step)...),
+	}
+}
+
+// ShortMessage is the error's message without the end of one that is very long.
+func (e *ErrorObject) ShortMessage() string {
+	const most = 2000
+	if runes := []rune(e.Message); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return e.Message
+}
+
+// Shrunk is an error without its bulky data: what was collected, the body, or
+// both. Headers go first: a loop may have many errors with a few of them each.
+func (e *ErrorObject) Shrunk() *ErrorObject {
+	if e == nil {
+		return nil
+	}
+	small := *e
+	small.Headers = nil
+	if EncodedSize(small) <= bulky {
+		return &small
+	}
+	small.Message = small.ShortMessage()
+	parts := []struct {
+		value *expression.Value
+		note  string
+	}{
+		{&small.Collected, " (what was collected is too large to be kept)"},
+		{&small.Body, " (the body is too large to be kept)"},
+	}
+	if EncodedSize(small.Body) > EncodedSize(small.Collected) {
+		slices.Reverse(parts)
+	}
+	for _, part := range parts {
+		if EncodedSize(small.Collected)+EncodedSize(small.Body) > bulky {
+			*part.value = expression.Value{}
+			small.Message += part.note
+		}
+	}
+	return &small
+}
+
+// Shrink makes sure that a loop's result takes at most most bytes. What failed
+// iterations had collected is left out first; a loop whose results are too large
+// fails and says so.
+func (l *LoopResult) Shrink(step string, most int) {
+	if EncodedSize(l) <= most {
+		return
+	}
+	for i := range l.Errors {
+		l.Errors[i].Error = l.Errors[i].Error.Shrunk()
+	}
+	_, failure := Measure(l, most, "the result of loop "+step)
+	if failure == nil {
+		return
+	}
+	l.Results = make([]expression.Value, len(l.Results))
+	l.Budget = failure
+	if EncodedSize(l) > most {
+		l.cutErrors(step, most)
+	}
+}
+
+// cutErrors keeps as many errors of a loop as surely have room; the stats still
+// count all of them.
+func (l *LoopResult) cutErrors(step string, most int) {
+	all := len(l.Errors)
+	l.Errors = l.Errors[:within(l.Errors, 0, most/2)]
+	l.Warnings = []string{fmt.Sprintf("step %s: of %d errors only the first %d to happen are kept; "+
+		"see the child workflows for the others", step, all, len(l.Errors))}
+}
+
+// within is how many of the errors, from the first, take at most room bytes, with
+// so many more for each.
+func within(errors []LoopError, between, room int) int {
+	size := 0
+	for i, failure := range errors {
+		if size += EncodedSize(failure) + between; size > room {
+			return i
+		}
+	}
+	return len(errors)
+}
+
+// Shrink makes sure that the output takes at most most bytes: a result that is
+// too large becomes a failure that says so, and bulky error data is left out.
+func (o *BatchOutput) Shrink(step *playbook.Step, most int) {
+	share := (most - MaxFailureDetails) / max(len(o.Iterations), 1)
+	for i := range o.Iterations {
+		result := &o.Iterations[i].Result
+		result.Meta.Tool = ToolMeta{} // headers, which no loop's result has
+		if result.Failed() {
+			result.Data = expression.Value{} // of a call whose sink failed; neither has a loop's result that
+		}
+		if size := EncodedSize(result.Data); size > share {
+			*result = tooLargeResult(*result, step, fmt.Sprintf("the result of iteration %d is %d bytes, more than the %d that it may have; "+
+				"write rows away with a sink and return less", o.Iterations[i].Index, size, share))
+		}
+		if EncodedSize(result.Error) > MaxFailureDetails {
+			result.Error = result.Error.Shrunk()
+		}
+	}
+	if EncodedSize(o) <= most {
+		return
+	}
+	for i := range o.Iterations {
+		o.Iterations[i].Result.Error = o.Iterations[i].Result.Error.Shrunk()
+	}
+}
+
+// Shrink makes sure that the output takes at most most bytes: a call whose result
+// takes more than its share fails and says so, one that was left half-way begins
+// again. The calls are changed in place.
+func (o DriveOutput) Shrink(step *playbook.Step, most int) DriveOutput {
+	if EncodedSize(o) <= most {
+		return o
+	}
+	share := most / len(o.Calls)
+	for i, driven := range o.Calls {
+		size := EncodedSize(driven)
+		if size <= share {
+			continue
+		}
+		o.Calls[i] = Driven{}
+		if driven.Result != nil {
+			result := tooLargeResult(*driven.Result, step, fmt.Sprintf("the result of an iteration is %d bytes, more than its share of %d "+
+				"in its batch; write rows away with a sink and return less, or make the batch smaller", size, share))
+			o.Calls[i].Result = &result
+		}
+	}
+	return o
+}
+
+// Shrunk leaves out an outcome with which the call, in an output of its own, takes
+// more than most bytes. That attempt is made again.
+func (d Driven) Shrunk(most int) Driven {
+	if EncodedSize(DriveOutput{Calls: []Driven{d}}) > most {
+		d.Outcome = nil
+	}
+	return d
+}

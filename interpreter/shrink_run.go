@@ -1,0 +1,186 @@
+package interpreter
+
+import (
+	"fmt"
+	"slices"
+
+	"reprise/interpreter/expression"
+)
+
+// bulk is something that a run's result can go without.
+type bulk struct {
+	what  string
+	leave func(*RunResult) bool // reports whether there was any of it
+}
+
+// bulks is what a run's result that is too large goes without, in this order.
+var bulks = []bulk{
+	{"what failed iterations had collected", leaveErrors(ofIterations, leaveCollected)},
+	{"what the steps that failed had collected", leaveErrors(ofSteps, leaveCollected)},
+	{"the bodies of the answers that failed iterations", leaveErrors(ofIterations, leaveBody)},
+	{"the bodies of the answers that failed steps", leaveErrors(ofSteps, leaveBody)},
+}
+
+// lasts is what it goes without when that was not enough: what people look for
+// first.
+var lasts = []bulk{
+	{"the result; write it away with a sink or choose less with `output`", leaveResult},
+	{"what the failure had collected", leaveErrors(ofRun, leaveCollected)},
+	{"the body of the answer", leaveErrors(ofRun, leaveBody)},
+}
+
+// Shrink keeps a run's result within most bytes. What is left out is the bulk,
+// each with a warning; records, statuses and messages stay, and the failure that
+// ended the run loses what it has last of all. What the result shares with others
+// stays as it is.
+func (r *RunResult) Shrink(most int) {
+	if EncodedSize(r) <= most {
+		return
+	}
+	r.own()
+	r.goWithout(bulks, most)
+	r.shrinkLoops(most)
+	r.goWithout(lasts, most)
+	r.shrinkVisits(most)
+}
+
+// goWithout leaves out one thing after the other until the rest is small enough.
+func (r *RunResult) goWithout(bulks []bulk, most int) {
+	for _, bulk := range bulks {
+		if EncodedSize(r) > most && bulk.leave(r) {
+			r.Warnings = append(r.Warnings, "too large for the run's result, and left out of it: "+bulk.what)
+		}
+	}
+}
+
+// own copies what Shrink changes: a run goes on to use its records.
+func (r *RunResult) own() {
+	own := func(failure **ErrorObject) {
+		if *failure != nil {
+			copied := **failure
+			*failure = &copied
+		}
+	}
+	own(&r.Error)
+	r.Steps, r.Warnings = slices.Clone(r.Steps), slices.Clone(r.Warnings)
+	for i := range r.Steps {
+		record := &r.Steps[i]
+		own(&record.Error)
+		if record.Loop == nil {
+			continue
+		}
+		loop := *record.Loop
+		loop.Errors = slices.Clone(loop.Errors)
+		for j := range loop.Errors {
+			own(&loop.Errors[j].Error)
+		}
+		record.Loop = &loop
+	}
+}
+
+func ofRun(r *RunResult) []*ErrorObject { return []*ErrorObject{r.Error} }
+
+func ofSteps(r *RunResult) []*ErrorObject {
+	failures := make([]*ErrorObject, 0, len(r.Steps))
+	for _, record := range r.Steps {
+		failures = append(failures, record.Error)
+	}
+	return failures
+}
+
+func ofIterations(r *RunResult) []*ErrorObject {
+	var failures []*ErrorObject
+	for _, record := range r.Steps {
+		if record.Loop == nil {
+			continue
+		}
+		for _, failure := range record.Loop.Errors {
+			failures = append(failures, failure.Error)
+		}
+	}
+	return failures
+}
+
+func leaveErrors(of func(*RunResult) []*ErrorObject, leave func(*ErrorObject) bool) func(*RunResult) bool {
+	return func(r *RunResult) bool {
+		left := false
+		for _, failure := range of(r) {
+			left = failure != nil && leave(failure) || left
+		}
+		return left
+	}
+}
+
+func leaveCollected(failure *ErrorObject) bool {
+	left := failure.Collected.Data != nil
+	failure.Collected = expression.Value{}
+	return left
+}
+
+func leaveBody(failure *ErrorObject) bool {
+	if EncodedSize(failure.Body) <= bulky {
+		return false
+	}
+	failure.Body = expression.Value{}
+	return true
+}
+
+func leaveResult(r *RunResult) bool {
+	left := r.Result.Data != nil
+	r.Result = expression.Value{}
+	return left
+}
+
+// shrinkLoops keeps as many errors of iterations as there is room for, the same
+// share of every loop; the stats still count all of them.
+func (r *RunResult) shrinkLoops(most int) {
+	if EncodedSize(r) <= most {
+		return
+	}
+	loops, lists := 0, 0
+	for _, record := range r.Steps {
+		if record.Loop != nil && len(record.Loop.Errors) > 0 {
+			loops, lists = loops+1, lists+EncodedSize(record.Loop.Errors)
+		}
+	}
+	room := most - (EncodedSize(r) - lists) - loops*warningRoom
+	for i := range r.Steps {
+		loop := r.Steps[i].Loop
+		if loop == nil || len(loop.Errors) == 0 || EncodedSize(loop.Errors) <= room/loops {
+			continue
+		}
+		all := len(loop.Errors)
+		loop.Errors = loop.Errors[:within(loop.Errors, len(","), room/loops)]
+		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: of %d errors of iterations only the first %d are kept; "+
+			"see the child workflows for the others", r.Steps[i].Step, all, len(loop.Errors)))
+	}
+}
+
+// mostWarnings is how many warnings a result keeps that is too large otherwise.
+const mostWarnings = 50
+
+// shrinkVisits keeps as many records as there is room for, where a run has made
+// thousands of visits: the oldest go first, and of them those that went well.
+func (r *RunResult) shrinkVisits(most int) {
+	if EncodedSize(r) <= most {
+		return
+	}
+	if n := len(r.Warnings); n > mostWarnings {
+		r.Warnings = append(r.Warnings[:mostWarnings:mostWarnings], fmt.Sprintf("and %d more warnings", n-mostWarnings))
+	}
+	excess := EncodedSize(r) + warningRoom - most
+	all := len(r.Steps)
+	for _, goes := range []func(StepRecord) bool{wentWell, func(StepRecord) bool { return true }} {
+		r.Steps = slices.DeleteFunc(r.Steps, func(record StepRecord) bool {
+			if excess <= 0 || !goes(record) {
+				return false
+			}
+			excess -= EncodedSize(record) + len(",")
+			return true
+		})
+	}
+	r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d records of visits are too large for the run's result, "+
+		"and left out of it", all-len(r.Steps), all))
+}
+
+func wentWell(record StepRecord) bool { return record.Status == Completed || record.Status == Skipped }
