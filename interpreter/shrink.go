@@ -85,6 +85,24 @@ func (e *ErrorObject) Shrunk() *ErrorObject {
 	return &small
 }
 
+// Shrink makes sure that a call's result takes at most most bytes. An error goes
+// without its bulk, and data that is too large is a failure that says so; what is
+// the result in words.
+func (r *CallResult) Shrink(what string, most int) {
+	_, failure := Measure(r, most, what)
+	if failure == nil {
+		return
+	}
+	if !r.Failed() {
+		r.Status, r.Error, r.Data = StatusError, failure, expression.Value{}
+		return
+	}
+	r.Error = r.Error.Shrunk()
+	if EncodedSize(r) > most {
+		r.Data = expression.Value{} // of a call whose sink failed
+	}
+}
+
 // Shrink makes sure that a loop's result takes at most most bytes. What failed
 // iterations had collected is left out first; a loop whose results are too large
 // fails and says so.

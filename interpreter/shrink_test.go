@@ -202,3 +202,46 @@ func TestMeasure(t *testing.T) {
 			"write rows away with a sink instead of returning them",
 	}, failure)
 }
+
+// TestShrunkCall: data that is too large is a failure; a failure goes without its
+// bulk, and without data only where that is not enough.
+func TestShrunkCall(t *testing.T) {
+	t.Parallel()
+	const most = 10_000
+	failed := func(data, collected int) interpreter.CallResult {
+		return interpreter.CallResult{Status: interpreter.StatusError, Data: bulk(data), Error: &interpreter.ErrorObject{
+			Kind: interpreter.KindSink, Message: "no", Collected: bulk(collected),
+		}}
+	}
+	for name, test := range map[string]struct {
+		result    interpreter.CallResult
+		kind      string
+		data      int // kept
+		collected int // kept
+	}{
+		"small":                    {interpreter.CallResult{Status: interpreter.StatusSuccess, Data: bulk(9_000)}, "", 9_000, 0},
+		"large data":               {interpreter.CallResult{Status: interpreter.StatusSuccess, Data: bulk(11_000)}, interpreter.KindPayloadTooLarge, 0, 0},
+		"a small failure":          {failed(3_000, 5_000), interpreter.KindSink, 3_000, 5_000},
+		"much collected":           {failed(3_000, 11_000), interpreter.KindSink, 3_000, 0},
+		"data of a failure":        {failed(11_000, 100), interpreter.KindSink, 0, 100},
+		"both of them are too big": {failed(11_000, 11_000), interpreter.KindSink, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, own := test.result, test.result.Error
+			before := interpreter.EncodedSize(own)
+			result.Meta.Attempts, result.Warnings = 3, []string{"kept"}
+			result.Shrink("the result of step fetch", most)
+			require.LessOrEqual(t, interpreter.EncodedSize(result), most)
+			require.Equal(t, test.data, length(result.Data))
+			require.Equal(t, 3, result.Meta.Attempts)
+			require.Equal(t, []string{"kept"}, result.Warnings)
+			require.Equal(t, test.kind != "", result.Failed())
+			if result.Failed() {
+				require.Equal(t, test.kind, result.Error.Kind)
+				require.Equal(t, test.collected, length(result.Error.Collected))
+			}
+			require.Equal(t, before, interpreter.EncodedSize(own), "the call's own error stays as it is")
+		})
+	}
+}

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -52,18 +51,28 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, progress.answer); err != nil {
 		return nil, err
 	}
-	carried := input.Call
-	driveUntil(ctx, call, progress.record.Await, &carrier{task: input.Task, carried: carried}, func(wait *interpreter.Wait) bool {
-		return historyIsLong(ctx) && leaveWith(ctx, call, &carried, wait)
+	var next error
+	stays := false // it has become too large to be taken along
+	carry := &carrier{task: input.Task, carried: input.Call}
+	driveUntil(ctx, call, progress.record.Await, carry, func(wait *interpreter.Wait) bool {
+		if stays || !historyIsLong(ctx) {
+			return false
+		}
+		leaveWith(ctx, call, &input.Call, wait)
+		var failure *interpreter.ErrorObject
+		next, failure = goOn(ctx, CallWorkflowName, input, "the state of step "+step.Name)
+		stays = failure != nil
+		return !stays
 	})
-	switch {
-	case !call.Finished():
-		input.Call = carried
-		return nil, workflow.NewContinueAsNewError(ctx, CallWorkflowName, input)
-	case ctx.Err() != nil:
-		return nil, temporal.NewCanceledError(*call.State.Result)
+	if next != nil {
+		return nil, next
 	}
-	return call.State.Result, nil
+	result := *call.State.Result
+	result.Shrink("the result of step "+step.Name, payloadCap(ctx))
+	if ctx.Err() != nil {
+		return nil, temporal.NewCanceledError(result)
+	}
+	return &result, nil
 }
 
 // leaveWith notes in carried how far the call is. It is true, for the sake of
@@ -95,25 +104,15 @@ func (p *callProgress) answer() (Progress, error) {
 // handOver has a child go on with a call that has become long.
 func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carried, call *interpreter.Call) interpreter.CallResult {
 	input := CallInput{Task: task, Call: carried}
-	size, failure := measure(ctx, input, "the state of step "+task.Step)
-	if failure == nil && admit(ctx, size) == nil {
-		id := childID(task, "")
-		ctx := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-			WorkflowID: id, WaitForCancellation: true, StaticSummary: task.Step + ": goes on after many attempts",
-		})
-		var result interpreter.CallResult
-		err := workflow.ExecuteChildWorkflow(ctx, CallWorkflowName, input).Get(ctx, &result)
-		if err == nil || DetailsOf(err, &result) {
-			return result
-		}
-		if failure = childError(err); isCancelled(err) || errors.Is(ctx.Err(), workflow.ErrCanceled) {
-			return call.Cancel(workflow.Now(ctx))
-		}
-	}
-	if failure == nil {
+	to := toChild(CallWorkflowName, childID(task, ""), task.Step+": goes on after many attempts")
+	result, err := send[interpreter.CallResult](ctx, to, input, "the state of step "+task.Step)
+	switch {
+	case err == nil:
+		return result
+	case isCancelled(err), givenUp(ctx, err):
 		return call.Cancel(workflow.Now(ctx))
 	}
-	return interpreter.CallResult{Status: interpreter.StatusError, Error: failure, Meta: interpreter.CallMeta{
+	return interpreter.CallResult{Status: interpreter.StatusError, Error: childError(err), Meta: interpreter.CallMeta{
 		Attempts: call.State.Attempts, Pages: call.State.Successes, StartedAt: call.State.StartedAt, EndedAt: workflow.Now(ctx),
 	}}
 }

@@ -28,10 +28,10 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 	state := call.Detach()
 	carried.State = &state
 	attempts, phase := call.State.Attempts, call.State.Phase
-	output, failure := hostCalls(ctx, interpreter.DriveInput{
+	output := hostCalls(ctx, interpreter.DriveInput{
 		Task: c.task, Calls: []interpreter.Carried{carried}, Width: 1, Pages: true,
 	}, fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.carried.Index), call.State.Successes+1))
-	if failure == nil && len(output.Calls) == 1 && output.Calls[0].State != nil {
+	if len(output.Calls) == 1 && output.Calls[0].State != nil {
 		call.Attach(output.Calls[0], workflow.Now(ctx))
 		if output.Calls[0].Outcome != nil {
 			logVerdict(ctx, call)
@@ -41,22 +41,13 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 	return call.State.Attempts != attempts || call.State.Phase != phase || call.State.Sink != nil, ctx.Err()
 }
 
-// hostCalls runs DriveActivity. What a cancelled one has done comes back too.
-func hostCalls(
-	ctx workflow.Context, input interpreter.DriveInput, summary string,
-) (interpreter.DriveOutput, *interpreter.ErrorObject) {
-	var output interpreter.DriveOutput
-	size, failure := measure(ctx, input, "the input of "+summary)
-	if failure != nil {
-		return output, failure
+// hostCalls runs DriveActivity. What a cancelled or failed one has done comes back
+// too; where nothing does, the output has no calls.
+func hostCalls(ctx workflow.Context, input interpreter.DriveInput, summary string) interpreter.DriveOutput {
+	to := toHost(interpreter.DriveActivity, maxDriveTime, summary)
+	output, err := send[interpreter.DriveOutput](ctx, to, input, "the input of "+summary)
+	if err != nil || len(output.Calls) != len(input.Calls) {
+		return interpreter.DriveOutput{}
 	}
-	if err := admit(ctx, size); err != nil {
-		return output, activityError(err)
-	}
-	ctx = delivered(ctx, maxDriveTime, summary)
-	err := workflow.ExecuteActivity(ctx, interpreter.DriveActivity, input).Get(ctx, &output)
-	if err == nil || DetailsOf(err, &output) && len(output.Calls) == len(input.Calls) {
-		return output, nil
-	}
-	return output, activityError(err)
+	return output
 }

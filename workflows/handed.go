@@ -33,6 +33,15 @@ func unfit(err error) error {
 		temporal.ApplicationErrorOptions{NonRetryable: true})
 }
 
+// InvalidPlaybook is the type of the failure of a run whose playbook was
+// refused at the door.
+const InvalidPlaybook = "invalid_playbook"
+
+func invalid(err error) error {
+	return temporal.NewApplicationErrorWithOptions(err.Error(), InvalidPlaybook,
+		temporal.ApplicationErrorOptions{NonRetryable: true})
+}
+
 var (
 	errNotContinued = errors.New("it holds the state of a run, and no run goes on here; start a run without state")
 	errNoParent     = errors.New("it is a part of a run, and no run has started it; start " + PlaybookWorkflowName)

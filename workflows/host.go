@@ -1,13 +1,9 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
@@ -15,8 +11,6 @@ import (
 )
 
 const (
-	// heartbeatTimeout is how long a lost worker stays unnoticed.
-	heartbeatTimeout = 10 * time.Second
 	// timeoutSlack is what an activity has beyond the time limit that its tool
 	// enforces itself.
 	timeoutSlack = 15 * time.Second
@@ -24,11 +18,6 @@ const (
 	// before the time limit of the tool begins to run. A longer wait is the
 	// workflow's.
 	maxTurnWait = 10 * time.Minute
-	// mostDeliveries ends what would be handed out for ever, such as the
-	// activity of a tool that no worker has. How often an attempt may be lost is
-	// less; the activity counts that, because only it knows which of its
-	// deliveries may have acted.
-	mostDeliveries = 1000
 )
 
 // waiter is told when a call begins and, with nil, ends a wait, for progress.
@@ -114,20 +103,6 @@ func wait(ctx workflow.Context, call *interpreter.Call, wait interpreter.Wait, w
 	return workflow.NewTimerWithOptions(ctx, wait.Delay, workflow.TimerOptions{Summary: wait.Summary}).Get(ctx, nil)
 }
 
-// delivered are the options of every activity. Temporal's own retry only hands
-// one out again when its worker was lost or hands it back.
-func delivered(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: limit,
-		HeartbeatTimeout:    heartbeatTimeout,
-		WaitForCancellation: true,
-		Summary:             summary,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: mostDeliveries,
-		},
-	})
-}
-
 // storeSlack is how long an attempt may wait for the payload store, before it
 // and after it.
 func storeSlack(ctx workflow.Context) time.Duration {
@@ -139,20 +114,13 @@ func storeSlack(ctx workflow.Context) time.Duration {
 
 // attempt runs a tool once.
 func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
-	size, failure := measure(ctx, input, "the request of step "+input.Step)
-	if failure != nil {
-		return interpreter.Outcome{Err: failure}
-	}
-	if err := admit(ctx, size); err != nil {
-		return interpreter.Outcome{Err: activityError(err)}
-	}
 	limit := input.Timeout() + timeoutSlack + storeSlack(ctx)
 	if input.RateLimit != nil {
 		limit += maxTurnWait
 	}
-	ctx = delivered(ctx, limit, attemptSummary(input))
-	var result interpreter.ToolResult
-	if err := workflow.ExecuteActivity(ctx, input.Activity(), input).Get(ctx, &result); err != nil {
+	to := toTool(input.Activity(), limit, attemptSummary(input))
+	result, err := send[interpreter.ToolResult](ctx, to, input, "the request of step "+input.Step)
+	if err != nil {
 		return interpreter.Outcome{Err: activityError(err)}
 	}
 	return interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}
@@ -173,43 +141,6 @@ func indexed(name string, index *int) string {
 		return name
 	}
 	return fmt.Sprintf("%s[%d]", name, *index)
-}
-
-// activityError turns what Temporal reports into the error object of the tool.
-func activityError(err error) *interpreter.ErrorObject {
-	var cancelled *temporal.CanceledError
-	if errors.As(err, &cancelled) {
-		return &interpreter.ErrorObject{
-			Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled",
-		}
-	}
-	var application *temporal.ApplicationError
-	if errors.As(err, &application) {
-		var object interpreter.ErrorObject
-		if application.HasDetails() && application.Details(&object) == nil && object.Kind != "" {
-			return &object
-		}
-		return &interpreter.ErrorObject{
-			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
-			Type: application.Type(), Message: application.Message(),
-		}
-	}
-	var timeout *temporal.TimeoutError
-	if errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT {
-		return interpreter.WorkerLost()
-	}
-	if timeout != nil {
-		return &interpreter.ErrorObject{
-			Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
-			Message: "the attempt did not end within its time limit",
-		}
-	}
-	if errors.Is(err, converter.ErrUnableToDecode) { // the next attempt would answer the same
-		return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error()}
-	}
-	return &interpreter.ErrorObject{
-		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: err.Error(),
-	}
 }
 
 // stream draws from a deterministic source of its own, in [0, 1), so that what

@@ -38,14 +38,14 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 		b.abandon()
 	}
 	if len(b.left) > 0 && going.Err() == nil {
-		next := input
-		next.Calls, next.Ended = slices.Concat(b.left, b.parked), b.ended
-		_, failure := measure(ctx, next, fmt.Sprintf("what %d iterations of step %s take along to another history",
-			len(next.Calls), step.Name))
+		rest := input
+		rest.Calls, rest.Ended = slices.Concat(b.left, b.parked), b.ended
+		next, failure := goOn(ctx, IterationWorkflowName, rest, fmt.Sprintf(
+			"what %d iterations of step %s take along to another history", len(rest.Calls), step.Name))
 		if failure == nil {
-			return nil, workflow.NewContinueAsNewError(ctx, IterationWorkflowName, next)
+			return nil, next
 		}
-		b.failRest(next.Calls, failure)
+		b.failRest(rest.Calls, failure)
 	}
 	return finishIterations(ctx, b.step, b.output())
 }
@@ -143,7 +143,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 			input.Calls[at].State = &state
 		}
 	}
-	output, _ := hostCalls(ctx, input, fmt.Sprintf("%s[%d–%d]", b.step.Name,
+	output := hostCalls(ctx, input, fmt.Sprintf("%s[%d–%d]", b.step.Name,
 		*input.Calls[0].Index, *input.Calls[len(due)-1].Index))
 	for at, driven := range output.Calls {
 		call := b.calls[due[at]]
@@ -288,13 +288,4 @@ func finishIterations(ctx workflow.Context, step *playbook.Step, output *Iterati
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 	}
 	return output, nil
-}
-
-// InvalidPlaybook is the type of the failure of a run whose playbook was
-// refused at the door.
-const InvalidPlaybook = "invalid_playbook"
-
-func invalid(err error) error {
-	return temporal.NewApplicationErrorWithOptions(err.Error(), InvalidPlaybook,
-		temporal.ApplicationErrorOptions{NonRetryable: true})
 }

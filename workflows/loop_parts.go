@@ -28,20 +28,10 @@ const (
 	// decides how many a history holds.
 	heavyTask = 64_000
 
-	// A leaf stops starting children beyond these; those under way still end
-	// within Temporal's own suggestion of 4,096 events and 4 MB.
-	longHistory  = 3500
-	largeHistory = 3_000_000
 	// fullHistory is what a leaf may come to with what is still to be written to
 	// its history: what the children under way give, and its own result.
 	fullHistory = 3_700_000
 )
-
-// historyIsLong reports whether a workflow should leave what follows to another.
-func historyIsLong(ctx workflow.Context) bool {
-	info := workflow.GetInfo(ctx)
-	return info.GetCurrentHistoryLength() > longHistory || info.GetCurrentHistorySize() > largeHistory
-}
 
 // full reports whether a leaf starts no more children.
 func (l *loop) full(ctx workflow.Context, window *window) bool {
@@ -100,14 +90,6 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 			First: index, Size: l.part.Size, Success: known.Success, Failed: known.Failed,
 		},
 	}
-	bytes, failure := measure(ctx, input, fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))
-	if failure != nil {
-		l.failAll(l.carried(first, end), failure)
-		return end - first
-	}
-	if admit(ctx, bytes) != nil {
-		return 0
-	}
 	name := fmt.Sprintf("/part-%d", index)
 	if l.input.Part != nil && l.part.First == index {
 		name += fmt.Sprintf("-%d", end-first) // the first part of a part
@@ -115,16 +97,14 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 	id := childID(l.input.Task, name)
 	l.below = id
 	defer func() { l.below = "" }()
-	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID: id, WaitForCancellation: true,
-		StaticSummary: fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(end-1), l.size()),
-	})
-	var result interpreter.LoopResult
-	err := workflow.ExecuteChildWorkflow(ctx, LoopWorkflowName, input).Get(ctx, &result)
-	if err != nil && !DetailsOf(err, &result) {
-		if ctx.Err() != nil {
-			return 0
-		}
+	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(end-1), l.size())
+	result, err := send[interpreter.LoopResult](ctx, toChild(LoopWorkflowName, id, summary), input,
+		fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))
+	switch {
+	case err == nil:
+	case givenUp(ctx, err):
+		return 0
+	default:
 		l.failAll(l.carried(first, end), childError(err))
 		return end - first
 	}

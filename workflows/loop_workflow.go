@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -246,28 +245,15 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interp
 		known := l.known()
 		input.Known = &known
 	}
-	size, failure := measure(ctx, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
-	if failure != nil {
-		l.failAll(calls, failure)
-		return nil
-	}
-	if admit(ctx, size) != nil {
-		return nil
-	}
 	id := childID(l.input.Task, fmt.Sprintf("/%d", index))
-	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:          id,
-		WaitForCancellation: true,
-		StaticSummary:       l.summary(calls),
-	})
 	l.open = append(l.open, id)
 	defer func() {
 		l.open = slices.DeleteFunc(l.open, func(open string) bool { return open == id })
 	}()
-	var output IterationOutput
-	err := workflow.ExecuteChildWorkflow(ctx, IterationWorkflowName, input).Get(ctx, &output)
-	if err != nil && !DetailsOf(err, &output) {
-		if ctx.Err() == nil {
+	output, err := send[IterationOutput](ctx, toChild(IterationWorkflowName, id, l.summary(calls)), input,
+		fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
+	if err != nil {
+		if !givenUp(ctx, err) {
 			l.failAll(calls, childError(err))
 		}
 		return nil
@@ -314,25 +300,4 @@ func (l *loop) summary(calls []interpreter.Carried) string {
 
 func (l *loop) progress() (Progress, error) {
 	return Progress{Stats: l.result.Stats, Open: slices.Clone(l.open), Parked: l.parked, Part: l.below}, nil
-}
-
-// DetailsOf reads what a child that failed or was cancelled still tells.
-func DetailsOf(err error, into any) bool {
-	var application *temporal.ApplicationError
-	if errors.As(err, &application) && application.HasDetails() {
-		return application.Details(into) == nil
-	}
-	var cancelled *temporal.CanceledError
-	if errors.As(err, &cancelled) && cancelled.HasDetails() {
-		return cancelled.Details(into) == nil
-	}
-	return false
-}
-
-// childError describes a child workflow that ended without saying how its
-// iterations went: it was terminated, or timed out.
-func childError(err error) *interpreter.ErrorObject {
-	return &interpreter.ErrorObject{
-		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "child_workflow", Message: err.Error(),
-	}
 }

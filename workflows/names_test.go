@@ -79,7 +79,7 @@ func TestNamesNeverChange(t *testing.T) {
 func TestRegisteredNamesAreConstants(t *testing.T) {
 	t.Parallel()
 	known := constants(t)
-	registered := 0
+	registered, called := 0, 0
 	for name, file := range files(t) {
 		ast.Inspect(file, func(node ast.Node) bool {
 			switch node := node.(type) {
@@ -97,16 +97,32 @@ func TestRegisteredNamesAreConstants(t *testing.T) {
 					require.Contains(t, known, identifier.Name, name)
 				}
 			case *ast.CallExpr:
-				if selector, ok := node.Fun.(*ast.SelectorExpr); ok && selector.Sel.Name == "ExecuteChildWorkflow" {
-					identifier, ok := node.Args[1].(*ast.Ident)
-					require.True(t, ok, "%s: a child is called by name", name)
-					require.Contains(t, known, identifier.Name, name)
+				function, ok := node.Fun.(*ast.Ident)
+				at, names := map[string]int{"toChild": 0, "goOn": 1}[nameOf(function)]
+				if !ok || !names {
+					return true
 				}
+				called++
+				if selector, ok := node.Args[at].(*ast.SelectorExpr); ok {
+					require.Equal(t, "RateLimitWorkflow", selector.Sel.Name, "the tools know this name too")
+					return true
+				}
+				identifier, ok := node.Args[at].(*ast.Ident)
+				require.True(t, ok, "%s: a workflow is called by name", name)
+				require.Contains(t, known, identifier.Name, name)
 			}
 			return true
 		})
 	}
 	require.GreaterOrEqual(t, registered, 3)
+	require.GreaterOrEqual(t, called, 8)
+}
+
+func nameOf(identifier *ast.Ident) string {
+	if identifier == nil {
+		return ""
+	}
+	return identifier.Name
 }
 
 // TestNoToolIsPartOfAReplay: what package workflows reaches, however far, is

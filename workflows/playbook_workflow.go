@@ -66,12 +66,10 @@ const checkTimeout = 30 * time.Second
 // door has the playbook checked in full by a worker that knows the tools. The
 // answer is in history, so a replay sees the same one.
 func door(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
-	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: checkTimeout, Summary: "check " + input.Name,
-	})
-	var answer interpreter.CheckResult
 	check := interpreter.CheckInput{Name: input.Name, Source: input.Source, Workload: input.Workload}
-	if err := workflow.ExecuteLocalActivity(ctx, interpreter.CheckActivity, check).Get(ctx, &answer); err != nil {
+	to := toDoor(interpreter.CheckActivity, checkTimeout, "check "+input.Name)
+	answer, err := send[interpreter.CheckResult](ctx, to, check, "the playbook")
+	if err != nil {
 		return answer, err
 	}
 	if answer.Problems != "" {
@@ -124,16 +122,16 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	return r
 }
 
-// leavesHistory reports whether the run goes on in another history. One whose
-// state is too large to travel stays: Temporal allows far longer histories than
-// it advises.
-func (r *run) leavesHistory(ctx workflow.Context) bool {
+// leaveHistory gives the error with which the run goes on in another history, nil
+// where it does not. One whose state is too large to travel stays: Temporal allows
+// far longer histories than it advises.
+func (r *run) leaveHistory(ctx workflow.Context) error {
 	if r.stays || !historyIsLong(ctx) {
-		return false
+		return nil
 	}
-	_, tooLarge := measure(ctx, r.continued(), "the state of the run")
+	next, tooLarge := goOn(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
 	r.stays = tooLarge != nil
-	return !r.stays
+	return next
 }
 
 // maxRecords bounds the step visits that a run takes along; the last count.
@@ -175,8 +173,10 @@ func (r *run) execute(ctx workflow.Context) (*Result, error) {
 	running := 0
 	for {
 		going := r.Failure == nil && ctx.Err() == nil
-		if going && running == 0 && len(r.Routing.Waiting) > 0 && r.leavesHistory(ctx) {
-			return nil, workflow.NewContinueAsNewError(ctx, PlaybookWorkflowName, r.continued())
+		if going && running == 0 && len(r.Routing.Waiting) > 0 {
+			if next := r.leaveHistory(ctx); next != nil {
+				return nil, next
+			}
 		}
 		if going && (r.stays || !historyIsLong(ctx)) {
 			for _, start := range r.graph.Startable(&r.Routing) {

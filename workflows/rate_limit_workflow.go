@@ -18,6 +18,7 @@ const limiterIdle = time.Minute
 // next turn is. It ends when nobody has asked for a while and the turns that it
 // gave are over; the next lease starts it again.
 func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error {
+	ctx = withOutbox(ctx, interpreter.RunLimits{})
 	leases := 0
 	err := workflow.SetUpdateHandlerWithOptions(ctx, interpreter.LeaseUpdate,
 		func(ctx workflow.Context, request interpreter.LeaseRequest) (interpreter.Lease, error) {
@@ -48,7 +49,11 @@ func continueLimiter(ctx workflow.Context, limiter interpreter.Limiter) error {
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return err
 	}
-	return workflow.NewContinueAsNewError(ctx, interpreter.RateLimitWorkflow, limiter)
+	next, failure := goOn(ctx, interpreter.RateLimitWorkflow, limiter, "the rate limit")
+	if failure != nil {
+		return failure
+	}
+	return next
 }
 
 // maxLease bounds how many turns one lease may take.

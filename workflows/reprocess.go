@@ -16,8 +16,8 @@ func (r *run) reprocess(ctx workflow.Context) (*Result, error) {
 	r.watchTimeout(ctx)
 	loops := r.input.Reprocess.Loops
 	for r.Reprocessed < len(loops) && branches.Err() == nil {
-		if r.leavesHistory(ctx) {
-			return nil, workflow.NewContinueAsNewError(ctx, PlaybookWorkflowName, r.continued())
+		if next := r.leaveHistory(ctx); next != nil {
+			return nil, next
 		}
 		again := loops[r.Reprocessed]
 		r.Data.Vars, r.Data.Steps = again.Vars, again.Steps

@@ -1,12 +1,10 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
@@ -148,32 +146,16 @@ func (r *run) runLoop(
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
 	task, elements := input.Task, input.Elements
 	record.Loop = &LoopRecord{WorkflowID: childID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
-	size, failure := measure(ctx, input, "the collection of step "+step.Name+" with what its expressions name")
-	if failure != nil {
-		return nil, failure
-	}
-	if admit(ctx, size) != nil {
-		return interpreter.NewLoopResult(len(elements)), nil // cancelled before it began
-	}
-	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID: childID(task, ""), WaitForCancellation: true,
-		StaticSummary: fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode),
-	})
-	aggregate := interpreter.NewLoopResult(len(elements))
-	var result interpreter.LoopResult
-	err := workflow.ExecuteChildWorkflow(ctx, LoopWorkflowName, input).Get(ctx, &result)
+	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
+	result, err := send[interpreter.LoopResult](ctx, toChild(LoopWorkflowName, record.Loop.WorkflowID, summary), input,
+		"the collection of step "+step.Name+" with what its expressions name")
 	switch {
-	case err == nil, DetailsOf(err, &result):
+	case err == nil:
 		return &result, nil
-	case isCancelled(err):
-		return aggregate, nil
+	case isCancelled(err): // and none of it has told how far it came
+		return interpreter.NewLoopResult(len(elements)), nil
 	}
 	return nil, childError(err)
-}
-
-func isCancelled(err error) bool {
-	var cancelled *temporal.CanceledError
-	return errors.As(err, &cancelled)
 }
 
 // stepSink writes the aggregate of a loop, whatever its status.

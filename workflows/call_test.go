@@ -1,0 +1,68 @@
+package workflows_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// TestCallThatCannotGoOn: a call whose history is long goes on in another one. Where
+// what it has collected is more than a payload may be, it stays and comes to its
+// end, and the run learns that its result is too large too.
+func TestCallThatCannotGoOn(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		most  int
+		stays bool
+	}{
+		"goes on": {1_000_000, false},
+		"stays":   {200_000, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, func(n int, _ interpreter.ToolInput) (any, error) {
+				return map[string]any{"rows": []any{n, strings.Repeat("x", 60_000)}, "more": n < 6}, nil
+			})
+			s.env.SetOnActivityCompletedListener(func(*activity.Info, converter.EncodedValue, error) {
+				if len(s.attempts) == 4 {
+					s.env.SetCurrentHistoryLength(5000)
+				}
+			})
+			input := workflows.CallInput{Task: interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: `
+apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: test}
+workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    retry:
+      - when: response.more
+        then: {next_call: {params: {page: "{{ _retry.index }}"}}, collect: {path: rows}, max_attempts: 9}
+`}}
+			input.Task.Limits.MaxPayload = test.most
+			s.env.ExecuteWorkflow(aloneCall, input)
+			require.True(t, s.env.IsWorkflowCompleted())
+			if !test.stays {
+				var next *workflow.ContinueAsNewError
+				require.ErrorAs(t, s.env.GetWorkflowError(), &next)
+				require.Len(t, s.attempts, 4)
+				return
+			}
+			require.NoError(t, s.env.GetWorkflowError())
+			require.Len(t, s.attempts, 6)
+			var result interpreter.CallResult
+			require.NoError(t, s.env.GetWorkflowResult(&result))
+			require.Equal(t, interpreter.KindPayloadTooLarge, result.Error.Kind)
+			require.Contains(t, result.Error.Message, "the result of step fetch is")
+			require.Equal(t, 6, result.Meta.Attempts)
+		})
+	}
+}

@@ -1,0 +1,134 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// Whatever leaves a workflow leaves it here: send gives something to an activity
+// or a child, goOn to the workflow's own next history. Temporal refuses what is
+// too large in a way that leaves the run hanging, and ends a run that sends too
+// much at once, so both measure first. Nothing else may call what they call.
+
+// destination is where something is sent.
+type destination struct {
+	kind    destinationKind
+	name    string        // of the activity or workflow
+	summary string        // what Temporal's UI shows beside it
+	limit   time.Duration // of an activity
+	id      string        // of a child
+	// tells says that the details of a failure, or of a cancel, are what has been
+	// done until then.
+	tells bool
+}
+
+type destinationKind int
+
+const (
+	isActivity destinationKind = iota
+	isLocal                    // an activity in the same worker
+	isChild
+)
+
+// toTool is an activity that makes one attempt. Its failure is an ErrorObject.
+func toTool(name string, limit time.Duration, summary string) destination {
+	return destination{name: name, limit: limit, summary: summary}
+}
+
+// toHost is an activity that does many things, and tells how far it has come.
+func toHost(name string, limit time.Duration, summary string) destination {
+	return destination{name: name, limit: limit, summary: summary, tells: true}
+}
+
+// toDoor is an activity in the same worker. What it is given is not in history.
+func toDoor(name string, limit time.Duration, summary string) destination {
+	return destination{kind: isLocal, name: name, limit: limit, summary: summary}
+}
+
+// toChild is a child workflow with an ID, which tells how far it has come.
+func toChild(name, id, summary string) destination {
+	return destination{kind: isChild, name: name, id: id, summary: summary, tells: true}
+}
+
+// send gives input to an activity or a child and waits for what comes of it, which
+// may also be the details of a failure. what is the input in words. The error is
+// an *interpreter.ErrorObject where the input is too large, that of ctx where ctx
+// was cancelled before anything was sent, and else what Temporal says.
+func send[Out any](ctx workflow.Context, to destination, input any, what string) (out Out, err error) {
+	if to.kind != isLocal {
+		size, failure := measure(ctx, input, what)
+		if failure != nil {
+			return out, failure
+		}
+		if err := admit(ctx, size); err != nil {
+			return out, err
+		}
+	}
+	ctx = to.options(ctx)
+	switch to.kind {
+	case isLocal:
+		err = workflow.ExecuteLocalActivity(ctx, to.name, input).Get(ctx, &out)
+	case isChild:
+		err = workflow.ExecuteChildWorkflow(ctx, to.name, input).Get(ctx, &out)
+	default:
+		err = workflow.ExecuteActivity(ctx, to.name, input).Get(ctx, &out)
+	}
+	if err != nil && to.tells && DetailsOf(err, &out) {
+		err = nil
+	}
+	return out, err
+}
+
+// goOn ends a workflow's history: next is the error with which it goes on in
+// another one, with input. failure is set in its place where the input is too
+// large to be taken along; what is the input in words.
+func goOn(ctx workflow.Context, name string, input any, what string) (next error, failure *interpreter.ErrorObject) {
+	if _, failure := measure(ctx, input, what); failure != nil {
+		return nil, failure
+	}
+	return workflow.NewContinueAsNewError(ctx, name, input), nil
+}
+
+// measure gives the size of a value that is about to cross a boundary, and the
+// error of one that cannot.
+func measure(ctx workflow.Context, v any, what string) (int, *interpreter.ErrorObject) {
+	return interpreter.Measure(v, payloadCap(ctx), what)
+}
+
+const (
+	// heartbeatTimeout is how long a lost worker stays unnoticed.
+	heartbeatTimeout = 10 * time.Second
+	// mostDeliveries ends what would be handed out for ever, such as the
+	// activity of a tool that no worker has. How often an attempt may be lost is
+	// less; the activity counts that, because only it knows which of its
+	// deliveries may have acted.
+	mostDeliveries = 1000
+)
+
+// options are those of whatever is sent there. Temporal's own retry of an activity
+// only hands one out again when its worker was lost or hands it back.
+func (d destination) options(ctx workflow.Context) workflow.Context {
+	switch d.kind {
+	case isLocal:
+		return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+			StartToCloseTimeout: d.limit, Summary: d.summary,
+		})
+	case isChild:
+		return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+			WorkflowID: d.id, WaitForCancellation: true, StaticSummary: d.summary,
+		})
+	}
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: d.limit,
+		HeartbeatTimeout:    heartbeatTimeout,
+		WaitForCancellation: true,
+		Summary:             d.summary,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: mostDeliveries,
+		},
+	})
+}

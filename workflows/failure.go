@@ -1,0 +1,95 @@
+package workflows
+
+import (
+	"errors"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// What Temporal reports of what was sent, in the words of playbooks.
+
+// DetailsOf reads what a workflow or activity that failed or was cancelled still
+// tells.
+func DetailsOf(err error, into any) bool {
+	var application *temporal.ApplicationError
+	if errors.As(err, &application) && application.HasDetails() {
+		return application.Details(into) == nil
+	}
+	var cancelled *temporal.CanceledError
+	if errors.As(err, &cancelled) && cancelled.HasDetails() {
+		return cancelled.Details(into) == nil
+	}
+	return false
+}
+
+func isCancelled(err error) bool {
+	var cancelled *temporal.CanceledError
+	return errors.As(err, &cancelled)
+}
+
+// isOurs gives the error of what was not sent, because it is too large.
+func isOurs(err error) (*interpreter.ErrorObject, bool) {
+	var failure *interpreter.ErrorObject
+	return failure, errors.As(err, &failure)
+}
+
+// givenUp reports whether nothing came back because the workflow is cancelled.
+func givenUp(ctx workflow.Context, err error) bool {
+	_, ours := isOurs(err)
+	return ctx.Err() != nil && !ours
+}
+
+// childError describes a child workflow that ended without saying how it went: it
+// was terminated, or timed out.
+func childError(err error) *interpreter.ErrorObject {
+	if failure, ours := isOurs(err); ours {
+		return failure
+	}
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "child_workflow", Message: err.Error(),
+	}
+}
+
+// activityError turns what Temporal reports of an activity into the error object of the tool.
+func activityError(err error) *interpreter.ErrorObject {
+	if failure, ours := isOurs(err); ours {
+		return failure
+	}
+	if isCancelled(err) {
+		return &interpreter.ErrorObject{
+			Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled",
+		}
+	}
+	var application *temporal.ApplicationError
+	if errors.As(err, &application) {
+		var object interpreter.ErrorObject
+		if application.HasDetails() && application.Details(&object) == nil && object.Kind != "" {
+			return &object
+		}
+		return &interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
+			Type: application.Type(), Message: application.Message(),
+		}
+	}
+	var timeout *temporal.TimeoutError
+	if errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT {
+		return interpreter.WorkerLost()
+	}
+	if timeout != nil {
+		return &interpreter.ErrorObject{
+			Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
+			Message: "the attempt did not end within its time limit",
+		}
+	}
+	if errors.Is(err, converter.ErrUnableToDecode) { // the next attempt would answer the same
+		return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error()}
+	}
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: err.Error(),
+	}
+}

@@ -1,0 +1,17 @@
+package workflows
+
+import "go.temporal.io/sdk/workflow"
+
+// A workflow leaves what follows to another history beyond these, in events and
+// bytes. What is under way still ends within Temporal's own suggestion of 4,096
+// events and 4 MB.
+const (
+	longHistory  = 3500
+	largeHistory = 3_000_000
+)
+
+// historyIsLong reports whether a workflow should leave what follows to another.
+func historyIsLong(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	return info.GetCurrentHistoryLength() > longHistory || info.GetCurrentHistorySize() > largeHistory
+}
