@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/connect"
-	"reprise/workflows"
+	"reprise/internal/ending"
 )
 
 const (
@@ -82,7 +82,7 @@ func (c *contact) isOver() bool {
 // outcome waits for the end of a run, over times in which the server is away.
 func (c *contact) outcome(ctx context.Context, run client.WorkflowRun) outcome {
 	for {
-		result, err := workflows.Outcome(ctx, run)
+		result, err := ending.Of(ctx, run)
 		switch {
 		case err == nil || !connect.Unreachable(err):
 			return outcome{result: result, err: err}

@@ -13,6 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/ending"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -125,7 +126,7 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 		}
 		return withStatus(exitNoServer, errSaid)
 	}
-	if errors.Is(end.err, workflows.ErrRefused) {
+	if errors.Is(end.err, ending.ErrRefused) {
 		return withStatus(exitUsage, errSaid)
 	}
 	return withStatus(exitFailed, errSaid)
@@ -139,7 +140,7 @@ func (o outcome) known() workflows.Result {
 	}
 	result.Status = statusUnknown
 	result.Error = &interpreter.ErrorObject{Kind: kindNoServer, Class: interpreter.ClassFinal, Message: "how the run ended is unknown: " + o.err.Error()}
-	if errors.Is(o.err, workflows.ErrNoResult) || errors.Is(o.err, workflows.ErrRefused) {
+	if errors.Is(o.err, ending.ErrNoResult) || errors.Is(o.err, ending.ErrRefused) {
 		result.Status, result.Error.Kind, result.Error.Message = interpreter.Failed, kindNoResult, o.err.Error()
 	}
 	return result

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/ending"
 	"reprise/internal/testenv"
 	"reprise/workflows"
 )
@@ -123,7 +124,7 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	started, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue},
 		workflows.PlaybookWorkflowName, workflows.Input{Name: "writes.yaml", Source: writesFile})
 	require.NoError(t, err)
-	result, err := workflows.Outcome(t.Context(), started)
+	result, err := ending.Of(t.Context(), started)
 	require.NoError(t, err)
 	require.Equal(t, "completed", result.Status, "%+v", result.Error)
 	rows, err := os.ReadFile(filepath.Join(folder, "rows.jsonl"))

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/ending"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -110,7 +111,7 @@ func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Dura
 	if err != nil {
 		return 0, err
 	}
-	result, err := workflows.Outcome(ctx, run)
+	result, err := ending.Of(ctx, run)
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"google.golang.org/protobuf/proto"
 
+	"reprise/internal/ending"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
@@ -29,7 +30,7 @@ const (
 func (r *round) outcome() time.Duration {
 	r.t.Helper()
 	r.await("the run ends", r.ended)
-	result, err := workflows.Outcome(r.t.Context(), r.run)
+	result, err := ending.Of(r.t.Context(), r.run)
 	require.NoError(r.t, err)
 	histories := testenv.Histories(r.t, r.env.Client(), r.run.GetID(), r.run.GetRunID())
 	r.checkAggregate(result)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/demoapi"
+	"reprise/internal/ending"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
@@ -25,7 +26,7 @@ import (
 func (r *movingRound) outcome() time.Duration {
 	r.t.Helper()
 	r.await("the run ends", r.ended)
-	result, err := workflows.Outcome(r.t.Context(), r.run)
+	result, err := ending.Of(r.t.Context(), r.run)
 	require.NoError(r.t, err)
 	histories := testenv.Histories(r.t, r.env.Client(), r.run.GetID(), r.run.GetRunID())
 	outcomes := r.outcomes(result)

@@ -27,6 +27,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/demoapi"
+	"reprise/internal/ending"
 	"reprise/internal/host"
 	"reprise/internal/payload"
 	"reprise/internal/testenv"
@@ -200,7 +201,7 @@ func (w *world) outcome(run client.WorkflowRun) (workflows.Result, error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), cmp.Or(w.patience, patience))
 	defer cancel()
-	result, err := workflows.Outcome(ctx, run)
+	result, err := ending.Of(ctx, run)
 	require.NoError(w.t, ctx.Err(), "the run did not end")
 	histories := testenv.Histories(w.t, w.env.Client(), run.GetID(), run.GetRunID())
 	w.histories = histories
@@ -334,7 +335,7 @@ func step(t *testing.T, result workflows.Result, name string) workflows.StepReco
 func (w *world) refused(source string) string {
 	w.t.Helper()
 	_, err := w.run(source, nil)
-	require.ErrorIs(w.t, err, workflows.ErrRefused)
+	require.ErrorIs(w.t, err, ending.ErrRefused)
 	return err.Error()
 }
 

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/internal/ending"
 	"reprise/internal/testenv"
 	"reprise/workflows"
 )
@@ -240,7 +241,7 @@ func TestInvalidPlaybook(t *testing.T) {
     tool: htpt
 `), nil)
 	_, err := w.outcome(run)
-	require.ErrorIs(t, err, workflows.ErrRefused)
+	require.ErrorIs(t, err, ending.ErrRefused)
 	message := err.Error()
 	for _, part := range []string{"url", "max_attempts", "nowhere", "htpt", "duplicate"} {
 		require.Contains(t, message, part)

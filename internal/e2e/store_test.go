@@ -18,10 +18,10 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
+	"reprise/internal/ending"
 	"reprise/internal/host"
 	"reprise/internal/payload"
 	"reprise/internal/testenv"
-	"reprise/workflows"
 )
 
 // shelf is a payload store in a directory of its own, which can be taken away.
@@ -350,7 +350,7 @@ func TestARunWhoseValuesAreGone(t *testing.T) {
 			}
 			began := time.Now()
 			require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
-			result, err := workflows.Outcome(t.Context(), run)
+			result, err := ending.Of(t.Context(), run)
 			require.NoError(t, err)
 			t.Log("cancelled within", time.Since(began))
 			require.Equal(t, "cancelled", result.Status)

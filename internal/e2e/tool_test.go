@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"reprise/internal/demoapi"
-	"reprise/workflows"
+	"reprise/internal/ending"
 )
 
 // TestEveryToolAsStepAndSink takes one value through python, SQLite, PostgreSQL
@@ -238,7 +238,7 @@ func TestPythonIsOffUnlessAllowed(t *testing.T) {
           return 1
 `), nil)
 	if err != nil {
-		require.ErrorIs(t, err, workflows.ErrRefused)
+		require.ErrorIs(t, err, ending.ErrRefused)
 		require.ErrorContains(t, err, "python")
 		return
 	}

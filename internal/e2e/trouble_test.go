@@ -9,8 +9,8 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/ending"
 	"reprise/internal/testenv"
-	"reprise/workflows"
 )
 
 // TestIterationTerminatedByHand: the loop accounts for it and goes on.
@@ -44,7 +44,7 @@ func TestRunTerminatedByHand(t *testing.T) {
 	w.await(run, "fetch", "retry_pending")
 	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), run.GetID(), "", "by hand"))
 	_, err := w.outcome(run)
-	require.ErrorIs(t, err, workflows.ErrNoResult)
+	require.ErrorIs(t, err, ending.ErrNoResult)
 }
 
 // TestCancelBeforeTheDoor: no worker has seen the run yet.

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
+	"reprise/internal/ending"
 	"reprise/internal/host"
 	"reprise/internal/testenv"
 	"reprise/interpreter/expression"
@@ -73,7 +74,7 @@ func TestCodeThatNobodyVouchesFor(t *testing.T) {
 				workflows.PlaybookWorkflowName,
 				workflows.Input{Name: "code.yaml", Source: withPython, Workload: expression.Of(map[string]any{})})
 			require.NoError(t, err)
-			result, err := workflows.Outcome(t.Context(), run)
+			result, err := ending.Of(t.Context(), run)
 			if row.runs {
 				require.NoError(t, err)
 				require.Equal(t, "completed", result.Status)

@@ -1,0 +1,51 @@
+// Package ending tells how a run ended, for those who started it: the command line
+// and tests. Workflows need none of it.
+package ending
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// ErrNoResult says that a run ended without telling its result: it was
+// terminated, or timed out.
+var ErrNoResult = errors.New("the run ended without a result")
+
+// ErrRefused says that the playbook was refused at the door; nothing of it ran.
+var ErrRefused = errors.New("the worker refused the playbook")
+
+// Of waits for a run and gives its result, whatever its status: that of a
+// failed or cancelled run travels in the details of its failure. An error that
+// wraps ErrRefused or ErrNoResult says that the run has ended without one; any
+// other, that how it ended could not be learnt.
+func Of(ctx context.Context, run client.WorkflowRun) (workflows.Result, error) {
+	var result workflows.Result
+	err := run.Get(ctx, &result)
+	if err == nil || workflows.DetailsOf(err, &result) {
+		return result, nil
+	}
+	var ended *temporal.WorkflowExecutionError
+	if !errors.As(err, &ended) {
+		return workflows.Result{}, fmt.Errorf("wait for run %s: %w", run.GetID(), err)
+	}
+	var application *temporal.ApplicationError
+	if errors.As(err, &application) {
+		if application.Type() == workflows.InvalidPlaybook {
+			return workflows.Result{}, fmt.Errorf("%w:\n%s", ErrRefused, strings.TrimRight(application.Message(), "\n"))
+		}
+		return workflows.Result{}, fmt.Errorf("%w: %s", ErrNoResult, application.Message())
+	}
+	var cancelled *temporal.CanceledError
+	if errors.As(err, &cancelled) {
+		return workflows.Result{Status: interpreter.Cancelled}, nil
+	}
+	return workflows.Result{}, fmt.Errorf("%w: %w", ErrNoResult, err)
+}
