@@ -43,7 +43,7 @@ func payloadCap(ctx workflow.Context) int { return outboxOf(ctx).limits.PayloadC
 func admit(ctx workflow.Context, size int) error {
 	o := outboxOf(ctx)
 	size = o.limits.Carried(size)
-	for !o.fits(ctx, size) {
+	for !o.hasRoom(ctx, size) {
 		if err := o.rest(ctx); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func admit(ctx workflow.Context, size int) error {
 	return nil
 }
 
-func (o *outbox) fits(ctx workflow.Context, size int) bool {
+func (o *outbox) hasRoom(ctx workflow.Context, size int) bool {
 	if length := workflow.GetInfo(ctx).GetCurrentHistoryLength(); length != o.length {
 		o.length, o.bytes = length, 0
 	}
