@@ -81,7 +81,7 @@ func BenchmarkDrivePages(b *testing.B) {
 					require.NoError(b, err)
 					call.Attach(travel(output).Calls[0], time.Now())
 				}
-				require.Len(b, call.State.Result.Data.Data, 100*benchPages)
+				require.Len(b, call.Result().Data.Data, 100*benchPages)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchPages, "ns/page")
 		})

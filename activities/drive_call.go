@@ -18,9 +18,13 @@ import (
 // hostedCall is one call of Drive.
 type hostedCall struct {
 	*hosting
-	at   int
-	call *interpreter.Call
-	done bool // before a worker was lost
+	at    int
+	call  *interpreter.Call
+	chunk interpreter.Chunk
+	done  bool // before a worker was lost
+	// before and outcome are the last attempt, until what it gave is sure.
+	before  interpreter.CallState
+	outcome *interpreter.Outcome
 	// sure says that whoever takes the call up comes to where it is now: that is
 	// in history, or noted in a ledger. What an attempt has given since is not:
 	// another worker may be given something else.
@@ -71,6 +75,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 		return nil
 	}
 	h.noted = time.Now()
+	h.chunk, h.before = h.call.NewChunk(time.Now()), h.call.Snapshot()
 	ctx = context.WithValue(ctx, placeKey{}, &place{at: h.at})
 	defer leavePlace(ctx)
 	if h.in.Pages {
@@ -97,37 +102,50 @@ func (h *hostedCall) note() {
 // pages fetches pages of a call, with their sinks, until something else is due;
 // that is left to the workflow, which holds what was collected before.
 func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
-	call, chunk := h.call, h.call.NewChunk(time.Now())
-	before, outcome := call.Snapshot(), (*interpreter.Outcome)(nil)
-	for call.TurnsPage() && !chunk.Full(call, time.Now()) && !workerStopping(ctx) {
-		command := call.Next(time.Now())
+	for h.call.TurnsPage() && !h.chunk.Full(h.call, time.Now()) && !workerStopping(ctx) {
+		command := h.call.Next(time.Now())
 		if command.Kind == interpreter.DoSink {
-			switch end, err := h.sink(ctx, command.Sink); {
-			case err != nil:
-				return interpreter.Driven{State: &call.State}, err
-			case end == sinkFirst:
-				return h.handBack(before, outcome), nil
-			case end != sinkDone:
-				return interpreter.Driven{State: &call.State}, nil
+			if end, err := h.sink(ctx, command.Sink); end != sinkDone || err != nil {
+				return h.leftAt(end), err
 			}
-			outcome = nil
 			continue
 		}
-		before = call.Snapshot()
-		made, size, err := h.attempt(ctx, command.Input)
+		size, err := h.page(ctx, command.Input)
 		if err != nil {
-			return interpreter.Driven{State: &before}, err
+			return interpreter.Driven{State: &h.before}, err
 		}
-		outcome = &made.outcome
-		h.took(*outcome)
-		if size.all > maxPageBytes || !call.TurnsPage() {
-			return h.handBack(before, outcome), nil
+		if size.all > maxPageBytes || !h.call.TurnsPage() {
+			return h.handBack(), nil
 		}
-		chunk.Add(size.all)
+		h.chunk.Add(size.all)
 		h.note()
 	}
-	state := call.Snapshot()
+	state := h.call.Snapshot()
 	return interpreter.Driven{State: &state}, nil
+}
+
+// page makes an attempt of the call's own. The error is one that ends the
+// activity.
+func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (resultSize, error) {
+	h.before = h.call.Snapshot()
+	made, size, err := h.attempt(ctx, input)
+	if err != nil {
+		return size, err
+	}
+	h.outcome = &made.outcome
+	h.took(made.outcome)
+	return size, nil
+}
+
+// here leaves the call where it is.
+func (h *hostedCall) here() interpreter.Driven { return interpreter.Driven{State: &h.call.State} }
+
+// leftAt leaves the call where a sink has ended that is not done.
+func (h *hostedCall) leftAt(end sinkEnd) interpreter.Driven {
+	if end == sinkFirst {
+		return h.handBack()
+	}
+	return h.here()
 }
 
 // took gives the call the outcome of an attempt of its own.
@@ -168,54 +186,43 @@ const maxPageBytes = 300_000
 // form of what was before and the outcome, which takes the least room. An
 // outcome that cannot travel is left out, and the workflow makes that attempt
 // again, alone.
-func (h *hostedCall) handBack(before interpreter.CallState, outcome *interpreter.Outcome) interpreter.Driven {
-	if outcome == nil {
-		state := h.call.State
-		return interpreter.Driven{State: &state}
+func (h *hostedCall) handBack() interpreter.Driven {
+	if h.outcome == nil {
+		return h.here()
 	}
-	return interpreter.Driven{State: &before, Outcome: outcome}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
+	return interpreter.Driven{State: &h.before, Outcome: h.outcome}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
 // whole takes a call to its end, or to where it waits or has had its share.
 func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
-	call, chunk := h.call, h.call.NewChunk(time.Now())
-	before, outcome := call.Snapshot(), (*interpreter.Outcome)(nil)
 	for ctx.Err() == nil {
-		command := call.Next(time.Now())
+		command := h.call.Next(time.Now())
 		if command.Kind != interpreter.DoSink {
 			h.say()
 		}
 		switch command.Kind {
 		case interpreter.DoAttempt:
-			if chunk.Full(call, time.Now()) || h.stops(ctx) {
-				return interpreter.Driven{State: &call.State}, nil
+			if h.chunk.Full(h.call, time.Now()) || h.stops(ctx) {
+				return h.here(), nil
 			}
-			before = call.Snapshot()
-			made, size, err := h.attempt(ctx, command.Input)
+			size, err := h.page(ctx, command.Input)
 			if err != nil {
-				return interpreter.Driven{State: &call.State}, err
+				return h.here(), err
 			}
-			outcome = &made.outcome
-			chunk.Add(size.data)
-			h.took(*outcome)
-			h.note()
+			h.chunk.Add(size.data)
 		case interpreter.DoWait:
-			return interpreter.Driven{State: &call.State}, nil
+			return h.here(), nil
 		case interpreter.DoSink:
-			switch end, err := h.sink(ctx, command.Sink); {
-			case end == sinkFirst && err == nil:
-				return h.handBack(before, outcome), nil
-			case end == sinkLeft, err != nil:
-				return interpreter.Driven{State: &call.State}, err
+			if end, err := h.sink(ctx, command.Sink); end != sinkDone || err != nil {
+				return h.leftAt(end), err
 			}
-			outcome = nil
 			h.say()
-			h.note()
 		case interpreter.DoFinish:
-			return interpreter.Driven{Result: call.State.Result}, nil
+			return interpreter.Driven{Result: &command.Result}, nil
 		}
+		h.note()
 	}
-	return interpreter.Driven{State: &call.State}, ctx.Err()
+	return h.here(), ctx.Err()
 }
 
 // stops reports whether the call is left because the worker stops.
@@ -231,67 +238,94 @@ func (h *hostedCall) stops(ctx context.Context) bool {
 type sinkEnd int
 
 const (
+	// sinkGoesOn: it has not ended.
+	sinkGoesOn sinkEnd = iota
 	// sinkDone: the call has gone on, behind this sink or behind one that a
 	// ledger held in its place.
-	sinkDone sinkEnd = iota
+	sinkDone
 	// sinkLeft: the workflow goes on with it, from how far it has come.
 	sinkLeft
 	// sinkFirst: what it writes has to be in history first.
 	sinkFirst
 )
 
-// sink writes what is due. What another worker might not come to again is
-// written only with a note of how the call goes on (language.md, section
-// written once).
-func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (sinkEnd, error) {
-	var note *interpreter.Note
-	wrote := false // a sink may end well that wrote nothing
-	for finished := false; !finished; {
-		command := sink.Next(time.Now())
-		switch command.Kind {
+// hostedSink is the call of a sink that is due. What another worker might not come
+// to again is written only with a note of how the call goes on (language.md,
+// section written once).
+type hostedSink struct {
+	of    *hostedCall
+	sink  *interpreter.Call
+	note  *interpreter.Note
+	wrote bool // a sink may end well that wrote nothing
+}
+
+// sink writes what is due.
+func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (end sinkEnd, err error) {
+	s := &hostedSink{of: h, sink: sink}
+	for end == sinkGoesOn && err == nil {
+		switch command := sink.Next(time.Now()); command.Kind {
 		case interpreter.DoAttempt:
-			if note == nil && !h.sure {
-				if note = h.noteFor(command.Input); note == nil {
-					return sinkFirst, nil
-				}
-			}
-			if h.stops(ctx) {
-				return sinkLeft, nil
-			}
-			command.Input.Note = note
-			made, _, err := h.attempt(ctx, command.Input)
-			switch {
-			case err != nil:
-				return sinkLeft, err
-			case made.noted != nil:
-				return sinkDone, h.resume(made.noted)
-			case made.unnotable:
-				h.unnotable = true
-				return sinkFirst, nil
-			}
-			wrote = made.outcome.Err == nil
-			sink.Attempted(made.outcome, time.Now())
-			h.log(sink.Verdict())
+			end, err = s.write(ctx, command.Input)
 		case interpreter.DoFinish:
-			finished = true
+			end = s.finish(command.Result)
 		case interpreter.DoWait, interpreter.DoSink:
-			h.call.State.Sink = &sink.State
-			return sinkLeft, nil
+			end = s.leave()
 		}
 	}
-	if failed := sink.State.Result.Failed(); failed && h.in.Pages {
-		h.call.State.Sink = &sink.State
+	if end == sinkDone {
+		h.outcome = nil
+	}
+	return end, err
+}
+
+// write makes an attempt to write, with a note where the call is not sure.
+func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (sinkEnd, error) {
+	if s.note == nil && !s.of.sure {
+		if s.note = s.of.noteFor(input); s.note == nil {
+			return sinkFirst, nil
+		}
+	}
+	if s.of.stops(ctx) {
 		return sinkLeft, nil
-	} else if failed {
-		h.sure = false // the next worker's sink may do better
-	} else if note != nil && wrote {
-		h.sure, h.forget = true, 0
 	}
-	h.call.SinkDone(*sink.State.Result, time.Now())
-	if h.sure {
-		h.mark = h.call.Mark()
+	input.Note = s.note
+	made, _, err := s.of.attempt(ctx, input)
+	switch {
+	case err != nil:
+		return sinkLeft, err
+	case made.noted != nil:
+		return sinkDone, s.of.resume(made.noted)
+	case made.unnotable:
+		s.of.unnotable = true
+		return sinkFirst, nil
 	}
-	return sinkDone, nil
+	s.wrote = made.outcome.Err == nil
+	s.sink.Attempted(made.outcome, time.Now())
+	s.of.log(s.sink.Verdict())
+	return sinkGoesOn, nil
+}
+
+// finish gives the call what came of its sink. A failure ends the call, and pages
+// leave that to the workflow.
+func (s *hostedSink) finish(result interpreter.CallResult) sinkEnd {
+	switch {
+	case result.Failed() && s.of.in.Pages:
+		return s.leave()
+	case result.Failed():
+		s.of.sure = false // the next worker's sink may do better
+	case s.note != nil && s.wrote:
+		s.of.sure, s.of.forget = true, 0
+	}
+	s.of.call.SinkDone(result, time.Now())
+	if s.of.sure {
+		s.of.mark = s.of.call.Mark()
+	}
+	return sinkDone
+}
+
+func (s *hostedSink) leave() sinkEnd {
+	s.of.call.SinkLeft(s.sink)
+	return sinkLeft
 }
 
 // noteFor is the note of the write that is due, nil where its sink takes none or

@@ -260,14 +260,13 @@ func TestDriveABatch(t *testing.T) {
 	require.Equal(t, 3, calls[0].Result.Meta.Pages)
 	require.Equal(t, 404, calls[1].Result.Error.Status)
 	require.Nil(t, calls[2].Result)
-	require.Equal(t, interpreter.PhaseWait, calls[2].State.Phase)
-	require.Equal(t, time.Hour, calls[2].State.Wait.Delay.Round(time.Hour))
+	require.Equal(t, time.Hour, calls[2].State.Todo[0].Wait.Delay.Round(time.Hour))
 	require.Equal(t, 1, calls[2].State.Attempts)
 	require.Equal(t, []any{"d"}, calls[3].Result.Data.Data)
 	require.Equal(t, 3, calls[3].Result.Meta.Attempts)
 	require.Nil(t, calls[4].Result, "its sink has to wait")
-	require.Equal(t, interpreter.PhasePage, calls[4].State.Phase)
-	require.Equal(t, interpreter.PhaseWait, calls[4].State.Sink.Phase)
+	require.True(t, calls[4].State.Todo[0].Sink.Page)
+	require.NotNil(t, calls[4].State.Todo[0].Sink.State.Todo[0].Wait)
 	require.Equal(t, []string{"a/1", "a/2", "a/3", "b/1", "c/1", "d/1", "d/1", "d/1", "e/1"}, sorted(p.asked))
 	require.Equal(t, []string{`a: [1]`, `a: [2]`, `a: [3]`, `all of a: [1,2,3]`, `all of d: ["d"]`, `d: ["d"]`, `e: ["e"]`}, sorted(p.written))
 }
@@ -303,7 +302,7 @@ func TestDriveInOrder(t *testing.T) {
 	calls := newStage(t, p, activities.Resources{}).drive(in)
 	require.Equal(t, []string{"a/1", "b/1"}, p.asked)
 	require.NotNil(t, calls[0].Result)
-	require.Equal(t, interpreter.PhaseWait, calls[1].State.Phase)
+	require.NotNil(t, calls[1].State.Todo[0].Wait)
 	require.Equal(t, interpreter.Driven{}, calls[2])
 }
 
@@ -368,7 +367,7 @@ func TestDriveHandsBack(t *testing.T) {
 			turned := newStage(t, p, res).drive(turning(t, perPage, firstPage()))[0]
 			require.Equal(t, []string{"a/2", "a/3", "a/4"}, p.asked)
 			require.Equal(t, 3, turned.State.Successes, "the pages before, not this one")
-			require.Equal(t, interpreter.PhaseAttempt, turned.State.Phase)
+			require.NotNil(t, turned.State.Todo[0].Attempt)
 			require.Equal(t, []string{"a: [1]", "a: [2]", "a: [3]"}, p.written)
 			switch test.outcome {
 			case "":
@@ -385,7 +384,7 @@ func TestDriveHandsBack(t *testing.T) {
 // TestDriveLeavesAPagesSink that waits or failed to the workflow.
 func TestDriveLeavesAPagesSink(t *testing.T) {
 	t.Parallel()
-	for code, phase := range map[int]interpreter.Phase{503: interpreter.PhaseWait, 404: interpreter.PhaseDone} {
+	for code, ended := range map[int]bool{503: false, 404: true} {
 		p := &player{answer: pager(10, 0), write: func(in interpreter.ToolInput) error {
 			if in.Page == 3 {
 				return status(code)
@@ -393,8 +392,10 @@ func TestDriveLeavesAPagesSink(t *testing.T) {
 			return nil
 		}}
 		turned := newStage(t, p, activities.Resources{}).drive(turning(t, perPage, firstPage()))[0]
-		require.Equal(t, interpreter.PhasePage, turned.State.Phase)
-		require.Equal(t, phase, turned.State.Sink.Phase)
+		require.True(t, turned.State.Todo[0].Sink.Page)
+		next := turned.State.Todo[0].Sink.State.Todo[0]
+		require.Equal(t, ended, next.End != nil)
+		require.Equal(t, ended, next.Wait == nil)
 		require.Equal(t, 3, turned.State.Successes)
 		require.Equal(t, []string{"a/2", "a/3"}, p.asked)
 		require.Len(t, p.written, 3)

@@ -11,7 +11,8 @@ import (
 // the final outcome, sinks included (language.md, section calls). It decides
 // and never acts: Next says what its host has to do, and the host answers with
 // Attempted, Waited or SinkDone. Every host drives the same machine; all of
-// its progress is in State.
+// its progress is in State, and what comes next is the head of State.Todo. What
+// the answers make of that is in call_decide.go.
 type Call struct {
 	config CallConfig
 	action *playbook.Action
@@ -55,7 +56,10 @@ type SinkSource struct {
 // CallState is the progress of a call; kept in workflow history where a call
 // is carried to another run or activity.
 type CallState struct {
-	Phase           Phase            `json:"phase,omitempty"`
+	// Todo is what is still to do, in this order; empty where the call has not
+	// begun. It is replaced and never changed in place, so that a copy of the state
+	// stays as it is.
+	Todo            []Todo           `json:"todo,omitempty"`
 	StartedAt       time.Time        `json:"started_at,omitzero"`
 	Request         Request          `json:"request"`
 	Attempts        int              `json:"attempts"`
@@ -72,35 +76,41 @@ type CallState struct {
 	PagedBy         *PagedBy         `json:"paged_by,omitempty"`
 	LastPage        string           `json:"last_page,omitempty"` // digest of the page before
 	Last            LastAttempt      `json:"last"`
-	Wait            *Wait            `json:"wait,omitempty"`
-	Turn            *Turn            `json:"turn,omitempty"` // that the next attempt waits for, or comes back for
-	Sinks           []PendingSink    `json:"sinks,omitempty"`
+	Turn            *Turn            `json:"turn,omitempty"`     // that the next attempt waits for, or comes back for
 	Written         int              `json:"written,omitempty"`  // sinks that are done
 	Detached        int              `json:"detached,omitempty"` // elements of Collected that stayed with the workflow
-	// Sink is how far the first of Sinks has come, where the call was carried
-	// while it waited.
-	Sink *CallState `json:"sink,omitempty"`
-	// DeadLettered says that the sink for failed calls has had its turn.
-	DeadLettered bool `json:"dead_lettered,omitempty"`
-	// Warnings are those of the result to come.
+	// Warnings are those of the result to come, until Todo has it.
 	Warnings []string `json:"warnings,omitempty"`
-	// After holds what follows once the page's sink has been written.
-	After  *AfterPage  `json:"after,omitempty"`
-	Result *CallResult `json:"result,omitempty"`
 }
 
-// Phase says what the machine waits for.
-type Phase string
+// Todo is one thing that a call has still to do: the one field that is set. Two
+// rows of them are possible, each behind the sink of a page or without it: an
+// attempt, which may have to wait; or sinks, the dead letter last, and the end.
+// Kept with CallState.
+type Todo struct {
+	Attempt *PendingAttempt `json:"attempt,omitempty"`
+	Wait    *Wait           `json:"wait,omitempty"`
+	Sink    *PendingSink    `json:"sink,omitempty"`
+	End     *CallResult     `json:"end,omitempty"`
+}
 
-// The phases of a call.
-const (
-	PhaseStart   Phase = ""
-	PhaseAttempt Phase = "attempt"
-	PhasePage    Phase = "page_sink"
-	PhaseWait    Phase = "wait"
-	PhaseSinks   Phase = "sinks"
-	PhaseDone    Phase = "done"
-)
+// PendingAttempt is an attempt that has to be made. Kept with CallState.
+type PendingAttempt struct {
+	// Request is the one of the next page, while the sink of the page before is to
+	// be written; then it becomes that of the state.
+	Request *Request `json:"request,omitempty"`
+}
+
+// PendingSink is a sink that has to run: by the number of its policy, from
+// CallConfig.After, or CallConfig.DeadLetter. Kept with CallState.
+type PendingSink struct {
+	Policy     int  `json:"policy,omitempty"`
+	Page       bool `json:"page,omitempty"`
+	After      int  `json:"after,omitempty"`
+	DeadLetter bool `json:"dead_letter,omitempty"`
+	// State is how far its call has come, where that was carried while it waited.
+	State *CallState `json:"state,omitempty"`
+}
 
 // LastAttempt is the outcome of the attempt before; kept with CallState.
 type LastAttempt struct {
@@ -116,22 +126,6 @@ type Wait struct {
 	Delay   time.Duration `json:"delay"`
 	Reason  string        `json:"reason"`
 	Summary string        `json:"summary"`
-}
-
-// PendingSink is a sink that has to run: by the number of its policy, from
-// CallConfig.After, or CallConfig.DeadLetter. Kept with CallState.
-type PendingSink struct {
-	Policy     int  `json:"policy,omitempty"`
-	Page       bool `json:"page,omitempty"`
-	After      int  `json:"after,omitempty"`
-	DeadLetter bool `json:"dead_letter,omitempty"`
-}
-
-// AfterPage is what follows a page's sink: another request, or the end. Kept
-// with CallState.
-type AfterPage struct {
-	Request *Request    `json:"request,omitempty"`
-	Result  *CallResult `json:"result,omitempty"`
 }
 
 // CommandKind says what a host has to do next.
@@ -164,23 +158,92 @@ func NewCall(config CallConfig) *Call {
 
 // Next says what to do now. The same state always gives the same command.
 func (c *Call) Next(now time.Time) Command {
-	if c.State.Phase == PhaseStart {
-		c.start(now)
+	if !c.Begun() {
+		c.State.StartedAt = now
+		c.begin(now)
 	}
-	switch c.State.Phase {
-	case PhaseAttempt:
-		return c.attempt(now)
-	case PhaseWait:
-		return Command{Kind: DoWait, Wait: c.wait(now)}
-	case PhasePage, PhaseSinks:
-		sink := c.sinkCall(c.State.Sinks[0])
-		if c.State.Sink != nil {
-			sink.State = *c.State.Sink
+	switch head := c.State.head(); {
+	case head.Attempt != nil:
+		input, err := c.attempt(now)
+		if err != nil {
+			c.fail(expressionError(c.config.Book, c.where(), err), now)
+			return c.Next(now)
 		}
-		return Command{Kind: DoSink, Sink: sink}
-	case PhaseStart, PhaseDone:
+		return Command{Kind: DoAttempt, Input: input}
+	case head.Wait != nil:
+		return Command{Kind: DoWait, Wait: *c.Waits(now)}
+	case head.Sink != nil:
+		return Command{Kind: DoSink, Sink: c.sinkCall(*head.Sink)}
+	default:
+		return Command{Kind: DoFinish, Result: *head.End}
 	}
-	return Command{Kind: DoFinish, Result: *c.State.Result}
+}
+
+// head is what comes next; nothing where the call has not begun.
+func (s *CallState) head() Todo {
+	if len(s.Todo) == 0 {
+		return Todo{}
+	}
+	return s.Todo[0]
+}
+
+// last is what the call comes to without a failure: an attempt or the end.
+func (s *CallState) last() Todo {
+	if len(s.Todo) == 0 {
+		return Todo{}
+	}
+	return s.Todo[len(s.Todo)-1]
+}
+
+// Begun reports whether anything of the call has happened.
+func (c *Call) Begun() bool { return len(c.State.Todo) > 0 }
+
+// Finished reports whether the call has ended.
+func (c *Call) Finished() bool { return c.State.head().End != nil }
+
+// Result is what the call ends with, nil where that is not known yet. A sink that
+// is due may still change it.
+func (c *Call) Result() *CallResult { return c.State.last().End }
+
+// Waits is the wait that is due, nil for none. For a turn it ends when that was
+// promised, however long it took to be told.
+func (c *Call) Waits(now time.Time) *Wait {
+	head := c.State.head().Wait
+	if head == nil {
+		return nil
+	}
+	wait := *head
+	if wait.Reason == ReasonTurn && c.State.Turn != nil {
+		wait.Delay = max(c.State.Turn.At.Sub(now), 0)
+	}
+	return &wait
+}
+
+// SinkDue reports whether a sink comes next that has not begun.
+func (c *Call) SinkDue() bool {
+	sink := c.State.head().Sink
+	return sink != nil && sink.State == nil
+}
+
+// TurnsPage reports whether the call is about to fetch another page without a
+// wait, one that may travel with others: its sink for the page before included,
+// unless that is under way.
+func (c *Call) TurnsPage() bool {
+	if c.config.Sink != nil || c.State.Successes == 0 || c.pagesPerActivity() == 1 {
+		return false
+	}
+	if c.SinkDue() {
+		return len(c.State.Todo) == 2 && c.State.last().Attempt != nil
+	}
+	return c.State.head().Attempt != nil && c.State.RequestAttempts == 0
+}
+
+// Beyond reports whether the call has come further than a state it had: it has
+// made an attempt, something else comes next, or its sink is under way.
+func (c *Call) Beyond(before CallState) bool {
+	head, was := c.State.head(), before.head()
+	return c.State.Attempts != before.Attempts || c.State.Written != before.Written ||
+		(head.Attempt == nil) != (was.Attempt == nil) || head.Sink != nil && head.Sink.State != nil
 }
 
 // method is the HTTP method of the request: sinks write, so theirs is POST.
@@ -196,7 +259,7 @@ func (c *Call) method() string {
 
 // Attempt is the number of the attempt under way, else of the last one.
 func (c *Call) Attempt() int {
-	if c.State.Phase == PhaseStart || c.State.Phase == PhaseAttempt {
+	if !c.Begun() || c.State.head().Attempt != nil {
 		return c.State.Attempts + 1
 	}
 	return c.State.Attempts
@@ -217,28 +280,18 @@ func (c *Call) page() int {
 	return c.State.Successes + 1
 }
 
+// name is that of the step, or the place of the sink.
+func (c *Call) name() string {
+	if c.config.Sink != nil {
+		return c.config.Sink.Place
+	}
+	return c.config.Step.Name
+}
+
 // where names the call in messages.
 func (c *Call) where() string {
 	if c.config.Sink != nil {
 		return "sink " + c.config.Sink.Place
 	}
 	return "step " + c.config.Step.Name
-}
-
-// WaitedUntil tells that the call has waited elsewhere, for a time that was to
-// end at due. What is left of it is still waited for.
-func (c *Call) WaitedUntil(due, now time.Time) {
-	if left := due.Sub(now); left > 0 {
-		rest := *c.State.Wait
-		rest.Delay = left
-		c.State.Wait = &rest
-		return
-	}
-	c.Waited()
-}
-
-// Waited tells that the wait is over.
-func (c *Call) Waited() {
-	c.State.Wait = nil
-	c.State.Phase = PhaseAttempt
 }

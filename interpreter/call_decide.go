@@ -3,11 +3,16 @@ package interpreter
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
+
+// This is what the answers of its host make of what a call has still to do. An
+// outcome replaces Todo, a sink that is done drops its head, and one that failed
+// cuts it to the dead letter and the end.
 
 // Attempted takes the outcome of an attempt and decides what follows.
 func (c *Call) Attempted(outcome Outcome, now time.Time) {
@@ -20,7 +25,7 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 	c.State.RequestAttempts++
 	c.note(outcome, now)
 	if outcome.Failed() && !outcome.Err.asksPolicies() {
-		c.finishFailure(*c.State.Last.Error, 0, now)
+		c.end(c.failure(*c.State.Last.Error, now))
 		return
 	}
 	budget := c.budget(now)
@@ -36,6 +41,15 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 		return
 	}
 	c.afterSuccess(decision, budget, now)
+}
+
+// putOff has the attempt wait for its turn. It was not made and does not count.
+func (c *Call) putOff(turn Turn, now time.Time) {
+	c.State.Turn = &turn
+	c.again(&Wait{
+		Delay: max(turn.At.Sub(now), 0), Reason: ReasonTurn,
+		Summary: fmt.Sprintf("turn of %s in %s, under its rate limit", c.name(), turn.Promised.Sub(now).Round(time.Millisecond)),
+	})
 }
 
 // note records the outcome and completes its error.
@@ -57,22 +71,29 @@ func (c *Call) note(outcome Outcome, now time.Time) {
 }
 
 func (c *Call) afterFailure(decision Decision, budget *expression.Budget, now time.Time) {
-	failure := *c.State.Last.Error
-	failure.Policy = decision.Policy
 	switch {
-	case decision.Repeat && c.policy(decision.Policy).policy.Then.Restart:
+	case decision.Repeat && c.then(decision.Policy).Restart:
 		c.restart(decision, now)
 	case decision.Repeat:
-		c.repeat(decision)
+		c.again(c.wait(decision))
 	case decision.Succeeds, decision.Ignored:
-		c.finishSuccess(decision, budget, now)
+		// Its failure is ignored, or turned into a success: it stays in the warning.
+		decision.Why += "; " + c.State.Last.Error.Message
+		result := c.success(decision, budget, now)
+		c.State.Last.Error = nil
+		if decision.Ignored {
+			c.noteMatch(decision.Policy) // what it matched is an answer
+		}
+		c.end(result)
 	default:
-		failure.Exhausted = decision.Exhausted
+		failure := *c.State.Last.Error
+		failure.Policy, failure.Exhausted = decision.Policy, decision.Exhausted
 		if decision.Cut != "" {
 			failure.Message += " (" + decision.Cut + ")"
 			c.warn(c.where() + ": " + decision.Cut)
 		}
-		c.finishFailure(failure, decision.Policy, now)
+		c.State.Last.Error = &failure
+		c.end(c.failure(failure, now))
 	}
 }
 
@@ -82,83 +103,95 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 	for _, number := range decision.Matched {
 		c.noteMatch(number)
 	}
-	next := c.policy(decision.Policy).nextCall()
-	if decision.Repeat && next == nil {
-		c.repeat(decision) // a poll's pages are not collected
+	then := c.then(decision.Policy)
+	switch {
+	case decision.Repeat && then.NextCall == nil:
+		c.again(c.wait(decision)) // a poll's pages are not collected
 		return
-	}
-	if decision.Fails && next == nil {
+	case decision.Fails && then.NextCall == nil:
 		// What a poll that never became ready said last is no page.
-		failure := c.exhaustedError(decision)
-		c.State.After = &AfterPage{Result: c.failure(*failure, now)}
-		c.resume(now)
+		c.end(c.failure(*c.exhaustedError(decision), now))
 		return
-	}
-	if decision.Repeat && c.policy(decision.Policy).policy.Then.EndOnRepeat && hash(c.State.Last.Data.Data) == c.State.LastPage {
+	case decision.Repeat && then.EndOnRepeat && hash(c.State.Last.Data.Data) == c.State.LastPage:
 		// The page before has come again: it is neither collected nor written.
-		c.State.After = &AfterPage{Result: c.success(decision, budget, now)}
-		c.resume(now)
+		c.end(c.success(decision, budget, now))
 		return
 	}
 	if err := c.collectPage(decision); err != nil {
 		c.fail(expressionError(c.config.Book, c.where(), err), now)
 		return
 	}
-	after := &AfterPage{}
 	switch {
 	case decision.Repeat:
-		c.notePage(c.policy(decision.Policy).policy)
-		after = c.prepareNext(decision, budget, now)
+		c.notePage(c.config.Policies[decision.Policy-1])
+		c.turnPage(decision, budget, now)
 	case decision.Fails:
-		after.Result = c.failure(*c.exhaustedError(decision), now)
+		c.endWith(c.pageSink(decision), c.failure(*c.exhaustedError(decision), now))
 	default:
-		after.Result = c.success(decision, budget, now)
+		c.endWith(c.pageSink(decision), c.success(decision, budget, now))
 	}
-	c.State.After = after
-	c.queuePageSink(decision)
-	c.resume(now)
 }
 
 func (c *Call) noteMatch(number int) {
-	for _, seen := range c.State.Matched {
-		if seen == number {
-			return
-		}
+	if !slices.Contains(c.State.Matched, number) {
+		c.State.Matched = append(c.State.Matched, number)
 	}
-	c.State.Matched = append(c.State.Matched, number)
 }
 
-// policyView lets the zero policy (none matched) answer too.
-type policyView struct{ policy *playbook.Policy }
+// noPolicy is what a call does that no policy matched.
+var noPolicy playbook.Then
 
-func (c *Call) policy(number int) policyView {
+// then is what a policy does, by its number; 0 is none.
+func (c *Call) then(number int) *playbook.Then {
 	if number == 0 {
-		return policyView{}
+		return &noPolicy
 	}
-	return policyView{c.config.Policies[number-1]}
+	return &c.config.Policies[number-1].Then
 }
 
-func (v policyView) nextCall() *playbook.NextCall {
-	if v.policy == nil {
+// turnPage goes on to the request of the next page, and guards against going
+// round in circles.
+func (c *Call) turnPage(decision Decision, budget *expression.Budget, now time.Time) {
+	page := c.pageSink(decision)
+	request, failure := c.nextRequest(decision, budget, now)
+	switch {
+	case failure == nil:
+		c.State.Counters.newRequest(c.config.Policies)
+		c.State.Todo = slices.Concat(page, attemptAfter(c.wait(decision), &request))
+		c.behindPage()
+	case failure.Kind == KindRepeat && c.then(decision.Policy).EndOnRepeat:
+		c.endWith(page, c.success(decision, budget, now))
+	default:
+		c.endWith(page, c.failure(*failure, now))
+	}
+}
+
+// again asks for the same request again, after a wait where there is one.
+func (c *Call) again(wait *Wait) { c.State.Todo = attemptAfter(wait, nil) }
+
+// attemptAfter is an attempt that is still to do, of another request where that is
+// not nil.
+func attemptAfter(wait *Wait, request *Request) []Todo {
+	todo := Todo{Attempt: &PendingAttempt{Request: request}}
+	if wait == nil {
+		return []Todo{todo}
+	}
+	return []Todo{{Wait: wait}, todo}
+}
+
+// wait is the wait that a decision asks for, nil for none.
+func (c *Call) wait(decision Decision) *Wait {
+	if decision.Delay <= 0 {
 		return nil
 	}
-	return v.policy.Then.NextCall
-}
-
-// repeat asks for the same request again after the decision's delay.
-func (c *Call) repeat(decision Decision) {
-	c.State.Phase = PhaseAttempt
-	if decision.Delay > 0 {
-		c.State.Phase = PhaseWait
-		c.State.Wait = &Wait{Delay: decision.Delay, Reason: decision.Reason, Summary: c.waitSummary(decision)}
-	}
+	return &Wait{Delay: decision.Delay, Reason: decision.Reason, Summary: c.waitSummary(decision)}
 }
 
 // restart drops what the call has collected and begins it again from its first
 // request, after the decision's delay. What was written is counted further: the
 // notes of both rounds stand in one row.
 func (c *Call) restart(decision Decision, now time.Time) {
-	before, summary := c.State, c.waitSummary(decision)
+	before, wait := c.State, c.wait(decision)
 	before.Counters.restart(c.config.Policies)
 	c.State = CallState{
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
@@ -167,20 +200,199 @@ func (c *Call) restart(decision Decision, now time.Time) {
 		Last:    LastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
 	}
 	c.operation = pageKey{}
-	if c.begin(now); c.State.Phase == PhaseAttempt && decision.Delay > 0 {
-		c.State.Phase = PhaseWait
-		c.State.Wait = &Wait{Delay: decision.Delay, Reason: decision.Reason, Summary: summary}
+	if c.begin(now); c.State.head().Attempt != nil {
+		c.again(wait)
 	}
 }
 
+// fail ends the call at once, without asking any policy.
+func (c *Call) fail(failure *ErrorObject, now time.Time) {
+	c.State.Last.Error = c.complete(failure)
+	c.end(c.failure(*failure, now))
+}
+
+// end goes on to the end of the call, with the sinks of its result.
+func (c *Call) end(result *CallResult) { c.endWith(nil, result) }
+
+// endWith is end behind the sink of the last page.
+func (c *Call) endWith(page []Todo, result *CallResult) {
+	c.State.Todo = slices.Concat(page, c.sinksOf(result), []Todo{{End: result}})
+	c.behindPage()
+}
+
+// sinksOf are the sinks that a result goes to. Those of a success are, in order,
+// of every policy that pages or collects, or that matched a success of this call,
+// then those that stand on the loop or the step. A failure goes to the sink of the
+// policy that was asked about it, and whatever failed the call, unless somebody
+// cancelled it, to the one for dead letters.
+func (c *Call) sinksOf(result *CallResult) []Todo {
+	var todo []Todo
+	add := func(sink PendingSink) { todo = append(todo, Todo{Sink: &sink}) }
+	if result.Failed() {
+		if decided := c.State.Last.Policy; result.Error.asksPolicies() && c.then(decided).Sink != nil {
+			add(PendingSink{Policy: decided})
+		}
+		if c.config.DeadLetter != nil && result.Error.Kind != KindCancelled {
+			add(PendingSink{DeadLetter: true})
+		}
+		return todo
+	}
+	for _, policy := range c.config.Policies {
+		then := &policy.Then
+		if then.Sink != nil && (then.NextCall != nil || then.Collect != nil || slices.Contains(c.State.Matched, policy.Number)) {
+			add(PendingSink{Policy: policy.Number})
+		}
+	}
+	for i := range c.config.After {
+		add(PendingSink{After: i + 1})
+	}
+	return todo
+}
+
+// pageSink has the page written before anything else happens: by the policy it
+// matched, and the page that ends the call by the policy that paged last, else the
+// first that has such a sink.
+func (c *Call) pageSink(decision Decision) []Todo {
+	number := decision.Policy
+	switch {
+	case c.then(number).PerIteration == nil && decision.Repeat:
+		return nil
+	case c.then(number).PerIteration == nil:
+		if number = c.lastPager(); number == 0 {
+			return nil
+		}
+	case decision.Repeat:
+		c.State.Pager = number
+	}
+	return []Todo{{Sink: &PendingSink{Policy: number, Page: true}}}
+}
+
+func (c *Call) lastPager() int {
+	if c.State.Pager != 0 {
+		return c.State.Pager
+	}
+	for _, policy := range c.config.Policies {
+		if policy.Then.PerIteration != nil {
+			return policy.Number
+		}
+	}
+	return 0
+}
+
+// behindPage takes up what waits for the sink of a page, unless that is due: the
+// request of the next page, or the failure that the call ends with.
+func (c *Call) behindPage() {
+	if sink := c.State.head().Sink; sink != nil && sink.Page {
+		return
+	}
+	switch last := c.State.last(); {
+	case last.Attempt != nil && last.Attempt.Request != nil:
+		c.State.Request = *last.Attempt.Request
+		c.State.RequestAttempts, c.State.Lost = 0, 0
+		c.replaceLast(Todo{Attempt: &PendingAttempt{}})
+	case last.End != nil && last.End.Failed() && c.State.Last.Error == nil:
+		c.State.Last.Error = last.End.Error
+	}
+}
+
+func (c *Call) replaceLast(todo Todo) {
+	c.State.Todo = slices.Clone(c.State.Todo)
+	c.State.Todo[len(c.State.Todo)-1] = todo
+}
+
+// Waited tells that the wait is over.
+func (c *Call) Waited() { c.State.Todo = c.State.Todo[1:] }
+
+// WaitedUntil tells that the call has waited elsewhere, for a time that was to
+// end at due. What is left of it is still waited for.
+func (c *Call) WaitedUntil(due, now time.Time) {
+	left := due.Sub(now)
+	if left <= 0 {
+		c.Waited()
+		return
+	}
+	rest := *c.State.head().Wait
+	rest.Delay = left
+	c.again(&rest)
+}
+
+// SinkLeft tells how far the sink's call has come that is due; another host goes
+// on with it.
+func (c *Call) SinkLeft(sink *Call) {
+	pending := *c.State.head().Sink
+	pending.State = &sink.State
+	c.State.Todo = slices.Concat([]Todo{{Sink: &pending}}, c.State.Todo[1:])
+}
+
+// SinkDone takes the result of the sink's call. The first sink that fails ends
+// the rest and fails the call; a call that had failed already keeps its own
+// error.
+func (c *Call) SinkDone(result CallResult, now time.Time) {
+	done := *c.State.head().Sink
+	c.State.Todo = c.State.Todo[1:]
+	c.warn(result.Warnings...)
+	if result.Failed() {
+		c.sinkFailed(done, result.Error, now)
+		return
+	}
+	c.State.Written++
+	if done.Page {
+		c.behindPage()
+	}
+}
+
+func (c *Call) sinkFailed(sink PendingSink, cause *ErrorObject, now time.Time) {
+	failure, before := sinkError(c.pendingSink(sink).Place, cause), c.Result()
+	if before != nil && before.Failed() {
+		c.warn(failure.Message)
+		c.State.Todo = slices.DeleteFunc(slices.Clone(c.State.Todo), func(todo Todo) bool {
+			return todo.Sink != nil && !todo.Sink.DeadLetter
+		})
+		return
+	}
+	c.fail(failure, now)
+	if before == nil {
+		return
+	}
+	result := *c.Result()
+	result.Warnings = before.Warnings
+	if !sink.Page {
+		result.Data = before.Data // what the call gave stays, as with the loops
+	}
+	c.replaceLast(Todo{End: &result})
+}
+
+// warn notes what the call's result has to tell.
+func (c *Call) warn(warnings ...string) {
+	if len(warnings) == 0 {
+		return
+	}
+	if end := c.Result(); end != nil {
+		result := *end
+		result.Warnings = slices.Concat(result.Warnings, warnings)
+		c.replaceLast(Todo{End: &result})
+		return
+	}
+	c.State.Warnings = slices.Concat(c.State.Warnings, warnings)
+}
+
+// Cancel ends the call because it was cancelled; its sinks do not run.
+func (c *Call) Cancel(now time.Time) CallResult {
+	result := c.failure(ErrorObject{
+		Kind: KindCancelled, Class: ClassFinal, Message: c.where() + ": cancelled",
+		Attempt: c.State.Attempts, Page: c.page0(),
+	}, now)
+	c.Finish(*result)
+	return *result
+}
+
+// Finish ends the call with a result that another host has come to.
+func (c *Call) Finish(result CallResult) { c.State.Todo = []Todo{{End: &result}} }
+
 // waitSummary is what Temporal's UI shows beside the timer.
 func (c *Call) waitSummary(decision Decision) string {
-	name := c.config.Step.Name
-	if c.config.Sink != nil {
-		name = c.config.Sink.Place
-	}
-	delay := decision.Delay.Round(time.Millisecond)
-	if c.policy(decision.Policy).policy.Then.Restart {
+	name, delay := c.name(), decision.Delay.Round(time.Millisecond)
+	if c.then(decision.Policy).Restart {
 		return fmt.Sprintf("restart %d/%d of %s in %s: %s", decision.Count, decision.Limit, name, delay, c.State.Last.Error.Short())
 	}
 	switch decision.Reason {
@@ -196,90 +408,12 @@ func (c *Call) waitSummary(decision Decision) string {
 		decision.Count+1, decision.Limit, name, delay, c.State.Last.Error.Short())
 }
 
-// prepareNext builds the request of the next page and guards against going
-// round in circles.
-func (c *Call) prepareNext(decision Decision, budget *expression.Budget, now time.Time) *AfterPage {
-	next := c.policy(decision.Policy).nextCall()
-	request, failure := c.nextRequest(next, decision, budget, now)
-	switch {
-	case failure == nil:
-	case failure.Kind == KindRepeat && c.policy(decision.Policy).policy.Then.EndOnRepeat:
-		return &AfterPage{Result: c.success(decision, budget, now)}
-	default:
-		return &AfterPage{Result: c.failure(*failure, now)}
-	}
-	c.State.Counters.newRequest(c.config.Policies)
-	after := &AfterPage{Request: &request}
-	if decision.Delay > 0 {
-		c.State.Wait = &Wait{Delay: decision.Delay, Reason: ReasonPage, Summary: c.waitSummary(decision)}
-	}
-	return after
-}
-
-func (c *Call) nextRequest(
-	next *playbook.NextCall, decision Decision, budget *expression.Budget, now time.Time,
-) (Request, *ErrorObject) {
-	policy := c.policy(decision.Policy).policy
-	digest := hash(c.State.Last.Data.Data)
-	if !policy.Then.AllowRepeat && digest == c.State.LastPage {
-		return Request{}, c.repeatError("page %d is the same as the page before", c.State.Successes)
-	}
-	c.State.LastPage = digest
-	request, err := c.renderer(budget).next(c.State.Request, next, c.policyScope())
-	if err != nil {
-		return Request{}, c.complete(expressionError(c.config.Book, c.whereThen(policy), err))
-	}
-	request.At = now
-	print, err := c.fingerprint(request)
-	if err != nil {
-		return Request{}, c.complete(expressionError(c.config.Book, c.whereThen(policy), err))
-	}
-	if !policy.Then.AllowRepeat && c.State.Seen.has(print) {
-		return Request{}, c.repeatError("the request for page %d was made before in this call", c.State.Successes+1)
-	}
-	c.State.Seen = append(c.State.Seen, print...)
-	return request, nil
-}
-
-func (c *Call) repeatError(format string, args ...any) *ErrorObject {
-	return c.complete(&ErrorObject{
-		Kind: KindRepeat, Class: ClassFinal,
-		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true, or end_on_repeat: true where that is the end",
-			c.where(), fmt.Sprintf(format, args...)),
-	})
-}
-
-func (c *Call) complete(failure *ErrorObject) *ErrorObject {
-	failure.Attempt, failure.Page, failure.Policy = c.State.Attempts, c.page0(), c.State.Last.Policy
-	return failure
-}
-
-// exhaustedError is the failure of a poll that never became ready.
-func (c *Call) exhaustedError(decision Decision) *ErrorObject {
-	const most = 200
-	answer := c.State.Last.Data
-	if c.config.Step.Secret {
-		answer = expression.Of(playbook.Hidden)
-	}
-	last := expression.Text(answer.Data)
-	if runes := []rune(last); len(runes) > most {
-		last = string(runes[:most]) + "…"
-	}
-	failure := c.complete(&ErrorObject{
-		Kind: KindExhausted, Class: ClassFinal,
-		Message: fmt.Sprintf("%s: policy %d matched %d of %d times after %d attempts (%s); last response: %s",
-			c.where(), decision.Policy, decision.Count, decision.Limit, c.State.Attempts, decision.Why, last),
-	})
-	failure.Exhausted, failure.Body = true, answer
-	return failure
-}
-
 // collectPage adds the page where it belongs: by the policy it matched, and
 // the page that ends the call by the collect used last, else the first.
 func (c *Call) collectPage(decision Decision) error {
 	c.State.Last.Contribution = c.State.Last.Data
 	number := decision.Policy
-	if policy := c.policy(number).policy; policy == nil || policy.Then.Collect == nil {
+	if c.then(number).Collect == nil {
 		number = 0
 		if !decision.Repeat {
 			number = c.lastCollector()
@@ -288,10 +422,10 @@ func (c *Call) collectPage(decision Decision) error {
 	if number == 0 {
 		return nil
 	}
-	policy := c.config.Policies[number-1]
-	sum, contribution, err := collect(policy.Then.Collect, c.State.Collected.Data, c.State.Last.Data.Data)
+	how := c.then(number).Collect
+	sum, contribution, err := collect(how, c.State.Collected.Data, c.State.Last.Data.Data)
 	if err != nil {
-		return &playbook.EvalError{Pos: policy.Then.Collect.Pos, Message: err.Error()}
+		return &playbook.EvalError{Pos: how.Pos, Message: err.Error()}
 	}
 	c.State.Collector = number
 	c.State.Collected = expression.Of(sum)

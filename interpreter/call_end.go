@@ -39,7 +39,7 @@ func (c *Call) policyScope() *Scope {
 // page0 is the page the last attempt was for, from 1; before the first attempt
 // of a request it is the page that is due.
 func (c *Call) page0() int {
-	due := c.State.Phase == PhaseAttempt && c.State.RequestAttempts == 0
+	due := c.State.head().Attempt != nil && c.State.RequestAttempts == 0
 	if c.config.Sink != nil || c.State.Last.Error != nil || due {
 		return c.page()
 	}
@@ -61,24 +61,11 @@ func (c *Call) meta(ended time.Time) CallMeta {
 	}
 }
 
-// warn notes what the call's result has to tell.
-func (c *Call) warn(warnings ...string) {
-	into := &c.State.Warnings
-	switch {
-	case c.State.Result != nil:
-		into = &c.State.Result.Warnings
-	case c.State.After != nil && c.State.After.Result != nil:
-		into = &c.State.After.Result.Warnings
-	}
-	*into = append(slices.Clip(*into), warnings...)
-}
-
 // success is the result of a call that succeeded.
 func (c *Call) success(decision Decision, budget *expression.Budget, now time.Time) *CallResult {
 	data, err := c.data(decision, budget)
 	if err != nil {
-		where := c.whereThen(c.policy(decision.Policy).policy)
-		return c.failure(*c.complete(expressionError(c.config.Book, where, err)), now)
+		return c.failure(*c.complete(expressionError(c.config.Book, c.whereThen(decision.Policy), err)), now)
 	}
 	result := &CallResult{
 		Status: StatusSuccess, Data: expression.Of(data), Meta: c.meta(now), Warnings: slices.Clone(c.State.Warnings),
@@ -105,8 +92,8 @@ func (c *Call) data(decision Decision, budget *expression.Budget) (any, error) {
 	if failed && collected {
 		return c.State.Collected.Data, nil
 	}
-	if policy := c.policy(decision.Policy).policy; policy != nil && policy.Then.Result != nil {
-		return policy.Then.Result.Render(c.policyScope(), budget)
+	if result := c.then(decision.Policy).Result; result != nil {
+		return result.Render(c.policyScope(), budget)
 	}
 	switch {
 	case decision.Ignored:
@@ -126,137 +113,29 @@ func (c *Call) failure(failure ErrorObject, now time.Time) *CallResult {
 	return &CallResult{Status: StatusError, Error: &failure, Meta: c.meta(now), Warnings: slices.Clone(c.State.Warnings)}
 }
 
-// fail ends the call at once, without asking any policy or running a sink.
-func (c *Call) fail(failure *ErrorObject, now time.Time) {
-	c.State.Last.Error = c.complete(failure)
-	c.finishFailure(*failure, 0, now)
+func (c *Call) complete(failure *ErrorObject) *ErrorObject {
+	failure.Attempt, failure.Page, failure.Policy = c.State.Attempts, c.page0(), c.State.Last.Policy
+	return failure
 }
 
-func (c *Call) finishFailure(failure ErrorObject, policy int, now time.Time) {
-	c.State.Last.Error = &failure
-	c.State.Result = c.failure(failure, now)
-	c.State.Sinks, c.State.After = nil, nil
-	if policy != 0 && c.config.Policies[policy-1].Then.Sink != nil {
-		c.State.Sinks = []PendingSink{{Policy: policy}}
+// exhaustedError is the failure of a poll that never became ready.
+func (c *Call) exhaustedError(decision Decision) *ErrorObject {
+	const most = 200
+	answer := c.State.Last.Data
+	if c.config.Step.Secret {
+		answer = expression.Of(playbook.Hidden)
 	}
-	c.enterSinks()
-}
-
-// finishSuccess ends a call whose failure is ignored, or turned into a success
-// by on_exhausted: then it stays in the warning.
-func (c *Call) finishSuccess(decision Decision, budget *expression.Budget, now time.Time) {
-	decision.Why += "; " + c.State.Last.Error.Message
-	result := c.success(decision, budget, now)
-	c.State.Last.Error = nil
-	if decision.Ignored {
-		c.noteMatch(decision.Policy) // what it matched is an answer
+	last := expression.Text(answer.Data)
+	if runes := []rune(last); len(runes) > most {
+		last = string(runes[:most]) + "…"
 	}
-	c.State.After = &AfterPage{Result: result}
-	c.resume(now)
-}
-
-// queuePageSink has the page written before anything else happens: by the
-// policy it matched, and the page that ends the call by the policy that paged
-// last, else the first that has such a sink.
-func (c *Call) queuePageSink(decision Decision) {
-	number := 0
-	if policy := c.policy(decision.Policy).policy; policy != nil && policy.Then.PerIteration != nil {
-		number = policy.Number
-	} else if !decision.Repeat {
-		number = c.lastPager()
-	}
-	if number == 0 {
-		return
-	}
-	if decision.Repeat {
-		c.State.Pager = number
-	}
-	c.State.Sinks = []PendingSink{{Policy: number, Page: true}}
-	c.State.Phase = PhasePage
-}
-
-func (c *Call) lastPager() int {
-	if c.State.Pager != 0 {
-		return c.State.Pager
-	}
-	for _, policy := range c.config.Policies {
-		if policy.Then.PerIteration != nil {
-			return policy.Number
-		}
-	}
-	return 0
-}
-
-// resume goes on with what follows a page, unless its sink is still due.
-func (c *Call) resume(time.Time) {
-	if c.State.Phase == PhasePage && len(c.State.Sinks) > 0 {
-		return
-	}
-	after := c.State.After
-	c.State.After = nil
-	if after.Request != nil {
-		c.State.Request = *after.Request
-		c.State.RequestAttempts, c.State.Lost = 0, 0
-		c.State.Phase = PhaseAttempt
-		if c.State.Wait != nil {
-			c.State.Phase = PhaseWait
-		}
-		return
-	}
-	c.State.Result = after.Result
-	c.State.Sinks = nil
-	if after.Result.Failed() {
-		c.State.Last.Error = after.Result.Error
-		if policy := c.policy(c.State.Last.Policy).policy; policy != nil && policy.Then.Sink != nil &&
-			after.Result.Error.Kind == KindExhausted {
-			c.State.Sinks = []PendingSink{{Policy: policy.Number}}
-		}
-	} else {
-		c.queueSuccessSinks()
-	}
-	c.enterSinks()
-}
-
-// queueSuccessSinks lists, in order, the sinks of every policy that pages or
-// collects, or that matched a success of this call, then the sinks that stand
-// on the loop or the step.
-func (c *Call) queueSuccessSinks() {
-	for _, policy := range c.config.Policies {
-		then := policy.Then
-		if then.Sink == nil {
-			continue
-		}
-		if then.NextCall != nil || then.Collect != nil || c.matched(policy.Number) {
-			c.State.Sinks = append(c.State.Sinks, PendingSink{Policy: policy.Number})
-		}
-	}
-	for i := range c.config.After {
-		c.State.Sinks = append(c.State.Sinks, PendingSink{After: i + 1})
-	}
-}
-
-func (c *Call) matched(number int) bool {
-	for _, seen := range c.State.Matched {
-		if seen == number {
-			return true
-		}
-	}
-	return false
-}
-
-// enterSinks goes on with the sinks that are left. Behind them a failed call is
-// written as a dead letter, once, whatever failed it.
-func (c *Call) enterSinks() {
-	c.State.Phase = PhaseSinks
-	if len(c.State.Sinks) > 0 {
-		return
-	}
-	if c.config.DeadLetter != nil && !c.State.DeadLettered && isDead(c.State.Result) {
-		c.State.DeadLettered = true
-		c.State.Sinks = []PendingSink{{DeadLetter: true}}
-		return
-	}
-	c.State.Phase = PhaseDone
+	failure := c.complete(&ErrorObject{
+		Kind: KindExhausted, Class: ClassFinal,
+		Message: fmt.Sprintf("%s: policy %d matched %d of %d times after %d attempts (%s); last response: %s",
+			c.where(), decision.Policy, decision.Count, decision.Limit, c.State.Attempts, decision.Why, last),
+	})
+	failure.Exhausted, failure.Body = true, answer
+	return failure
 }
 
 // expressionError turns an error of rendering or evaluating into the final
@@ -273,8 +152,8 @@ func expressionError(book *playbook.Playbook, where string, err error) *ErrorObj
 	return &ErrorObject{Kind: KindExpression, Class: ClassFinal, Message: message}
 }
 
-func (c *Call) whereThen(policy *playbook.Policy) string {
-	return fmt.Sprintf("%s: retry[%d].then", c.where(), policy.Number)
+func (c *Call) whereThen(policy int) string {
+	return fmt.Sprintf("%s: retry[%d].then", c.where(), policy)
 }
 
 // Short is the error in a few words, for summaries and tables.

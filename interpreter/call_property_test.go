@@ -12,6 +12,9 @@ import (
 	"reprise/interpreter"
 )
 
+// callSink is the sink of a random call's step.
+const callSink = "    sink: {tool: file, path: c, retry: [{when: \"{{ error is defined }}\", then: {max_attempts: 2}}]}\n"
+
 // randomCall makes a step with random policies and a script of random outcomes.
 func randomCall(rng *rand.Rand) *callCase {
 	conditions := []string{
@@ -45,8 +48,7 @@ func randomCall(rng *rand.Rand) *callCase {
     url: http://x/
     args: {page: 1, key: "{{ operation_key }}"}
     body: {page: "{{ args.page }}", key: "{{ args.key }}"}
-    sink: {tool: file, path: c, retry: [{when: "{{ error is defined }}", then: {max_attempts: 2}}]}
-    retry:
+` + callSink + `    retry:
 ` + retry.String()
 	for i := range 600 {
 		c.script = append(c.script, []string{

@@ -10,12 +10,6 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// start begins the call.
-func (c *Call) start(now time.Time) {
-	c.State.StartedAt = now
-	c.begin(now)
-}
-
 // begin renders the first request.
 func (c *Call) begin(now time.Time) {
 	if err := c.prepare(now); err != nil {
@@ -39,7 +33,7 @@ func (c *Call) begin(now time.Time) {
 	}
 	c.State.Request = request
 	c.State.Seen = append(c.State.Seen, print...)
-	c.State.Phase = PhaseAttempt
+	c.again(nil)
 }
 
 // prepare renders the args and the tool's name, which the fields may use.
@@ -126,6 +120,38 @@ func (c *Call) namesKeys() bool {
 	})
 }
 
+// nextRequest is the request of the next page.
+func (c *Call) nextRequest(decision Decision, budget *expression.Budget, now time.Time) (Request, *ErrorObject) {
+	then := c.then(decision.Policy)
+	digest := hash(c.State.Last.Data.Data)
+	if !then.AllowRepeat && digest == c.State.LastPage {
+		return Request{}, c.repeatError("page %d is the same as the page before", c.State.Successes)
+	}
+	c.State.LastPage = digest
+	request, err := c.renderer(budget).next(c.State.Request, then.NextCall, c.policyScope())
+	if err != nil {
+		return Request{}, c.complete(expressionError(c.config.Book, c.whereThen(decision.Policy), err))
+	}
+	request.At = now
+	print, err := c.fingerprint(request)
+	if err != nil {
+		return Request{}, c.complete(expressionError(c.config.Book, c.whereThen(decision.Policy), err))
+	}
+	if !then.AllowRepeat && c.State.Seen.has(print) {
+		return Request{}, c.repeatError("the request for page %d was made before in this call", c.State.Successes+1)
+	}
+	c.State.Seen = append(c.State.Seen, print...)
+	return request, nil
+}
+
+func (c *Call) repeatError(format string, args ...any) *ErrorObject {
+	return c.complete(&ErrorObject{
+		Kind: KindRepeat, Class: ClassFinal,
+		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true, or end_on_repeat: true where that is the end",
+			c.where(), fmt.Sprintf(format, args...)),
+	})
+}
+
 // fingerprint tells the requests of a call apart for the guard against
 // repetition. The keys are left out of the comparison.
 func (c *Call) fingerprint(request Request) (Fingerprints, error) {
@@ -163,11 +189,10 @@ func (c *Call) budget(now time.Time) *expression.Budget {
 	return expression.NewBudget(expression.DecisionLimits, now)
 }
 
-// attempt is the command for one attempt of the request at hand.
-func (c *Call) attempt(now time.Time) Command {
+// attempt is one attempt of the request at hand.
+func (c *Call) attempt(now time.Time) (ToolInput, error) {
 	if err := c.renew(&c.State.Request, c.keys()); err != nil {
-		c.fail(expressionError(c.config.Book, c.where(), err), now)
-		return Command{Kind: DoFinish, Result: *c.State.Result}
+		return ToolInput{}, err
 	}
 	operation, attempt := c.operationKey(), c.attemptKey()
 	request := c.State.Request
@@ -181,8 +206,7 @@ func (c *Call) attempt(now time.Time) Command {
 		Secret:         c.secretWork(),
 	}
 	if err := c.rateLimit(&input, c.renderer(c.budget(now))); err != nil {
-		c.fail(expressionError(c.config.Book, c.where(), err), now)
-		return Command{Kind: DoFinish, Result: *c.State.Result}
+		return ToolInput{}, err
 	}
 	if request.Args.Data != nil {
 		input.Args = &expression.Value{Data: request.Args.Data}
@@ -193,11 +217,10 @@ func (c *Call) attempt(now time.Time) Command {
 			input.Result = &expression.Value{Data: sink.Result}
 		}
 		if err := c.refuseSealed(input); err != nil {
-			c.fail(expressionError(c.config.Book, c.where(), err), now)
-			return Command{Kind: DoFinish, Result: *c.State.Result}
+			return ToolInput{}, err
 		}
 	}
-	return Command{Kind: DoAttempt, Input: input}
+	return input, nil
 }
 
 // operationKeyLength is 128 bits in hexadecimal: a sink takes a key it has

@@ -3,7 +3,6 @@ package interpreter
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"reprise/interpreter/playbook"
 )
@@ -16,14 +15,17 @@ func (c *Call) sinkCall(pending PendingSink) *Call {
 	case pending.Page:
 	case pending.DeadLetter:
 		result = c.deadLetter()
-	case c.State.Result.Failed():
-		result = c.State.Result.Error.Collected.Data
+	case c.Result().Failed():
+		result = c.Result().Error.Collected.Data
 	default:
-		result = c.State.Result.Data.Data
+		result = c.Result().Data.Data
 	}
 	config := c.config
 	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
 	call := NewSinkCall(config, sink, page, result)
+	if pending.State != nil {
+		call.State = *pending.State
+	}
 	if pending.DeadLetter {
 		return call.EveryRound()
 	}
@@ -48,59 +50,10 @@ func (c *Call) pendingSink(pending PendingSink) *playbook.Sink {
 // envelope once it has ended.
 func (c *Call) sinkScope(pending PendingSink) *Scope {
 	scope := c.policyScope()
-	if pending.Page || c.State.Result == nil {
+	if pending.Page {
 		return scope
 	}
-	return scope.With(map[string]any{
-		"this": c.State.Result.Envelope(), "error": c.State.Result.Error.Value(),
-	})
-}
-
-// SinkDone takes the result of the sink's call. The first sink that fails ends
-// the rest and fails the call; a call that had failed already keeps its own
-// error.
-func (c *Call) SinkDone(result CallResult, now time.Time) {
-	pending := c.State.Sinks[0]
-	c.State.Sinks, c.State.Sink = c.State.Sinks[1:], nil
-	c.warn(result.Warnings...)
-	if result.Failed() {
-		c.sinkFailed(pending, result, now)
-		return
-	}
-	c.State.Written++
-	if c.State.Phase == PhasePage {
-		c.resume(now)
-		return
-	}
-	c.enterSinks()
-}
-
-func (c *Call) sinkFailed(pending PendingSink, result CallResult, now time.Time) {
-	failure := sinkError(c.pendingSink(pending).Place, result.Error)
-	after := c.State.After
-	c.State.Sinks, c.State.Wait, c.State.After = nil, nil, nil
-	if c.State.Result != nil && c.State.Result.Failed() {
-		c.State.Result.Warnings = append(c.State.Result.Warnings, failure.Message)
-		c.enterSinks()
-		return
-	}
-	if after != nil && after.Result != nil && after.Result.Failed() {
-		after.Result.Warnings = append(after.Result.Warnings, failure.Message)
-		c.State.Result = after.Result
-		c.enterSinks()
-		return
-	}
-	before := CallResult{}
-	if ended := c.State.Result; ended != nil {
-		before = *ended
-	} else if after != nil && after.Result != nil {
-		before.Warnings = after.Result.Warnings
-	}
-	c.fail(failure, now)
-	c.State.Result.Data = before.Data // what the call gave stays, as with the loops
-	if before.Warnings != nil {
-		c.State.Result.Warnings = before.Warnings
-	}
+	return scope.With(map[string]any{"this": c.Result().Envelope(), "error": c.Result().Error.Value()})
 }
 
 // sinkError wraps the failure of a sink.

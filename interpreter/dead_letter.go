@@ -44,12 +44,6 @@ func (d DeadLetter) Value() map[string]any {
 	return row
 }
 
-// isDead reports whether a call has ended as failed, and not because somebody
-// cancelled it.
-func isDead(result *CallResult) bool {
-	return result != nil && result.Failed() && result.Error.Kind != KindCancelled
-}
-
 // failedAt is when the last attempt of a failed call ended.
 func (r CallResult) failedAt() time.Time {
 	if r.Error != nil && !r.Error.At.IsZero() {
@@ -60,7 +54,7 @@ func (r CallResult) failedAt() time.Time {
 
 // deadLetter is the failed iteration that the call makes.
 func (c *Call) deadLetter() any {
-	result, run := *c.State.Result, c.config.Run
+	result, run := *c.Result(), c.config.Run
 	letter := DeadLetter{
 		ExecutionID: run.WorkflowID, RunID: run.RunID, Playbook: run.Playbook, PlaybookHash: c.config.Book.Hash,
 		Step: c.config.Step.Name, Visit: c.config.Visit, Element: expression.Of(c.scope.root().value),

@@ -119,13 +119,12 @@ func (r CallResult) Check() error {
 
 // Check holds the state of a call that was carried here against its playbook.
 func (c *Call) Check() error {
-	if c.State.Phase == PhaseDone {
-		return checkResult(c.State.Result)
+	if !c.Finished() {
+		if err := cmp.Or(c.checkCounts(), c.checkPolicies()); err != nil {
+			return err
+		}
 	}
-	if err := cmp.Or(c.checkCounts(), c.checkPolicies()); err != nil {
-		return err
-	}
-	return c.checkPhase()
+	return c.checkTodo()
 }
 
 // checkCounts finds numbers that counting from 0 does not give.
@@ -182,85 +181,124 @@ func (c *Call) checkPolicies() error {
 			return fmt.Errorf("policy %d of %d", number, len(c.config.Policies))
 		}
 	}
-	if policy := c.policy(s.Collector).policy; policy != nil && policy.Then.Collect == nil {
+	if s.Collector != 0 && c.then(s.Collector).Collect == nil {
 		return fmt.Errorf("policy %d collects nothing", s.Collector)
 	}
-	if policy := c.policy(s.Pager).policy; policy != nil && policy.Then.PerIteration == nil {
+	if s.Pager != 0 && c.then(s.Pager).PerIteration == nil {
 		return fmt.Errorf("policy %d has no sink for pages", s.Pager)
 	}
 	return nil
 }
 
-// checkPhase finds a phase without what it goes on with.
-func (c *Call) checkPhase() error {
-	s := &c.State
-	if s.Sink != nil && s.Phase != PhasePage && s.Phase != PhaseSinks {
-		return errors.New("a sink is under way, and none is due")
-	}
-	switch s.Phase {
-	case PhaseStart, PhaseAttempt:
-		return nil
-	case PhaseWait:
-		if s.Wait == nil || s.Wait.Delay < 0 {
-			return errors.New("it waits for nothing")
+// checkTodo finds a row of things to do that no outcome gives: see Todo.
+func (c *Call) checkTodo() error {
+	todo := c.State.Todo
+	if len(todo) == 0 {
+		if c.State.Attempts > 0 || c.State.Written > 0 || !c.State.StartedAt.IsZero() {
+			return errors.New("it has begun, and nothing is to do")
 		}
 		return nil
-	case PhasePage:
-		if s.After == nil || (s.After.Request == nil) == (s.After.Result == nil) {
-			return errors.New("nothing follows the sink of the page")
-		}
-		if s.After.Result != nil {
-			if err := s.After.Result.Check(); err != nil {
-				return err
-			}
-		}
-	case PhaseSinks:
-		if err := checkResult(s.Result); err != nil {
-			return err
-		}
-	default:
-		return fmt.Errorf("there is no phase %q", s.Phase)
 	}
-	return c.checkSinks()
+	behind := 0
+	if sink := todo[0].Sink; sink != nil && sink.Page {
+		behind = 1
+	}
+	for at, next := range todo {
+		var err error
+		switch {
+		case !next.isOne():
+			err = errors.New("it is not one thing")
+		case next.Attempt != nil:
+			err = next.Attempt.check(at == len(todo)-1, behind == 1)
+		case next.Wait != nil:
+			err = next.Wait.check(at == behind && len(todo) == behind+2 && todo[at+1].Attempt != nil)
+		case next.Sink != nil:
+			err = c.checkSink(*next.Sink, at, todo[len(todo)-1].End)
+		case at < len(todo)-1:
+			err = errors.New("something follows the end")
+		default:
+			err = next.End.Check()
+		}
+		if err != nil {
+			return fmt.Errorf("thing %d of %d that is to do: %w", at+1, len(todo), err)
+		}
+	}
+	if last := c.State.last(); last.Attempt == nil && last.End == nil {
+		return errors.New("it comes to no attempt and to no end")
+	}
+	return nil
 }
 
-func checkResult(result *CallResult) error {
-	if result == nil {
-		return errors.New("it has ended without a result")
-	}
-	return result.Check()
-}
-
-// checkSinks finds sinks that the call does not have, and how far the first of
-// them cannot have come.
-func (c *Call) checkSinks() error {
-	s := &c.State
-	if len(s.Sinks) == 0 {
-		return errors.New("no sink is due")
-	}
-	for _, pending := range s.Sinks {
-		if !c.hasSink(pending) || pending.Page != (s.Phase == PhasePage) {
-			return fmt.Errorf("there is no sink %+v", pending)
+// isOne reports whether exactly one field is set.
+func (t Todo) isOne() bool {
+	set := 0
+	for _, is := range []bool{t.Attempt != nil, t.Wait != nil, t.Sink != nil, t.End != nil} {
+		if is {
+			set++
 		}
 	}
-	if s.Sink == nil {
+	return set == 1
+}
+
+// check finds an attempt that something follows, and one without its request: it
+// brings that along where the sink of a page comes before it.
+func (a *PendingAttempt) check(last, behindPage bool) error {
+	switch {
+	case !last:
+		return errors.New("something follows the attempt")
+	case behindPage && a.Request == nil:
+		return errors.New("the attempt behind a page has no request")
+	case !behindPage && a.Request != nil:
+		return errors.New("the attempt has another request")
+	}
+	return nil
+}
+
+// check finds a wait that is not the one before an attempt.
+func (w *Wait) check(beforeAttempt bool) error {
+	if !beforeAttempt || w.Delay < 0 {
+		return errors.New("it waits for nothing")
+	}
+	return nil
+}
+
+// checkSink finds a sink that the call does not have, that has no place where it
+// stands, or that has come where it cannot be. end is what the call ends with, nil
+// where it does not.
+func (c *Call) checkSink(sink PendingSink, at int, end *CallResult) error {
+	switch {
+	case !c.hasSink(sink):
+		sink.State = nil
+		return fmt.Errorf("there is no sink %+v", sink)
+	case sink.Page && at > 0:
+		return errors.New("the sink of a page is not the first")
+	case !sink.Page && end == nil:
+		return errors.New("a sink without a result")
+	case sink.DeadLetter && !end.Failed():
+		return errors.New("a dead letter of a call that succeeded")
+	case sink.State == nil:
 		return nil
+	case at > 0:
+		return errors.New("a sink is under way before its turn")
 	}
 	config := c.config
-	config.Policies, config.After, config.DeadLetter = c.pendingSink(s.Sinks[0]).Action.Retry, nil, nil
-	if err := (&Call{config: config, State: *s.Sink}).Check(); err != nil {
+	config.Policies, config.After, config.DeadLetter = c.pendingSink(sink).Action.Retry, nil, nil
+	if err := (&Call{config: config, State: *sink.State}).Check(); err != nil {
 		return fmt.Errorf("the sink under way: %w", err)
 	}
 	return nil
 }
 
-func (c *Call) hasSink(pending PendingSink) bool {
-	switch {
-	case pending.After < 0 || pending.After > len(c.config.After),
-		pending.Policy < 0 || pending.Policy > len(c.config.Policies):
-		return false
-	case pending.After == 0 && !pending.DeadLetter && pending.Policy == 0:
+func (c *Call) hasSink(sink PendingSink) bool {
+	kinds := 0
+	for _, is := range []bool{sink.Policy != 0, sink.After != 0, sink.DeadLetter} {
+		if is {
+			kinds++
+		}
+	}
+	if kinds != 1 || sink.Page && sink.Policy == 0 || sink.After < 0 || sink.After > len(c.config.After) ||
+		sink.Policy < 0 || sink.Policy > len(c.config.Policies) {
 		return false
 	}
-	return c.pendingSink(pending) != nil
+	return c.pendingSink(sink) != nil
 }

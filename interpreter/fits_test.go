@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,35 +20,171 @@ import (
 // anything but panic.
 func TestForgedStatesDoNotPanic(t *testing.T) {
 	t.Parallel()
-	refused, driven := map[interpreter.Phase]int{}, map[interpreter.Phase]int{}
+	refused, driven := map[string]int{}, map[string]int{}
 	for seed := range uint64(120) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		c := randomCall(rng)
+		if seed%3 == 0 {
+			index := 2
+			c.index, c.size = &index, 5
+			c.body = strings.Replace(c.body, "    retry:\n", "    loop: {collection: [1, 2, 3, 4, 5], dead_letter: {sink: {tool: file, path: d}}}\n    retry:\n", 1)
+			c.body = strings.Replace(c.body, callSink, "", 1)
+		}
 		book := decode(t, c.body)
 		for _, state := range statesOf(t, c.call(t), rng) {
 			for range 20 {
 				forged := forgeState(t, rng, state)
-				call := interpreter.Task{Run: run, Visit: 1}.Call(book, book.Steps[0], interpreter.Carried{}, rng.Float64)
+				call := interpreter.Task{Run: run, Visit: 1}.Call(book, book.Steps[0], interpreter.Carried{Index: c.index, Size: c.size}, rng.Float64)
 				call.State = interpreter.CallState{}
 				if json.Unmarshal([]byte(forged), &call.State) != nil {
 					continue
 				}
-				phase := call.State.Phase
+				next := comes(call.State)
 				if call.Check() != nil {
-					refused[phase]++
+					refused[next]++
 					continue
 				}
-				driven[phase]++
+				driven[next]++
 				require.NotPanics(t, func() { driveAnyhow(rng, call) }, "seed %d: %s\n%s", seed, forged, c.body)
 			}
 		}
 	}
-	for _, phase := range []interpreter.Phase{
-		interpreter.PhaseAttempt, interpreter.PhasePage, interpreter.PhaseWait, interpreter.PhaseSinks,
-	} {
-		require.Greater(t, refused[phase], 20, "%s: %v", phase, refused)
-		require.Greater(t, driven[phase], 20, "%s: %v", phase, driven)
+	for _, next := range []string{"attempt", "page", "wait", "sink", "dead letter"} {
+		require.Greater(t, refused[next], 20, "%s: %v", next, refused)
+		require.Greater(t, driven[next], 20, "%s: %v", next, driven)
 	}
+}
+
+// comes names what a state says comes next, "" where it says nothing.
+func comes(state interpreter.CallState) string {
+	if len(state.Todo) == 0 {
+		return ""
+	}
+	switch next := state.Todo[0]; {
+	case next.Attempt != nil:
+		return "attempt"
+	case next.Wait != nil:
+		return "wait"
+	case next.Sink == nil:
+		return "end"
+	case next.Sink.Page:
+		return "page"
+	case next.Sink.DeadLetter:
+		return "dead letter"
+	}
+	return "sink"
+}
+
+// TestTodoFits: a row of things to do is one that an outcome gives, or no call is
+// made of it.
+func TestTodoFits(t *testing.T) {
+	t.Parallel()
+	const (
+		attempt = `{"attempt":{}}`
+		another = `{"attempt":{"request":{"fields":{}}}}`
+		wait    = `{"wait":{"delay":1000}}`
+		page    = `{"sink":{"policy":1,"page":true}}`
+		policy  = `{"sink":{"policy":1}}`
+		after   = `{"sink":{"after":1}}`
+		dead    = `{"sink":{"dead_letter":true}}`
+		end     = `{"end":{"status":"success"}}`
+		failed  = `{"end":{"status":"error","error":{"kind":"http"}}}`
+		waits   = `{"sink":{"after":1,"state":{"todo":[{"wait":{"delay":1}},{"attempt":{}}]}}}`
+		begun   = `{"sink":{"policy":1,"page":true,"state":{"todo":[{"end":{"status":"success"}}]}}}`
+	)
+	row := func(todo ...string) string { return "[" + strings.Join(todo, ",") + "]" }
+	for todo, want := range map[string]string{
+		row():                                       "",
+		row(attempt):                                "",
+		row(wait, attempt):                          "",
+		row(page, another):                          "",
+		row(page, wait, another):                    "",
+		row(begun, wait, another):                   "",
+		row(end):                                    "",
+		row(failed):                                 "",
+		row(page, end):                              "",
+		row(page, policy, after, end):               "",
+		row(waits, end):                             "",
+		row(policy, dead, failed):                   "",
+		row(dead, failed):                           "",
+		row(`{}`):                                   "not one thing",
+		row(`{"attempt":{},"wait":{}}`, end):        "not one thing",
+		row(another):                                "another request",
+		row(wait, another):                          "another request",
+		row(attempt, end):                           "something follows the attempt",
+		row(attempt, attempt):                       "something follows the attempt",
+		row(page, attempt):                          "has no request",
+		row(page, wait, attempt):                    "has no request",
+		row(page):                                   "comes to no attempt",
+		row(page, wait):                             "waits for nothing",
+		row(wait):                                   "waits for nothing",
+		row(wait, end):                              "waits for nothing",
+		row(wait, wait, attempt):                    "waits for nothing",
+		row(page, policy, wait, attempt):            "a sink without a result",
+		row(`{"wait":{"delay":-1}}`, attempt):       "waits for nothing",
+		row(after, attempt):                         "a sink without a result",
+		row(after):                                  "a sink without a result",
+		row(page, page, end):                        "not the first",
+		row(policy, page, end):                      "not the first",
+		row(end, end):                               "something follows the end",
+		row(end, after):                             "something follows the end",
+		row(dead, end):                              "a dead letter of a call that succeeded",
+		row(policy, waits, end):                     "before its turn",
+		row(`{"sink":{"policy":9}}`, end):           "there is no sink",
+		row(`{"sink":{"policy":-1}}`, end):          "there is no sink",
+		row(`{"sink":{"policy":2}}`, end):           "there is no sink",
+		row(`{"sink":{"after":2}}`, end):            "there is no sink",
+		row(`{"sink":{}}`, end):                     "there is no sink",
+		row(`{"sink":{"page":true}}`, another):      "there is no sink",
+		row(`{"sink":{"after":1,"page":true}}`):     "there is no sink",
+		row(`{"sink":{"policy":1,"after":1}}`, end): "there is no sink",
+		row(`{"sink":{"dead_letter":true,"page":true}}`, failed):                   "there is no sink",
+		row(`{"end":{"status":"over"}}`):                                           `status "over"`,
+		row(`{"end":{"status":"error"}}`):                                          "a failure without an error",
+		row(page, `{"end":{"status":"error"}}`):                                    "a failure without an error",
+		row(`{"sink":{"after":1,"state":{"todo":[{"wait":{"delay":1}}]}}}`, end):   "the sink under way: ",
+		row(`{"sink":{"after":1,"state":{"todo":[{"sink":{"after":1}}]}}}`, end):   "the sink under way: ",
+		row(`{"sink":{"after":1,"state":{"attempts":-1}}}`, end):                   "the sink under way: ",
+		row(`{"sink":{"after":1,"state":{"counters":{"policies":[{}]}}}}`, failed): "the sink under way: ",
+	} {
+		index := 1
+		c := &callCase{visit: 1, index: &index, size: 3, element: "b", body: `workflow:
+  - step: fetch
+    tool: http
+    url: http://x/
+    retry:
+      - when: "{{ response.more }}"
+        then:
+          next_call: {params: {n: "{{ response.n }}"}}
+          per_page: {sink: {tool: file, path: p}}
+          sink: {tool: file, path: a}
+      - when: "{{ error is defined }}"
+        then: {max_attempts: 2}
+    loop:
+      collection: [a, b, c]
+      sink: {tool: file, path: b}
+      dead_letter: {sink: {tool: file, path: d}}
+`}
+		call := c.call(t)
+		require.NoError(t, json.Unmarshal([]byte(todo), &call.State.Todo), todo)
+		err := call.Check()
+		if want == "" {
+			require.NoError(t, err, todo)
+			continue
+		}
+		require.ErrorContains(t, err, want, todo)
+	}
+}
+
+// TestBegunCallHasSomethingToDo: a state without it would begin again.
+func TestBegunCallHasSomethingToDo(t *testing.T) {
+	t.Parallel()
+	call := pagesOf(t, "", "")
+	require.NoError(t, call.Check())
+	page(call, started, 1)
+	require.NoError(t, call.Check())
+	call.State.Todo = nil
+	require.ErrorContains(t, call.Check(), "nothing is to do")
 }
 
 // statesOf are states that a call goes through, each of which fits.
@@ -80,7 +217,7 @@ func step(rng *rand.Rand, call *interpreter.Call, now time.Time, look func()) {
 	case interpreter.DoSink:
 		if rng.IntN(2) == 0 {
 			step(rng, command.Sink, now, func() {})
-			call.State.Sink = &command.Sink.State
+			call.SinkLeft(command.Sink)
 			look()
 		}
 		if rng.IntN(3) > 0 {
@@ -96,7 +233,7 @@ func step(rng *rand.Rand, call *interpreter.Call, now time.Time, look func()) {
 
 // driveAnyhow uses all of a call that its hosts use.
 func driveAnyhow(rng *rand.Rand, call *interpreter.Call) {
-	if call.State.Phase == interpreter.PhaseWait {
+	if call.Waits(started) != nil {
 		call.WaitedUntil(started, started)
 	}
 	for round := 0; round < 40 && !call.Finished(); round++ {
@@ -139,7 +276,7 @@ func anyOutcome(rng *rand.Rand) interpreter.Outcome {
 
 // stateKeys are those of a state on which the machine relies most.
 var stateKeys = []string{
-	"phase", "phase", "sinks", "sinks", "sink", "collector", "pager", "after", "paged_by", "counters", "wait", "result", "matched", "last", "request",
+	"todo", "todo", "todo", "todo", "todo", "collector", "pager", "paged_by", "counters", "turn", "matched", "last", "request",
 	"attempts", "request_attempts", "successes", "collected", "detached", "restarts", "seen",
 }
 
@@ -160,17 +297,23 @@ func forgeState(t *testing.T, rng *rand.Rand, state any) string {
 			collectPlaces(forged, &places)
 		}
 		places[rng.IntN(len(places))]([]any{
-			nil, -1, 0, 1, 3, 99, 1 << 40, "", "x", "attempt", "wait", "page_sink", "sinks", "done", "error", true, false,
+			nil, -1, 0, 1, 3, 99, 1 << 40, "", "x", "error", "success", true, false,
 			[]any{},
 			[]any{map[string]any{}},
 			map[string]any{},
 			map[string]any{"policy": 1},
+			map[string]any{"policy": 1, "page": true},
 			map[string]any{"after": 1},
-			[]any{map[string]any{"after": 9}},
-			[]any{map[string]any{"policy": 1}},
-			[]any{map[string]any{"dead_letter": true}},
+			map[string]any{"dead_letter": true},
+			map[string]any{"status": "error"},
+			[]any{map[string]any{"attempt": map[string]any{}}},
+			[]any{map[string]any{"wait": map[string]any{"delay": 1}}, map[string]any{"attempt": map[string]any{}}},
+			[]any{map[string]any{"sink": map[string]any{"after": 9}}, map[string]any{"end": map[string]any{"status": "success"}}},
+			[]any{map[string]any{"sink": map[string]any{"policy": 1}}, map[string]any{"end": map[string]any{"status": "success"}}},
+			[]any{map[string]any{"sink": map[string]any{"dead_letter": true}}, map[string]any{"end": map[string]any{"status": "error"}}},
+			[]any{map[string]any{"end": map[string]any{"status": "success"}}},
 			[]any{1, 99},
-		}[rng.IntN(26)])
+		}[rng.IntN(28)])
 	}
 	text, err = json.Marshal(forged)
 	require.NoError(t, err)

@@ -60,11 +60,6 @@ func (c *Call) collectedSoFar() int {
 // the note before, or where its host took it up.
 func (c *Call) NoteOf(since Mark, now time.Time) (Note, error) {
 	after := *c
-	after.State.Sinks = slices.Clone(c.State.Sinks)
-	if c.State.Result != nil {
-		result := *c.State.Result
-		after.State.Result = &result
-	}
 	after.SinkDone(CallResult{Status: StatusSuccess}, now)
 	next := continuation{State: after.Snapshot()}
 	state := &next.State
@@ -72,8 +67,8 @@ func (c *Call) NoteOf(since Mark, now time.Time) (Note, error) {
 	if whole {
 		since.seen = 0
 	}
-	if state.Phase == PhaseDone {
-		next.State = CallState{Phase: PhaseDone, Result: state.Result, Written: state.Written}
+	if after.Finished() {
+		next.State = CallState{Todo: state.Todo, Written: state.Written}
 	} else {
 		next.Seen = since.seen
 		state.Seen = state.Seen[since.seen:]
@@ -98,7 +93,7 @@ func (c *Call) Resume(noted []byte) error {
 		return fmt.Errorf("decode how the call goes on: %w", err)
 	}
 	state := next.State
-	if state.Phase != PhaseDone {
+	if state.head().End == nil {
 		if next.Seen > len(c.State.Seen) {
 			return fmt.Errorf("the note of write %d does not belong to this call", state.Written)
 		}
@@ -188,7 +183,7 @@ func (c *Call) isFixed(action *playbook.Action) bool {
 // Fixed reports whether the place of the sink that is due, which could be
 // rendered, is among Ledgers.
 func (c *Call) Fixed() bool {
-	return c.isFixed(c.config.Book.Resolve(c.pendingSink(c.State.Sinks[0]).Action))
+	return c.isFixed(c.config.Book.Resolve(c.pendingSink(*c.State.head().Sink).Action))
 }
 
 // collectedNames are those of what was collected.

@@ -56,5 +56,5 @@ workflow:
 		call.Attempted(attempt.gave, started)
 	}
 	require.Equal(t, interpreter.DoFinish, call.Next(started).Kind, "whatever the policies say")
-	require.Equal(t, interpreter.ClassFinal, call.State.Result.Error.Class)
+	require.Equal(t, interpreter.ClassFinal, call.Result().Error.Class)
 }

@@ -1,7 +1,6 @@
 package interpreter
 
 import (
-	"fmt"
 	"net/url"
 	"time"
 
@@ -228,29 +227,4 @@ func (in ToolInput) LimitKey() string {
 		return address.Host
 	}
 	return in.Tool + "/" + in.Auth
-}
-
-// putOff has the attempt wait for its turn. It was not made and does not count.
-func (c *Call) putOff(turn Turn, now time.Time) {
-	c.State.Turn = &turn
-	c.State.Phase = PhaseWait
-	name := c.config.Step.Name
-	if c.config.Sink != nil {
-		name = c.config.Sink.Place
-	}
-	delay := max(turn.At.Sub(now), 0)
-	c.State.Wait = &Wait{
-		Delay: delay, Reason: ReasonTurn,
-		Summary: fmt.Sprintf("turn of %s in %s, under its rate limit", name, turn.Promised.Sub(now).Round(time.Millisecond)),
-	}
-}
-
-// wait is the wait that is due. For a turn it ends when that was promised,
-// however long it took to be told.
-func (c *Call) wait(now time.Time) Wait {
-	wait := *c.State.Wait
-	if wait.Reason == ReasonTurn && c.State.Turn != nil {
-		wait.Delay = max(c.State.Turn.At.Sub(now), 0)
-	}
-	return wait
 }

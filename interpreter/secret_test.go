@@ -152,5 +152,5 @@ func TestSealedResultsGoNowhereElse(t *testing.T) {
 
 	call := secretCall(t, "  - {step: use, tool: http, url: \"{{ login.token }}/x\"}\n", sealedData, nil)
 	require.Equal(t, interpreter.DoFinish, call.Next(started).Kind)
-	require.Contains(t, call.State.Result.Error.Message, "a secret cannot be the host of a URL")
+	require.Contains(t, call.Result().Error.Message, "a secret cannot be the host of a URL")
 }

@@ -145,7 +145,7 @@ func TestShrunkDrive(t *testing.T) {
 		}}
 	}
 	halfWay := func(bytes int) interpreter.Driven {
-		return interpreter.Driven{State: &interpreter.CallState{Phase: interpreter.PhaseAttempt, Collected: bulk(bytes)}}
+		return interpreter.Driven{State: &interpreter.CallState{Todo: []interpreter.Todo{{Attempt: &interpreter.PendingAttempt{}}}, Collected: bulk(bytes)}}
 	}
 	for name, test := range map[string]struct {
 		calls []interpreter.Driven

@@ -91,13 +91,3 @@ func ExpressionFailure(book *playbook.Playbook, where string, err error, now tim
 		Meta: CallMeta{StartedAt: now, EndedAt: now},
 	}
 }
-
-// Cancel ends the call because it was cancelled; its sinks do not run.
-func (c *Call) Cancel(now time.Time) CallResult {
-	result := c.failure(ErrorObject{
-		Kind: KindCancelled, Class: ClassFinal, Message: c.where() + ": cancelled",
-		Attempt: c.State.Attempts, Page: c.page0(),
-	}, now)
-	c.State.Result, c.State.Phase, c.State.Sinks = result, PhaseDone, nil
-	return *result
-}

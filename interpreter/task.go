@@ -156,24 +156,10 @@ func (k *Chunk) Full(c *Call, now time.Time) bool {
 
 // pagesPerActivity is what the policy that paged last says.
 func (c *Call) pagesPerActivity() int {
-	if policy := c.policy(c.State.Last.Policy).policy; policy != nil && policy.Then.PagesPerActivity > 0 {
-		return policy.Then.PagesPerActivity
+	if pages := c.then(c.State.Last.Policy).PagesPerActivity; pages > 0 {
+		return pages
 	}
 	return DefaultPagesPerActivity
-}
-
-// TurnsPage reports whether the call is about to fetch another page without a
-// wait, one that may travel with others: its sink for the page before included,
-// unless that is under way.
-func (c *Call) TurnsPage() bool {
-	if c.config.Sink != nil || c.State.Successes == 0 || c.State.Wait != nil || c.State.Sink != nil ||
-		c.pagesPerActivity() == 1 {
-		return false
-	}
-	if c.State.Phase == PhasePage {
-		return c.State.After != nil && c.State.After.Request != nil
-	}
-	return c.State.Phase == PhaseAttempt && c.State.RequestAttempts == 0
 }
 
 // Detachable reports whether pages may be fetched apart from what was collected
@@ -235,31 +221,12 @@ func (d Driven) Handed(before *CallState) Driven {
 	return d
 }
 
-// Finish ends the call with a result that another host has come to.
-func (c *Call) Finish(result CallResult) {
-	c.State.Phase, c.State.Result, c.State.Sinks = PhaseDone, &result, nil
-}
-
-// Begun reports whether anything of the call has happened.
-func (c *Call) Begun() bool { return c.State.Phase != PhaseStart }
-
-// Waits reports whether the call waits before its next attempt.
-func (c *Call) Waits() bool { return c.State.Phase == PhaseWait }
-
-// SinkDue reports whether a sink comes next that has not begun.
-func (c *Call) SinkDue() bool {
-	return (c.State.Phase == PhasePage || c.State.Phase == PhaseSinks) && c.State.Sink == nil
-}
-
-// Finished reports whether the call has its result.
-func (c *Call) Finished() bool { return c.State.Phase == PhaseDone }
-
 // Snapshot is the state at this moment; the call may go on. Between a page and
 // the next attempt it leaves the page out where nothing will look at it again:
 // a failure that succeeds may end with it.
 func (c *Call) Snapshot() CallState {
 	state := c.State
-	if state.Phase == PhaseAttempt && !slices.ContainsFunc(c.config.Policies, failsWell) {
+	if state.head().Attempt != nil && !slices.ContainsFunc(c.config.Policies, failsWell) {
 		state.Last = LastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
 	}
 	state.Counters.Policies = slices.Clone(state.Counters.Policies)

@@ -55,13 +55,12 @@ func (a *apart) drive() interpreter.CallResult {
 
 // turnPages reports whether the call came further.
 func (a *apart) turnPages(call *interpreter.Call) bool {
-	attempts, phase := call.State.Attempts, call.State.Phase
-	detached := a.fresh()
-	require.NoError(a.t, json.Unmarshal([]byte(a.json(call.Detach())), &detached.State))
+	before, detached := call.Detach(), a.fresh()
+	require.NoError(a.t, json.Unmarshal([]byte(a.json(before)), &detached.State))
 	var driven interpreter.Driven
 	require.NoError(a.t, json.Unmarshal([]byte(a.json(a.fetch(detached))), &driven))
 	call.Attach(driven, a.now)
-	further := call.State.Attempts != attempts || call.State.Phase != phase || call.State.Sink != nil
+	further := call.Beyond(before)
 	require.True(a.t, further, "nothing was done:\n%s", a.text.String())
 	return further
 }
@@ -73,10 +72,10 @@ func (a *apart) fetch(call *interpreter.Call) interpreter.Driven {
 		command := call.Next(a.now)
 		if command.Kind == interpreter.DoSink {
 			if !a.write(command.Sink) {
-				call.State.Sink = &command.Sink.State
+				call.SinkLeft(command.Sink)
 				break
 			}
-			call.SinkDone(*command.Sink.State.Result, a.now)
+			call.SinkDone(*command.Sink.Result(), a.now)
 			continue
 		}
 		before := call.Snapshot()
@@ -256,9 +255,12 @@ func TestTurnsPage(t *testing.T) {
 	require.False(t, call.TurnsPage(), "the first page is no continuation")
 	page(call, started, 1)
 	require.True(t, call.TurnsPage(), "the page's sink first")
-	call.State.Sink = &interpreter.CallState{Phase: interpreter.PhaseWait, Wait: &interpreter.Wait{Delay: time.Second}}
+	due := call.State
+	call.SinkLeft(call.Next(started).Sink)
 	require.False(t, call.TurnsPage(), "the sink is on its way already")
-	call.State.Sink = nil
+	require.False(t, call.SinkDue())
+	require.True(t, call.Beyond(due))
+	call.State = due
 	call.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, started)
 	require.True(t, call.TurnsPage())
 	call.Next(started)
@@ -302,8 +304,8 @@ func TestDetachLeavesBehindWhatItCan(t *testing.T) {
 	begun := call.Detach()
 	call.Attach(interpreter.Driven{State: &begun, Outcome: &last}, started)
 	require.True(t, call.Finished())
-	require.Equal(t, []any{1, 2, 3, 4, 5}, call.State.Result.Data.Data)
-	require.Equal(t, 4, call.State.Result.Meta.Pages)
+	require.Equal(t, []any{1, 2, 3, 4, 5}, call.Result().Data.Data)
+	require.Equal(t, 4, call.Result().Meta.Pages)
 }
 
 func TestChunk(t *testing.T) {

@@ -20,11 +20,11 @@ func (c *Call) Verdict() *Verdict {
 	if failure == nil || c.State.Turn != nil {
 		return nil
 	}
-	verdict := &Verdict{Where: c.where(), Index: c.config.Index, Error: failure, Ended: c.State.Result != nil}
+	verdict := &Verdict{Where: c.where(), Index: c.config.Index, Error: failure, Ended: c.Result() != nil}
 	switch {
 	case verdict.Ended:
-	case c.State.Wait != nil:
-		verdict.Next = c.State.Wait.Summary
+	case c.State.head().Wait != nil:
+		verdict.Next = c.State.head().Wait.Summary
 	default:
 		verdict.Next = "another attempt at once"
 	}

@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"time"
-
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -18,21 +16,23 @@ const handOverAfter = 900
 // answers made large. One that has collected more would only be carried along.
 const maxHandedBytes = 1 << 20
 
-// handingOver decides whether a step's call goes on in a history of its own.
+// handingOver tells whether a step's call goes on in a history of its own.
 type handingOver struct {
 	began int  // length of the history at which the call began
 	stays bool // it has become too large to be carried
 }
 
-func (h *handingOver) due(ctx workflow.Context, call *interpreter.Call) bool {
+func (h *handingOver) due(ctx workflow.Context, call *interpreter.Call) going {
 	switch {
 	case workflow.GetInfo(ctx).GetCurrentHistoryLength()-h.began > handOverAfter:
-		return true
+		return elsewhere
 	case h.stays || !historyIsLong(ctx):
-		return false
+		return here
 	}
-	h.stays = interpreter.EncodedSize(call.State) > maxHandedBytes
-	return !h.stays
+	if h.stays = interpreter.EncodedSize(call.State) > maxHandedBytes; h.stays {
+		return here
+	}
+	return elsewhere
 }
 
 // CallWorkflow goes on with the call of a step that takes more attempts than
@@ -51,23 +51,29 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, progress.answer); err != nil {
 		return nil, err
 	}
-	var next error
 	stays := false // it has become too large to be taken along
-	carry := &carrier{task: input.Task, carried: input.Call}
-	driveUntil(ctx, call, progress.record.Await, carry, func(wait *interpreter.Wait) bool {
-		if stays || !historyIsLong(ctx) {
-			return false
-		}
-		leaveWith(ctx, call, &input.Call, wait)
-		var failure *interpreter.ErrorObject
-		next, failure = goOn(ctx, CallWorkflowName, input, "the state of step "+step.Name)
-		stays = failure != nil
-		return !stays
-	})
-	if next != nil {
-		return nil, next
+	d := &driver{
+		call: call, waiting: progress.record.Await, carry: &carrier{task: input.Task, carried: input.Call},
+		leaves: func(*interpreter.Wait) going {
+			if stays {
+				return here
+			}
+			return whereHistoryIsLong(ctx)
+		},
 	}
-	result := *call.State.Result
+	for {
+		where, left := d.run(ctx)
+		if where == here {
+			break
+		}
+		input.Call = left
+		next, failure := goOn(ctx, CallWorkflowName, input, "the state of step "+step.Name)
+		if failure == nil {
+			return nil, next
+		}
+		stays = true
+	}
+	result := *call.Result()
 	result.Shrink("the result of step "+step.Name, payloadCap(ctx))
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(result)
@@ -75,17 +81,13 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 	return &result, nil
 }
 
-// leaveWith notes in carried how far the call is. It is true, for the sake of
-// its callers.
-func leaveWith(
-	ctx workflow.Context, call *interpreter.Call, carried *interpreter.Carried, wait *interpreter.Wait,
-) bool {
-	state := call.State
-	carried.State, carried.Until = &state, time.Time{}
-	if wait != nil {
-		carried.Until = workflow.Now(ctx).Add(wait.Delay)
+// whereHistoryIsLong says where a call goes on that does not leave its history
+// before that is long.
+func whereHistoryIsLong(ctx workflow.Context) going {
+	if historyIsLong(ctx) {
+		return elsewhere
 	}
-	return true
+	return here
 }
 
 // callProgress is the progress of a CallWorkflow.

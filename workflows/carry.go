@@ -27,7 +27,6 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 	carried := c.carried
 	state := call.Detach()
 	carried.State = &state
-	attempts, phase := call.State.Attempts, call.State.Phase
 	output := hostCalls(ctx, interpreter.DriveInput{
 		Task: c.task, Calls: []interpreter.Carried{carried}, Width: 1, Pages: true,
 	}, fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.carried.Index), call.State.Successes+1))
@@ -38,7 +37,7 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 		}
 	}
 	// A cancelled activity has given its pages too.
-	return call.State.Attempts != attempts || call.State.Phase != phase || call.State.Sink != nil, ctx.Err()
+	return call.Beyond(state), ctx.Err()
 }
 
 // hostCalls runs DriveActivity. What a cancelled or failed one has done comes back

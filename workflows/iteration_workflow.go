@@ -59,7 +59,7 @@ func takeUp(
 		name = fmt.Sprintf("%s/%d", name, *carried.Index)
 	}
 	call := task.Call(book, step, carried, stream(ctx, name))
-	if carried.State != nil && carried.State.Phase == interpreter.PhaseWait {
+	if call.Waits(workflow.Now(ctx)) != nil {
 		call.WaitedUntil(carried.Until, workflow.Now(ctx))
 	}
 	return call
@@ -232,14 +232,20 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 		return
 	}
 	hosted := call.Finished() // and counted
-	carry := &carrier{task: b.input.Task, carried: carried}
-	driveUntil(ctx, call, nil, carry, func(wait *interpreter.Wait) bool {
-		return b.leaves(ctx, call, &carried, wait)
-	})
-	if !call.Finished() {
-		return
+	d := &driver{
+		call: call, carry: &carrier{task: b.input.Task, carried: carried},
+		leaves: func(wait *interpreter.Wait) going { return b.whereTo(ctx, call, wait) },
 	}
-	iteration.Result = *call.State.Result
+	switch where, left := d.run(ctx); where {
+	case later:
+		b.parked = append(b.parked, left)
+		return
+	case elsewhere:
+		b.left = append(b.left, left)
+		return
+	case here:
+	}
+	iteration.Result = *call.Result()
 	iteration.Cancelled = iteration.Result.Failed() && iteration.Result.Error.Kind == interpreter.KindCancelled
 	b.ended = append(b.ended, iteration)
 	if !hosted {
@@ -248,22 +254,13 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	}
 }
 
-// leaves reports whether an iteration goes on elsewhere: behind a long wait in
-// the loop, or in another history where this one is long enough.
-func (b *batch) leaves(
-	ctx workflow.Context, call *interpreter.Call, carried *interpreter.Carried, wait *interpreter.Wait,
-) bool {
-	parks := wait != nil && b.input.MayPark && wait.Delay >= parkFrom && interpreter.EncodedSize(call.State) <= maxParkedBytes
-	if !parks && !historyIsLong(ctx) {
-		return false
+// whereTo says where an iteration goes on: behind a long wait in the loop, or in
+// another history where this one is long enough.
+func (b *batch) whereTo(ctx workflow.Context, call *interpreter.Call, wait *interpreter.Wait) going {
+	if wait != nil && b.input.MayPark && wait.Delay >= parkFrom && interpreter.EncodedSize(call.State) <= maxParkedBytes {
+		return later
 	}
-	leaveWith(ctx, call, carried, wait)
-	if parks {
-		b.parked = append(b.parked, *carried)
-	} else {
-		b.left = append(b.left, *carried)
-	}
-	return true
+	return whereHistoryIsLong(ctx)
 }
 
 // output is the iterations that ended, in their order, and those that wait.

@@ -50,20 +50,21 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 // call runs a step without a loop; its sink belongs to the call.
 func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRecord) interpreter.CallResult {
 	task := r.task(start)
-	carried := interpreter.Carried{}
-	call := takeUp(ctx, r.book, start.Step, task, carried)
+	call := takeUp(ctx, r.book, start.Step, task, interpreter.Carried{})
 	r.live[record] = call
 	defer delete(r.live, record)
 	handing := handingOver{began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
-	driveUntil(ctx, call, r.waiter(ctx, record), &carrier{task: task}, func(wait *interpreter.Wait) bool {
-		return handing.due(ctx, call) && leaveWith(ctx, call, &carried, wait)
-	})
-	if call.Finished() {
-		return *call.State.Result
+	d := &driver{
+		call: call, waiting: r.waiter(ctx, record), carry: &carrier{task: task},
+		leaves: func(*interpreter.Wait) going { return handing.due(ctx, call) },
+	}
+	where, left := d.run(ctx)
+	if where == here {
+		return *call.Result()
 	}
 	record.Call = childID(task, "")
 	r.describe(ctx)
-	return r.handOver(ctx, task, carried, call)
+	return r.handOver(ctx, task, left, call)
 }
 
 // task is what the calls of a step need, wherever they are hosted.
@@ -172,7 +173,7 @@ func (r *run) stepSink(
 		Scope:  interpreter.EndScope(scope, args, result),
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
 	}, step.Sink, 1, result.Data.Data).EveryRound()
-	written := drive(ctx, call, r.waiter(ctx, record), nil)
+	written := drive(ctx, call, r.waiter(ctx, record))
 	if !written.Failed() {
 		result.Warnings = slices.Concat(result.Warnings, written.Warnings)
 		return result

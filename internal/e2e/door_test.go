@@ -190,13 +190,13 @@ func TestForgedPartsEndWithASentence(t *testing.T) {
 		"a wait for nothing": {
 			workflow: workflows.IterationWorkflowName, want: "it waits for nothing",
 			input: workflows.IterationInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{
-				Index: &index, Size: 3, State: &interpreter.CallState{Phase: interpreter.PhaseWait},
+				Index: &index, Size: 3, State: &interpreter.CallState{Todo: []interpreter.Todo{{Wait: &interpreter.Wait{}}}},
 			}}},
 		},
 		"a policy that is not there": {
 			workflow: workflows.CallWorkflowName, want: "policy 9 of 0",
 			input: workflows.CallInput{Task: forgedTask("once"), Call: interpreter.Carried{
-				State: &interpreter.CallState{Phase: interpreter.PhaseAttempt, Collector: 9},
+				State: &interpreter.CallState{Todo: []interpreter.Todo{{Attempt: &interpreter.PendingAttempt{}}}, Collector: 9},
 			}},
 		},
 		"a step with a loop": {
