@@ -6,32 +6,28 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"sync"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Encode writes a canonical value as compact JSON with sorted keys and without
-// HTML escapes. A number that is not finite is an error.
+// HTML escapes, byte for byte as encoding/json does. A number that is not finite
+// is an error.
 func Encode(v any) ([]byte, error) {
-	scratch, _ := buffers.Get().(*[]byte)
-	out, ok := appendValue((*scratch)[:0], v, 0)
-	if !ok {
+	w, _ := writers.Get().(*writer)
+	w.out.Reset()
+	w.encoder.Reset(&w.out, jsontext.AllowDuplicateNames(true), jsontext.EscapeForJS(true))
+	if !w.value(v) {
 		return encodeWithReasons(v)
 	}
+	out := bytes.TrimSuffix(w.out.Bytes(), []byte("\n"))
 	if cap(out) > keptBuffer {
 		return out, nil
 	}
-	*scratch = out
-	defer buffers.Put(scratch)
+	defer writers.Put(w)
 	return bytes.Clone(out), nil
 }
-
-// buffers are used again, so that what is written needs no more memory than its
-// size. Large ones are given away.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
-const keptBuffer = 1 << 20
 
 // encodeWithReasons is Encode by encoding/json, which takes more than canonical
 // values, and says what is wrong with the others. It is several times slower.
@@ -45,54 +41,63 @@ func encodeWithReasons(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// appendValue writes a value, byte for byte as encoding/json does. It gives
-// false for what is not canonical.
-func appendValue(out []byte, v any, depth int) ([]byte, bool) {
-	if depth > maxDepth {
-		return out, false
+// writer writes canonical values. Its methods give false for what is not.
+type writer struct {
+	encoder *jsontext.Encoder
+	out     bytes.Buffer
+}
+
+// writers are used again, so that what is written needs no more memory than its
+// size. Large ones are given away.
+var writers = sync.Pool{New: func() any { return &writer{encoder: new(jsontext.Encoder)} }}
+
+const keptBuffer = 1 << 20
+
+func (w *writer) value(v any) bool {
+	if w.encoder.StackDepth() > maxDepth {
+		return false
 	}
 	switch v := v.(type) {
 	case nil:
-		return append(out, "null"...), true
+		return w.token(jsontext.Null)
 	case bool:
-		return strconv.AppendBool(out, v), true
+		return w.token(jsontext.Bool(v))
 	case int:
-		return strconv.AppendInt(out, int64(v), 10), true
+		return w.token(jsontext.Int(int64(v)))
 	case float64:
-		return appendFloat(out, v)
+		return isFinite(v) && w.token(jsontext.Float(v))
 	case string:
-		return appendText(out, v), true
+		return w.token(jsontext.String(v))
 	case json.Number:
-		return append(out, v...), isNumber(string(v))
+		return isNumber(string(v)) && w.encoder.WriteValue(jsontext.Value(v)) == nil
 	case []any:
-		return appendList(out, v, depth)
+		return w.list(v)
 	case map[string]any:
-		return appendMap(out, v, depth)
+		return w.object(v)
 	default:
-		return out, false
+		return false
 	}
 }
 
-func appendList(out []byte, list []any, depth int) ([]byte, bool) {
+func (w *writer) token(token jsontext.Token) bool { return w.encoder.WriteToken(token) == nil }
+
+func (w *writer) list(list []any) bool {
 	if list == nil {
-		return append(out, "null"...), true
+		return w.token(jsontext.Null)
 	}
-	out = append(out, '[')
-	for i, element := range list {
-		if i > 0 {
-			out = append(out, ',')
+	ok := w.token(jsontext.BeginArray)
+	for _, element := range list {
+		if !ok {
+			return false
 		}
-		var ok bool
-		if out, ok = appendValue(out, element, depth+1); !ok {
-			return out, false
-		}
+		ok = w.value(element)
 	}
-	return append(out, ']'), true
+	return ok && w.token(jsontext.EndArray)
 }
 
-func appendMap(out []byte, m map[string]any, depth int) ([]byte, bool) {
+func (w *writer) object(m map[string]any) bool {
 	if m == nil {
-		return append(out, "null"...), true
+		return w.token(jsontext.Null)
 	}
 	const usual = 16 // as many keys need no memory of their own
 	keys := make([]string, 0, usual)
@@ -100,102 +105,14 @@ func appendMap(out []byte, m map[string]any, depth int) ([]byte, bool) {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	out = append(out, '{')
-	for i, key := range keys {
-		if i > 0 {
-			out = append(out, ',')
+	ok := w.token(jsontext.BeginObject)
+	for _, key := range keys {
+		if !ok {
+			return false
 		}
-		out = append(appendText(out, key), ':')
-		var ok bool
-		if out, ok = appendValue(out, m[key], depth+1); !ok {
-			return out, false
-		}
+		ok = w.token(jsontext.String(key)) && w.value(m[key])
 	}
-	return append(out, '}'), true
+	return ok && w.token(jsontext.EndObject)
 }
 
-// appendFloat writes the shortest digits that mean the number, as ECMAScript
-// does: with an exponent where it is very small or very large.
-func appendFloat(out []byte, f float64) ([]byte, bool) {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return out, false
-	}
-	const digitsBegin = 1e-6
-	if magnitude := math.Abs(f); magnitude == 0 || (magnitude >= digitsBegin && magnitude < digitsEnd) {
-		return strconv.AppendFloat(out, f, 'f', -1, 64), true
-	}
-	out = strconv.AppendFloat(out, f, 'e', -1, 64)
-	if n := len(out); n >= 4 && out[n-4] == 'e' && out[n-3] == '-' && out[n-2] == '0' { // e-09 is written e-9
-		out = append(out[:n-2], out[n-1])
-	}
-	return out, true
-}
-
-// appendText writes a text in quotes.
-func appendText(out []byte, s string) []byte {
-	out = append(out, '"')
-	done := 0 // up to here it is written
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			char, size := utf8.DecodeRuneInString(s[i:])
-			if escaped := escapedRune(char, size); escaped != "" {
-				out = append(append(out, s[done:i]...), escaped...)
-				done = i + size
-			}
-			i += size
-			continue
-		}
-		if escapes[c] > 0 {
-			out = appendEscape(append(out, s[done:i]...), c)
-			done = i + 1
-		}
-		i++
-	}
-	return append(append(out, s[done:]...), '"')
-}
-
-// escapes is how many bytes an ASCII character takes beside its own.
-var escapes = func() (extra [utf8.RuneSelf]uint8) {
-	for c := range byte(' ') {
-		extra[c] = 5
-	}
-	for _, c := range []byte("\"\\\b\f\n\r\t") {
-		extra[c] = 1
-	}
-	return extra
-}()
-
-func appendEscape(out []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(out, '\\', c)
-	case '\b':
-		return append(out, `\b`...)
-	case '\f':
-		return append(out, `\f`...)
-	case '\n':
-		return append(out, `\n`...)
-	case '\r':
-		return append(out, `\r`...)
-	case '\t':
-		return append(out, `\t`...)
-	}
-	const digits = "0123456789abcdef"
-	return append(out, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-}
-
-// escapedRune is what stands for a character beyond ASCII that cannot stand for
-// itself: U+2028 and U+2029, which JavaScript reads as line breaks, and bytes
-// that are not UTF-8. It is "" for all others.
-func escapedRune(char rune, size int) string {
-	switch {
-	case char == utf8.RuneError && size == 1:
-		return `\ufffd`
-	case char == '\u2028':
-		return `\u2028`
-	case char == '\u2029':
-		return `\u2029`
-	}
-	return ""
-}
+func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }

@@ -247,7 +247,7 @@ func TestFunctionErrors(t *testing.T) {
 		{"date", `[null]`, `date needs text such as 2006-01-02T15:04:05Z, or whole seconds, not nil`},
 		{"date", `[1772368200000]`, `date: 1772368200000 seconds since 1970 are beyond the year 9999; milliseconds are divided by 1000`},
 		{"duration", `["1 day"]`, `duration cannot read the string "1 day"; it reads 500ms, 90s, 1h30m and the like`},
-		{"fromJSON", `["{"]`, `fromJSON cannot read the string "{": not JSON: unexpected EOF`},
+		{"fromJSON", `["{"]`, `fromJSON cannot read the string "{": not JSON: unexpected EOF at byte 1`},
 		{"fromJSON", `[null]`, `fromJSON needs a string, not nil`},
 		{"fromBase64", `["/w=="]`, `fromBase64 gives bytes that are no UTF-8 text; bytes are handled in a tool`},
 		{"fromBase64", `["%"]`, `fromBase64 cannot read the string "%": illegal base64 data at input byte 0`},

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // weigher adds up what a value is as JSON without making it. It stops beyond
@@ -125,8 +127,7 @@ func keptSize(v any, depth int) (size int, ok bool) {
 		return len(v), isNumber(string(v))
 	case float64:
 		var digits [24]byte
-		out, ok := appendFloat(digits[:0], v)
-		return len(out), ok
+		return len(jsontext.AppendFloat(digits[:0], v, 64)), isFinite(v)
 	case string:
 		return keptTextSize(v), true
 	case []any:
@@ -179,17 +180,25 @@ func keptTextSize(s string) int {
 			continue
 		}
 		char, bytes := utf8.DecodeRuneInString(s[i:])
-		if escaped := escapedRune(char, bytes); escaped != "" {
-			size += len(escaped) - bytes
+		switch {
+		case char == utf8.RuneError && bytes == 1:
+			size += len(`\ufffd`) - bytes
+		case char == '\u2028' || char == '\u2029': // JavaScript reads them as line breaks
+			size += len(`\u2028`) - bytes
 		}
 		i += bytes
 	}
 	return size
 }
 
-// keptEscapes are escapes and those that HTML needs.
-var keptEscapes = func() [utf8.RuneSelf]uint8 {
-	extra := escapes
+// keptEscapes is how many bytes an ASCII character takes beside its own.
+var keptEscapes = func() (extra [utf8.RuneSelf]uint8) {
+	for c := range byte(' ') {
+		extra[c] = 5
+	}
+	for _, c := range []byte("\"\\\b\f\n\r\t") {
+		extra[c] = 1
+	}
 	extra['<'], extra['>'], extra['&'] = 5, 5, 5
 	return extra
 }()

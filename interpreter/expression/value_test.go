@@ -104,8 +104,11 @@ func TestDecode(t *testing.T) {
 		`  `:  "the text is empty",
 		`1 2`: "more text behind",
 		`1}`:  "more text behind",
-		`{a}`: "not JSON",
-		`NaN`: "not JSON",
+		`{a}`: "not JSON: invalid character 'a' at start of value at byte 1",
+		`NaN`: "not JSON: invalid character 'N' at start of value at byte 0",
+
+		`{"a": [1, 2`:           "not JSON: unexpected EOF at byte 11",
+		`{"password": "x" "y"}`: `not JSON: invalid character '"' after object value (expecting ',' or '}') at byte 17`,
 		strings.Repeat("[", 1002) + strings.Repeat("]", 1002): "more than 1000 deep",
 	} {
 		_, err := expression.Decode([]byte(source))
