@@ -85,19 +85,6 @@ type assume map[string]Fact
 
 func (a assume) of(node ast.Node) Fact {
 	switch n := node.(type) {
-	case *ast.NilNode:
-		return FactNil
-	case *ast.BoolNode:
-		if n.Value {
-			return FactTrue
-		}
-		return FactFalse
-	case *ast.IntegerNode:
-		return FactBetween(n.Value, n.Value)
-	case *ast.StringNode:
-		if n.Value != "" {
-			return Fact{kind: factText}
-		}
 	case *ast.IdentifierNode:
 		return a[n.Value]
 	case *ast.ChainNode:
@@ -114,6 +101,26 @@ func (a assume) of(node ast.Node) Fact {
 		return a.conditional(n)
 	case *ast.BinaryNode:
 		return a.binary(n)
+	}
+	return literal(node)
+}
+
+// literal is the fact about a value that stands in the expression.
+func literal(node ast.Node) Fact {
+	switch n := node.(type) {
+	case *ast.NilNode:
+		return FactNil
+	case *ast.BoolNode:
+		if n.Value {
+			return FactTrue
+		}
+		return FactFalse
+	case *ast.IntegerNode:
+		return FactBetween(n.Value, n.Value)
+	case *ast.StringNode:
+		if n.Value != "" {
+			return Fact{kind: factText}
+		}
 	}
 	return Fact{}
 }

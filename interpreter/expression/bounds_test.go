@@ -84,7 +84,7 @@ func hugeSources() []string {
 		sources = append(sources, "x is "+test)
 	}
 
-	for _, name := range FunctionNames() {
+	for _, name := range functionNames() {
 		sources = append(sources, callsOf(functions[name])...)
 	}
 	return sources

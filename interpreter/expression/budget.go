@@ -2,7 +2,6 @@ package expression
 
 import (
 	"encoding/json"
-	"math"
 	"math/bits"
 	"time"
 )
@@ -48,17 +47,6 @@ type Budget struct {
 // gives; with a zero time now() is an error.
 func NewBudget(limits Limits, now time.Time) *Budget {
 	return &Budget{limits: limits, now: now}
-}
-
-// Used returns the steps and bytes charged so far. After an exhausted budget
-// the exhausted one is the limit plus one.
-func (b *Budget) Used() (steps, bytes int) {
-	return b.steps, b.bytes
-}
-
-// unbounded is a budget that never ends, for the work of the interpreter itself.
-func unbounded() *Budget {
-	return NewBudget(Limits{Steps: math.MaxInt / 2, Bytes: math.MaxInt / 2}, time.Time{})
 }
 
 // charge takes steps and bytes before the work they stand for. Once it has

@@ -15,8 +15,8 @@ import (
 
 // Decode reads one JSON text into a canonical value. Text behind it, nesting
 // of more than 1000 levels, and what is not JSON are errors; so are numbers of
-// more than MaxDigits digits, whose error wraps ErrLongNumber. A key that stands
-// twice has its last value, and bytes that are not UTF-8 become U+FFFD, as in
+// more than 1000 digits, whose error wraps ErrLongNumber. A key that stands twice
+// has its last value, and bytes that are not UTF-8 become U+FFFD, as in
 // encoding/json.
 func Decode(data []byte) (any, error) {
 	decoder, _ := decoders.Get().(*jsontext.Decoder)
@@ -159,7 +159,7 @@ func (r *reader) text(quoted []byte) []byte {
 
 // number makes a number of what is one. Most are short whole numbers.
 func (r *reader) number(digits []byte) (any, error) {
-	if len(digits) > MaxDigits {
+	if len(digits) > maxDigits {
 		if err := CheckDigits(string(digits)); err != nil {
 			return nil, fmt.Errorf("at byte %d: %w", r.decoder.InputOffset()-int64(len(digits)), err)
 		}

@@ -49,9 +49,9 @@ func table(groups ...[]function) map[string]*function {
 	return all
 }
 
-// FunctionNames returns the names of all functions, sorted. No step, element
+// functionNames returns the names of all functions, sorted. No step, element
 // or collection may have one of them.
-func FunctionNames() []string {
+func functionNames() []string {
 	return slices.Sorted(maps.Keys(functions))
 }
 
@@ -65,7 +65,7 @@ func IsFunction(name string) bool {
 // function, sorted by name.
 func Functions() []FunctionDoc {
 	docs := make([]FunctionDoc, 0, len(functions))
-	for _, name := range FunctionNames() {
+	for _, name := range functionNames() {
 		f := functions[name]
 		docs = append(docs, FunctionDoc{Name: f.name, Signature: f.signature, Doc: f.doc})
 	}

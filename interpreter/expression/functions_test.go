@@ -290,7 +290,7 @@ func TestFunctionTable(t *testing.T) {
 	docs := Functions()
 	require.Len(t, docs, len(functions))
 
-	for i, name := range FunctionNames() {
+	for i, name := range functionNames() {
 		require.Equal(t, name, docs[i].Name)
 	}
 }

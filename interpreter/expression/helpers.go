@@ -22,7 +22,7 @@ func helperTable() map[string]*builtin.Function {
 	add("$truthy", func(args ...any) (any, error) { return opTruthy(args[0]), nil })
 	addOperators(add)
 	addBookkeeping(add)
-	for _, name := range FunctionNames() {
+	for _, name := range functionNames() {
 		if call := functions[name].call; call != nil {
 			add(functionPrefix+name, func(args ...any) (any, error) { return call(budgetOf(args), args[1:]) })
 		}

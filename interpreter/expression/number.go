@@ -16,17 +16,17 @@ var (
 	errZero      = errors.New("division by zero")
 )
 
-// MaxDigits is how many digits a number may have as it is written, those of its
+// maxDigits is how many digits a number may have as it is written, those of its
 // exponent included. What is done with a number takes time by its digits.
-const MaxDigits = 1000
+const maxDigits = 1000
 
-// ErrLongNumber is the error of numbers beyond MaxDigits.
-var ErrLongNumber = fmt.Errorf("a number may have at most %d digits; send a longer one as text", MaxDigits)
+// ErrLongNumber is the error of numbers of more than 1000 digits.
+var ErrLongNumber = fmt.Errorf("a number may have at most %d digits; send a longer one as text", maxDigits)
 
 // CheckDigits refuses the text of a number that is too long; the error wraps
 // ErrLongNumber.
 func CheckDigits(number string) error {
-	if len(number) <= MaxDigits {
+	if len(number) <= maxDigits {
 		return nil
 	}
 	digits := 0
@@ -35,7 +35,7 @@ func CheckDigits(number string) error {
 			digits++
 		}
 	}
-	if digits <= MaxDigits {
+	if digits <= maxDigits {
 		return nil
 	}
 	return fmt.Errorf("the number %s has %d digits: %w", shortText(number), digits, ErrLongNumber)
@@ -88,25 +88,12 @@ func isNumber(s string) bool {
 
 // canonicalNumber converts the number types of Go.
 func canonicalNumber(v any) (any, error) {
+	if n, ok := asInt(v); ok {
+		return n, nil
+	}
 	switch v := v.(type) {
-	case int:
-		return v, nil
-	case int8:
-		return int(v), nil
-	case int16:
-		return int(v), nil
-	case int32:
-		return int(v), nil
-	case int64:
-		return int(v), nil
-	case uint8:
-		return int(v), nil
-	case uint16:
-		return int(v), nil
-	case uint32:
-		return int(v), nil
 	case uint:
-		return numberFromText(strconv.FormatUint(uint64(v), 10)), nil
+		return canonicalNumber(uint64(v))
 	case uint64:
 		return numberFromText(strconv.FormatUint(v, 10)), nil
 	case float32:
@@ -127,6 +114,30 @@ func canonicalNumber(v any) (any, error) {
 		return numberFromText(string(v)), nil
 	default:
 		return nil, fmt.Errorf("values of type %T are not known to the language", v)
+	}
+}
+
+// asInt converts the types of Go whose numbers all fit.
+func asInt(v any) (n int, ok bool) {
+	switch v := v.(type) {
+	case int:
+		return v, true
+	case int8:
+		return int(v), true
+	case int16:
+		return int(v), true
+	case int32:
+		return int(v), true
+	case int64:
+		return int(v), true
+	case uint8:
+		return int(v), true
+	case uint16:
+		return int(v), true
+	case uint32:
+		return int(v), true
+	default:
+		return 0, false
 	}
 }
 

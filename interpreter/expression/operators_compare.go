@@ -27,40 +27,46 @@ func equalValues(b *Budget, x, y any) (bool, error) {
 		v, ok := y.(bool)
 		return ok && x == v, nil
 	case string:
-		v, ok := y.(string)
-		if !ok || len(x) != len(v) {
-			return false, nil
+		if v, ok := y.(string); ok {
+			return equalTexts(b, x, v)
 		}
-		if err := b.read(len(x)); err != nil {
-			return false, err
-		}
-		return x == v, nil
 	case int, float64, json.Number:
-		if TypeName(y) != "number" {
-			return false, nil
+		if TypeName(y) == "number" {
+			return equalNumbers(b, x, y)
 		}
-		if err := b.numbers(x, y); err != nil {
-			return false, err
-		}
-		return compareNumbers(x, y) == 0, nil
 	case []any:
-		v, ok := y.([]any)
-		if !ok || len(x) != len(v) {
-			return false, nil
+		if v, ok := y.([]any); ok {
+			return equalLists(b, x, v)
 		}
-		return equalLists(b, x, v)
 	case map[string]any:
-		v, ok := y.(map[string]any)
-		if !ok || len(x) != len(v) {
-			return false, nil
+		if v, ok := y.(map[string]any); ok {
+			return equalMaps(b, x, v)
 		}
-		return equalMaps(b, x, v)
-	default:
+	}
+	return false, nil
+}
+
+func equalTexts(b *Budget, x, y string) (bool, error) {
+	if len(x) != len(y) {
 		return false, nil
 	}
+	if err := b.read(len(x)); err != nil {
+		return false, err
+	}
+	return x == y, nil
+}
+
+func equalNumbers(b *Budget, x, y any) (bool, error) {
+	if err := b.numbers(x, y); err != nil {
+		return false, err
+	}
+	return compareNumbers(x, y) == 0, nil
 }
 
 func equalLists(b *Budget, x, y []any) (bool, error) {
+	if len(x) != len(y) {
+		return false, nil
+	}
 	for i := range x {
 		if err := b.charge(1, 0); err != nil {
 			return false, err
@@ -73,6 +79,9 @@ func equalLists(b *Budget, x, y []any) (bool, error) {
 }
 
 func equalMaps(b *Budget, x, y map[string]any) (bool, error) {
+	if len(x) != len(y) {
+		return false, nil
+	}
 	if err := b.charge(2*len(x), 0); err != nil {
 		return false, err
 	}

@@ -19,11 +19,10 @@ const (
 // tree is a parsed expression: nodes as expr's own parser would build them for
 // the equivalent text, with locations in the text as written.
 type tree struct {
-	node    ast.Node
-	refs    []Ref
-	usesNow bool
-	builds  bool // makes lists or maps, or calls functions: the result may be large
-	raw     bool // ends in | raw
+	node   ast.Node
+	refs   []Ref
+	builds bool // makes lists or maps, or calls functions: the result may be large
+	raw    bool // ends in | raw
 
 	// spans holds the extent of every node as written. Only errors need it, so
 	// it is filled on request.

@@ -29,9 +29,6 @@ func (p *parser) call(name token, open *token, given []ast.Node, from int) ast.N
 		return p.add(&ast.NilNode{}, name, from)
 	}
 	p.checkArguments(f, name, arguments, len(given) > 0)
-	if f.name == "now" {
-		p.usesNow = true
-	}
 	if f.predicate == needsPredicate || f.predicate == mayPredicate && len(arguments) > 1 {
 		return p.add(&ast.BuiltinNode{Name: f.name, Arguments: arguments}, name, from)
 	}
@@ -57,7 +54,7 @@ func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 		return nil
 	}
 	message := fmt.Sprintf("unknown function %q", name.text)
-	known := slices.Concat(FunctionNames(), slices.Sorted(maps.Keys(filterAliases)))
+	known := slices.Concat(functionNames(), slices.Sorted(maps.Keys(filterAliases)))
 	if near := Suggest(name.text, known); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	} else {

@@ -273,13 +273,3 @@ func TestRefs(t *testing.T) {
 		})
 	}
 }
-
-func TestUsesNow(t *testing.T) {
-	t.Parallel()
-
-	for source, uses := range map[string]bool{`now()`: true, `now`: false, `[1, date(now())]`: true, `len("now()")`: false} {
-		program, problems := Compile(source)
-		require.Empty(t, problems, source)
-		require.Equal(t, uses, program.UsesNow(), source)
-	}
-}

@@ -49,7 +49,6 @@ type Program struct {
 	tree    ast.Node // before lowering
 	refs    []Ref
 	roots   []string
-	usesNow bool
 	builds  bool
 	raw     bool
 	literal *string // the value if the expression is a text and nothing else
@@ -71,7 +70,7 @@ func Compile(source string) (*Program, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Offset: 0, End: len(text), Code: codeSyntax, Message: err.Error()}}
 	}
-	p := &Program{source: source, code: code, tree: parsed.node, refs: parsed.refs, usesNow: parsed.usesNow, builds: parsed.builds, raw: parsed.raw}
+	p := &Program{source: source, code: code, tree: parsed.node, refs: parsed.refs, builds: parsed.builds, raw: parsed.raw}
 	for _, ref := range parsed.refs {
 		if !slices.Contains(p.roots, ref.Root) {
 			p.roots = append(p.roots, ref.Root)
@@ -201,19 +200,8 @@ const emptyReduce = "reduce of empty array with no initial value"
 // order in which they are written.
 func (p *Program) Refs() []Ref { return slices.Clone(p.refs) }
 
-// UsesNow reports whether the expression calls now().
-func (p *Program) UsesNow() bool { return p.usesNow }
-
 // Source returns the expression as written.
 func (p *Program) Source() string { return p.source }
-
-// Printed returns an equivalent expression without the forms of Jinja.
-func (p *Program) Printed() string {
-	if p.raw {
-		return printNode(p.tree) + " | " + rawFilter
-	}
-	return printNode(p.tree)
-}
 
 // Raw reports whether the expression ends in | raw, which says that a url takes
 // its value as it is.

@@ -128,9 +128,6 @@ func moved(err error, n int) error {
 	return err
 }
 
-// Source returns the template as written.
-func (t *Template) Source() string { return t.source }
-
 // Literal returns the text of a template whose value does not depend on data:
 // no expressions, or only texts such as {{ '{{' }}.
 func (t *Template) Literal() (string, bool) {
@@ -183,9 +180,4 @@ func (t *Template) Names(roots ...string) bool {
 		}
 	}
 	return false
-}
-
-// UsesNow reports whether an expression calls now().
-func (t *Template) UsesNow() bool {
-	return slices.ContainsFunc(t.segments, func(s Segment) bool { return s.Program != nil && s.Program.usesNow })
 }

@@ -163,13 +163,6 @@ func Text(v any) string {
 	}
 }
 
-// Equal is == of the language without a budget: numbers by value, lists and
-// maps by their elements, different types unequal.
-func Equal(a, b any) bool {
-	equal, err := equalValues(unbounded(), a, b)
-	return equal && err == nil
-}
-
 // TypeName names the type of a canonical value as messages and type() do:
 // nil, boolean, number, string, list, map.
 func TypeName(v any) string {

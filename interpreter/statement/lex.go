@@ -92,7 +92,7 @@ func (l *lexer) lex() {
 func (l *lexer) next() {
 	start, r := l.at, l.source[l.at]
 	switch {
-	case isSpace(r), r == '\ufeff' && l.dialect == SQLite:
+	case l.isBlank(r):
 		l.at++
 	case r == 0:
 		l.at++
@@ -107,7 +107,7 @@ func (l *lexer) next() {
 		l.brace(start)
 	case r == '\'':
 		l.literal(start, "")
-	case r == '"', r == '`' && l.dialect == SQLite, r == '[' && l.dialect == SQLite:
+	case l.opensName(r):
 		l.quotedName(start)
 	case r == '$':
 		l.dollar()
@@ -121,6 +121,15 @@ func (l *lexer) next() {
 	default:
 		l.operator()
 	}
+}
+
+// isBlank reports white space; SQLite takes a byte order mark for it.
+func (l *lexer) isBlank(r rune) bool { return isSpace(r) || r == '\ufeff' && l.dialect == SQLite }
+
+// opensName reports the quotes of names: those of MySQL and of SQL Server are
+// SQLite's too.
+func (l *lexer) opensName(r rune) bool {
+	return r == '"' || (r == '`' || r == '[') && l.dialect == SQLite
 }
 
 // brace reports a brace that starts no template. A template statement gets

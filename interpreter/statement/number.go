@@ -71,14 +71,6 @@ func (s *Statement) Source(offset int) string {
 	return ""
 }
 
-// Number maps a server's parameter number to the index of its value.
-func (n Numbered) Number(number int) (int, bool) {
-	if number < 1 || number > len(n.Order) {
-		return 0, false
-	}
-	return n.Order[number-1], true
-}
-
 type writer struct {
 	s    *Statement
 	text []rune

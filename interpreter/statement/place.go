@@ -180,9 +180,7 @@ func (p *parser) behindWord(i int, in frame) (what, hint string) {
 		return "directly behind another operand", "an operator or a comma is missing"
 	case beforeValue[word], p.dialect == SQLite && beforeValueSQLite[word]:
 		return "", ""
-	case word == "from" && (p.is(i-2, "distinct") || fromInside[in.fn]):
-		return "", ""
-	case fromInside[in.fn] && (word == "for" || word == "in" || word == "placing" || word == "both" || word == "leading" || word == "trailing"):
+	case word == "from" && p.is(i-2, "distinct"), fromInside[in.fn] && insideFrom[word]:
 		return "", ""
 	case word == "in" && p.dialect == SQLite:
 		return refusedBehind["in"].what, sqliteInHint
@@ -190,10 +188,11 @@ func (p *parser) behindWord(i int, in frame) (what, hint string) {
 	if refused, ok := refusedBehind[word]; ok {
 		return refused.what, refused.hint
 	}
+	hint = "an operator or a comma is missing"
 	if !p.tokens[i].param.bare {
-		return "directly behind " + quote(word), "an operator or a comma is missing, or write the type behind the literal: '…'::type"
+		hint += ", or write the type behind the literal: '…'::type"
 	}
-	return "directly behind " + quote(word), "an operator or a comma is missing"
+	return "directly behind " + quote(word), hint
 }
 
 // opensNames tells whether the parenthesis at i opens a list of column names:

@@ -126,16 +126,6 @@ func (s *Statement) Refs() []expression.Ref {
 	return refs
 }
 
-// UsesNow tells whether a template calls now().
-func (s *Statement) UsesNow() bool {
-	for _, p := range s.params {
-		if p.template.UsesNow() {
-			return true
-		}
-	}
-	return false
-}
-
 // Render evaluates the parameters in the order of the source. A bare template
 // gives its value, a literal its text, or nil when it is exactly one
 // expression that is nil. The error is an *expression.Error with its offset in

@@ -36,6 +36,9 @@ var withParams = map[Dialect]map[string]bool{
 // PLACING.
 var fromInside = set("extract", "substring", "trim", "overlay", "position")
 
+// insideFrom are the words that part them, or stand in front of one.
+var insideFrom = set("from", "for", "in", "placing", "both", "leading", "trailing")
+
 // types may stand before a literal in PostgreSQL: INTERVAL '…'.
 var types = set("interval", "date", "time", "timetz", "timestamp", "timestamptz", "json", "jsonb", "uuid", "inet",
 	"cidr", "macaddr", "numeric", "decimal", "real", "float", "float4", "float8", "int", "integer", "int2", "int4",

@@ -8,9 +8,17 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
+// Printed returns an equivalent expression without the forms of Jinja.
+func (p *Program) Printed() string {
+	if p.raw {
+		return printNode(p.tree) + " | " + rawFilter
+	}
+	return printNode(p.tree)
+}
+
 // printNode writes a tree as an expression that this package and expr read the
-// same way; only ~ has no operator in expr. expr's own printer leaves out parentheses that not, let and
-// conditionals need here.
+// same way; only ~ has no operator in expr. expr's own
+// printer leaves out parentheses that not, let and conditionals need here.
 func printNode(node ast.Node) string {
 	switch n := node.(type) {
 	case *ast.StringNode:
