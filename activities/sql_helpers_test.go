@@ -29,7 +29,7 @@ func (s sqlTool) input(t *testing.T, source string, scope map[string]any) interp
 		require.True(t, problem.Warning, "%s: %s", source, problem.Message)
 	}
 
-	values, err := parsed.Render(expression.MapScope(scope), expression.NewBudget(expression.ActivityLimits, time.Time{}))
+	values, err := parsed.Render(expression.MapScope(scope), expression.NewBudget(expression.DecisionLimits, time.Time{}))
 	require.NoError(t, err)
 
 	in := interpreter.ToolInput{Auth: s.auth, Fields: tooltest.Fields(map[string]any{"statement": source})}

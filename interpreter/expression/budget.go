@@ -17,9 +17,6 @@ type Limits struct {
 // ends far inside the second that Temporal gives a workflow task.
 var DecisionLimits = Limits{Steps: 200_000, Bytes: 4 << 20}
 
-// ActivityLimits bounds an activity, which may render whole pages into a sink.
-var ActivityLimits = Limits{Steps: 100 * 200_000, Bytes: 100 * 4 << 20}
-
 // Charges. They stand here together because they belong to the replay
 // contract as much as the limits do.
 const (
