@@ -13,6 +13,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/migrate"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -99,7 +100,7 @@ func (tb table) policies(t *testing.T) (written, migrated []*playbook.Policy) {
 	file := source.NewFile("table.yaml", []byte(text))
 	book, diagnostics := playbook.Decode(file)
 	require.False(t, diagnostics.HasErrors(), "%v", diagnostics)
-	migration := playbook.Migrate(file)
+	migration := migrate.File(file)
 	require.Empty(t, migration.Problems)
 	require.Equal(t, len(diagnostics) > 0, migration.Changed(), "what is warned of is migrated, and nothing else")
 	listed, diagnostics := playbook.Decode(source.NewFile("migrated.yaml", migration.Text))

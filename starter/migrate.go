@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/interpreter/migrate"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -93,7 +94,7 @@ func (a *app) migrateFile(name string, options migrateOptions, several bool) (mi
 		return migrated{}, err
 	}
 	file := source.NewFile(name, data)
-	m := playbook.Migrate(file)
+	m := migrate.File(file)
 	result := migrated{
 		File: name, Changed: m.Changed(), Changes: make([]change, len(m.Changes)),
 		Problems: problems(m.Problems), Text: string(m.Text),
@@ -114,7 +115,7 @@ func (a *app) migrateFile(name string, options migrateOptions, several bool) (mi
 
 // tellMigration prints the text, unless it is written or only checked, and
 // what was done beside it.
-func (a *app) tellMigration(file *source.File, m *playbook.Migration, options migrateOptions, several bool) {
+func (a *app) tellMigration(file *source.File, m *migrate.Migration, options migrateOptions, several bool) {
 	if !options.write && !options.check {
 		if several {
 			_, _ = fmt.Fprintf(a.Out, "--- # %s\n", file.Name)

@@ -17,6 +17,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/docs"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/migrate"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -112,7 +113,7 @@ func TestOlderExamples(t *testing.T) {
 		}
 		seen++
 		require.True(t, example.Next.Is("yaml"), "%s:%d: nothing follows", example.File, example.Line)
-		migrated := playbook.Migrate(source.NewFile(example.File, []byte(example.Playbook())))
+		migrated := migrate.File(source.NewFile(example.File, []byte(example.Playbook())))
 		require.Empty(t, migrated.Problems)
 		require.Equal(t, example.Next.Playbook(), string(migrated.Text), "%s:%d", example.File, example.Next.Line)
 	}

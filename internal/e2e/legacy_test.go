@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/migrate"
 	"reprise/interpreter/source"
 )
 
@@ -105,7 +105,7 @@ func TestLegacyForms(t *testing.T) {
     headers: {X-Scenario: "{{ execution_id }}"}
     ` + form.step + `
     retry: ` + form.retry + "\n")
-			migration := playbook.Migrate(source.NewFile("test.yaml", []byte(written)))
+			migration := migrate.File(source.NewFile("test.yaml", []byte(written)))
 			require.Empty(t, migration.Problems)
 			require.True(t, migration.Changed())
 			w := newWorking(t)
@@ -212,7 +212,7 @@ func TestLegacyPagination(t *testing.T) {
     type: http
     endpoint: "{{ api }}/api/v1/assessments"
     headers: {X-Scenario: "{{ execution_id }}"}`+pages.step+"\n"), "reprise/v1", "noetl.io/v1", 1)
-			migration := playbook.Migrate(source.NewFile("test.yaml", []byte(written)))
+			migration := migrate.File(source.NewFile("test.yaml", []byte(written)))
 			require.Empty(t, migration.Problems)
 			require.NotContains(t, string(migration.Text), "pagination")
 			w := newWorking(t)

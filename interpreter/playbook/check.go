@@ -7,6 +7,14 @@ import (
 	"reprise/interpreter/source"
 )
 
+// The room of check_*.go: what is wrong with a playbook that could be decoded.
+// Each file holds the rules of one subject, as functions of the checker, and
+// the list of rules below names them all. The room reads the model, the
+// catalogue of tools and the limits, and gives diagnostics: it changes nothing
+// of the model, and touches no YAML. Validate is the door; beside it runs ask
+// Codes, DataPath and UsesWorkloadKey, which tell of a playbook and not of what
+// is wrong with it.
+
 // CheckOptions is what a check knows beside the playbook.
 type CheckOptions struct {
 	// Workload is the workload as --set and --workload overlay it; its keys are

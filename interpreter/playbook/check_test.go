@@ -113,7 +113,9 @@ func TestEveryCodeHasAnExample(t *testing.T) {
 	var all strings.Builder
 	outs, err := filepath.Glob("testdata/*/*.out")
 	require.NoError(t, err)
-	for _, out := range outs {
+	migrated, err := filepath.Glob("../migrate/testdata/*.out")
+	require.NoError(t, err)
+	for _, out := range append(outs, migrated...) {
 		text, err := os.ReadFile(out)
 		require.NoError(t, err)
 		all.Write(text)

@@ -10,6 +10,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // The versions of the language: the one this package is, and the older one
@@ -101,7 +102,7 @@ var laterNoetl = regexp.MustCompile(`^noetl\.io/v([2-9]|[1-9][0-9])`)
 // otherLanguage reports a playbook of another language, in which words that
 // look the same mean something else, so that nothing can be said of the rest.
 func (d *decoder) otherLanguage(root *yaml.Node) bool {
-	version := keysOf(root)["apiVersion"]
+	version := yamltree.Keys(root)["apiVersion"]
 	if root.Kind != yaml.MappingNode || version == nil || !laterNoetl.MatchString(version.Value) {
 		return false
 	}

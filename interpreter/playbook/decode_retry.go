@@ -45,14 +45,6 @@ func (d *decoder) policies(n *yaml.Node, place string) []*Policy {
 	return policies
 }
 
-func keysOf(n *yaml.Node) map[string]*yaml.Node {
-	keys := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		keys[n.Content[i].Value] = n.Content[i+1]
-	}
-	return keys
-}
-
 func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
 	f, ok := d.fields(n, policySection, "a retry policy")
 	if !ok {

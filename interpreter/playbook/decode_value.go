@@ -7,6 +7,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // value makes a Node of any YAML: every text in it may be a template.
@@ -55,7 +56,7 @@ func (d *decoder) entries(node *Node, n *yaml.Node) {
 }
 
 func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
-	node.Raw, node.style = n.Value, styleOf(n)
+	node.Raw, node.style = n.Value, yamltree.StyleOf(n)
 	if from := d.origins[n]; from != nil {
 		node.origin, node.style = from.origin, from.style
 	}
@@ -109,27 +110,13 @@ func (d *decoder) cutByComment(node *Node, end source.Position) string {
 	return ""
 }
 
-func styleOf(n *yaml.Node) source.Style {
-	switch {
-	case n.Style&yaml.SingleQuotedStyle != 0:
-		return source.SingleQuoted
-	case n.Style&yaml.DoubleQuotedStyle != 0:
-		return source.DoubleQuoted
-	case n.Style&yaml.LiteralStyle != 0:
-		return source.Literal
-	case n.Style&yaml.FoldedStyle != 0:
-		return source.Folded
-	}
-	return source.Plain
-}
-
 // rawText makes a constant Node of text that is never a template, or whose
 // templates are somebody else's: code, and SQL.
 func (d *decoder) rawText(n *yaml.Node) *Node {
 	if n.Kind != yaml.ScalarNode || d.broken[n] {
 		return d.value(n)
 	}
-	node := &Node{Pos: position(n), Raw: n.Value, file: d.file, style: styleOf(n), constant: true}
+	node := &Node{Pos: position(n), Raw: n.Value, file: d.file, style: yamltree.StyleOf(n), constant: true}
 	if tag := n.ShortTag(); tag == "!!str" || tag == "!!timestamp" {
 		node.Value = n.Value
 	} else {
@@ -149,7 +136,7 @@ func (d *decoder) condition(n *yaml.Node, what string) *Node {
 		d.errorf(node.Pos, CodeWrongType, "%s must be a condition such as \"{{ error is defined }}\", not %s", what, describeYAML(n))
 		return nil
 	}
-	node.Raw, node.style, node.kind = n.Value, styleOf(n), templateNode
+	node.Raw, node.style, node.kind = n.Value, yamltree.StyleOf(n), templateNode
 	if from := d.origins[n]; from != nil {
 		node.origin, node.style = from.origin, from.style
 	}

@@ -8,6 +8,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // fields are the keys of one section as the author wrote them.
@@ -79,7 +80,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 		// noetl.io/v1 keeps lists and maps there; nothing reads them.
 	default:
 		d.errorf(pos, CodeUnknownKey, "unknown key %q in %s%s", shorten(name), path, d.nearKey(name, s))
-		eachScalar(value, func(n *yaml.Node) { d.unread = append(d.unread, n.Value) })
+		yamltree.EachScalar(value, func(n *yaml.Node) { d.unread = append(d.unread, n.Value) })
 	}
 }
 

@@ -8,8 +8,18 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
+// The room of legacy_*.go: the older forms of the language that are more than
+// another spelling. Each form of retry has a file, with its words and what
+// they become; loop.pagination and the name data have theirs. The room reads
+// YAML and gives YAML: it uses the decoder (its file, fields and problems), the
+// sections of words and what writes the list (print.go). It sees the model in
+// two places, where a step's pagination becomes its retry and where uses of
+// data are found, and it knows nothing of checks. Decoding enters by
+// legacyRetry and stepPagination, interpreter/migrate by legacy_seam.go.
+//
 // The older forms of retry are no maps of policies but words of their own.
 // They are turned into the list before anything else reads them, as a tree of
 // YAML: it is decoded as if the author had written it, shown in the warning,
@@ -109,7 +119,7 @@ func (l *legacy) convertMap() []*yaml.Node {
 
 // mixed reports words of the list in a map.
 func (l *legacy) mixed() bool {
-	keys := keysOf(l.node)
+	keys := yamltree.Keys(l.node)
 	if keys["then"] != nil {
 		l.errorf(position(l.node), CodeLegacyRetry, "retry must be a list of policies, not one policy; put a - before %s", l.node.Content[0].Value)
 		return true

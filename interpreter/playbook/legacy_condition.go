@@ -7,6 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/yamltree"
 )
 
 // occasion says after which outcomes an older form asks a condition. The list
@@ -56,7 +57,7 @@ type origin struct {
 // condition makes a condition of its own; from is the word it follows from.
 func (p *policyDraft) condition(source, from string) *yaml.Node {
 	n := p.scalarFrom("{{ "+source+" }}", "!!str", from)
-	n.Style = conditionStyle(n.Value)
+	n.Style = yamltree.QuoteStyle(n.Value)
 	return n
 }
 
@@ -142,26 +143,16 @@ func statusWord(program *expression.Program, o occasion) string {
 func (d *decoder) rewritten(n *yaml.Node, w *rewriter) *yaml.Node {
 	rewritten := &yaml.Node{
 		Kind: yaml.ScalarNode, Tag: "!!str", Value: string(w.out),
-		Line: n.Line, Column: n.Column, Style: conditionStyle(string(w.out)),
+		Line: n.Line, Column: n.Column, Style: yamltree.QuoteStyle(string(w.out)),
 	}
 	comments(rewritten, n)
 	if d.origins == nil {
 		d.origins = map[*yaml.Node]*scalarOrigin{}
 	}
 	d.origins[rewritten] = &scalarOrigin{
-		origin: &origin{raw: n.Value, offsets: append(w.offsets, w.base+len(w.source))}, style: styleOf(n),
+		origin: &origin{raw: n.Value, offsets: append(w.offsets, w.base+len(w.source))}, style: yamltree.StyleOf(n),
 	}
 	return rewritten
-}
-
-func conditionStyle(text string) yaml.Style {
-	switch {
-	case strings.Contains(text, "\n"):
-		return yaml.LiteralStyle
-	case strings.ContainsAny(text, `"\`) && !strings.Contains(text, "'"):
-		return yaml.SingleQuotedStyle
-	}
-	return yaml.DoubleQuotedStyle
 }
 
 // rewriter writes an expression anew and keeps track of what comes from where.

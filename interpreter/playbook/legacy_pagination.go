@@ -10,6 +10,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // loop: {pagination: {continue_while, next_page, …}} is an older form of retry
@@ -34,26 +35,26 @@ var pageRetrySection = &section{name: "loop.pagination.retry", keys: []key{
 
 const defaultMaxIterations = 1000
 
-// pagination is a loop.pagination beside what else stands in the loop.
-type pagination struct {
-	key, value *yaml.Node
-	loop       *yaml.Node // the loop without it, nil where nothing else is in it
+// Pagination is a loop.pagination beside what else stands in the loop.
+type Pagination struct {
+	Key, Value *yaml.Node
+	Loop       *yaml.Node // the loop without it, nil where nothing else is in it
 }
 
-// paginationOf finds loop.pagination of a loop, nil if there is none.
-func paginationOf(loop *yaml.Node) *pagination {
+// PaginationOf finds loop.pagination of a loop, nil if there is none.
+func PaginationOf(loop *yaml.Node) *Pagination {
 	if loop == nil || loop.Kind != yaml.MappingNode {
 		return nil
 	}
-	at := indexOf(loop, "pagination")
+	at := yamltree.IndexOf(loop, "pagination")
 	if at < 0 {
 		return nil
 	}
-	p := &pagination{key: loop.Content[at], value: loop.Content[at+1]}
+	p := &Pagination{Key: loop.Content[at], Value: loop.Content[at+1]}
 	if len(loop.Content) > 2 {
 		rest := *loop
 		rest.Content = slices.Delete(slices.Clone(loop.Content), at, at+2)
-		p.loop = &rest
+		p.Loop = &rest
 	}
 	return p
 }
@@ -61,30 +62,30 @@ func paginationOf(loop *yaml.Node) *pagination {
 // stepPagination reads loop.pagination of a step as its retry, and leaves the
 // rest of the loop to be read.
 func (d *decoder) stepPagination(f *fields, step *Step) {
-	p := paginationOf(f.get("loop"))
+	p := PaginationOf(f.get("loop"))
 	if p == nil {
 		return
 	}
-	if p.loop != nil {
-		f.values["loop"] = p.loop
+	if p.Loop != nil {
+		f.values["loop"] = p.Loop
 	} else {
 		delete(f.values, "loop")
 		delete(f.words, "loop")
 	}
 	if beside, ok := f.words["retry"]; ok {
-		d.errorf(position(p.key), CodeConflict,
+		d.errorf(position(p.Key), CodeConflict,
 			"loop.pagination is an older form of retry, and the step has retry too, in line %d; write the list of policies for all of it", beside.Line)
 		return
 	}
 	before := len(d.found)
-	list := d.pagesList(p.value, literalTool(step.Action))
+	list := d.pagesList(p.Value, literalTool(step.Action))
 	if list == nil {
 		return
 	}
 	step.Retry = d.policies(list, step.Name+".retry")
 	if !d.found[before:].HasErrors() {
 		d.found = append(d.found, source.Diagnostic{
-			File: d.file.Name, Pos: position(p.key), Code: CodeLegacyRetry, Severity: source.Warning,
+			File: d.file.Name, Pos: position(p.Key), Code: CodeLegacyRetry, Severity: source.Warning,
 			Message: "loop.pagination is an older form of retry; write it as a list of policies, or let starter migrate do so",
 			Note:    printRetry(list),
 		})
@@ -216,7 +217,7 @@ func (l *legacy) pageNames() *pageNames {
 		if l.values[word] == nil {
 			continue
 		}
-		eachScalar(l.values[word], func(n *yaml.Node) {
+		yamltree.EachScalar(l.values[word], func(n *yaml.Node) {
 			for _, ref := range scalarRefs(n) {
 				if ref.Root == "response" {
 					key, ok := pathKey(ref.Path, 0)
@@ -243,17 +244,6 @@ func scalarRefs(n *yaml.Node) []expression.Ref {
 		return nil
 	}
 	return template.Refs()
-}
-
-func eachScalar(n *yaml.Node, visit func(*yaml.Node)) {
-	if n.Kind == yaml.ScalarNode {
-		visit(n)
-	}
-	for i, inner := range n.Content {
-		if n.Kind != yaml.MappingNode || i%2 == 1 {
-			eachScalar(inner, visit)
-		}
-	}
 }
 
 func (p *pageNames) path(written string) string {

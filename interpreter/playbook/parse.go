@@ -3,7 +3,6 @@ package playbook
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // MaxFileBytes is the largest file that is read: docs/language.md, section
@@ -31,12 +31,12 @@ func (d *decoder) parse() *yaml.Node {
 	if !d.readable(data) {
 		return nil
 	}
-	root, err := parseYAML(data)
+	root, err := yamltree.Parse(data)
 	switch {
 	case errors.Is(err, io.EOF), err == nil && isEmpty(root):
 		d.errorf(source.Position{Line: 1, Column: 1}, CodeEmpty,
 			"the file holds nothing; a playbook begins with apiVersion: %s and kind: Playbook", Version)
-	case errors.Is(err, errSeveralDocuments):
+	case errors.Is(err, yamltree.ErrSeveralDocuments):
 		d.severalDocuments()
 	case err != nil:
 		d.syntaxError(err)
@@ -70,30 +70,6 @@ func (d *decoder) readable(data []byte) bool {
 		}
 	}
 	return true
-}
-
-var errSeveralDocuments = errors.New("several documents")
-
-// parseYAML turns panics of the parser into errors: it is not ours, and a
-// playbook comes from anywhere.
-func parseYAML(data []byte) (root *yaml.Node, err error) {
-	defer func() {
-		if failure := recover(); failure != nil {
-			root, err = nil, fmt.Errorf("yaml: the parser failed: %v", failure)
-		}
-	}()
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	root = &yaml.Node{}
-	if err := decoder.Decode(root); err != nil {
-		return nil, err
-	}
-	var second yaml.Node
-	if err := decoder.Decode(&second); err == nil {
-		return nil, errSeveralDocuments
-	} else if !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return root, nil
 }
 
 func (d *decoder) severalDocuments() {
@@ -190,7 +166,7 @@ func (d *decoder) lineOfMistake(given int) int {
 		if spent > mostBytes {
 			return given
 		}
-		if _, err := parseYAML(beginning); err == nil || errors.Is(err, io.EOF) {
+		if _, err := yamltree.Parse(beginning); err == nil || errors.Is(err, io.EOF) {
 			return d.nextText(line + 1)
 		}
 	}

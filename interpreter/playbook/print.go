@@ -1,11 +1,12 @@
 package playbook
 
 import (
-	"bytes"
 	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/yamltree"
 )
 
 // flowWidth is how wide a line may get before its map is written in lines.
@@ -15,40 +16,26 @@ const flowWidth = 88
 // retry and without comments.
 func printRetry(list *yaml.Node) string {
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
-		{Kind: yaml.ScalarNode, Tag: "!!str", Value: "retry"}, resolved(list, false),
+		{Kind: yaml.ScalarNode, Tag: "!!str", Value: "retry"}, yamltree.Resolved(list, false),
 	}}
-	styleList(root.Content[1])
-	return encode(root)
+	StyleList(root.Content[1])
+	return yamltree.Encode(root)
 }
 
-// styleList gives the list its canonical form: policies in lines, a then of
+// StyleList gives the list its canonical form: policies in lines, a then of
 // plain words in one. What authors wrote keeps its form.
-func styleList(list *yaml.Node) {
+func StyleList(list *yaml.Node) {
 	list.Style = 0
 	if len(list.Content) == 0 {
 		list.Style = yaml.FlowStyle
 	}
 	for _, policy := range list.Content {
 		policy.Style = 0
-		if then := keysOf(policy)["then"]; then != nil && plainWords(then) {
+		if then := yamltree.Keys(policy)["then"]; then != nil && plainWords(then) {
 			then.Style = yaml.FlowStyle
-			if len("    then: "+encode(then)) > flowWidth {
+			if len("    then: "+yamltree.Encode(then)) > flowWidth {
 				then.Style = 0
 			}
-		}
-	}
-}
-
-// flowList writes the list in one line, for a step that is in brackets.
-func flowList(list *yaml.Node) {
-	list.Style = yaml.FlowStyle
-	for _, inner := range list.Content {
-		flowList(inner)
-	}
-	if list.Kind == yaml.ScalarNode {
-		list.Style = 0
-		if strings.ContainsAny(list.Value, "{}[],:#\"'") {
-			list.Style = conditionStyle(list.Value)
 		}
 	}
 }
@@ -62,46 +49,6 @@ func plainWords(n *yaml.Node) bool {
 		}
 	}
 	return true
-}
-
-// encode writes a node as YAML, indented by two; "" if that is not possible.
-func encode(n *yaml.Node) (text string) {
-	defer func() {
-		if recover() != nil { // the encoder panics on trees it does not know
-			text = ""
-		}
-	}()
-	var out bytes.Buffer
-	encoder := yaml.NewEncoder(&out)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(n); err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(out.String(), "\n") + "\n"
-}
-
-// resolved copies a tree: aliases are written out, and comments stay only
-// where they are asked for.
-func resolved(n *yaml.Node, withComments bool) *yaml.Node {
-	return resolvedDepth(n, withComments, 0)
-}
-
-func resolvedDepth(n *yaml.Node, withComments bool, depth int) *yaml.Node {
-	if n.Kind == yaml.AliasNode && depth <= MaxDepth {
-		return resolvedDepth(n.Alias, withComments, depth+1)
-	}
-	copied := *n
-	copied.Anchor, copied.Alias = "", nil
-	if !withComments {
-		copied.HeadComment, copied.LineComment, copied.FootComment = "", "", ""
-	}
-	copied.Content = make([]*yaml.Node, 0, len(n.Content))
-	if depth <= MaxDepth { // deeper files are refused before
-		for _, inner := range n.Content {
-			copied.Content = append(copied.Content, resolvedDepth(inner, withComments, depth+1))
-		}
-	}
-	return &copied
 }
 
 // durationText writes a duration as authors do: 90s, 5m, 1h30m.

@@ -7,6 +7,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // Codes of the problems that decoding reports. Each is an anchor of
@@ -118,9 +119,7 @@ func nearOr(name string, accepted []string) string {
 	return "; accepted are " + listed(accepted)
 }
 
-func position(n *yaml.Node) source.Position {
-	return source.Position{Line: n.Line, Column: n.Column}
-}
+func position(n *yaml.Node) source.Position { return yamltree.Position(n) }
 
 // describeYAML names a node in a message.
 func describeYAML(n *yaml.Node) string {

@@ -7,11 +7,12 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // Limits of a file: docs/language.md, section limits.
 const (
-	MaxDepth   = 64
+	MaxDepth   = yamltree.MaxDepth
 	MaxAliases = 100
 	MaxSteps   = 500
 	// MaxName is how many characters a name may have: it stands in workflow IDs

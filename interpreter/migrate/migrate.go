@@ -1,4 +1,7 @@
-package playbook
+// Package migrate rewrites the older forms in the file of a playbook. What the
+// forms mean it has from interpreter/playbook; what it knows itself is where
+// they stand in the text, and how to change that and nothing else.
+package migrate
 
 import (
 	"cmp"
@@ -7,7 +10,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // Migration is a file with its older forms rewritten.
@@ -29,16 +34,16 @@ type Change struct {
 // Changed reports whether the text differs from the original.
 func (m *Migration) Changed() bool { return len(m.Changes) > 0 }
 
-// Migrate rewrites the older forms of retry, the words of noetl.io/v1, what it
+// File rewrites the older forms of retry, the words of noetl.io/v1, what it
 // keeps in metadata beside labels, and sinks of loops that have to stand in
 // loop.sink, and the word data where it has another name now. Only what changes is touched:
 // comments, order and quoting of all else stay. Each edit is checked by reading
 // the result again: it must hold what was meant and every comment, or the
 // edit is not made and reported instead. A file without older forms comes back
 // as it was.
-func Migrate(file *source.File) *Migration {
+func File(file *source.File) *Migration {
 	m := &migrator{file: file, Migration: Migration{Text: file.Bytes()}}
-	book, found := Decode(file)
+	book, found := playbook.Decode(file)
 	m.Problems = found.Errors()
 	if book == nil {
 		return &m.Migration
@@ -47,7 +52,7 @@ func Migrate(file *source.File) *Migration {
 	m.retries()
 	m.paginations()
 	m.sinks(book)
-	m.dataWords(book)
+	m.names(book)
 	m.labels()
 	m.words()
 	m.Problems.Sort()
@@ -68,7 +73,7 @@ type migrator struct {
 // current is the text as it stands, parsed anew.
 func (m *migrator) current() (*source.File, *yaml.Node) {
 	file := source.NewFile(m.file.Name, m.Text)
-	root, err := parseYAML(m.Text)
+	root, err := yamltree.Parse(m.Text)
 	if err != nil {
 		return file, nil
 	}
@@ -77,8 +82,8 @@ func (m *migrator) current() (*source.File, *yaml.Node) {
 
 // accept takes a new text over if it holds what is wanted and every comment.
 func (m *migrator) accept(text string, wanted *yaml.Node, comments []string) bool {
-	root, err := parseYAML([]byte(text))
-	if err != nil || !same(resolved(wanted, false), resolved(root, false)) {
+	root, err := yamltree.Parse([]byte(text))
+	if err != nil || !same(yamltree.Resolved(wanted, false), yamltree.Resolved(root, false)) {
 		return false
 	}
 	if !slices.Equal(comments, commentLines(root)) {

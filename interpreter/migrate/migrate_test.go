@@ -1,7 +1,8 @@
-package playbook_test
+package migrate_test
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,23 +11,39 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/interpreter/migrate"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
 
-// TestMigrate compares what becomes of files, letter by letter: the report as
+var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
+
+// inputs are the YAML files of folders.
+func inputs(t testing.TB, dirs ...string) []string {
+	t.Helper()
+	var all []string
+	for _, dir := range dirs {
+		paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+		require.NoError(t, err)
+		require.NotEmpty(t, paths, dir)
+		all = append(all, paths...)
+	}
+	return all
+}
+
+// TestFile compares what becomes of files, letter by letter: the report as
 // comments, then the text.
-func TestMigrate(t *testing.T) {
+func TestFile(t *testing.T) {
 	t.Parallel()
 
-	for _, path := range inputs(t, "testdata/migrate") {
+	for _, path := range inputs(t, "testdata") {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
 			t.Parallel()
 
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
 
-			m := migrate(t, filepath.Base(path), data)
+			m := migrated(t, filepath.Base(path), data)
 			got := report(m) + string(m.Text)
 			out := strings.TrimSuffix(path, ".yaml") + ".out"
 
@@ -41,7 +58,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-func report(m *playbook.Migration) string {
+func report(m *migrate.Migration) string {
 	var b strings.Builder
 	for _, change := range m.Changes {
 		b.WriteString("#> " + change.Pos.String() + ": " + change.What + "\n")
@@ -53,17 +70,17 @@ func report(m *playbook.Migration) string {
 	return b.String()
 }
 
-// migrate migrates and checks what holds for every file: nothing is left to do
+// migrated migrates and checks what holds for every file: nothing is left to do
 // a second time, and where there was nothing to do the text is the same.
-func migrate(t *testing.T, name string, data []byte) *playbook.Migration {
+func migrated(t *testing.T, name string, data []byte) *migrate.Migration {
 	t.Helper()
 
-	m := playbook.Migrate(source.NewFile(name, data))
+	m := migrate.File(source.NewFile(name, data))
 	if !m.Changed() {
 		require.Equal(t, string(data), string(m.Text))
 	}
 
-	again := playbook.Migrate(source.NewFile(name, m.Text))
+	again := migrate.File(source.NewFile(name, m.Text))
 	require.Empty(t, again.Changes)
 	require.Equal(t, string(m.Text), string(again.Text))
 	require.Len(t, again.Problems, len(m.Problems))
@@ -90,45 +107,45 @@ func policies(book *playbook.Playbook) []string {
 
 	for _, step := range book.Steps {
 		for _, policy := range step.Retry {
-			all = append(all, renamed.ReplaceAllString(playbook.Describe(policy), "data"))
+			all = append(all, renamed.ReplaceAllString(describe(policy), "data"))
 		}
 	}
 	return all
 }
 
-// TestMigrateWarnings migrates every older form of the warnings, in both kinds
+// TestWarnings migrates every older form of the warnings, in both kinds
 // of line breaks and with a byte order mark.
-func TestMigrateWarnings(t *testing.T) {
+func TestWarnings(t *testing.T) {
 	t.Parallel()
 
-	data, err := os.ReadFile("testdata/warn/legacy_retry.yaml")
+	data, err := os.ReadFile("../playbook/testdata/warn/legacy_retry.yaml")
 	require.NoError(t, err)
 
-	m := migrate(t, "lf.yaml", data)
+	m := migrated(t, "lf.yaml", data)
 	require.Len(t, m.Changes, 15)
 	require.Empty(t, m.Problems)
 
 	crlf := bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
-	m2 := migrate(t, "crlf.yaml", crlf)
+	m2 := migrated(t, "crlf.yaml", crlf)
 	require.Empty(t, m2.Problems)
 	require.Equal(t, string(bytes.ReplaceAll(m.Text, []byte("\n"), []byte("\r\n"))), string(m2.Text))
 
-	m3 := migrate(t, "bom.yaml", append([]byte("\xef\xbb\xbf"), data...))
+	m3 := migrated(t, "bom.yaml", append([]byte("\xef\xbb\xbf"), data...))
 	require.Empty(t, m3.Problems)
 	require.Equal(t, "\xef\xbb\xbf"+string(m.Text), string(m3.Text))
 
-	m4 := migrate(t, "end.yaml", bytes.TrimSuffix(data, []byte("\n")))
+	m4 := migrated(t, "end.yaml", bytes.TrimSuffix(data, []byte("\n")))
 	require.Empty(t, m4.Problems)
 	require.Equal(t, strings.TrimSuffix(string(m.Text), "\n"), string(m4.Text))
 }
 
-// TestMigrateEverything migrates every file of the tests: whatever they hold,
+// TestEverything migrates every file of the tests: whatever they hold,
 // a second time changes nothing, and what has no older form stays letter by
 // letter.
-func TestMigrateEverything(t *testing.T) {
+func TestEverything(t *testing.T) {
 	t.Parallel()
 
-	paths := append(inputs(t, "testdata/*"), inputs(t, "../../playbooks")...)
+	paths := inputs(t, "testdata", "../playbook/testdata/*", "../../playbooks")
 	for _, path := range paths {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
@@ -136,34 +153,29 @@ func TestMigrateEverything(t *testing.T) {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
 
-			m := playbook.Migrate(source.NewFile(path, data))
+			m := migrate.File(source.NewFile(path, data))
 			if !m.Changed() {
 				require.Equal(t, string(data), string(m.Text))
 			}
 
-			again := playbook.Migrate(source.NewFile(path, m.Text))
+			again := migrate.File(source.NewFile(path, m.Text))
 			require.Empty(t, again.Changes)
 			require.Equal(t, string(m.Text), string(again.Text))
 		})
 	}
 }
 
-// FuzzMigrate looks for files that migrate breaks: the result must still be
+// FuzzFile looks for files that migrate breaks: the result must still be
 // read, with no more errors than before, and have nothing left to change.
-func FuzzMigrate(f *testing.F) {
-	for _, dir := range []string{"testdata/migrate", "testdata/warn", "testdata/err", "testdata/ok"} {
-		paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+func FuzzFile(f *testing.F) {
+	for _, path := range inputs(f, "testdata", "../playbook/testdata/*") {
+		data, err := os.ReadFile(path)
 		require.NoError(f, err)
-
-		for _, path := range paths {
-			data, err := os.ReadFile(path)
-			require.NoError(f, err)
-			f.Add(data)
-		}
+		f.Add(data)
 	}
 
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m := playbook.Migrate(source.NewFile("fuzz.yaml", data))
+		m := migrate.File(source.NewFile("fuzz.yaml", data))
 		if !m.Changed() {
 			require.Equal(t, string(data), string(m.Text))
 			return
@@ -174,7 +186,23 @@ func FuzzMigrate(f *testing.F) {
 		require.LessOrEqual(t, len(left.Errors()), len(found.Errors()), "%s\n%s", left.Error(), m.Text)
 		require.Equal(t, policies(before), policies(after))
 
-		again := playbook.Migrate(source.NewFile("fuzz.yaml", m.Text))
+		again := migrate.File(source.NewFile("fuzz.yaml", m.Text))
 		require.Empty(t, again.Changes, "%s", m.Text)
 	})
+}
+
+// TestAliases migrates older forms of retry that share what aliases repeat.
+func TestAliases(t *testing.T) {
+	t.Parallel()
+
+	m := migrated(t, "alias.yaml", []byte(`apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: example}
+workflow:
+  - {step: a, tool: http, url: x, retry: &r {max_attempts: &n 4, retry_when: &w "{{ status_code == 503 }}"}, next: b}
+  - {step: b, tool: http, url: x, retry: *r, next: c}
+  - {step: c, tool: http, url: x, retry: {max_attempts: *n, when: *w}}
+`))
+	require.Len(t, m.Changes, 3)
+	require.Empty(t, m.Problems)
 }

@@ -1,18 +1,21 @@
-package playbook
+package migrate
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/yamltree"
 )
 
 // sinks moves the sinks of loops that name the element from the step, where
 // they run once, to the loop, where they run once per iteration. Places are
 // those of the original, as book was decoded from it.
-func (m *migrator) sinks(book *Playbook) {
+func (m *migrator) sinks(book *playbook.Playbook) {
 	for i := len(book.Steps) - 1; i >= 0; i-- {
 		step := book.Steps[i]
 		if step.Loop == nil || step.Sink == nil || !namesIteration(step) {
@@ -20,21 +23,21 @@ func (m *migrator) sinks(book *Playbook) {
 		}
 		switch {
 		case step.Loop.Sink != nil:
-			m.problem(step.Sink.Pos, CodeElementInStepSink,
-				"the sink on step "+quote(step.Name)+" names the element and belongs into loop.sink, but the loop has a sink already; join the two by hand")
+			m.problem(step.Sink.Pos, playbook.CodeElementInStepSink,
+				"the sink on step "+strconv.Quote(step.Name)+" names the element and belongs into loop.sink, but the loop has a sink already; join the two by hand")
 		case m.moveSink(step.Name):
 			m.changed(step.Sink.Pos, "the sink of step "+step.Name+" moves to loop.sink, as it names the element")
 		default:
-			m.problem(step.Sink.Pos, CodeNotMigrated,
-				"the sink on step "+quote(step.Name)+" names the element and belongs into loop.sink, but cannot be moved as it is written; move it by hand")
+			m.problem(step.Sink.Pos, playbook.CodeNotMigrated,
+				"the sink on step "+strconv.Quote(step.Name)+" names the element and belongs into loop.sink, but cannot be moved as it is written; move it by hand")
 		}
 	}
 }
 
 // namesIteration reports whether the sink on a step needs what only an
 // iteration has.
-func namesIteration(step *Step) bool {
-	return slices.ContainsFunc(step.StepSinkNodes(), func(n *Node) bool {
+func namesIteration(step *playbook.Step) bool {
+	return slices.ContainsFunc(step.StepSinkNodes(), func(n *playbook.Node) bool {
 		return slices.ContainsFunc(n.Refs(), func(ref expression.Ref) bool {
 			return ref.Root == step.Loop.Element || ref.Root == "_loop"
 		})
@@ -47,8 +50,8 @@ func (m *migrator) moveSink(name string) bool {
 	if root == nil || len(root.Content) == 0 {
 		return false
 	}
-	for _, step := range itemsOf(keysOf(root.Content[0])["workflow"]) {
-		if given := keysOf(step)["step"]; given == nil || given.Value != name || inBrackets(step) {
+	for _, step := range itemsOf(yamltree.Keys(root.Content[0])["workflow"]) {
+		if given := yamltree.Keys(step)["step"]; given == nil || given.Value != name || inBrackets(step) {
 			continue
 		}
 		comments := commentLines(root)
@@ -64,25 +67,15 @@ func moved(root, step *yaml.Node) *yaml.Node {
 	at := indexOfSink(step)
 	pair := slices.Clone(step.Content[at : at+2])
 	step.Content = slices.Delete(step.Content, at, at+2)
-	loop := keysOf(step)["loop"]
+	loop := yamltree.Keys(step)["loop"]
 	loop.Content = append(loop.Content, pair...)
 	return root
-}
-
-// indexOf is where a key stands in the content of a map, -1 if nowhere.
-func indexOf(n *yaml.Node, key string) int {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return i
-		}
-	}
-	return -1
 }
 
 // sinkText is the file with a step's sink moved to the end of its loop. Both
 // must stand in lines of their own.
 func (e extent) sinkText(step *yaml.Node) (string, bool) {
-	sinkAt, loopAt := indexOfSink(step), indexOf(step, "loop")
+	sinkAt, loopAt := indexOfSink(step), yamltree.IndexOf(step, "loop")
 	if sinkAt < 0 || loopAt < 0 {
 		return "", false
 	}
@@ -117,10 +110,10 @@ func (e extent) sinkText(step *yaml.Node) (string, bool) {
 func (e extent) loopInLines(key, loop *yaml.Node, sinkText, breaks string) edit {
 	end := e.end(loop)
 	lineEnd := e.lineEnd(e.lineAt(end))
-	inLines := resolved(loop, false)
+	inLines := yamltree.Resolved(loop, false)
 	inLines.Style = 0
 	text := strings.TrimRight(e.text[end:lineEnd], " \t") + breaks +
-		indentBlock(encode(inLines), key.Column+1, breaks) + sinkText
+		indentBlock(yamltree.Encode(inLines), key.Column+1, breaks) + sinkText
 	return edit{e.afterColon(key), lineEnd, text}
 }
 

@@ -1,10 +1,13 @@
-package playbook
+package migrate
 
 import (
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/yamltree"
 )
 
 // edit replaces a part of the text.
@@ -28,11 +31,19 @@ func applyAll(text string, edits []edit) string {
 	return b.String() + text[at:]
 }
 
+// versionOf is the apiVersion that a file gives, "" if it gives none.
+func versionOf(top *yaml.Node) string {
+	if version := yamltree.Keys(top)["apiVersion"]; version != nil {
+		return version.Value
+	}
+	return ""
+}
+
 // words rewrites the spellings of noetl.io/v1 and then apiVersion itself. That
 // stays where metadata has keys that only the older version lets stand.
 func (m *migrator) words() {
 	file, root := m.current()
-	if root == nil || len(root.Content) == 0 || versionOf(root.Content[0]) != OlderVersion {
+	if root == nil || len(root.Content) == 0 || versionOf(root.Content[0]) != playbook.OlderVersion {
 		return
 	}
 	e := newExtent(file)
@@ -48,7 +59,7 @@ func (m *migrator) words() {
 		edits = append(edits, version)
 	}
 	if len(edits) > 0 && !m.accept(applyAll(e.text, edits), root, comments) {
-		m.problem(position(root.Content[0]), CodeNotMigrated, "the spellings of "+OlderVersion+" cannot be rewritten here; write those of "+Version+" by hand")
+		m.problem(yamltree.Position(root.Content[0]), playbook.CodeNotMigrated, "the spellings of "+playbook.OlderVersion+" cannot be rewritten here; write those of "+playbook.Version+" by hand")
 		return
 	}
 	m.noteWords()
@@ -56,37 +67,37 @@ func (m *migrator) words() {
 
 // noteWords tells the changes at their places in the original.
 func (m *migrator) noteWords() {
-	root, err := parseYAML(m.file.Bytes())
+	root, err := yamltree.Parse(m.file.Bytes())
 	if err != nil {
 		return
 	}
 	for _, word := range sitesOf(root).words {
-		m.changed(position(word.key), word.key.Value+" becomes "+word.newer)
+		m.changed(yamltree.Position(word.key), word.key.Value+" becomes "+word.newer)
 	}
-	if current, err := parseYAML(m.Text); err == nil && versionOf(current.Content[0]) == Version {
-		m.changed(position(keysOf(root.Content[0])["apiVersion"]), "apiVersion becomes "+Version)
+	if current, err := yamltree.Parse(m.Text); err == nil && versionOf(current.Content[0]) == playbook.Version {
+		m.changed(yamltree.Position(yamltree.Keys(root.Content[0])["apiVersion"]), "apiVersion becomes "+playbook.Version)
 	}
 }
 
 // version changes apiVersion, unless the newer version refuses the file.
 func (m *migrator) version(e extent, top *yaml.Node) (edit, bool) {
 	extra := false
-	if metadata := keysOf(top)["metadata"]; metadata != nil {
+	if metadata := yamltree.Keys(top)["metadata"]; metadata != nil {
 		for i := 0; i+1 < len(metadata.Content); i += 2 {
 			key := metadata.Content[i]
-			if _, known := metadataSection.find(key.Value, false); !known {
-				m.problem(m.metadataPlace(key.Value), CodeNotMigrated,
-					"metadata."+key.Value+" cannot become a label as it is written, and "+Version+" has no such key; write it as a label or take it out, so that apiVersion can become "+Version)
+			if playbook.Spelling("metadata", key.Value) == "" {
+				m.problem(m.metadataPlace(key.Value), playbook.CodeNotMigrated,
+					"metadata."+key.Value+" cannot become a label as it is written, and "+playbook.Version+" has no such key; write it as a label or take it out, so that apiVersion can become "+playbook.Version)
 				extra = true
 			}
 		}
 	}
-	value := keysOf(top)["apiVersion"]
+	value := yamltree.Keys(top)["apiVersion"]
 	start, end := e.start(value), e.end(value)
 	if extra || start < 0 || end < 0 {
 		return edit{}, false
 	}
-	text := strings.Replace(e.text[start:end], OlderVersion, Version, 1)
-	value.Value = Version
+	text := strings.Replace(e.text[start:end], playbook.OlderVersion, playbook.Version, 1)
+	value.Value = playbook.Version
 	return edit{start, end, text}, true
 }

@@ -1,6 +1,11 @@
-package playbook
+package migrate
 
-import "gopkg.in/yaml.v3"
+import (
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/yamltree"
+)
 
 // sites walks the tree of a file as it is written, where aliases are not
 // followed, and finds what migrate may rewrite.
@@ -25,10 +30,10 @@ func sitesOf(root *yaml.Node) *sites {
 	if top.Kind == yaml.DocumentNode && len(top.Content) > 0 {
 		top = top.Content[0]
 	}
-	keys := keysOf(top)
+	keys := yamltree.Keys(top)
 	flow := inBrackets(top)
 	for _, entry := range itemsOf(keys["workbook"]) {
-		s.call(entry, workbookSection)
+		s.call(entry, "workbook entry")
 	}
 	workflow := keys["workflow"]
 	for _, step := range itemsOf(workflow) {
@@ -48,12 +53,12 @@ func itemsOf(n *yaml.Node) []*yaml.Node {
 
 func (s *sites) step(step *yaml.Node, flow bool) {
 	flow = flow || inBrackets(step)
-	s.call(step, stepSection)
-	keys := keysOf(step)
+	s.call(step, "step")
+	keys := yamltree.Keys(step)
 	s.retry(step, toolOf(keys), flow)
 	s.sink(sinkOf(step), flow)
 	if loop := keys["loop"]; loop != nil {
-		s.renamed(loop, loopSection)
+		s.renamed(loop, "loop")
 		s.sink(sinkOf(loop), flow || inBrackets(loop))
 	}
 }
@@ -72,7 +77,7 @@ func indexOfSink(n *yaml.Node) int {
 	if n.Kind != yaml.MappingNode {
 		return -1
 	}
-	return max(indexOf(n, "sink"), indexOf(n, saveWord[0]))
+	return max(yamltree.IndexOf(n, "sink"), yamltree.IndexOf(n, "save"))
 }
 
 func (s *sites) sink(sink *yaml.Node, flow bool) {
@@ -80,8 +85,8 @@ func (s *sites) sink(sink *yaml.Node, flow bool) {
 		return
 	}
 	flow = flow || inBrackets(sink)
-	s.call(sink, sinkSection)
-	s.retry(sink, toolOf(keysOf(sink)), flow)
+	s.call(sink, "sink")
+	s.retry(sink, toolOf(yamltree.Keys(sink)), flow)
 }
 
 // toolOf is the literal tool of a call, in either spelling.
@@ -91,7 +96,7 @@ func toolOf(keys map[string]*yaml.Node) string {
 		tool = keys["type"]
 	}
 	if tool != nil && tool.Kind == yaml.MappingNode {
-		inner := keysOf(tool)
+		inner := yamltree.Keys(tool)
 		if tool = inner["kind"]; tool == nil {
 			tool = inner["type"]
 		}
@@ -114,10 +119,10 @@ func (s *sites) retry(owner *yaml.Node, tool string, flow bool) {
 		})
 		flow := flow || inBrackets(value)
 		for _, policy := range itemsOf(value) {
-			s.then(keysOf(policy)["then"], flow || inBrackets(policy))
+			s.then(yamltree.Keys(policy)["then"], flow || inBrackets(policy))
 		}
 		if value.Kind == yaml.MappingNode {
-			s.then(keysOf(value)["on_success"], flow)
+			s.then(yamltree.Keys(value)["on_success"], flow)
 		}
 	}
 }
@@ -128,45 +133,40 @@ func (s *sites) then(then *yaml.Node, flow bool) {
 		return
 	}
 	flow = flow || inBrackets(then)
-	keys := keysOf(then)
-	s.renamed(then, thenSection)
+	keys := yamltree.Keys(then)
+	s.renamed(then, "then")
 	s.sink(sinkOf(then), flow)
 	for _, word := range []string{"per_iteration", "per_page"} {
 		if pages := keys[word]; pages != nil {
-			s.renamed(pages, perIterationSection)
+			s.renamed(pages, "per_iteration")
 			s.sink(sinkOf(pages), flow || inBrackets(pages))
 		}
 	}
 	if next := keys["next_call"]; next != nil {
-		s.renamed(next, nextCallSection)
+		s.renamed(next, "next_call")
 	}
 }
 
 // call notes the older words of a call, also of one grouped under tool.
-func (s *sites) call(n *yaml.Node, section *section) {
+func (s *sites) call(n *yaml.Node, section string) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
 	s.renamed(n, section)
 	for _, word := range []string{"tool", "type"} {
-		if tool := keysOf(n)[word]; tool != nil && tool.Kind == yaml.MappingNode {
-			s.renamed(tool, toolSection)
+		if tool := yamltree.Keys(n)[word]; tool != nil && tool.Kind == yaml.MappingNode {
+			s.renamed(tool, "tool")
 		}
 	}
 }
 
-func (s *sites) renamed(n *yaml.Node, section *section) {
+func (s *sites) renamed(n *yaml.Node, section string) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		word := n.Content[i].Value
-		if _, current := section.find(word, false); current {
-			continue
-		}
-		if older, ok := section.find(word, true); ok {
-			s.words = append(s.words, wordSite{n.Content[i], older.name})
-		} else if newer, ok := section.fields[word]; ok {
+		if newer := playbook.Spelling(section, word); newer != "" && newer != word {
 			s.words = append(s.words, wordSite{n.Content[i], newer})
 		}
 	}

@@ -1,4 +1,4 @@
-package playbook
+package migrate
 
 import (
 	"sort"
@@ -7,6 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // unknown is an offset that could not be found.
@@ -21,7 +22,7 @@ type extent struct {
 
 func newExtent(file *source.File) extent { return extent{file: file, text: string(file.Bytes())} }
 
-func (e extent) start(n *yaml.Node) int { return e.file.Offset(position(n)) }
+func (e extent) start(n *yaml.Node) int { return e.file.Offset(yamltree.Position(n)) }
 
 // end is the offset behind a node; its line comment is not part of it.
 func (e extent) end(n *yaml.Node) int {
@@ -51,10 +52,10 @@ func (e extent) end(n *yaml.Node) int {
 }
 
 func (e extent) scalarEnd(n *yaml.Node, start int) int {
-	style := styleOf(n)
-	places := e.file.ScalarPositions(position(n), style, n.Value)
+	style := yamltree.StyleOf(n)
+	places := e.file.ScalarPositions(yamltree.Position(n), style, n.Value)
 	last := places[len(places)-1]
-	if n.Value != "" && last == position(n) {
+	if n.Value != "" && last == yamltree.Position(n) {
 		return unknown // the text could not be followed
 	}
 	end := e.file.Offset(last)
@@ -117,30 +118,42 @@ func (e extent) lineAt(offset int) int {
 func (e extent) flowEnd(start int) int {
 	depth, fresh := 0, true // fresh: a scalar may begin here
 	for i := start; i < len(e.text); i++ {
-		switch c := e.text[i]; {
-		case c == '{' || c == '[':
+		if i = e.skip(i, fresh); i == unknown {
+			return unknown
+		}
+		switch e.text[i] {
+		case '{', '[':
 			depth++
 			fresh = true
-		case c == '}' || c == ']':
+		case '}', ']':
 			if depth--; depth == 0 {
 				return i + 1
 			}
-		case fresh && (c == '"' || c == '\''):
-			if i = e.quoteEnd(i); i == unknown {
-				return unknown
-			}
-			fresh = false
-		case c == '#' && i > 0 && isSpace(e.text[i-1]):
-			for i+1 < len(e.text) && e.text[i+1] != '\n' {
-				i++
-			}
-		case c == ',' || c == ':':
+		case ',', ':':
 			fresh = true
-		case !isSpace(c):
+		case ' ', '\t', '\n', '\r':
+		default:
 			fresh = false
 		}
 	}
 	return unknown
+}
+
+// skip is the last byte of the scalar in quotes, or of the line of the comment,
+// that begins at i: brackets in them count for nothing. It is i where neither
+// begins, and unknown where there is no end.
+func (e extent) skip(i int, fresh bool) int {
+	switch c := e.text[i]; {
+	case fresh && (c == '"' || c == '\''):
+		return e.quoteEnd(i)
+	case c == '#' && i > 0 && isSpace(e.text[i-1]):
+		length := strings.IndexByte(e.text[i:], '\n')
+		if length < 0 {
+			return unknown
+		}
+		return i + length
+	}
+	return i
 }
 
 // quoteEnd is the place of the quote that closes the one at start.

@@ -1,4 +1,4 @@
-package playbook
+package migrate
 
 import (
 	"slices"
@@ -6,7 +6,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // retrySite is one retry key of a file.
@@ -38,7 +40,7 @@ func (m *migrator) retries() {
 			if m.rewrite(one, false) || m.rewrite(one, true) {
 				m.noteRetries(original, one)
 			} else {
-				m.notMigrated(position(original[number].key))
+				m.notMigrated(yamltree.Position(original[number].key))
 			}
 		}
 	}
@@ -47,7 +49,7 @@ func (m *migrator) retries() {
 
 func (m *migrator) noteRetries(original []retrySite, numbers []int) {
 	for _, number := range numbers {
-		m.changed(position(original[number].value), "an older form of retry becomes the list of policies")
+		m.changed(yamltree.Position(original[number].value), "an older form of retry becomes the list of policies")
 	}
 }
 
@@ -60,7 +62,7 @@ func (m *migrator) rounds(e extent, original []retrySite) [][]int {
 		if target(site.value).Kind == yaml.SequenceNode {
 			continue
 		}
-		pos, end := position(site.key), e.end(site.value)
+		pos, end := yamltree.Position(site.key), e.end(site.value)
 		if end < 0 || behindAlias(site) {
 			m.notMigrated(pos)
 			continue
@@ -97,24 +99,24 @@ func behindAlias(site retrySite) bool {
 func (m *migrator) behindAliases(original []retrySite) {
 	seen := map[source.Position]bool{}
 	for _, site := range original {
-		seen[position(site.value)], seen[position(target(site.value))] = true, true
+		seen[yamltree.Position(site.value)], seen[yamltree.Position(target(site.value))] = true, true
 	}
-	if root, err := parseYAML(m.file.Bytes()); err == nil {
+	if root, err := yamltree.Parse(m.file.Bytes()); err == nil {
 		for _, step := range stepsOf(root) {
-			if p := paginationOf(target(keysOf(step)["loop"])); p != nil {
-				seen[position(p.key)] = true // see migrate_pagination.go
+			if p := playbook.PaginationOf(target(yamltree.Keys(step)["loop"])); p != nil {
+				seen[yamltree.Position(p.Key)] = true // see pagination.go
 			}
 		}
 	}
 	for _, d := range m.found {
-		if d.Code == CodeLegacyRetry && d.Severity == source.Warning && !seen[d.Pos] {
+		if d.Code == playbook.CodeLegacyRetry && d.Severity == source.Warning && !seen[d.Pos] {
 			m.notMigrated(d.Pos)
 		}
 	}
 }
 
 func (m *migrator) notMigrated(pos source.Position) {
-	m.problem(pos, CodeNotMigrated, "this older form of retry cannot be rewritten where it stands, because of an alias, a comment or the way it is written; write the list by hand")
+	m.problem(pos, playbook.CodeNotMigrated, "this older form of retry cannot be rewritten where it stands, because of an alias, a comment or the way it is written; write the list by hand")
 }
 
 // target is what a node stands for.
@@ -138,9 +140,8 @@ func (m *migrator) rewrite(numbers []int, plain bool) bool {
 	var edits []edit
 	for _, number := range numbers {
 		site := found[number]
-		d := &decoder{file: file, broken: map[*yaml.Node]bool{}, older: true}
-		written := resolved(site.value, true)
-		list := d.legacyRetry(written, site.tool)
+		written := yamltree.Resolved(site.value, true)
+		list := playbook.OlderRetry(file, written, site.tool)
 		if list == nil {
 			return false
 		}
@@ -163,7 +164,7 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 	if site.flow {
 		flowList(list)
 		dropComments(list)
-		return edit{start, end, strings.TrimSpace(encode(list))}, true
+		return edit{start, end, strings.TrimSpace(yamltree.Encode(list))}, true
 	}
 	block := site.value.Kind == yaml.MappingNode && site.value.Style&yaml.FlowStyle == 0
 	lastLine := e.lineEnd(e.lineAt(end))
@@ -180,11 +181,11 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 		inside = e.text[line:lastLine]
 	}
 	lines := keepComments(list, written, inside, plain)
-	styleList(list)
+	playbook.StyleList(list)
 	if len(list.Content) == 0 {
 		return edit{colon, lastLine, " []" + beside}, len(lines) == 0
 	}
-	text := encode(list)
+	text := yamltree.Encode(list)
 	if len(lines) > 0 {
 		text = strings.Join(lines, "\n") + "\n" + text
 	}

@@ -1,4 +1,4 @@
-package playbook
+package migrate
 
 import (
 	"slices"
@@ -6,17 +6,19 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // labels moves what noetl.io/v1 keeps in metadata, such as path, to
 // metadata.labels, where the newer version has it.
 func (m *migrator) labels() {
 	file, root := m.current()
-	if root == nil || len(root.Content) == 0 || versionOf(root.Content[0]) != OlderVersion {
+	if root == nil || len(root.Content) == 0 || versionOf(root.Content[0]) != playbook.OlderVersion {
 		return
 	}
-	metadata := keysOf(root.Content[0])["metadata"]
+	metadata := yamltree.Keys(root.Content[0])["metadata"]
 	moving := olderMetadata(metadata)
 	if len(moving) == 0 {
 		return
@@ -41,16 +43,16 @@ func olderMetadata(metadata *yaml.Node) []string {
 		return nil
 	}
 	taken := map[string]*yaml.Node{}
-	if labels := keysOf(metadata)["labels"]; labels != nil {
+	if labels := yamltree.Keys(metadata)["labels"]; labels != nil {
 		if labels.Kind != yaml.MappingNode {
 			return nil
 		}
-		taken = keysOf(labels)
+		taken = yamltree.Keys(labels)
 	}
 	var keys []string
 	for i := 0; i+1 < len(metadata.Content); i += 2 {
 		key := metadata.Content[i].Value
-		if _, known := metadataSection.find(key, false); !known && taken[key] == nil && isLabel(key, metadata.Content[i+1]) {
+		if taken[key] == nil && playbook.OlderLabel(key, metadata.Content[i+1]) {
 			keys = append(keys, key)
 		}
 	}
@@ -59,9 +61,9 @@ func olderMetadata(metadata *yaml.Node) []string {
 
 // labelled is the tree with the keys at their new place.
 func labelled(root, metadata *yaml.Node, moving []string) *yaml.Node {
-	labels := keysOf(metadata)["labels"]
+	labels := yamltree.Keys(metadata)["labels"]
 	for _, key := range moving {
-		at := indexOf(metadata, key)
+		at := yamltree.IndexOf(metadata, key)
 		pair := slices.Clone(metadata.Content[at : at+2])
 		pair[1].Tag = "!!str"
 		if labels == nil {
@@ -78,7 +80,7 @@ func labelled(root, metadata *yaml.Node, moving []string) *yaml.Node {
 
 // labelText is the file with keys of metadata moved to its labels.
 func (e extent) labelText(metadata *yaml.Node, moving []string) (string, bool) {
-	labels := keysOf(metadata)["labels"]
+	labels := yamltree.Keys(metadata)["labels"]
 	switch {
 	case inBrackets(metadata):
 		return e.labelsInBrackets(metadata, moving)
@@ -95,7 +97,7 @@ func (e extent) labelText(metadata *yaml.Node, moving []string) (string, bool) {
 		lines []string
 	)
 	for _, name := range moving {
-		at := indexOf(metadata, name)
+		at := yamltree.IndexOf(metadata, name)
 		first, last, ok := e.lines(metadata.Content[at], metadata.Content[at+1])
 		if !ok {
 			return "", false
@@ -148,10 +150,10 @@ func (e extent) labelsInBrackets(metadata *yaml.Node, moving []string) (string, 
 	if start < 0 || end < 0 {
 		return "", false
 	}
-	copied := resolved(metadata, false)
+	copied := yamltree.Resolved(metadata, false)
 	labelled(copied, copied, moving)
-	keysOf(copied)["labels"].Style = yaml.FlowStyle
-	return applyAll(e.text, []edit{{start, end, strings.TrimSpace(encode(copied))}}), true
+	yamltree.Keys(copied)["labels"].Style = yaml.FlowStyle
+	return applyAll(e.text, []edit{{start, end, strings.TrimSpace(yamltree.Encode(copied))}}), true
 }
 
 // lines are the first and last line of a key that stands in lines of its own,
@@ -178,13 +180,13 @@ func (e extent) removal(first, last int) edit {
 
 // metadataPlace is where the original has a key of metadata.
 func (m *migrator) metadataPlace(name string) source.Position {
-	root, err := parseYAML(m.file.Bytes())
+	root, err := yamltree.Parse(m.file.Bytes())
 	if err != nil {
 		return source.Position{Line: 1, Column: 1}
 	}
-	metadata := keysOf(root.Content[0])["metadata"]
-	if at := indexOf(metadata, name); at >= 0 {
-		return position(metadata.Content[at])
+	metadata := yamltree.Keys(root.Content[0])["metadata"]
+	if at := yamltree.IndexOf(metadata, name); at >= 0 {
+		return yamltree.Position(metadata.Content[at])
 	}
-	return position(metadata)
+	return yamltree.Position(metadata)
 }

@@ -1,12 +1,14 @@
-package playbook
+package migrate_test
 
 import (
 	"fmt"
 	"strings"
+
+	"reprise/interpreter/playbook"
 )
 
-// Describe says all of a policy but its places.
-func Describe(p *Policy) string {
+// describe says all of a policy but its places.
+func describe(p *playbook.Policy) string {
 	var b strings.Builder
 	then := p.Then
 	fmt.Fprintf(&b, "%d when %s stop %s", p.Number, raw(p.When), raw(p.StopWhen))
@@ -17,26 +19,37 @@ func Describe(p *Policy) string {
 	fmt.Fprintf(&b, " %v", then.EndOnRepeat)
 	fmt.Fprintf(&b, " %v %s %v", then.Ignore, raw(then.Result), then.Restart)
 	if next := then.NextCall; next != nil {
-		for _, node := range []*Node{next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body} {
+		for _, node := range []*playbook.Node{next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body} {
 			b.WriteString(" next " + raw(node))
 		}
 	}
 	if collect := then.Collect; collect != nil {
 		fmt.Fprintf(&b, " collect %s %s %s %v", collect.Strategy, collect.Path, collect.Into, collect.Optional)
 	}
-	for _, sink := range []*Sink{then.Sink, then.PerIteration} {
+	for _, sink := range []*playbook.Sink{then.Sink, then.PerIteration} {
 		if sink == nil {
 			continue
 		}
 		b.WriteString(" sink " + sink.Place)
-		for _, node := range sink.Action.nodes() {
+		for _, node := range nodes(sink.Action) {
 			b.WriteString(" " + raw(node))
 		}
 		for _, policy := range sink.Action.Retry {
-			b.WriteString(" [" + Describe(policy) + "]")
+			b.WriteString(" [" + describe(policy) + "]")
 		}
 	}
 	return b.String()
+}
+
+func nodes(action *playbook.Action) []*playbook.Node {
+	all := []*playbook.Node{action.Tool, action.Args, action.Auth}
+	for _, field := range action.Fields {
+		all = append(all, field.Value)
+	}
+	if action.RateLimit != nil {
+		all = append(all, action.RateLimit.Key, action.RateLimit.Shared)
+	}
+	return all
 }
 
 func value[T any](v *T) any {
@@ -46,7 +59,7 @@ func value[T any](v *T) any {
 	return *v
 }
 
-func raw(n *Node) string {
+func raw(n *playbook.Node) string {
 	if n == nil {
 		return "-"
 	}

@@ -1,4 +1,4 @@
-package playbook
+package migrate
 
 import (
 	"slices"
@@ -6,35 +6,37 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // paginations rewrites every loop.pagination as the retry of its step.
 func (m *migrator) paginations() {
-	original, err := parseYAML(m.file.Bytes())
+	original, err := yamltree.Parse(m.file.Bytes())
 	if err != nil {
 		return
 	}
 	e := newExtent(m.file)
 	for i, step := range stepsOf(original) {
-		at := indexOf(step, "loop")
+		at := yamltree.IndexOf(step, "loop")
 		if at < 0 {
 			continue
 		}
-		p := paginationOf(target(step.Content[at+1]))
+		p := playbook.PaginationOf(target(step.Content[at+1]))
 		if p == nil {
 			continue
 		}
-		end := e.end(p.value)
+		end := e.end(p.Value)
 		switch {
 		case end < 0 || step.Content[at+1].Kind == yaml.AliasNode:
-			m.notMigrated(position(p.key))
-		case m.broken(position(p.key), source.Position{Line: e.lineAt(end), Column: 1 << 20}):
+			m.notMigrated(yamltree.Position(p.Key))
+		case m.broken(yamltree.Position(p.Key), source.Position{Line: e.lineAt(end), Column: 1 << 20}):
 			// The problem is reported; the section stays.
 		case m.rewritePagination(i, false), m.rewritePagination(i, true):
-			m.changed(position(p.key), "loop.pagination becomes retry, the list of policies")
+			m.changed(yamltree.Position(p.Key), "loop.pagination becomes retry, the list of policies")
 		default:
-			m.notMigrated(position(p.key))
+			m.notMigrated(yamltree.Position(p.Key))
 		}
 	}
 }
@@ -44,7 +46,7 @@ func stepsOf(root *yaml.Node) []*yaml.Node {
 	if len(root.Content) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(itemsOf(keysOf(root.Content[0])["workflow"])), func(step *yaml.Node) bool {
+	return slices.DeleteFunc(slices.Clone(itemsOf(yamltree.Keys(root.Content[0])["workflow"])), func(step *yaml.Node) bool {
 		return step.Kind != yaml.MappingNode
 	})
 }
@@ -59,18 +61,17 @@ func (m *migrator) rewritePagination(number int, plain bool) bool {
 	}
 	comments := commentLines(root)
 	step := stepsOf(root)[number]
-	at := indexOf(step, "loop")
+	at := yamltree.IndexOf(step, "loop")
 	loopKey, loop := step.Content[at], step.Content[at+1]
-	p := paginationOf(loop)
-	d := &decoder{file: file, broken: map[*yaml.Node]bool{}, older: true}
-	written := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{p.key, p.value}}
-	written = resolved(written, true)
-	list := d.pagesList(written.Content[1], toolOf(keysOf(step)))
-	if list == nil || d.found.HasErrors() {
+	p := playbook.PaginationOf(loop)
+	written := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{p.Key, p.Value}}
+	written = yamltree.Resolved(written, true)
+	list := playbook.OlderPages(file, written.Content[1], toolOf(yamltree.Keys(step)))
+	if list == nil {
 		return false
 	}
 	e := newExtent(file)
-	flow := inBrackets(step) || inBrackets(keysOf(root.Content[0])["workflow"])
+	flow := inBrackets(step) || inBrackets(yamltree.Keys(root.Content[0])["workflow"])
 	var (
 		edits []edit
 		ok    bool
@@ -78,7 +79,7 @@ func (m *migrator) rewritePagination(number int, plain bool) bool {
 	switch {
 	case flow:
 		edits, ok = e.pagesInBrackets(loopKey, loop, p, list)
-	case p.loop == nil:
+	case p.Loop == nil:
 		edits, ok = e.pagesForLoop(loopKey, loop, list, plain)
 	default:
 		edits, ok = e.pagesBehindLoop(loopKey, loop, p, written, list, plain)
@@ -87,28 +88,28 @@ func (m *migrator) rewritePagination(number int, plain bool) bool {
 		return false
 	}
 	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "retry"}
-	if p.loop == nil {
+	if p.Loop == nil {
 		step.Content[at], step.Content[at+1] = key, list
 	} else {
-		step.Content[at+1] = p.loop
+		step.Content[at+1] = p.Loop
 		step.Content = slices.Insert(step.Content, at+2, key, list)
 	}
 	return m.accept(applyAll(e.text, edits), root, comments)
 }
 
 // pagesInBrackets writes the list into a step that is in brackets.
-func (e extent) pagesInBrackets(loopKey, loop *yaml.Node, p *pagination, list *yaml.Node) ([]edit, bool) {
+func (e extent) pagesInBrackets(loopKey, loop *yaml.Node, p *playbook.Pagination, list *yaml.Node) ([]edit, bool) {
 	start, end := e.start(loopKey), e.end(loop)
 	if start < 0 || end < 0 {
 		return nil, false
 	}
 	flowList(list)
 	dropComments(list)
-	text := "retry: " + strings.TrimSpace(encode(list))
-	if p.loop != nil {
-		rest := resolved(p.loop, false)
+	text := "retry: " + strings.TrimSpace(yamltree.Encode(list))
+	if p.Loop != nil {
+		rest := yamltree.Resolved(p.Loop, false)
 		rest.Style = yaml.FlowStyle
-		text = "loop: " + strings.TrimSpace(encode(rest)) + ", " + text
+		text = "loop: " + strings.TrimSpace(yamltree.Encode(rest)) + ", " + text
 	}
 	return []edit{{start, end, text}}, true
 }
@@ -120,12 +121,12 @@ func (e extent) pagesForLoop(loopKey, loop, list *yaml.Node, plain bool) ([]edit
 		return nil, false
 	}
 	site := retrySite{key: loopKey, value: loop}
-	value, ok := e.retryEdit(site, resolved(loop, true), list, plain)
+	value, ok := e.retryEdit(site, yamltree.Resolved(loop, true), list, plain)
 	return []edit{{start, end, "retry"}, value}, ok
 }
 
 // pagesBehindLoop writes the list behind the loop that it was part of.
-func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *pagination, written, list *yaml.Node, plain bool) ([]edit, bool) {
+func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *playbook.Pagination, written, list *yaml.Node, plain bool) ([]edit, bool) {
 	loopEnd := e.end(loop)
 	if loopEnd < 0 {
 		return nil, false
@@ -133,15 +134,15 @@ func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *pagination, written
 	breaks := lineBreak([]byte(e.text))
 	behind := e.lineEnd(e.lineAt(loopEnd))
 	if inBrackets(loop) {
-		rest := resolved(p.loop, false)
+		rest := yamltree.Resolved(p.Loop, false)
 		rest.Style = yaml.FlowStyle
 		text, ok := e.retryBlock(loopKey, written, list, e.text[e.start(loop):loopEnd], plain)
 		return []edit{
-			{e.start(loop), loopEnd, strings.TrimSpace(encode(rest))},
+			{e.start(loop), loopEnd, strings.TrimSpace(yamltree.Encode(rest))},
 			{behind, behind, breaks + text},
 		}, ok
 	}
-	first, last, ok := e.lines(p.key, p.value)
+	first, last, ok := e.lines(p.Key, p.Value)
 	if !ok {
 		return nil, false
 	}
@@ -156,8 +157,8 @@ func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *pagination, written
 // of another key of the step.
 func (e extent) retryBlock(beside, written, list *yaml.Node, inside string, plain bool) (string, bool) {
 	lines := keepComments(list, written, inside, plain)
-	styleList(list)
-	text := encode(list)
+	playbook.StyleList(list)
+	text := yamltree.Encode(list)
 	if text == "" {
 		return "", false
 	}

@@ -1,0 +1,57 @@
+package migrate
+
+import (
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
+)
+
+// names gives data its name where older playbooks had the word.
+func (m *migrator) names(book *playbook.Playbook) {
+	original := book.OlderNames()
+	if len(original) == 0 {
+		return
+	}
+	file, root := m.current()
+	if root == nil {
+		return
+	}
+	current, _ := playbook.Decode(file)
+	if current == nil {
+		return
+	}
+	comments := commentLines(root)
+	places := scalarPlaces(root)
+	e := newExtent(file)
+	var edits []edit
+	names := current.OlderNames()
+	slices.Reverse(names) // so that offsets in values hold
+	for _, name := range names {
+		start, scalar := file.Offset(name.Pos), places[name.Scalar]
+		if start < 0 || scalar == nil {
+			continue
+		}
+		value := []rune(scalar.Value)
+		scalar.Value = string(value[:name.Offset]) + name.Newer + string(value[name.Offset+len(name.Older):])
+		edits = append(edits, edit{start, start + len(name.Older), name.Newer})
+	}
+	ok := len(edits) > 0 && m.accept(applyAll(e.text, edits), root, comments)
+	for _, name := range original {
+		if ok {
+			m.changed(name.Pos, name.Older+" becomes "+name.Newer)
+		} else {
+			m.problem(name.Pos, playbook.CodeNotMigrated, name.Older+" cannot be rewritten here; write "+name.Newer+" by hand")
+		}
+	}
+}
+
+// scalarPlaces are the scalars of a tree by where they stand.
+func scalarPlaces(root *yaml.Node) map[source.Position]*yaml.Node {
+	places := map[source.Position]*yaml.Node{}
+	yamltree.EachScalar(root, func(n *yaml.Node) { places[yamltree.Position(n)] = n })
+	return places
+}

@@ -1,0 +1,77 @@
+package playbook
+
+import (
+	"cmp"
+	"slices"
+
+	"reprise/interpreter/source"
+)
+
+// dataWord is what older playbooks call the result in sinks, vars and next,
+// and the page in next_call. The list knows it in no place.
+const dataWord = "data"
+
+// OlderName is one use of a name that is called otherwise now.
+type OlderName struct {
+	Pos          source.Position
+	Older, Newer string
+	Scalar       source.Position // of the scalar that the name stands in
+	Offset       int             // in the scalar's text, in runes
+}
+
+// OlderNames are the uses of data that have another name now, in the order of
+// the file.
+func (pb *Playbook) OlderNames() []OlderName {
+	if _, isKey := pb.Workload[dataWord]; isKey {
+		return nil // which may be meant
+	}
+	seen := map[source.Position]bool{} // of values that aliases repeat
+	var names []OlderName
+	look := func(newer string, nodes ...*Node) {
+		for _, node := range nodes {
+			node.eachData(func(scalar *Node, offset int) {
+				if pos := scalar.Position(offset); scalar.origin == nil && !seen[pos] {
+					seen[pos] = true
+					names = append(names, OlderName{pos, dataWord, newer, scalar.Pos, offset})
+				}
+			})
+		}
+	}
+	for _, call := range pb.actions() {
+		if call.sink != nil {
+			look("result", append(entryValues(call.action.Fields), call.action.Args)...)
+		}
+	}
+	for _, step := range pb.Steps {
+		look("result", entryValues(step.Vars)...)
+		for _, route := range step.Next {
+			look("result", route.When)
+			for _, target := range route.Targets {
+				look("result", target.Args)
+			}
+		}
+		for _, policy := range step.Retry {
+			if next := policy.Then.NextCall; next != nil {
+				look("response", next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body)
+			}
+		}
+	}
+	slices.SortFunc(names, func(a, b OlderName) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+	})
+	return names
+}
+
+// eachData calls visit for every use of data below the node.
+func (n *Node) eachData(visit func(scalar *Node, offset int)) {
+	if n == nil {
+		return
+	}
+	n.eachScalar(func(scalar *Node) {
+		for _, ref := range scalar.Refs() {
+			if ref.Root == dataWord {
+				visit(scalar, ref.Offset)
+			}
+		}
+	})
+}

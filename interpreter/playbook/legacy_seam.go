@@ -1,0 +1,57 @@
+package playbook
+
+import (
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
+)
+
+// What this file exports, with OlderNames, PaginationOf and StyleList, is all
+// that interpreter/migrate knows of the older forms. It finds them in a file
+// and says where the text changes; what they mean is said in this room.
+
+// OlderRetry turns a retry in an older form, of a step or sink with a tool (""
+// where that is not literal), into the list of policies. It is nil where that
+// is not possible; Decode reports why.
+func OlderRetry(file *source.File, value *yaml.Node, tool string) *yaml.Node {
+	return olderDecoder(file).legacyRetry(value, tool)
+}
+
+// OlderPages is OlderRetry for the value of a loop.pagination.
+func OlderPages(file *source.File, value *yaml.Node, tool string) *yaml.Node {
+	d := olderDecoder(file)
+	if list := d.pagesList(value, tool); !d.found.HasErrors() {
+		return list
+	}
+	return nil
+}
+
+func olderDecoder(file *source.File) *decoder {
+	return &decoder{file: file, broken: map[*yaml.Node]bool{}, older: true}
+}
+
+// Spelling looks a word up in one of Sections, told by its name. It gives how the word is
+// written now, which is the word itself where that is so; "" where the
+// section does not have it in any version.
+func Spelling(of, word string) string {
+	i := slices.IndexFunc(sections, func(s *section) bool { return s.name == of })
+	if i < 0 {
+		return ""
+	}
+	s := sections[i]
+	if _, current := s.find(word, false); current {
+		return word
+	}
+	if older, ok := s.find(word, true); ok {
+		return older.name
+	}
+	return s.fields[word]
+}
+
+// OlderLabel reports whether a key of metadata is a label that OlderVersion
+// keeps beside the others.
+func OlderLabel(key string, value *yaml.Node) bool {
+	return Spelling(metadataSection.name, key) == "" && isLabel(key, value)
+}

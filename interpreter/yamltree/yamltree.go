@@ -1,0 +1,149 @@
+// Package yamltree reads, walks and writes the trees of YAML, whatever they
+// say: places, keys of maps, copies without aliases. It knows nothing of
+// playbooks.
+package yamltree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
+)
+
+// MaxDepth is how deep maps and lists of a playbook may be nested.
+const MaxDepth = 64
+
+// ErrSeveralDocuments says that a text holds more than one document.
+var ErrSeveralDocuments = errors.New("several documents")
+
+// Parse reads a text of one document, as a node of kind document. It turns
+// panics of the parser into errors: it is not ours, and a playbook comes from
+// anywhere.
+func Parse(data []byte) (root *yaml.Node, err error) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			root, err = nil, fmt.Errorf("yaml: the parser failed: %v", failure)
+		}
+	}()
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	root = &yaml.Node{}
+	if err := decoder.Decode(root); err != nil {
+		return nil, err
+	}
+	var second yaml.Node
+	if err := decoder.Decode(&second); err == nil {
+		return nil, ErrSeveralDocuments
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return root, nil
+}
+
+// Encode writes a node as YAML, indented by two; "" if that is not possible.
+func Encode(n *yaml.Node) (text string) {
+	defer func() {
+		if recover() != nil { // the encoder panics on trees it does not know
+			text = ""
+		}
+	}()
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(n); err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(out.String(), "\n") + "\n"
+}
+
+// Position is where a node begins.
+func Position(n *yaml.Node) source.Position {
+	return source.Position{Line: n.Line, Column: n.Column}
+}
+
+// Keys are the values of a map by their keys.
+func Keys(n *yaml.Node) map[string]*yaml.Node {
+	keys := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		keys[n.Content[i].Value] = n.Content[i+1]
+	}
+	return keys
+}
+
+// IndexOf is where a key stands in the content of a map, -1 if nowhere.
+func IndexOf(n *yaml.Node, key string) int {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// EachScalar calls visit for every scalar from the node on, keys aside. It
+// does not follow aliases.
+func EachScalar(n *yaml.Node, visit func(*yaml.Node)) {
+	if n.Kind == yaml.ScalarNode {
+		visit(n)
+	}
+	for i, inner := range n.Content {
+		if n.Kind != yaml.MappingNode || i%2 == 1 {
+			EachScalar(inner, visit)
+		}
+	}
+}
+
+// StyleOf is how a scalar is written.
+func StyleOf(n *yaml.Node) source.Style {
+	switch {
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		return source.SingleQuoted
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		return source.DoubleQuoted
+	case n.Style&yaml.LiteralStyle != 0:
+		return source.Literal
+	case n.Style&yaml.FoldedStyle != 0:
+		return source.Folded
+	}
+	return source.Plain
+}
+
+// QuoteStyle is the style in which a text is best read, of those that say
+// that it is a text.
+func QuoteStyle(text string) yaml.Style {
+	switch {
+	case strings.Contains(text, "\n"):
+		return yaml.LiteralStyle
+	case strings.ContainsAny(text, `"\`) && !strings.Contains(text, "'"):
+		return yaml.SingleQuotedStyle
+	}
+	return yaml.DoubleQuotedStyle
+}
+
+// Resolved copies a tree: aliases are written out, and comments stay only
+// where they are asked for. What is nested deeper than MaxDepth is left out.
+func Resolved(n *yaml.Node, withComments bool) *yaml.Node {
+	return resolved(n, withComments, 0)
+}
+
+func resolved(n *yaml.Node, withComments bool, depth int) *yaml.Node {
+	if n.Kind == yaml.AliasNode && depth <= MaxDepth {
+		return resolved(n.Alias, withComments, depth+1)
+	}
+	copied := *n
+	copied.Anchor, copied.Alias = "", nil
+	if !withComments {
+		copied.HeadComment, copied.LineComment, copied.FootComment = "", "", ""
+	}
+	copied.Content = make([]*yaml.Node, 0, len(n.Content))
+	if depth <= MaxDepth { // deeper files are refused before
+		for _, inner := range n.Content {
+			copied.Content = append(copied.Content, resolved(inner, withComments, depth+1))
+		}
+	}
+	return &copied
+}
