@@ -1,51 +1,66 @@
 package interpreter
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"fmt"
 	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
 
-// cacheEntries bounds how many compiled playbooks a worker keeps.
-const cacheEntries = 64
+// keptBooks bounds how many compiled playbooks a worker keeps.
+const keptBooks = 64
 
-// cache keeps compiled playbooks by the hash of their source. Compiling is a
-// pure function of the source, so it makes no difference to a workflow whether
-// its playbook comes from here.
-var cache = struct {
-	sync.Mutex
-	byHash map[[sha256.Size]byte]*list.Element
-	recent *list.List // of cached, the last used first
-}{byHash: map[[sha256.Size]byte]*list.Element{}, recent: list.New()}
-
-type cached struct {
-	hash [sha256.Size]byte
-	book *playbook.Playbook
-}
+var loaded = newBooks(decodeBook)
 
 // Load decodes a playbook that the door has let in. It is tolerant: only what
 // Decode itself calls an error is one, so that checks added later never break
 // the replay of older runs.
-func Load(name, text string) (*playbook.Playbook, error) {
-	hash := sha256.Sum256([]byte(name + "\x00" + text))
-	cache.Lock()
-	defer cache.Unlock()
-	if element, found := cache.byHash[hash]; found {
-		cache.recent.MoveToFront(element)
-		return element.Value.(*cached).book, nil // only cached values are put in
-	}
+func Load(name, text string) (*playbook.Playbook, error) { return loaded.load(name, text) }
+
+func decodeBook(name, text string) (*playbook.Playbook, error) {
 	book, diagnostics := playbook.Decode(source.NewFile(name, []byte(text)))
 	if book == nil || diagnostics.HasErrors() {
 		return nil, fmt.Errorf("decode playbook %q: %w", name, diagnostics)
 	}
-	cache.byHash[hash] = cache.recent.PushFront(&cached{hash: hash, book: book})
-	if cache.recent.Len() > cacheEntries {
-		oldest := cache.recent.Remove(cache.recent.Back()).(*cached) // as above
-		delete(cache.byHash, oldest.hash)
-	}
 	return book, nil
+}
+
+// books keeps compiled playbooks by the hash of their source, those used last.
+// Compiling is a pure function of the source, so it makes no difference to a
+// workflow whether its playbook comes from here. Who asks for one that is being
+// compiled waits for it, and for no other.
+type books struct {
+	decode func(name, text string) (*playbook.Playbook, error)
+	kept   *lru.Cache[[sha256.Size]byte, compiled]
+}
+
+// compiled gives a playbook, and compiles it when it is first asked.
+type compiled func() (*playbook.Playbook, error)
+
+func newBooks(decode func(name, text string) (*playbook.Playbook, error)) *books {
+	kept, err := lru.New[[sha256.Size]byte, compiled](keptBooks)
+	if err != nil {
+		panic(err) // of a size that is not positive
+	}
+	return &books{decode: decode, kept: kept}
+}
+
+func (b *books) load(name, text string) (*playbook.Playbook, error) {
+	hash := sha256.Sum256([]byte(name + "\x00" + text))
+	book, found := b.kept.Get(hash)
+	if !found {
+		book = sync.OnceValues(func() (*playbook.Playbook, error) { return b.decode(name, text) })
+		if other, found, _ := b.kept.PeekOrAdd(hash, book); found {
+			book = other
+		}
+	}
+	decoded, err := book()
+	if err != nil {
+		b.kept.Remove(hash) // a text that is no playbook takes nobody's place
+	}
+	return decoded, err
 }
