@@ -7,17 +7,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Defaults of waits (language.md, section retry).
-const (
-	defaultInitialDelay = time.Second
-	defaultMaxDelay     = 60 * time.Second
-	defaultMultiplier   = 2.0
-	defaultMaxWait      = time.Hour
-
-	defaultSuccessAttempts = 100
-	// maxToldWaits bounds how often one call may be told to wait.
-	maxToldWaits = 1000
-)
+// maxToldWaits bounds how often one call may be told to wait.
+const maxToldWaits = 1000
 
 // backoff is a policy's schedule with every default filled in. It knows no
 // clock and no randomness: delay gives exact numbers, jitter takes the random
@@ -37,8 +28,8 @@ type backoff struct {
 func newBackoff(then *playbook.Then, failure bool) backoff {
 	b := backoff{
 		strategy:   then.Backoff,
-		initial:    valueOr(then.InitialDelay, defaultInitialDelay),
-		multiplier: valueOr(then.Multiplier, defaultMultiplier),
+		initial:    valueOr(then.InitialDelay, playbook.DefaultInitialDelay),
+		multiplier: valueOr(then.Multiplier, playbook.DefaultMultiplier),
 		jitter:     then.Jitter,
 	}
 	if b.strategy == "" {
@@ -50,7 +41,7 @@ func newBackoff(then *playbook.Then, failure bool) backoff {
 	if !failure && then.NextCall != nil && !asksForWait(then) {
 		b.strategy = playbook.NoBackoff
 	}
-	b.max = valueOr(then.MaxDelay, max(defaultMaxDelay, b.initial))
+	b.max = valueOr(then.MaxDelay, max(playbook.DefaultMaxDelay, b.initial))
 	if b.jitter == "" {
 		b.jitter = playbook.JitterNone
 		if failure {

@@ -15,9 +15,9 @@ func (c *Call) policyScope() *Scope {
 	c.restore(c.State.StartedAt)
 	last := c.State.Last
 	names := map[string]any{
-		"error": last.Error.Value(),
-		"this":  c.attemptEnvelope(),
-		"pages": c.State.Collected.Data,
+		"error":              last.Error.Value(),
+		"this":               c.attemptEnvelope(),
+		playbook.DefaultInto: c.State.Collected.Data,
 		"_retry": map[string]any{
 			"index": c.page0(), "attempt": c.State.RequestAttempts,
 			"count": c.State.Attempts, "policy": last.Policy,

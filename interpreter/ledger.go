@@ -188,7 +188,7 @@ func (c *Call) Fixed() bool {
 
 // collectedNames are those of what was collected.
 func (c *Call) collectedNames() []string {
-	names := []string{defaultInto}
+	names := []string{playbook.DefaultInto}
 	for _, policy := range c.config.Policies {
 		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
 			names = append(names, collect.Into)

@@ -250,7 +250,7 @@ func (r round) limit() int {
 	if r.outcome.Failed() {
 		return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultFailureAttempts)
 	}
-	return valueOr(r.policy.Then.MaxAttempts, defaultSuccessAttempts)
+	return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultSuccessAttempts)
 }
 
 // told reports whether the other side said how long to wait. Such a wait does
@@ -267,7 +267,7 @@ func (r round) wait(count int) (delay time.Duration, why string) {
 	case asked == 0:
 		return r.untold(schedule, count), ""
 	}
-	if limit := valueOr(r.policy.Then.MaxWait, defaultMaxWait); asked > limit {
+	if limit := valueOr(r.policy.Then.MaxWait, playbook.DefaultMaxWait); asked > limit {
 		return 0, "asked to wait " + asked.String() + ", longer than max_wait " + limit.String()
 	}
 	if r.told() && r.counters.Told > maxToldWaits {

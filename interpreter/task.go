@@ -178,10 +178,6 @@ func (c *Call) Detachable() bool {
 	return true
 }
 
-// defaultInto is the name of what was collected, unless collect.into says
-// otherwise.
-const defaultInto = "pages"
-
 // Detach gives the call's state without what it has collected, so that
 // thousands of pages do not travel with every further page.
 func (c *Call) Detach() CallState {

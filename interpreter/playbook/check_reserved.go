@@ -21,15 +21,12 @@ func checkReserved(c *checker) {
 			c.checkName("element", loop.Element, elementPos(loop), step.Name)
 		}
 		for _, policy := range step.Retry {
-			if collect := policy.Then.Collect; collect != nil && collect.Into != defaultInto {
+			if collect := policy.Then.Collect; collect != nil && collect.Into != DefaultInto {
 				c.checkName("into", collect.Into, collect.Words.At("into", collect.Pos), step.Name)
 			}
 		}
 	}
 }
-
-// defaultInto is the name of the collected pages where into is absent.
-const defaultInto = "pages"
 
 func elementPos(loop *Loop) source.Position {
 	return loop.Words.At("element", loop.Words.At("iterator", loop.Pos))

@@ -7,16 +7,6 @@ import (
 	"reprise/interpreter/source"
 )
 
-// The default delays of a policy: docs/language.md, section retry.
-const (
-	DefaultInitialDelay = time.Second
-	DefaultMaxDelay     = time.Minute
-
-	DefaultFailureAttempts = 3
-	DefaultSuccessAttempts = 100
-	DefaultRestarts        = 1
-)
-
 // checkRetry checks the bounds of policies and warns of words without effect.
 func checkRetry(c *checker) {
 	for _, call := range c.pb.actions() {

@@ -81,7 +81,7 @@ func (c *checker) checkOwnSecret(at site, pos place, ref expression.Ref) {
 	if at.step == nil || !at.step.Secret || at.spot&atAfter == 0 {
 		return
 	}
-	own := slices.Contains([]string{"response", "page", defaultInto, "result", dataWord}, ref.Root)
+	own := slices.Contains([]string{"response", "page", DefaultInto, "result", dataWord}, ref.Root)
 	if ref.Root == "this" {
 		members := ConstantMembers(ref.Path)
 		own = len(members) == 0 || members[0] == "data"

@@ -205,7 +205,7 @@ func (d *decoder) collect(n *yaml.Node) *Collect {
 	if !ok {
 		return nil
 	}
-	collect := &Collect{Pos: f.pos, Words: f.words, Strategy: Append, Into: defaultInto}
+	collect := &Collect{Pos: f.pos, Words: f.words, Strategy: Append, Into: DefaultInto}
 	if n := f.get("strategy"); n != nil {
 		if strategy := d.oneOf(n, "strategy", "append", "replace", "merge"); strategy != "" {
 			collect.Strategy = Strategy(strategy)

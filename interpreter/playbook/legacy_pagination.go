@@ -266,7 +266,7 @@ func (p *pageNames) newer(ref expression.Ref, source []rune) (string, int) {
 	case "iteration":
 		return "(_retry.index - 1)", ref.End
 	case "accumulated":
-		return "pages", ref.End
+		return DefaultInto, ref.End
 	case "response":
 		if member := dataMember.FindString(string(source[ref.End:])); p.wrapped && member != "" {
 			return "response", ref.End + len([]rune(member))

@@ -28,7 +28,7 @@ var words = []word{
 	{name: "error", where: atAfter, known: "in when, then, sinks, vars and next"},
 	{name: "this", where: atAfter, known: "in when, then, sinks, vars and next"},
 	{name: "page", where: atWhen | atThen | atThenSink, known: "in the when and then of retry"},
-	{name: "pages", where: atWhen | atThen | atThenSink, known: "in the when and then of retry"},
+	{name: DefaultInto, where: atWhen | atThen | atThenSink, known: "in the when and then of retry"},
 	{name: "_retry", where: atWhen | atThen | atSinks, known: "in when, then and sinks"},
 	{name: "result", where: atSinks | atVars | atNext, known: "in sinks, vars and next"},
 	{name: "operation_key", where: atField | atWorkbook | atSinks, known: "in tool fields and sinks"},

@@ -1,0 +1,18 @@
+package playbook
+
+import "time"
+
+// What a policy means where it says nothing: docs/language.md, section retry.
+const (
+	DefaultInitialDelay = time.Second
+	DefaultMaxDelay     = time.Minute // or the initial delay, where that is longer
+	DefaultMultiplier   = 2.0
+	DefaultMaxWait      = time.Hour
+
+	DefaultFailureAttempts = 3
+	DefaultSuccessAttempts = 100
+	DefaultRestarts        = 1
+
+	// DefaultInto is the name of what was collected.
+	DefaultInto = "pages"
+)
