@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -80,7 +81,7 @@ func errorObject(err error, in interpreter.ToolInput, secrets *attemptSecrets) *
 		e = &Error{Message: err.Error(), Err: err}
 	}
 	object := &interpreter.ErrorObject{
-		Kind: orElse(e.Kind, interpreter.KindTool), Class: orElse(e.Class, interpreter.ClassRetryable),
+		Kind: cmp.Or(e.Kind, interpreter.KindTool), Class: cmp.Or(e.Class, interpreter.ClassRetryable),
 		Message: maskedText(e.Error(), maxMessage, secrets),
 		Status:  e.Status, Type: maskedText(e.Type, interpreter.MaxErrorType, secrets), Attempt: in.Attempt, Page: in.Page, Final: e.Final,
 	}
@@ -136,11 +137,4 @@ func cutBody(body any, limit int, cut func(string, int) string) any {
 		text = string(encoded)
 	}
 	return cut(text, limit)
-}
-
-func orElse(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -307,7 +308,7 @@ func (j *journal) replace(key string, content []byte) error {
 
 // end tells that the write of an entry is done, and how its call goes on.
 func (j *journal) end(entry ledgerEntry, rows int) error {
-	line := fmt.Sprintf("done %s %s %d", journalKey(entry.operation), orElse(entry.fingerprint, "-"), rows)
+	line := fmt.Sprintf("done %s %s %d", journalKey(entry.operation), cmp.Or(entry.fingerprint, "-"), rows)
 	if note := entry.note; note != nil {
 		line += fmt.Sprintf(" %s %d %d %d %s", note.Call, note.Written, note.Forget, time.Now().Unix(),
 			base64.StdEncoding.EncodeToString(note.Continuation))

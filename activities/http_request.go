@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"maps"
@@ -46,12 +47,12 @@ func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, def
 	if err != nil {
 		return nil, err
 	}
-	method = strings.ToUpper(orElse(strings.TrimSpace(method), defaultMethod))
+	method = strings.ToUpper(cmp.Or(strings.TrimSpace(method), defaultMethod))
 	request, err := http.NewRequestWithContext(ctx, method, target.String(), bodyReader(content))
 	if err != nil {
 		return nil, configErrorf("step %q: method is %q; it must be an HTTP method such as GET", in.Step, method)
 	}
-	plain := http.Header{"Accept": {usualAccept}, "User-Agent": {orElse(t.res.HTTP.UserAgent, "reprise")}}
+	plain := http.Header{"Accept": {usualAccept}, "User-Agent": {cmp.Or(t.res.HTTP.UserAgent, "reprise")}}
 	if err := setHeaders(request, in, contentType, plain); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package activities
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
@@ -212,7 +213,7 @@ func notText(response *http.Response, body []byte) error {
 	return &Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeNotText, Status: response.StatusCode,
 		Message: fmt.Sprintf("the body from %s is no text: %s, %d bytes",
-			requestLine(response.Request), orElse(cutText(response.Header.Get("Content-Type"), maxShownType), "without a content type"), len(body)),
+			requestLine(response.Request), cmp.Or(cutText(response.Header.Get("Content-Type"), maxShownType), "without a content type"), len(body)),
 	}
 }
 

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -233,7 +234,7 @@ func quiet(ctx context.Context, in interpreter.ToolInput, err error) error {
 			return err
 		}
 	}
-	message := fmt.Sprintf("step %q: the attempt failed with %s", in.Step, orElse(e.Kind, interpreter.KindTool))
+	message := fmt.Sprintf("step %q: the attempt failed with %s", in.Step, cmp.Or(e.Kind, interpreter.KindTool))
 	if e.Status != 0 {
 		message = fmt.Sprintf("step %q: HTTP %d", in.Step, e.Status)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // policyScope holds the names of when and then for the last outcome.
@@ -125,10 +126,7 @@ func (c *Call) exhaustedError(decision Decision) *ErrorObject {
 	if c.config.Step.Secret {
 		answer = expression.Of(playbook.Hidden)
 	}
-	last := expression.Text(answer.Data)
-	if runes := []rune(last); len(runes) > most {
-		last = string(runes[:most]) + "…"
-	}
+	last := source.Cut(expression.Text(answer.Data), most)
 	failure := c.complete(&ErrorObject{
 		Kind: KindExhausted, Class: ClassFinal,
 		Message: fmt.Sprintf("%s: policy %d matched %d of %d times after %d attempts (%s); last response: %s",

@@ -6,6 +6,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // What is too large to cross a boundary is cut down to a size before it does.
@@ -48,10 +49,7 @@ func tooLargeResult(result CallResult, step *playbook.Step, message string) Call
 // ShortMessage is the error's message without the end of one that is very long.
 func (e *ErrorObject) ShortMessage() string {
 	const most = 2000
-	if runes := []rune(e.Message); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return e.Message
+	return source.Cut(e.Message, most)
 }
 
 // Shrunk is an error without its bulky data: what was collected, the body, or

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
@@ -13,6 +14,7 @@ import (
 
 	"reprise/internal/connect"
 	"reprise/interpreter"
+	"reprise/interpreter/source"
 	"reprise/workflows"
 )
 
@@ -247,8 +249,8 @@ func (o *observer) waiting(ctx context.Context, open []string) int {
 // oneLine cuts a text to what fits into a line.
 func oneLine(text string, most int) string {
 	text = visible(strings.Join(strings.Fields(text), " "))
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+	if utf8.RuneCountInString(text) > most {
+		return source.Cut(text, most-1)
 	}
 	return text
 }

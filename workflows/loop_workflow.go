@@ -10,6 +10,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // LoopWorkflow runs a loop: a child workflow per iteration or batch, within
@@ -291,11 +292,7 @@ func (l *loop) summary(calls []interpreter.Carried) string {
 		return fmt.Sprintf("%s %d–%d of %d", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.size())
 	}
 	const most = 60
-	element := []rune(expression.Text(calls[0].Element.Data))
-	if len(element) > most {
-		element = append(element[:most], '…')
-	}
-	return fmt.Sprintf("%s %d/%d: %s", l.step.Name, *calls[0].Index+1, l.size(), string(element))
+	return fmt.Sprintf("%s %d/%d: %s", l.step.Name, *calls[0].Index+1, l.size(), source.Cut(expression.Text(calls[0].Element.Data), most))
 }
 
 func (l *loop) progress() (Progress, error) {

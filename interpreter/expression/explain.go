@@ -5,6 +5,8 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
+
+	"reprise/interpreter/source"
 )
 
 // nameOperand says which operand of the operator at the offset is nil, in the
@@ -54,7 +56,7 @@ func (r Ref) ListUnder(scope Scope) string {
 		switch key := key.(type) {
 		case string:
 			if isList {
-				return fmt.Sprintf("%s is a list of %d", shorten(name, 80), len(list))
+				return fmt.Sprintf("%s is a list of %d", source.Cut(name, 80), len(list))
 			}
 			members, _ := value.(map[string]any)
 			value, name = members[key], name+"."+key
@@ -78,7 +80,7 @@ func withDefault(operand ast.Node, name string) string {
 }
 
 func written(text []rune, span file.Location) string {
-	return shorten(string(text[span.From:span.To]), 80)
+	return source.Cut(string(text[span.From:span.To]), 80)
 }
 
 // operandFinder finds the operation at an offset and its operand that is nil.

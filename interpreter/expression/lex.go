@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"unicode"
+
+	"reprise/interpreter/source"
 )
 
 // tokenKind sorts the tokens of an expression.
@@ -35,7 +37,7 @@ func (t token) describe() string {
 	case tokenEnd:
 		return "the end"
 	case tokenString:
-		return fmt.Sprintf("the text %q", shorten(t.text, 20))
+		return fmt.Sprintf("the text %q", source.Cut(t.text, 20))
 	default:
 		return fmt.Sprintf("%q", t.text)
 	}
@@ -241,11 +243,3 @@ func isDigitOrMark(r rune) bool { return isDigit(r) || r == '_' }
 func isNameStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }
 
 func isNamePart(r rune) bool { return isNameStart(r) || unicode.IsDigit(r) }
-
-// shorten cuts text to n runes for a message.
-func shorten(text string, n int) string {
-	if runes := []rune(text); len(runes) > n {
-		return string(runes[:n]) + "…"
-	}
-	return text
-}

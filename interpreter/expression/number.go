@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"reprise/interpreter/source"
 )
 
 var (
@@ -347,9 +349,5 @@ func negated(n json.Number) any {
 // shortText cuts text for a message.
 func shortText(s string) string {
 	const most = 40
-	runes := []rune(s[:min(len(s), 4*most)])
-	if len(runes) <= most {
-		return s
-	}
-	return string(runes[:most]) + "…"
+	return source.Cut(s, most)
 }

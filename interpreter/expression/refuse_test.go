@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter/source"
 )
 
 // TestRefused holds the whole text of every message, because the messages are
@@ -144,7 +146,7 @@ func TestRefused(t *testing.T) {
 			`the expression has 4097 bytes, 4096 are allowed; compute a part of it in vars first`,
 		},
 	} {
-		t.Run(shorten(c.source, 40), func(t *testing.T) {
+		t.Run(source.Cut(c.source, 40), func(t *testing.T) {
 			t.Parallel()
 
 			program, problems := Compile(c.source)

@@ -141,9 +141,5 @@ func describeYAML(n *yaml.Node) string {
 // shorten cuts text of an author for a message.
 func shorten(text string) string {
 	const most = 60
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most]) + "…"
+	return source.Cut(text, most)
 }

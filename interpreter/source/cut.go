@@ -1,0 +1,49 @@
+package source
+
+import "slices"
+
+// Cut keeps at most a number of runes of a text, for a message or a line, and
+// puts … behind what it has cut. What the text has opened of Unicode's marks of
+// direction is closed before it, so that they turn nothing of what follows.
+func Cut(text string, most int) string {
+	runes := 0
+	for at := range text {
+		if runes == most {
+			kept := []rune(text[:at])
+			return string(kept) + closing(kept) + "…"
+		}
+		runes++
+	}
+	return text
+}
+
+// closing is what ends the embeddings and isolates that a text leaves open
+// (Unicode Standard Annex 9, explicit directional formatting).
+func closing(text []rune) string {
+	const (
+		popEmbedding = '\u202C'
+		popIsolate   = '\u2069'
+	)
+	var open []rune // what ends each
+	for _, r := range text {
+		switch r {
+		case '\u202A', '\u202B', '\u202D', '\u202E':
+			open = append(open, popEmbedding)
+		case '\u2066', '\u2067', '\u2068':
+			open = append(open, popIsolate)
+		case popEmbedding: // of no embedding that stands outside of an isolate
+			if last := len(open) - 1; last >= 0 && open[last] == popEmbedding {
+				open = open[:last]
+			}
+		case popIsolate: // and of the embeddings in it
+			for i := len(open) - 1; i >= 0; i-- {
+				if open[i] == popIsolate {
+					open = open[:i]
+					break
+				}
+			}
+		}
+	}
+	slices.Reverse(open)
+	return string(open)
+}
