@@ -39,10 +39,12 @@ func (d *decoder) loop(n *yaml.Node, step string) *Loop {
 	}
 	d.loopNumbers(f, loop)
 	if n := f.get("sink"); n != nil {
-		loop.Sink = d.sink(n, step+".loop.sink")
+		loop.Sink = readSection[Sink](d, n, at{place: step + ".loop.sink"})
 	}
 	if n := f.get("dead_letter"); n != nil {
-		loop.DeadLetter = d.innerSink(n, deadLetterSection, "dead_letter", step+".loop.dead_letter.sink")
+		if l := readSection[deadLetter](d, n, at{place: step + ".loop.dead_letter"}); l != nil {
+			loop.DeadLetter = l.sink
+		}
 	}
 	return loop
 }
@@ -142,4 +144,19 @@ func (d *decoder) thresholds(n *yaml.Node, t *Thresholds, places Words) {
 			}
 		}
 	}
+}
+
+// deadLetter is the section of that name.
+type deadLetter struct{ sink *Sink }
+
+var deadLetterSection = sectionOf(section{name: "dead_letter"}, []keyOf[deadLetter]{
+	{key{name: "sink", doc: "where each iteration that failed is written; `result` is the dead letter", required: innerSink},
+		asSection(func(l *deadLetter, s *Sink) { l.sink = s })},
+})
+
+func (*deadLetter) section() *section { return deadLetterSection }
+
+func (l *deadLetter) decode(d *decoder, f *fields, at at) bool {
+	d.words(f, l, at)
+	return true
 }

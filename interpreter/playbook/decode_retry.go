@@ -45,150 +45,132 @@ func (d *decoder) policies(n *yaml.Node, place string) []*Policy {
 	return policies
 }
 
+var policySection = sectionOf(section{name: "retry policy", called: "a retry policy", below: thenSection}, []keyOf[Policy]{
+	{key{name: "when", doc: "the outcomes that the policy matches", required: `when: "{{ error is defined }}"`},
+		asCondition(func(p *Policy, n *Node) { p.When = n })},
+	{key{name: "stop_when", doc: "ends the call; asked before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })},
+	{key{name: "then", doc: "what a match does", nullable: true}, asSection(func(p *Policy, then *Then) { p.Then = *then })},
+})
+
 func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
-	f, ok := d.fields(n, policySection, "a retry policy")
+	f, ok := d.fields(n, policySection, policySection.title())
 	if !ok {
 		return nil
 	}
 	policy := &Policy{Number: number, Pos: f.pos, Then: Then{Pos: f.pos, Words: Words{}}}
-	if d.require(f, "a retry policy", "when", `when: "{{ error is defined }}"`) {
-		policy.When = d.condition(f.get("when"), "when")
-	}
-	if n := f.get("stop_when"); n != nil {
-		policy.StopWhen = d.condition(n, "stop_when")
-	}
-	if n := f.get("then"); n != nil && !isNull(n) {
-		if then, ok := d.fields(n, thenSection, "then"); ok {
-			policy.Then = d.then(then, place+".then")
-		}
-	}
+	d.words(f, policy, at{place: place})
 	return policy
 }
 
+var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
+	{key{name: "max_attempts", doc: "matches until the policy is exhausted; default 3 for failures, 100 for successes", repeats: true},
+		asInteger(func(t *Then, n int) { t.MaxAttempts = &n })},
+	{key{name: "delay", doc: "a fixed delay, also between pages", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.Delay = &v })},
+	{key{name: "initial_delay", doc: "the first delay; default 1s", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.InitialDelay = &v }).or(DefaultInitialDelay)},
+	{key{name: "max_delay", doc: "the longest delay; default 60s, or `initial_delay` if longer", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.MaxDelay = &v })},
+	{key{name: "backoff", doc: "`exponential` (default), `linear`, `fixed` or `none`", repeats: true},
+		asOneOf(func(t *Then, b Backoff) { t.Backoff = b }, Exponential, Linear, Fixed, NoBackoff).or(Exponential)},
+	{key{name: "backoff_multiplier", doc: "growth of the delay; default 2", repeats: true},
+		asNumber(func(t *Then, v float64) { t.Multiplier = &v })},
+	{key{name: "jitter", doc: "`proportional` (default for failures), `full` or `none`", repeats: true},
+		asOneOf(func(t *Then, j Jitter) { t.Jitter = j }, JitterNone, JitterProportional, JitterFull)},
+	{key{name: "max_elapsed", doc: "time from the first match after which the policy is exhausted", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.MaxElapsed = &v })},
+	{key{name: "max_wait", doc: "longest wait that the other side may ask for; default 1h", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v })},
+	{key{name: "on_exhausted", doc: "`fail`, `succeed` or `continue`"},
+		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue)},
+	{key{name: "ignore", doc: "`true`: a failure is an empty answer, and the call succeeds"},
+		asBoolean(func(t *Then, yes bool) { t.Ignore = yes })},
+	{key{name: "result", doc: "the data of the call where this policy ends it as a success"},
+		asValue(func(t *Then, n *Node) { t.Result = n })},
+	{key{name: "restart", doc: "`true`: after a failure the pages are dropped and the call begins again; `max_attempts` counts the restarts, default 1"},
+		asBoolean(func(t *Then, yes bool) { t.Restart = yes })},
+	{key{name: "allow_repeat", doc: "allow a request or a page to come again"},
+		asBoolean(func(t *Then, yes bool) { t.AllowRepeat = yes })},
+	{key{name: "end_on_repeat", doc: "`true`: a request or a page that comes again ends the pages, and nothing is wrong"},
+		asBoolean(func(t *Then, yes bool) { t.EndOnRepeat = yes })},
+	{key{name: "next_call", doc: "changes to the request after a success", repeats: true},
+		asSection(func(t *Then, call *NextCall) { t.NextCall = call })},
+	{key{name: "collect", doc: "how pages become one result"}, asSection(func(t *Then, c *Collect) { t.Collect = c })},
+	{key{name: "sink", older: saveWord, warned: "save", doc: "where the call's result is written, once per call"},
+		asSection(func(t *Then, s *Sink) { t.Sink = s })},
+	{key{name: "per_iteration", aliases: []string{"per_page"}, doc: "a sink per page"},
+		asSection(func(t *Then, p *perIteration) { t.PerIteration = p.sink })},
+	{key{name: "pages_per_activity", doc: "pages that one activity fetches at most; default 50, 1 for an activity per page"},
+		asInteger(func(t *Then, n int) { t.PagesPerActivity = n }).from(1).to(maxPagesPerActivity)},
+})
+
+// maxPagesPerActivity keeps what a lost worker costs within reason.
+const maxPagesPerActivity = 1000
+
 // repeating are the words of then that ask for another attempt; restart: true
 // does so too.
-var repeating = []string{
-	"max_attempts", "next_call", "delay", "initial_delay", "max_delay",
-	"backoff", "backoff_multiplier", "jitter", "max_elapsed", "max_wait",
+var repeating = thenSection.repeating()
+
+func (s *section) repeating() []string {
+	var names []string
+	for _, k := range s.keys {
+		if k.repeats {
+			names = append(names, k.name)
+		}
+	}
+	return names
 }
 
-func (d *decoder) then(f *fields, place string) Then {
-	then := Then{Pos: f.pos, Words: f.words, Values: f.places(Words{}, "")}
-	for _, name := range f.names {
-		if spelt, ok := d.spelt[f.values[name]]; ok {
-			if then.spelt == nil {
-				then.spelt = map[string]string{}
+func (*Then) section() *section { return thenSection }
+
+func (t *Then) decode(d *decoder, f *fields, at at) bool {
+	*t = Then{Pos: f.pos, Words: f.words, Values: f.places(Words{}, "")}
+	for _, k := range f.keys {
+		if spelt, ok := d.spelt[f.values[k.name]]; ok {
+			if t.spelt == nil {
+				t.spelt = map[string]string{}
 			}
-			then.spelt[name] = spelt
+			t.spelt[k.name] = spelt
 		}
+		t.Repeats = t.Repeats || k.repeats
 	}
-	for _, word := range repeating {
-		then.Repeats = then.Repeats || f.words.Has(word)
-	}
-	d.thenNumbers(f, &then)
-	d.thenWords(f, &then)
-	then.Repeats = then.Repeats || then.Restart
-	if n := f.get("result"); n != nil {
-		then.Result = d.value(n)
-	}
-	if n := f.get("next_call"); n != nil {
-		then.NextCall = d.nextCall(n)
-	}
-	if n := f.get("collect"); n != nil {
-		then.Collect = d.collect(n)
-	}
-	if n := f.get("sink"); n != nil {
-		then.Sink = d.sink(n, place+".sink")
-	}
-	if n := f.get("per_iteration"); n != nil {
-		then.PerIteration = d.innerSink(n, perIterationSection, "per_iteration", place+".per_iteration.sink")
-	}
-	return then
+	d.words(f, t, at)
+	t.Repeats = t.Repeats || t.Restart
+	return true
 }
 
-func (d *decoder) thenNumbers(f *fields, then *Then) {
-	if n := f.get("max_attempts"); n != nil {
-		if v, ok := d.integer(n, "max_attempts"); ok {
-			then.MaxAttempts = &v
-		}
-	}
-	if n := f.get("backoff_multiplier"); n != nil {
-		if v, ok := d.number(n, "backoff_multiplier"); ok {
-			then.Multiplier = &v
-		}
-	}
-	for _, length := range []struct {
-		word string
-		into **time.Duration
-	}{
-		{"delay", &then.Delay},
-		{"initial_delay", &then.InitialDelay},
-		{"max_delay", &then.MaxDelay},
-		{"max_elapsed", &then.MaxElapsed},
-		{"max_wait", &then.MaxWait},
-	} {
-		if n := f.get(length.word); n != nil {
-			if v, ok := d.duration(n, length.word); ok {
-				*length.into = &v
-			}
-		}
-	}
+// perIteration is the section of that name.
+type perIteration struct{ sink *Sink }
+
+var perIterationSection = sectionOf(section{name: "per_iteration"}, []keyOf[perIteration]{
+	{key{name: "sink", older: saveWord, warned: "save", doc: "where each page is written", required: innerSink},
+		asSection(func(p *perIteration, s *Sink) { p.sink = s })},
+})
+
+func (*perIteration) section() *section { return perIterationSection }
+
+func (p *perIteration) decode(d *decoder, f *fields, at at) bool {
+	d.words(f, p, at)
+	return true
 }
 
-func (d *decoder) thenWords(f *fields, then *Then) {
-	if n := f.get("backoff"); n != nil {
-		then.Backoff = Backoff(d.oneOf(n, "backoff", "exponential", "linear", "fixed", "none"))
-	}
-	if n := f.get("jitter"); n != nil {
-		then.Jitter = Jitter(d.oneOf(n, "jitter", "none", "proportional", "full"))
-	}
-	if n := f.get("on_exhausted"); n != nil {
-		then.OnExhausted = OnExhausted(d.oneOf(n, "on_exhausted", "fail", "succeed", "continue"))
-	}
-	if n := f.get("pages_per_activity"); n != nil {
-		if v, ok := d.integer(n, "pages_per_activity"); ok {
-			then.PagesPerActivity = d.within(n, "pages_per_activity", v, 1, maxPagesPerActivity)
-		}
-	}
-	if n := f.get("allow_repeat"); n != nil {
-		then.AllowRepeat = d.boolean(n, "allow_repeat")
-	}
-	if n := f.get("end_on_repeat"); n != nil {
-		then.EndOnRepeat = d.boolean(n, "end_on_repeat")
-	}
-	if n := f.get("ignore"); n != nil {
-		then.Ignore = d.boolean(n, "ignore")
-	}
-	if n := f.get("restart"); n != nil {
-		then.Restart = d.boolean(n, "restart")
-	}
-}
+var nextCallSection = sectionOf(section{name: "next_call", prefix: "next_call."}, []keyOf[NextCall]{
+	{key{name: "args", doc: "merged into the args; fields that name args are rendered again"},
+		asMap(func(c *NextCall, n *Node) { c.Args = n })},
+	{key{name: "params", doc: "merged per key; null removes one"}, asMap(func(c *NextCall, n *Node) { c.Params = n })},
+	{key{name: "headers", doc: "merged per key; null removes one"}, asMap(func(c *NextCall, n *Node) { c.Headers = n })},
+	{key{name: "url", older: []string{"endpoint"}, doc: "the next URL, relative to the one before"},
+		asTextValue(func(c *NextCall, n *Node) { c.URL = n })},
+	{key{name: "method", doc: "replaces the method"}, asTextValue(func(c *NextCall, n *Node) { c.Method = n })},
+	{key{name: "body", older: []string{"payload"}, doc: "replaces the body"}, asValue(func(c *NextCall, n *Node) { c.Body = n })},
+})
 
-func (d *decoder) nextCall(n *yaml.Node) *NextCall {
-	f, ok := d.fields(n, nextCallSection, "next_call")
-	if !ok {
-		return nil
-	}
-	call := &NextCall{Pos: f.pos}
-	if n := f.get("args"); n != nil {
-		call.Args = d.mapOrTemplate(n, "next_call.args")
-	}
-	if n := f.get("params"); n != nil {
-		call.Params = d.mapOrTemplate(n, "next_call.params")
-	}
-	if n := f.get("headers"); n != nil {
-		call.Headers = d.mapOrTemplate(n, "next_call.headers")
-	}
-	if n := f.get("url"); n != nil {
-		call.URL = d.textValue(n, "next_call.url")
-	}
-	if n := f.get("method"); n != nil {
-		call.Method = d.textValue(n, "next_call.method")
-	}
-	if n := f.get("body"); n != nil {
-		call.Body = d.value(n)
-	}
-	return call
+func (*NextCall) section() *section { return nextCallSection }
+
+func (c *NextCall) decode(d *decoder, f *fields, at at) bool {
+	c.Pos = f.pos
+	d.words(f, c, at)
+	return true
 }
 
 // textValue reads text that may be a template.
@@ -200,27 +182,23 @@ func (d *decoder) textValue(n *yaml.Node, what string) *Node {
 	return d.value(n)
 }
 
-func (d *decoder) collect(n *yaml.Node) *Collect {
-	f, ok := d.fields(n, collectSection, "collect")
-	if !ok {
-		return nil
-	}
-	collect := &Collect{Pos: f.pos, Words: f.words, Strategy: Append, Into: DefaultInto}
-	if n := f.get("strategy"); n != nil {
-		if strategy := d.oneOf(n, "strategy", "append", "replace", "merge"); strategy != "" {
-			collect.Strategy = Strategy(strategy)
-		}
-	}
-	if n := f.get("path"); n != nil && !isNull(n) {
-		collect.Path = d.path(n)
-	}
-	if n := f.get("into"); n != nil {
-		collect.Into, _ = d.name(n, "into")
-	}
-	if n := f.get("optional"); n != nil {
-		collect.Optional = d.boolean(n, "optional")
-	}
-	return collect
+var collectSection = sectionOf(section{name: "collect"}, []keyOf[Collect]{
+	{key{name: "strategy", doc: "`append` (default), `replace` or `merge`"},
+		asOneOf(func(c *Collect, s Strategy) { c.Strategy = s }, Append, Replace, Merge).or(Append)},
+	{key{name: "path", doc: "dotted path into the page, with [n]; default the whole page", nullable: true},
+		as(kindText, func(d *decoder, w written, c *Collect) { c.Path = d.path(w.node) })},
+	{key{name: "into", doc: "name of what is collected; default `pages`"},
+		asName(func(c *Collect, name string) { c.Into = name }).or(DefaultInto)},
+	{key{name: "optional", doc: "a missing path adds nothing; where no page has it the result is an empty list, or map with `merge`"},
+		asBoolean(func(c *Collect, yes bool) { c.Optional = yes })},
+})
+
+func (*Collect) section() *section { return collectSection }
+
+func (c *Collect) decode(d *decoder, f *fields, at at) bool {
+	*c = Collect{Pos: f.pos, Words: f.words, Strategy: Append, Into: DefaultInto}
+	d.words(f, c, at)
+	return true
 }
 
 // path reads a dotted path into a page.
@@ -236,15 +214,4 @@ func (d *decoder) path(n *yaml.Node) string {
 		d.errorf(position(n), CodePath, "the path of collect cannot be read: %s", err)
 	}
 	return text
-}
-
-// maxPagesPerActivity keeps what a lost worker costs within reason.
-const maxPagesPerActivity = 1000
-
-// within reports a number that is out of bounds and gives it all the same.
-func (d *decoder) within(n *yaml.Node, what string, v, least, most int) int {
-	if v < least || v > most {
-		d.errorf(position(n), CodeBounds, "%s must be from %d to %d, not %d", what, least, most, v)
-	}
-	return v
 }

@@ -1,26 +1,25 @@
 package playbook
 
-import "gopkg.in/yaml.v3"
-
-// sink reads a sink; place names it within the playbook.
-func (d *decoder) sink(n *yaml.Node, place string) *Sink {
-	f, ok := d.fields(n, sinkSection, "a sink")
-	if !ok {
-		return nil
-	}
-	d.require(f, "a sink", "tool", "tool: postgres")
-	s := &Sink{Pos: f.pos, Place: place, Action: d.action(f, "a sink")}
-	if n := f.get("retry"); n != nil {
-		s.Action.Retry = d.retry(n, place+".retry", literalTool(s.Action))
-	}
-	return s
+var sinkSection = &section{
+	name: "sink", called: "a sink", open: true, fields: olderFields,
+	keys: append([]key{
+		{name: "tool", older: []string{"type", "storage"}, doc: "the tool that writes"},
+		{name: "retry", doc: "policies for the sink's own failures"},
+		{name: "args", older: []string{"data"}, doc: callKeys[0].doc},
+	}, callKeys[1:]...),
 }
 
-// innerSink reads a map whose one key is a sink.
-func (d *decoder) innerSink(n *yaml.Node, section *section, what, place string) *Sink {
-	f, ok := d.fields(n, section, what)
-	if !ok || !d.require(f, what, "sink", "sink: {tool: postgres, …}") {
-		return nil
+// innerSink is how to write the one word of a section that holds a sink.
+const innerSink = "sink: {tool: postgres, …}"
+
+func (*Sink) section() *section { return sinkSection }
+
+// decode reads a sink; the place names it within the playbook.
+func (s *Sink) decode(d *decoder, f *fields, at at) bool {
+	d.require(f, "a sink", "tool", "tool: postgres")
+	*s = Sink{Pos: f.pos, Place: at.place, Action: d.action(f, "a sink")}
+	if n := f.get("retry"); n != nil {
+		s.Action.Retry = d.retry(n, at.under("retry"), literalTool(s.Action))
 	}
-	return d.sink(f.get("sink"), place)
+	return true
 }

@@ -57,7 +57,7 @@ func (d *decoder) step(n *yaml.Node) *Step {
 		step.Retry = d.retry(n, step.Name+".retry", literalTool(step.Action))
 	}
 	if n := f.get("sink"); n != nil {
-		step.Sink = d.sink(n, step.Name+".sink")
+		step.Sink = readSection[Sink](d, n, at{place: step.Name + ".sink"})
 	}
 	d.stepRoutes(f, step)
 	return step

@@ -13,12 +13,15 @@ import (
 
 // fields are the keys of one section as the author wrote them.
 type fields struct {
-	node   *yaml.Node
-	pos    source.Position
-	words  Words
-	names  []string // keys of values, in the order of the file
-	values map[string]*yaml.Node
-	rest   []restField // keys of an open section, or of metadata, that are not its own
+	node    *yaml.Node
+	section *section
+	path    string // what messages call the map
+	pos     source.Position
+	words   Words
+	keys    []*key // those of values, in the order of the file
+	values  map[string]*yaml.Node
+	rest    []restField // keys of an open section, or of metadata, that are not its own
+	done    []string    // words that were read before the others
 }
 
 // restField is a field of a tool.
@@ -31,8 +34,8 @@ type restField struct {
 
 // places are the places of the values, each under prefix and its key.
 func (f *fields) places(into Words, prefix string) Words {
-	for _, name := range f.names {
-		into[prefix+name] = position(f.values[name])
+	for _, k := range f.keys {
+		into[prefix+k.name] = position(f.values[k.name])
 	}
 	return into
 }
@@ -50,7 +53,10 @@ func (d *decoder) fields(n *yaml.Node, s *section, path string) (*fields, bool) 
 		d.errorf(position(n), CodeWrongType, "%s must be a map with %s, not %s", path, listed(s.names()), describeYAML(n))
 		return nil, false
 	}
-	f := &fields{node: n, pos: position(n), words: Words{}, values: map[string]*yaml.Node{}}
+	f := &fields{
+		node: n, section: s, path: path, pos: position(n),
+		words: Words{}, keys: make([]*key, 0, len(n.Content)/2), values: map[string]*yaml.Node{},
+	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		d.field(f, s, path, n.Content[i], n.Content[i+1])
 	}
@@ -71,7 +77,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 		}
 		f.words[known.name] = pos
 		f.values[known.name] = value
-		f.names = append(f.names, known.name)
+		f.keys = append(f.keys, known)
 	case s.open:
 		d.toolField(f, s, name, pos, value)
 	case d.older && s == metadataSection && isLabel(name, value):
@@ -90,12 +96,14 @@ func (d *decoder) nearKey(name string, s *section) string {
 	if known, ok := s.find(name, true); ok {
 		return "; " + Version + ` writes "` + known.name + `"`
 	}
-	if _, ok := thenSection.find(name, false); ok && s == policySection {
-		return "; it stands under then"
+	if s.below != nil {
+		if _, ok := s.below.find(name, false); ok {
+			return "; it stands under " + s.below.name
+		}
 	}
 	if legacyWord(name) {
 		switch {
-		case s == policySection:
+		case s.below != nil:
 			return "; it is a word of an older form of retry, which has no list; the list says it with when and then"
 		case slices.Contains(legacySections, s):
 			return "; it is a word of another older form of retry, and the forms cannot be mixed; write the list of policies for all of it"

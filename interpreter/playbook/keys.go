@@ -10,16 +10,57 @@ type key struct {
 	doc     string
 	later   bool   // known to the language, but refused until it is there
 	warned  string // the one of older that draws a warning
+	// required shows how to write the word where it is missing; "" for words
+	// that may be.
+	required string
+	nullable bool // without a value the word counts as left out
+	repeats  bool // asks for another attempt; words of then only
+	// The rest is filled in by sectionOf.
+	domain domain
+	what   string // the word in messages
+	read   func(d *decoder, w written, into any)
+}
+
+// keyOf is a word and how it is read into a T, in one line: a new word is a new
+// line of its section.
+type keyOf[T any] struct {
+	key
+	into reader[T]
 }
 
 // section is a map of a playbook with known keys. This one table serves
 // decoding, the suggestions for misspelt keys, and docs/language.md.
 type section struct {
-	name string // as messages and the documentation call it
-	keys []key
-	open bool // other keys are fields of the tool
+	name   string // as the documentation calls it
+	called string // as messages call it, where that is not name
+	prefix string // stands before the words in messages about their values
+	keys   []key
+	open   bool // other keys are fields of the tool
 	// fields renames fields of tools as noetl.io/v1 spells them.
 	fields map[string]string
+	// below is the section whose words are often written here by mistake.
+	below *section
+}
+
+// sectionOf is a section with its words, which are read into a T.
+func sectionOf[T any](s section, words []keyOf[T]) *section {
+	for _, word := range words {
+		k := word.key
+		k.domain, k.what = word.into.domain, s.prefix+k.name
+		if read := word.into.read; read != nil {
+			k.read = func(d *decoder, w written, into any) { read(d, w, into.(*T)) }
+		}
+		s.keys = append(s.keys, k)
+	}
+	return &s
+}
+
+// title is what messages call the section.
+func (s *section) title() string {
+	if s.called != "" {
+		return s.called
+	}
+	return s.name
 }
 
 // olderFields are the fields of tools that noetl.io/v1 spells otherwise.
@@ -78,15 +119,6 @@ var stepSection = &section{
 	}, callKeys...),
 }
 
-var sinkSection = &section{
-	name: "sink", open: true, fields: olderFields,
-	keys: append([]key{
-		{name: "tool", older: []string{"type", "storage"}, doc: "the tool that writes"},
-		{name: "retry", doc: "policies for the sink's own failures"},
-		{name: "args", older: []string{"data"}, doc: callKeys[0].doc},
-	}, callKeys[1:]...),
-}
-
 var workbookSection = &section{
 	name: "workbook entry", open: true, fields: olderFields,
 	keys: append([]key{
@@ -116,10 +148,6 @@ var loopSection = &section{name: "loop", keys: []key{
 	{name: "dead_letter", doc: "a sink for each iteration that failed"},
 }}
 
-var deadLetterSection = &section{name: "dead_letter", keys: []key{
-	{name: "sink", doc: "where each iteration that failed is written; `result` is the dead letter"},
-}}
-
 var rateLimitSection = &section{name: "rate_limit", keys: []key{
 	{name: "requests", doc: "how many requests"},
 	{name: "per", doc: "in which time; default 1s"},
@@ -143,55 +171,6 @@ var budgetSection = &section{name: "failure_budget", keys: []key{
 var thresholdsSection = &section{name: "thresholds", keys: []key{
 	{name: "completed", doc: "least share of successes for `completed`; default 0.95"},
 	{name: "partial_success", doc: "least share of successes for `partial_success`; default 0.50"},
-}}
-
-var policySection = &section{name: "retry policy", keys: []key{
-	{name: "when", doc: "the outcomes that the policy matches"},
-	{name: "stop_when", doc: "ends the call; asked before `when`"},
-	{name: "then", doc: "what a match does"},
-}}
-
-var thenSection = &section{name: "then", keys: []key{
-	{name: "max_attempts", doc: "matches until the policy is exhausted; default 3 for failures, 100 for successes"},
-	{name: "delay", doc: "a fixed delay, also between pages"},
-	{name: "initial_delay", doc: "the first delay; default 1s"},
-	{name: "max_delay", doc: "the longest delay; default 60s, or `initial_delay` if longer"},
-	{name: "backoff", doc: "`exponential` (default), `linear`, `fixed` or `none`"},
-	{name: "backoff_multiplier", doc: "growth of the delay; default 2"},
-	{name: "jitter", doc: "`proportional` (default for failures), `full` or `none`"},
-	{name: "max_elapsed", doc: "time from the first match after which the policy is exhausted"},
-	{name: "max_wait", doc: "longest wait that the other side may ask for; default 1h"},
-	{name: "on_exhausted", doc: "`fail`, `succeed` or `continue`"},
-	{name: "ignore", doc: "`true`: a failure is an empty answer, and the call succeeds"},
-	{name: "result", doc: "the data of the call where this policy ends it as a success"},
-	{name: "restart", doc: "`true`: after a failure the pages are dropped and the call begins again; `max_attempts` counts the restarts, default 1"},
-	{name: "allow_repeat", doc: "allow a request or a page to come again"},
-	{name: "end_on_repeat", doc: "`true`: a request or a page that comes again ends the pages, and nothing is wrong"},
-	{name: "next_call", doc: "changes to the request after a success"},
-	{name: "collect", doc: "how pages become one result"},
-	{name: "sink", older: saveWord, warned: "save", doc: "where the call's result is written, once per call"},
-	{name: "per_iteration", aliases: []string{"per_page"}, doc: "a sink per page"},
-	{name: "pages_per_activity", doc: "pages that one activity fetches at most; default 50, 1 for an activity per page"},
-}}
-
-var perIterationSection = &section{name: "per_iteration", keys: []key{
-	{name: "sink", older: saveWord, warned: "save", doc: "where each page is written"},
-}}
-
-var nextCallSection = &section{name: "next_call", keys: []key{
-	{name: "args", doc: "merged into the args; fields that name args are rendered again"},
-	{name: "params", doc: "merged per key; null removes one"},
-	{name: "headers", doc: "merged per key; null removes one"},
-	{name: "url", older: []string{"endpoint"}, doc: "the next URL, relative to the one before"},
-	{name: "method", doc: "replaces the method"},
-	{name: "body", older: []string{"payload"}, doc: "replaces the body"},
-}}
-
-var collectSection = &section{name: "collect", keys: []key{
-	{name: "strategy", doc: "`append` (default), `replace` or `merge`"},
-	{name: "path", doc: "dotted path into the page, with [n]; default the whole page"},
-	{name: "into", doc: "name of what is collected; default `pages`"},
-	{name: "optional", doc: "a missing path adds nothing; where no page has it the result is an empty list, or map with `merge`"},
 }}
 
 var routeSection = &section{name: "next entry", keys: []key{
@@ -243,13 +222,14 @@ func Sections() []Section {
 }
 
 // find returns the key that a word stands for.
-func (s *section) find(name string, older bool) (key, bool) {
-	for _, k := range s.keys {
+func (s *section) find(name string, older bool) (*key, bool) {
+	for i := range s.keys {
+		k := &s.keys[i]
 		if k.name == name || slices.Contains(k.aliases, name) || older && slices.Contains(k.older, name) {
 			return k, true
 		}
 	}
-	return key{}, false
+	return nil, false
 }
 
 // names are the keys that an author may write now.
