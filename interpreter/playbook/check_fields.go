@@ -68,7 +68,7 @@ func (c *checker) givenByCallers(call actionAt, group []string) bool {
 }
 
 func isCallKey(name string) bool {
-	return slices.ContainsFunc(callKeys, func(k key) bool { return k.name == name })
+	return slices.ContainsFunc(callKeys, func(k keyOf[Action]) bool { return k.name == name })
 }
 
 func (c *checker) missingField(call actionAt, spec ToolSpec, what string) {

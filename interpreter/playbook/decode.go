@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -50,36 +51,38 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"}, []keyOf[Playbook]{
+	{key{name: "apiVersion", doc: "`reprise/v1`, or `noetl.io/v1` with its spellings", required: "apiVersion: " + Version},
+		asOneOf(func(p *Playbook, version string) { p.APIVersion = version }, Version, OlderVersion)},
+	{key{name: "kind", doc: "`Playbook`", required: "kind: Playbook"}, asOneOf(func(*Playbook, string) {}, "Playbook")},
+	{key{name: "metadata", doc: "name, description and labels", required: "metadata: {name: my_playbook}"},
+		as(kindSection, func(d *decoder, w written, p *Playbook) { d.metadata(w.node, p) }).of(metadataSection)},
+	{key{name: "timeout", doc: "time limit of the whole run, counted from its first start"},
+		asLimit(func(p *Playbook, v time.Duration) { p.Timeout = v })},
+	{key{name: "strict", doc: "with `true` a run in which an iteration failed is at best `partial_success`"},
+		asBoolean(func(p *Playbook, yes bool) { p.Strict = yes })},
+	{key{name: "workload", doc: "inputs and their defaults; constants"},
+		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) })},
+	{key{name: "output", doc: "the run's result; default: the result of the step that ended last", nullable: true},
+		asValue(func(p *Playbook, n *Node) { p.Output = n })},
+	{key{name: "workbook", doc: "named calls that steps use with `tool: workbook`", nullable: true},
+		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Workbook = d.workbook(w.node) }).of(workbookSection)},
+	{key{name: "workflow", doc: "the list of steps", required: "workflow: [{step: start, …}]"},
+		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Steps = d.steps(w.node) }).of(stepSection)},
+})
+
 func (d *decoder) playbook() *Playbook {
 	root := d.parse()
 	if root == nil || d.otherLanguage(root) || !d.inspect(root) {
 		return nil
 	}
 	d.older = versionOf(root) == OlderVersion
-	f, ok := d.fields(root, playbookSection, "the playbook")
+	f, ok := d.fields(root, playbookSection, playbookSection.title())
 	if !ok {
 		return nil
 	}
 	pb := &Playbook{File: d.file, Hash: hash(d.file.Bytes()), Workload: map[string]any{}, WorkloadPos: Words{}}
-	d.header(pb, f)
-	if n := f.get("timeout"); n != nil {
-		pb.Timeout = d.timeLimit(n, "timeout")
-	}
-	if n := f.get("strict"); n != nil {
-		pb.Strict = d.boolean(n, "strict")
-	}
-	if n := f.get("workload"); n != nil {
-		pb.Workload, pb.WorkloadPos = d.constants(n, "workload")
-	}
-	if n := f.get("output"); n != nil && !isNull(n) {
-		pb.Output = d.value(n)
-	}
-	if n := f.get("workbook"); n != nil && !isNull(n) {
-		pb.Workbook = d.workbook(n)
-	}
-	if d.require(f, "the playbook", "workflow", "workflow: [{step: start, …}]") {
-		pb.Steps = d.steps(f.get("workflow"))
-	}
+	d.words(f, pb, at{})
 	pb.secrets = secretSteps(pb.Steps)
 	pb.unread = d.unread
 	return pb
@@ -111,60 +114,54 @@ func (d *decoder) otherLanguage(root *yaml.Node) bool {
 	return true
 }
 
-// header reads apiVersion, kind and metadata.
-func (d *decoder) header(pb *Playbook, f *fields) {
-	if d.require(f, "the playbook", "apiVersion", "apiVersion: "+Version) {
-		pb.APIVersion = d.oneOf(f.get("apiVersion"), "apiVersion", Version, OlderVersion)
-	}
-	if d.require(f, "the playbook", "kind", "kind: Playbook") {
-		d.oneOf(f.get("kind"), "kind", "Playbook")
-	}
-	if !d.require(f, "the playbook", "metadata", "metadata: {name: my_playbook}") {
-		return
-	}
-	meta, ok := d.fields(f.get("metadata"), metadataSection, "metadata")
+var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata."}, []keyOf[Playbook]{
+	{key{name: "name", doc: "the playbook's name", required: "name: my_playbook"},
+		as(kindName, func(d *decoder, w written, p *Playbook) { p.Name = d.playbookName(w.node, w.what) })},
+	{key{name: "description", doc: "what it is for", nullable: true}, asText(func(p *Playbook, text string) { p.Description = text })},
+	{key{name: "labels", doc: "a map of texts"},
+		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) })},
+})
+
+func (d *decoder) metadata(n *yaml.Node, pb *Playbook) {
+	f, ok := d.fields(n, metadataSection, metadataSection.title())
 	if !ok {
 		return
 	}
-	if d.require(meta, "metadata", "name", "name: my_playbook") {
-		pb.Name = d.playbookName(meta.get("name"))
-		pb.names = append(pb.names, headName{"metadata.name", pb.Name, position(meta.get("name"))})
+	d.words(f, pb, at{})
+	if n := f.get("name"); n != nil {
+		pb.names = append(pb.names, headName{"metadata.name", pb.Name, position(n)})
 	}
-	if n := meta.get("description"); n != nil && !isNull(n) {
-		pb.Description, _ = d.text(n, "metadata.description")
-	}
-	if n := meta.get("labels"); n != nil {
-		pb.Labels = d.labels(n)
+	if n := f.get("labels"); n != nil {
 		for i := 0; i+1 < len(n.Content) && pb.Labels != nil; i += 2 {
 			pb.names = append(pb.names, headName{"the label", n.Content[i].Value, position(n.Content[i])})
 		}
 	}
-	for _, field := range meta.rest {
+	for _, field := range f.rest {
 		pb.names = append(pb.names, headName{"the label", field.name, field.pos})
 	}
-	pb.Labels = olderLabels(meta, pb.Labels)
+	pb.Labels = olderLabels(f, pb.Labels)
 }
 
 // playbookName reads the name, which becomes part of workflow IDs.
-func (d *decoder) playbookName(n *yaml.Node) string {
+func (d *decoder) playbookName(n *yaml.Node, what string) string {
 	const most = 200
-	name, ok := d.name(n, "metadata.name")
+	name, ok := d.name(n, what)
 	if !ok {
 		return ""
 	}
 	if len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
-		d.errorf(position(n), CodeBadName, "metadata.name must be one line of at most %d bytes, not %q", most, shorten(name))
+		d.errorf(position(n), CodeBadName, "%s must be one line of at most %d bytes, not %q", what, most, shorten(name))
 		return ""
 	}
 	return name
 }
 
-func (d *decoder) labels(n *yaml.Node) map[string]string {
+func (d *decoder) labels(n *yaml.Node, what string) map[string]string {
 	if isNull(n) || d.broken[n] {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		d.errorf(position(n), CodeWrongType, "metadata.labels must be a map of texts, not %s", describeYAML(n))
+		d.errorf(position(n), CodeWrongType, "%s must be a map of texts, not %s", what, describeYAML(n))
 		return nil
 	}
 	labels := map[string]string{}

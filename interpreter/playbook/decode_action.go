@@ -3,6 +3,7 @@ package playbook
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -13,7 +14,41 @@ import (
 // templates of statementField become bind parameters.
 const codeField = "code"
 
-// action reads the call of an open section; path names it in messages.
+// callKeys are the words that every call of a tool accepts beside its fields.
+var callKeys = []keyOf[Action]{
+	callArgs,
+	{key{name: "auth", doc: "name of a connection that the worker knows"},
+		asNode(kindTextValue, (*decoder).auth, func(a *Action, n *Node) { a.Auth = n })},
+	{key{name: "timeout", doc: "time limit of one attempt"},
+		asLimit(func(a *Action, v time.Duration) { a.Timeout = v })},
+	{key{name: "idempotency", doc: "`operation`, `attempt` or `none`: which key the tool sends"},
+		asOneOf(func(a *Action, one string) { a.Idempotency = one }, "operation", "attempt", "none")},
+}
+
+var callArgs = keyOf[Action]{
+	key{name: "args", doc: "values handed to the tool; a sink writes them in place of the result", nullable: true},
+	asValue(func(a *Action, n *Node) { a.Args = n }),
+}
+
+// withCall adds the words of a call to those of a section that has one.
+func withCall[T any](call func(*T) *Action, words []keyOf[T]) []keyOf[T] {
+	for _, word := range callKeys {
+		if !slices.ContainsFunc(words, func(own keyOf[T]) bool { return own.name == word.name }) {
+			words = append(words, keyOf[T]{word.key, through(call, word.into)})
+		}
+	}
+	return words
+}
+
+var toolSection = sectionOf(section{name: "tool", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{
+	{key{name: "kind", older: []string{"type"}, doc: "the tool's name, where its fields are grouped under `tool`", required: "kind: http"},
+		asPart[Action](kindTextValue)},
+}))
+
+func sameAction(a *Action) *Action { return a }
+
+// action reads the tool and the fields of an open section; path names it in
+// messages.
 func (d *decoder) action(f *fields, path string) *Action {
 	action := &Action{Pos: f.pos}
 	tool := f.get("tool")
@@ -35,7 +70,6 @@ func (d *decoder) action(f *fields, path string) *Action {
 			action.problems[field.name] = slices.Clone(found)
 		}
 	}
-	d.callWords(f, action)
 	return action
 }
 
@@ -56,7 +90,8 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 				k.name, f.words[k.name].Line)
 			continue
 		}
-		f.values[k.name], f.words[k.name] = value, inner.words[k.name]
+		known, _ := f.section.find(k.name, false)
+		f.set(known, inner.words[k.name], value)
 	}
 	for _, field := range inner.rest {
 		if d.besideTool(f, field) {
@@ -64,7 +99,7 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 		}
 		f.rest = append(f.rest, field)
 	}
-	if !d.require(inner, "the tool of "+path, "kind", "kind: http") {
+	if !d.needs(inner, "kind") {
 		return nil
 	}
 	return inner.get("kind")
@@ -111,24 +146,8 @@ func (d *decoder) toolEntry(field restField) *Entry {
 	return entry
 }
 
-// callWords reads args, auth, timeout and idempotency.
-func (d *decoder) callWords(f *fields, action *Action) {
-	if n := f.get("args"); n != nil && !isNull(n) {
-		action.Args = d.value(n)
-	}
-	if n := f.get("auth"); n != nil {
-		action.Auth = d.auth(n)
-	}
-	if n := f.get("timeout"); n != nil {
-		action.Timeout = d.timeLimit(n, "timeout")
-	}
-	if n := f.get("idempotency"); n != nil {
-		action.Idempotency = d.oneOf(n, "idempotency", "operation", "attempt", "none")
-	}
-}
-
 // auth reads the name of a connection; what it stands for is the worker's.
-func (d *decoder) auth(n *yaml.Node) *Node {
+func (d *decoder) auth(n *yaml.Node, _ string) *Node {
 	if d.broken[n] {
 		return nil
 	}
@@ -139,6 +158,14 @@ func (d *decoder) auth(n *yaml.Node) *Node {
 	return d.value(n)
 }
 
+var workbookSection = sectionOf(section{name: "workbook entry", called: "an entry of workbook", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{
+	{key{name: "name", doc: "the name that steps use", required: "name: score"},
+		asName(func(a *Action, name string) { a.Name = name })},
+	{key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(*Action, string) {})},
+	{key{name: "tool", older: []string{"type"}, doc: "the tool to call", required: "tool: python"},
+		asPart[Action](kindTextValue)},
+}))
+
 func (d *decoder) workbook(n *yaml.Node) []*Action {
 	items, ok := d.items(n, "workbook")
 	if !ok {
@@ -146,22 +173,17 @@ func (d *decoder) workbook(n *yaml.Node) []*Action {
 	}
 	var actions []*Action
 	for _, item := range items {
-		f, ok := d.fields(item, workbookSection, "an entry of workbook")
+		f, ok := d.fields(item, workbookSection, workbookSection.title())
 		if !ok {
 			continue
 		}
-		name := ""
-		if d.require(f, "an entry of workbook", "name", "name: score") {
-			name, _ = d.name(f.get("name"), "name")
-		}
-		path := "the workbook entry " + quote(name)
-		d.require(f, path, "tool", "tool: python")
-		if n := f.get("desc"); n != nil && !isNull(n) {
-			d.text(n, "desc")
-		}
-		action := d.action(f, path)
-		action.Name = name
-		d.callArgs(action, path)
+		named := &Action{}
+		d.first(f, "name", named)
+		f.path = "the workbook entry " + quote(named.Name)
+		action := d.action(f, f.path)
+		action.Name = named.Name
+		d.words(f, action, at{})
+		d.callArgs(action, f.path)
 		actions = append(actions, action)
 	}
 	return actions

@@ -16,37 +16,43 @@ const (
 	DefaultMinSamples     = 1000
 )
 
-func (d *decoder) loop(n *yaml.Node, step string) *Loop {
-	f, ok := d.fields(n, loopSection, "loop")
-	if !ok {
-		return nil
-	}
-	loop := &Loop{
+var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
+	{key{name: "collection", aliases: []string{"in"}, doc: "a list, or a map (sorted by key, elements `{key, value}`)", required: `collection: "{{ patient_ids }}"`},
+		as(kindValue, func(d *decoder, w written, l *Loop) { l.Collection = d.collection(w.node) })},
+	{key{name: "element", aliases: []string{"iterator"}, doc: "name of the element in expressions; default `item`"},
+		asName(func(l *Loop, name string) { l.Element = name }).or(DefaultElement)},
+	{key{name: "mode", doc: "`sequential` (default) or `parallel` (also `async`)"},
+		asOneOf(func(l *Loop, mode LoopMode) {
+			if mode != Sequential {
+				l.Mode = Parallel
+			}
+		}, Sequential, Parallel, "async").or(Sequential)},
+	{key{name: "max_concurrency", doc: "iterations at a time in a parallel loop; default 10, at most 500"},
+		as(kindInteger, (*decoder).maxConcurrency).from(1).to(MaxConcurrencyLimit).or(DefaultMaxConcurrency)},
+	{key{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default 1"},
+		as(kindInteger, (*decoder).batch).from(1).to(MaxBatch).also("auto").or(DefaultBatch)},
+	{key{name: "failure_budget", doc: "ends the loop early; off unless given"},
+		as(kindSection, func(d *decoder, w written, l *Loop) { l.FailureBudget = d.failureBudget(w.node, l.Values) }).of(budgetSection)},
+	{key{name: "thresholds", doc: "shares of successes that decide the step's status"},
+		as(kindSection, func(d *decoder, w written, l *Loop) { d.thresholds(w.node, &l.Thresholds, l.Values) }).of(thresholdsSection)},
+	{key{name: "sink", older: saveWord, warned: "save", doc: "where each iteration that succeeded is written"},
+		asSection(func(l *Loop, s *Sink) { l.Sink = s })},
+	{key{name: "results", doc: "`inline` (default), or `stats`: keep counts and errors only, for loops whose rows went to sinks"},
+		asOneOf(func(l *Loop, results string) { l.StatsOnly = results == "stats" }, "inline", "stats").or("inline")},
+	{key{name: "dead_letter", doc: "a sink for each iteration that failed"},
+		asSection(func(l *Loop, letter *deadLetter) { l.DeadLetter = letter.sink })},
+})
+
+func (*Loop) section() *section { return loopSection }
+
+func (l *Loop) decode(d *decoder, f *fields, at at) bool {
+	*l = Loop{
 		Pos: f.pos, Words: f.words, Values: f.places(Words{}, ""), Element: DefaultElement, Mode: Sequential,
 		MaxConcurrency: DefaultMaxConcurrency, Batch: DefaultBatch,
 		Thresholds: Thresholds{Completed: DefaultCompleted, PartialSuccess: DefaultPartialSuccess},
 	}
-	if d.require(f, "loop", "collection", `collection: "{{ patient_ids }}"`) {
-		loop.Collection = d.collection(f.get("collection"))
-	}
-	if n := f.get("element"); n != nil {
-		loop.Element, _ = d.name(n, "element")
-	}
-	if n := f.get("mode"); n != nil {
-		if mode := d.oneOf(n, "mode", "sequential", "parallel", "async"); mode == "parallel" || mode == "async" {
-			loop.Mode = Parallel
-		}
-	}
-	d.loopNumbers(f, loop)
-	if n := f.get("sink"); n != nil {
-		loop.Sink = readSection[Sink](d, n, at{place: step + ".loop.sink"})
-	}
-	if n := f.get("dead_letter"); n != nil {
-		if l := readSection[deadLetter](d, n, at{place: step + ".loop.dead_letter"}); l != nil {
-			loop.DeadLetter = l.sink
-		}
-	}
-	return loop
+	d.words(f, l, at)
+	return true
 }
 
 // collection refuses constants that can only fail when the step runs.
@@ -66,29 +72,18 @@ func (d *decoder) collection(n *yaml.Node) *Node {
 	return node
 }
 
-func (d *decoder) loopNumbers(f *fields, loop *Loop) {
-	if n := f.get("max_concurrency"); n != nil {
-		if v, ok := d.integer(n, "max_concurrency"); ok {
-			loop.MaxConcurrency = v
-		} else {
-			delete(loop.Words, "max_concurrency")
-		}
-	}
-	if n := f.get("batch"); n != nil {
-		d.batch(n, loop)
-	}
-	if n := f.get("results"); n != nil {
-		loop.StatsOnly = d.oneOf(n, "results", "inline", "stats") == "stats"
-	}
-	if n := f.get("failure_budget"); n != nil {
-		loop.FailureBudget = d.failureBudget(n, loop.Values)
-	}
-	if n := f.get("thresholds"); n != nil {
-		d.thresholds(n, &loop.Thresholds, loop.Values)
+// maxConcurrency takes a word that could not be read for one that was left out.
+// Bounds are checked once the loop is known to be parallel.
+func (d *decoder) maxConcurrency(w written, loop *Loop) {
+	if v, ok := d.integer(w.node, w.what); ok {
+		loop.MaxConcurrency = v
+	} else {
+		delete(loop.Words, w.name)
 	}
 }
 
-func (d *decoder) batch(n *yaml.Node, loop *Loop) {
+func (d *decoder) batch(w written, loop *Loop) {
+	n := w.node
 	text := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !strings.Contains(n.Value, "{{")
 	switch {
 	case text && n.Value == "auto":
@@ -102,46 +97,62 @@ func (d *decoder) batch(n *yaml.Node, loop *Loop) {
 	}
 }
 
+// budget is a failure_budget as the author wrote it; rate is nil for none.
+type budget struct {
+	rate       *float64
+	minSamples int
+}
+
+var budgetSection = sectionOf(section{name: "failure_budget", prefix: "failure_budget."}, []keyOf[budget]{
+	{key{name: "rate", doc: "share of failures, from 0 to 1, that must not be exceeded", required: "rate: 0.10"},
+		asNumber(func(b *budget, v float64) { b.rate = &v }).from(0).to(1)},
+	{key{name: "min_samples", doc: "iterations that must have ended first; default 1000"},
+		asInteger(func(b *budget, n int) { b.minSamples = n }).or(DefaultMinSamples)},
+})
+
+// failureBudget is nil without a rate.
 func (d *decoder) failureBudget(n *yaml.Node, places Words) *FailureBudget {
-	f, ok := d.fields(n, budgetSection, "failure_budget")
-	if !ok || !d.require(f, "failure_budget", "rate", "rate: 0.10") {
-		return nil
-	}
-	f.places(places, "failure_budget.")
-	budget := &FailureBudget{MinSamples: DefaultMinSamples}
-	rate, ok := d.number(f.get("rate"), "failure_budget.rate")
+	f, ok := d.fields(n, budgetSection, budgetSection.title())
 	if !ok {
 		return nil
 	}
-	budget.Rate = rate
-	if n := f.get("min_samples"); n != nil {
-		if v, ok := d.integer(n, "failure_budget.min_samples"); ok {
-			budget.MinSamples = v
-		}
+	f.places(places, budgetSection.prefix)
+	given := budget{minSamples: DefaultMinSamples}
+	d.words(f, &given, at{})
+	if given.rate == nil {
+		return nil
 	}
-	return budget
+	return &FailureBudget{Rate: *given.rate, MinSamples: given.minSamples}
 }
+
+// shares are the thresholds as the author wrote them, nil for none.
+type shares struct{ completed, partial *float64 }
+
+var thresholdsSection = sectionOf(section{name: "thresholds", prefix: "thresholds."}, []keyOf[shares]{
+	{key{name: "completed", doc: "least share of successes for `completed`; default 0.95"},
+		asNumber(func(s *shares, v float64) { s.completed = &v }).from(0).to(1).or(DefaultCompleted)},
+	{key{name: "partial_success", doc: "least share of successes for `partial_success`; default 0.50"},
+		asNumber(func(s *shares, v float64) { s.partial = &v }).from(0).to(1).or(DefaultPartialSuccess)},
+})
 
 // thresholds reads the shares. Where only completed is given and stands below
 // the other's default, the other follows it.
 func (d *decoder) thresholds(n *yaml.Node, t *Thresholds, places Words) {
-	f, ok := d.fields(n, thresholdsSection, "thresholds")
+	f, ok := d.fields(n, thresholdsSection, thresholdsSection.title())
 	if !ok {
 		return
 	}
-	f.places(places, "thresholds.")
-	if n := f.get("completed"); n != nil {
-		if v, ok := d.number(n, "thresholds.completed"); ok {
-			t.Completed = v
-			t.PartialSuccess = min(t.PartialSuccess, v)
-		}
+	f.places(places, thresholdsSection.prefix)
+	var given shares
+	d.words(f, &given, at{})
+	if given.completed != nil {
+		t.Completed = *given.completed
+		t.PartialSuccess = min(t.PartialSuccess, t.Completed)
 	}
-	if n := f.get("partial_success"); n != nil {
-		if v, ok := d.number(n, "thresholds.partial_success"); ok {
-			t.PartialSuccess = v
-			if f.get("completed") == nil {
-				t.Completed = max(t.Completed, v)
-			}
+	if given.partial != nil {
+		t.PartialSuccess = *given.partial
+		if f.get("completed") == nil {
+			t.Completed = max(t.Completed, t.PartialSuccess)
 		}
 	}
 }

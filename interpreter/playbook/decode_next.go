@@ -2,6 +2,28 @@ package playbook
 
 import "gopkg.in/yaml.v3"
 
+// routeSection is read into the target that an entry may be itself. What when,
+// then and else mean depends on which of them stand together: see route.
+var routeSection = sectionOf(section{name: "next entry", called: "an entry of next"}, []keyOf[Target]{
+	{key{name: "when", doc: "a condition; the first that is true is taken"}, asPart[Target](kindCondition)},
+	{key{name: "then", doc: "the steps to start"}, asPart[Target](kindTargets).of(targetSection)},
+	{key{name: "else", doc: "the steps to start where no condition is true"}, asPart[Target](kindTargets).of(targetSection)},
+	{key{name: "step", doc: targetStep.doc}, targetStep.into},
+	targetArgs,
+})
+
+var targetSection = sectionOf(section{name: "next target"}, []keyOf[Target]{targetStep, targetArgs})
+
+var (
+	targetStep = keyOf[Target]{key{name: "step", doc: "the step to start", required: "step: load"},
+		as(kindName, func(d *decoder, w written, t *Target) {
+			t.Step, _ = d.name(w.node, w.what)
+			t.Pos = position(w.node)
+		})}
+	targetArgs = keyOf[Target]{key{name: "args", doc: "laid over the step's args for this visit"},
+		asMap(func(t *Target, n *Node) { t.Args = n })}
+)
+
 // next reads the routes of a step: a name, a list of names, or entries.
 func (d *decoder) next(n *yaml.Node) []*Route {
 	switch {
@@ -33,7 +55,7 @@ func (d *decoder) route(n *yaml.Node) *Route {
 		}
 		return &Route{Pos: position(n), Targets: []*Target{target}}
 	}
-	f, ok := d.fields(n, routeSection, "an entry of next")
+	f, ok := d.fields(n, routeSection, routeSection.title())
 	if !ok {
 		return nil
 	}
@@ -113,7 +135,7 @@ func (d *decoder) target(n *yaml.Node, what string) *Target {
 	}
 	if n.Kind == yaml.MappingNode {
 		f, ok := d.fields(n, targetSection, "an entry of "+what)
-		if !ok || !d.require(f, "an entry of "+what, "step", "step: load") {
+		if !ok {
 			return nil
 		}
 		return d.stepTarget(f)
@@ -129,14 +151,12 @@ func (d *decoder) target(n *yaml.Node, what string) *Target {
 	return &Target{Pos: position(n), Step: name}
 }
 
+// stepTarget is nil without the name of a step.
 func (d *decoder) stepTarget(f *fields) *Target {
-	name, ok := d.name(f.get("step"), "step")
-	if !ok {
+	target := &Target{}
+	d.words(f, target, at{})
+	if target.Step == "" {
 		return nil
-	}
-	target := &Target{Pos: position(f.get("step")), Step: name}
-	if n := f.get("args"); n != nil {
-		target.Args = d.mapOrTemplate(n, "args")
 	}
 	return target
 }

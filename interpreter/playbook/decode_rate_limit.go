@@ -9,7 +9,7 @@ import (
 // stepRateLimit reads rate_limit of a step. It bounds how often the step's
 // tool is called, so a router cannot have one.
 func (d *decoder) stepRateLimit(n *yaml.Node, step *Step) {
-	limit := d.rateLimit(n)
+	limit := readSection[RateLimit](d, n, at{})
 	if step.Action == nil {
 		d.errorf(position(n), CodeRouter,
 			"step %q has \"rate_limit\" but no tool: a step without a tool sends nothing; give it a tool or remove it", step.Name)
@@ -18,32 +18,25 @@ func (d *decoder) stepRateLimit(n *yaml.Node, step *Step) {
 	step.Action.RateLimit = limit
 }
 
-func (d *decoder) rateLimit(n *yaml.Node) *RateLimit {
-	f, ok := d.fields(n, rateLimitSection, "rate_limit")
-	if !ok || !d.require(f, "rate_limit", "requests", "requests: 50") {
-		return nil
+var rateLimitSection = sectionOf(section{name: "rate_limit", prefix: "rate_limit."}, []keyOf[RateLimit]{
+	{key{name: "requests", doc: "how many requests", required: "requests: 50"},
+		asInteger(func(l *RateLimit, n int) { l.Requests = n }).from(1)},
+	{key{name: "per", doc: "in which time; default 1s"},
+		asLimit(func(l *RateLimit, v time.Duration) { l.Per = v }).or(time.Second)},
+	{key{name: "key", doc: "what the limit belongs to, within the playbook; default the host of the URL"},
+		asValue(func(l *RateLimit, n *Node) { l.Key = n })},
+	{key{name: "shared", doc: "in place of `key`: the name of a limit that all playbooks share which name it"},
+		asValue(func(l *RateLimit, n *Node) { l.Shared = n })},
+})
+
+func (*RateLimit) section() *section { return rateLimitSection }
+
+func (l *RateLimit) decode(d *decoder, f *fields, at at) bool {
+	*l = RateLimit{Pos: f.pos, Per: time.Second}
+	d.words(f, l, at)
+	if l.Key != nil && l.Shared != nil {
+		d.errorf(l.Shared.Pos, CodeConflict,
+			"rate_limit has \"key\" and \"shared\": a key belongs to this playbook, a shared one to all that name it; write one of them")
 	}
-	requests, ok := d.integer(f.get("requests"), "rate_limit.requests")
-	if !ok {
-		return nil
-	}
-	if requests < 1 {
-		d.errorf(position(f.get("requests")), CodeBounds, "rate_limit.requests must be at least 1, not %d", requests)
-		return nil
-	}
-	limit := &RateLimit{Pos: f.pos, Requests: requests, Per: time.Second}
-	if n := f.get("per"); n != nil {
-		limit.Per = d.timeLimit(n, "rate_limit.per")
-	}
-	if n := f.get("key"); n != nil {
-		limit.Key = d.value(n)
-	}
-	if n := f.get("shared"); n != nil {
-		limit.Shared = d.value(n)
-		if limit.Key != nil {
-			d.errorf(position(n), CodeConflict,
-				"rate_limit has \"key\" and \"shared\": a key belongs to this playbook, a shared one to all that name it; write one of them")
-		}
-	}
-	return limit
+	return l.Requests > 0
 }

@@ -9,6 +9,13 @@ import (
 	"reprise/interpreter/expression"
 )
 
+// asRetry reads the retry of the section whose tool is known.
+func asRetry[T any](set func(*T, []*Policy)) reader[T] {
+	return as(kindSections, func(d *decoder, w written, into *T) {
+		set(into, d.retry(w.node, w.at.under(w.name), w.at.tool))
+	}).of(policySection)
+}
+
 // retry reads a list of policies, or an older form of it; place is where it
 // stands, such as "fetch.retry", and tool the tool whose failures it handles.
 func (d *decoder) retry(n *yaml.Node, place, tool string) []*Policy {

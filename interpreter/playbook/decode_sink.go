@@ -1,13 +1,13 @@
 package playbook
 
-var sinkSection = &section{
-	name: "sink", called: "a sink", open: true, fields: olderFields,
-	keys: append([]key{
-		{name: "tool", older: []string{"type", "storage"}, doc: "the tool that writes"},
-		{name: "retry", doc: "policies for the sink's own failures"},
-		{name: "args", older: []string{"data"}, doc: callKeys[0].doc},
-	}, callKeys[1:]...),
-}
+var sinkSection = sectionOf(section{name: "sink", called: "a sink", open: true, fields: olderFields}, withCall((*Sink).action, []keyOf[Sink]{
+	{key{name: "tool", older: []string{"type", "storage"}, doc: "the tool that writes", required: "tool: postgres"},
+		asPart[Sink](kindTextValue)},
+	{key{name: "retry", doc: "policies for the sink's own failures"}, asRetry(func(s *Sink, policies []*Policy) { s.Action.Retry = policies })},
+	{key{name: "args", older: []string{"data"}, doc: callArgs.doc, nullable: true}, through((*Sink).action, callArgs.into)},
+}))
+
+func (s *Sink) action() *Action { return s.Action }
 
 // innerSink is how to write the one word of a section that holds a sink.
 const innerSink = "sink: {tool: postgres, …}"
@@ -16,10 +16,8 @@ func (*Sink) section() *section { return sinkSection }
 
 // decode reads a sink; the place names it within the playbook.
 func (s *Sink) decode(d *decoder, f *fields, at at) bool {
-	d.require(f, "a sink", "tool", "tool: postgres")
-	*s = Sink{Pos: f.pos, Place: at.place, Action: d.action(f, "a sink")}
-	if n := f.get("retry"); n != nil {
-		s.Action.Retry = d.retry(n, at.under("retry"), literalTool(s.Action))
-	}
+	*s = Sink{Pos: f.pos, Place: at.place, Action: d.action(f, f.path)}
+	at.tool = literalTool(s.Action)
+	d.words(f, s, at)
 	return true
 }

@@ -29,51 +29,46 @@ func (d *decoder) steps(n *yaml.Node) []*Step {
 	return steps
 }
 
+var stepSection = sectionOf(section{name: "step", called: "an entry of workflow", open: true, fields: olderFields}, withCall((*Step).action, []keyOf[Step]{
+	{key{name: "step", doc: "the step's name", required: "step: fetch"}, as(kindName, func(d *decoder, w written, s *Step) {
+		s.Name, _ = d.name(w.node, w.what)
+		s.NamePos = position(w.node)
+	})},
+	{key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(s *Step, text string) { s.Desc = text })},
+	{key{name: "tool", older: []string{"type"}, doc: "the tool to call; a step without one is a router"}, asPart[Step](kindTextValue)},
+	{key{name: "loop", doc: "run the step once per element"}, asSection(func(s *Step, loop *Loop) { s.Loop = loop })},
+	{key{name: "retry", doc: "policies asked after every attempt"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies })},
+	{key{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written"},
+		asSection(func(s *Step, sink *Sink) { s.Sink = sink })},
+	{key{name: "vars", doc: "values set when the step succeeds"}, as(kindMapValue, func(d *decoder, w written, s *Step) { s.Vars = d.vars(w.node) })},
+	{key{name: "next", doc: "the steps that follow"},
+		as(kindTargets, func(d *decoder, w written, s *Step) { s.Next, s.NextPos = d.next(w.node), position(w.node) }).of(routeSection)},
+	{key{name: "join", doc: "`all`: wait for every branch that can reach the step"}, asOneOf(func(*Step, string) {}, "all")},
+	{key{name: "on_success", later: true}, asPart[Step](kindSection)},
+	{key{name: "on_failure", later: true}, asPart[Step](kindSection)},
+	{key{name: "secret", doc: "`true`: the result is encrypted, and only fields of later calls may use it"},
+		as(kindBoolean, func(d *decoder, w written, s *Step) {
+			s.Secret, s.SecretPos = d.boolean(w.node, w.what), position(w.node)
+		})},
+	{key{name: "rate_limit", doc: "how often the step may send, shared by everyone who sends to the same key"},
+		as(kindSection, func(d *decoder, w written, s *Step) { d.stepRateLimit(w.node, s) }).of(rateLimitSection)},
+}))
+
+func (s *Step) action() *Action { return s.Action }
+
+// step reads the words that others need first: the name is part of places, and
+// older forms of retry depend on the tool.
 func (d *decoder) step(n *yaml.Node) *Step {
-	f, ok := d.fields(n, stepSection, "an entry of workflow")
+	f, ok := d.fields(n, stepSection, stepSection.title())
 	if !ok {
 		return nil
 	}
 	step := &Step{Pos: f.pos, NamePos: f.pos}
-	if d.require(f, "an entry of workflow", "step", "step: fetch") {
-		step.Name, _ = d.name(f.get("step"), "step")
-		step.NamePos = position(f.get("step"))
-	}
-	if n := f.get("desc"); n != nil && !isNull(n) {
-		step.Desc, _ = d.text(n, "desc")
-	}
+	d.first(f, "step", step)
 	step.Action = d.stepAction(f, step)
-	if n := f.get("secret"); n != nil {
-		step.Secret, step.SecretPos = d.boolean(n, "secret"), position(n)
-	}
-	if n := f.get("rate_limit"); n != nil {
-		d.stepRateLimit(n, step)
-	}
 	d.stepPagination(f, step)
-	if n := f.get("loop"); n != nil {
-		step.Loop = d.loop(n, step.Name)
-	}
-	if n := f.get("retry"); n != nil {
-		step.Retry = d.retry(n, step.Name+".retry", literalTool(step.Action))
-	}
-	if n := f.get("sink"); n != nil {
-		step.Sink = readSection[Sink](d, n, at{place: step.Name + ".sink"})
-	}
-	d.stepRoutes(f, step)
+	d.words(f, step, at{place: step.Name, tool: literalTool(step.Action)})
 	return step
-}
-
-// stepRoutes reads what happens when the step has ended.
-func (d *decoder) stepRoutes(f *fields, step *Step) {
-	if n := f.get("vars"); n != nil {
-		step.Vars = d.vars(n)
-	}
-	if n := f.get("join"); n != nil {
-		d.oneOf(n, "join", "all")
-	}
-	if n := f.get("next"); n != nil {
-		step.Next, step.NextPos = d.next(n), position(n)
-	}
 }
 
 func (d *decoder) vars(n *yaml.Node) []*Entry {

@@ -34,10 +34,10 @@ const (
 // checks a playbook needs to know of it, beside its name and meaning.
 type domain struct {
 	kind        kind
-	accepted    []string // of a choice, else words that may stand in place of the kind
-	least, most *int     // bounds, nil for none
-	absent      any      // what counts where the word is left out; nil for nothing, or no one thing
-	of          func() *section
+	accepted    []string        // of a choice, else words that may stand in place of the kind
+	least, most *int            // bounds, nil for none
+	absent      any             // what counts where the word is left out; nil for nothing, or no one thing
+	of          func() *section // what stands there, nil for no section
 }
 
 // reader reads what stands behind a word into a T. A word without read is read
@@ -59,8 +59,11 @@ func (r reader[T]) or(absent any) reader[T] { r.domain.absent = absent; return r
 // also accepts words in place of the kind.
 func (r reader[T]) also(accepted ...string) reader[T] { r.domain.accepted = accepted; return r }
 
-// list makes a list of it.
-func (r reader[T]) list() reader[T] { r.domain.kind = kindSections; return r }
+// of names the section that stands there.
+func (r reader[T]) of(s *section) reader[T] {
+	r.domain.of = func() *section { return s }
+	return r
+}
 
 // at is where a section stands, and what is known of the call around it.
 type at struct {

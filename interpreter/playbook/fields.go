@@ -43,6 +43,11 @@ func (f *fields) places(into Words, prefix string) Words {
 // get returns a value, nil if the key was not written.
 func (f *fields) get(name string) *yaml.Node { return f.values[name] }
 
+func (f *fields) set(k *key, pos source.Position, value *yaml.Node) {
+	f.words[k.name], f.values[k.name] = pos, value
+	f.keys = append(f.keys, k)
+}
+
 // fields reads a map of known keys and reports the others. The path names the
 // map in messages.
 func (d *decoder) fields(n *yaml.Node, s *section, path string) (*fields, bool) {
@@ -75,9 +80,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 		if known.warned == name {
 			d.warnf(pos, CodeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
 		}
-		f.words[known.name] = pos
-		f.values[known.name] = value
-		f.keys = append(f.keys, known)
+		f.set(known, pos, value)
 	case s.open:
 		d.toolField(f, s, name, pos, value)
 	case d.older && s == metadataSection && isLabel(name, value):

@@ -38,25 +38,23 @@ func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) 
 	return limits, d.found
 }
 
+// ownedLimitSection is an entry of the operator's file of rate limits. It is no
+// part of the language.
+var ownedLimitSection = sectionOf(section{name: "rate limit"}, []keyOf[OwnedLimit]{
+	{key{name: "requests", doc: "how many requests"}, asInteger(func(l *OwnedLimit, n int) { l.Requests = n }).from(1)},
+	{key{name: "per", doc: "in which time; default 1s"},
+		asLimit(func(l *OwnedLimit, v time.Duration) { l.Per = v }).or(time.Second)},
+	{key{name: "max_pause", doc: "how long an answer that asks for patience holds back the others; default 5m"},
+		asLimit(func(l *OwnedLimit, v time.Duration) { l.MaxPause = v })},
+})
+
 func (d *decoder) ownedLimit(n *yaml.Node, key string) OwnedLimit {
 	limit := OwnedLimit{Per: time.Second}
 	f, ok := d.fields(n, ownedLimitSection, key)
 	if !ok {
 		return limit
 	}
-	if n := f.get("requests"); n != nil {
-		requests, ok := d.integer(n, "requests")
-		if ok && requests < 1 {
-			d.errorf(position(n), CodeBounds, "requests must be at least 1, not %d", requests)
-		}
-		limit.Requests = requests
-	}
-	if n := f.get("per"); n != nil {
-		limit.Per = d.timeLimit(n, "per")
-	}
-	if n := f.get("max_pause"); n != nil {
-		limit.MaxPause = d.timeLimit(n, "max_pause")
-	}
+	d.words(f, &limit, at{})
 	if f.get("requests") == nil && limit.MaxPause == 0 {
 		d.errorf(position(n), CodeMissingKey, "%s needs \"requests\", \"max_pause\" or both", key)
 	}
