@@ -280,14 +280,6 @@ func (c *Call) page() int {
 	return c.State.Successes + 1
 }
 
-// name is that of the step, or the place of the sink.
-func (c *Call) name() string {
-	if c.config.Sink != nil {
-		return c.config.Sink.Place
-	}
-	return c.config.Step.Name
-}
-
 // where names the call in messages.
 func (c *Call) where() string {
 	if c.config.Sink != nil {

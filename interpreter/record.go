@@ -39,6 +39,11 @@ type StepRecord struct {
 	// Call is the workflow ID of a call that goes on in histories of its own. Its
 	// progress is there.
 	Call string `json:"call,omitempty"`
+	// MaxAttempts is how many attempts the policies give a request that goes on
+	// failing; only progress tells it, and only while the step goes on.
+	MaxAttempts int `json:"max_attempts,omitempty"`
+	// LastError is that of the last attempt, where that failed; told like MaxAttempts.
+	LastError *ErrorObject `json:"last_error,omitempty"`
 }
 
 // LoopRecord is the part of a StepRecord that only loops have.

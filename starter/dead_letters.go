@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/deadletter"
+	"reprise/internal/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -99,7 +100,7 @@ func (f *serverFlags) stored(ctx context.Context) (*session, error) {
 }
 
 func (s *session) reader() *deadletter.Reader {
-	return &deadletter.Reader{Client: s.client, Store: s.store}
+	return &deadletter.Reader{Reader: runs.Reader{Client: s.client, Store: s.store}}
 }
 
 // chain reads a run with its reprocesses. What it could not tell is said.
@@ -108,7 +109,7 @@ func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (
 		return nil, err
 	}
 	chain, err := s.reader().Chain(ctx, workflowID, runID)
-	if errors.Is(err, deadletter.ErrNotFound) {
+	if errors.Is(err, runs.ErrNotFound) {
 		return nil, usageError("%w on %s, namespace %s; %s dead-letters list shows those with failed iterations",
 			err, s.address, s.namespace, program())
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/deadletter"
+	"reprise/internal/runs"
 	"reprise/internal/host"
 	"reprise/interpreter/expression"
 )
@@ -188,7 +189,7 @@ func (a *app) nothingToDo(found chosen, output string) error {
 
 // followReprocess follows the one that is under way, if it does all that was
 // asked for.
-func (a *app) followReprocess(s *session, running *deadletter.Run, found chosen, options *reprocessOptions) error {
+func (a *app) followReprocess(s *session, running *runs.Run, found chosen, options *reprocessOptions) error {
 	if len(found.open) > 0 {
 		return withStatus(exitFailed, fmt.Errorf("%s is under way and leaves out %s that you ask for; wait for its end, and ask again",
 			running.WorkflowID, counted(len(found.open), "iteration")))
@@ -249,7 +250,7 @@ func (a *app) reprocessPlan(
 
 // ours are the codes of a run that was begun here. What somebody else brought
 // stays theirs: running it again does not vouch for it.
-func (s *session) ours(ctx context.Context, run *deadletter.Run, codes []string) ([]string, error) {
+func (s *session) ours(ctx context.Context, run *runs.Run, codes []string) ([]string, error) {
 	if s.key == "" || len(codes) == 0 {
 		return nil, nil
 	}

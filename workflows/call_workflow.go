@@ -99,7 +99,7 @@ type callProgress struct {
 func (p *callProgress) answer() (Progress, error) {
 	record := p.record
 	record.Follow(p.call)
-	record.Error = record.Error.Shrunk()
+	record.Error, record.LastError = record.Error.Shrunk(), p.call.State.Last.Error.Shrunk()
 	return Progress{Steps: []StepRecord{record}}, nil
 }
 

@@ -29,6 +29,9 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	for i, carried := range input.Calls {
 		b.calls[i] = takeUp(ctx, book, step, input.Task, carried)
 	}
+	if err := b.answerLooks(ctx); err != nil {
+		return nil, err
+	}
 	if step.Loop.Mode == playbook.Parallel {
 		b.parallel(going, step.Loop.MaxConcurrency)
 	} else {
@@ -79,6 +82,7 @@ type batch struct {
 	// left those that go on in another history of this workflow. Where there are
 	// some of both, all go on there, and who waits may leave the window from there.
 	parked, left []interpreter.Carried
+	until        []time.Time // of the waits of calls under way
 }
 
 // parallel has the iterations go on together.
@@ -233,7 +237,7 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	}
 	hosted := call.Finished() // and counted
 	d := &driver{
-		call: call, carry: &carrier{task: b.input.Task, carried: carried},
+		call: call, waiting: b.waiter(i), carry: &carrier{task: b.input.Task, carried: carried},
 		leaves: func(wait *interpreter.Wait) going { return b.whereTo(ctx, call, wait) },
 	}
 	switch where, left := d.run(ctx); where {

@@ -25,6 +25,9 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
+	if err := l.answerLooks(ctx); err != nil {
+		return nil, err
+	}
 	leaf, _ := l.room(ctx)
 	if l.batches() <= leaf && (input.Part != nil || len(input.Elements) <= leafElements) {
 		l.runLeaf(ctx)
@@ -45,9 +48,10 @@ type loop struct {
 	step   *playbook.Step
 	loop   *playbook.Loop
 	result *interpreter.LoopResult
-	open   []string // workflow IDs of the iterations under way, in order of their start
-	below  string   // workflow ID of the part under way
-	parked int      // iterations that wait without a child
+	open   []string              // workflow IDs of the iterations under way, in order of their start
+	below  string                // workflow ID of the part under way
+	parked []interpreter.Carried // iterations that wait without a child
+	under  int                   // iterations in children
 	// largest is what the child that gave most takes in this history, bytes what
 	// all of them gave: more than the loop's result will take.
 	largest, bytes int
@@ -209,11 +213,11 @@ func (l *loop) iterate(ctx workflow.Context, window *window, first, end int) {
 		}
 		calls = parked
 		due := slices.MinFunc(calls, func(x, y interpreter.Carried) int { return x.Until.Compare(y.Until) }).Until
-		l.parked += len(calls)
+		l.park(calls)
 		err := workflow.NewTimerWithOptions(ctx, due.Sub(workflow.Now(ctx)), workflow.TimerOptions{
 			Summary: l.summary(calls) + " waits",
 		}).Get(ctx, nil)
-		l.parked -= len(calls)
+		l.unpark(calls)
 		if err != nil || window.comeBack(ctx) != nil {
 			return
 		}
@@ -247,8 +251,9 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interp
 		input.Known = &known
 	}
 	id := childID(l.input.Task, fmt.Sprintf("/%d", index))
-	l.open = append(l.open, id)
+	l.open, l.under = append(l.open, id), l.under+len(calls)
 	defer func() {
+		l.under -= len(calls)
 		l.open = slices.DeleteFunc(l.open, func(open string) bool { return open == id })
 	}()
 	output, err := send[IterationOutput](ctx, toChild(IterationWorkflowName, id, l.summary(calls)), input,
@@ -296,5 +301,6 @@ func (l *loop) summary(calls []interpreter.Carried) string {
 }
 
 func (l *loop) progress() (Progress, error) {
-	return Progress{Stats: l.result.Stats, Open: slices.Clone(l.open), Parked: l.parked, Part: l.below}, nil
+	return Progress{Stats: l.result.Stats, Open: slices.Clone(l.open), Under: l.under, Parked: len(l.parked),
+		NextRetryAt: l.nextRetryAt(), Part: l.below}, nil
 }

@@ -359,6 +359,7 @@ func (r *run) progress() (Progress, error) {
 			step.Loop = &short
 		}
 	}
+	r.look(&progress)
 	return progress, nil
 }
 

@@ -89,10 +89,16 @@ type (
 type Progress struct {
 	Steps []StepRecord          `json:"steps,omitempty"`
 	Stats interpreter.LoopStats `json:"stats,omitzero"`
+	// Pending are the steps that no branch has reached yet.
+	Pending []string `json:"pending,omitempty"`
 	// Open are the workflow IDs of the iterations under way.
 	Open []string `json:"open,omitempty"`
-	// Parked counts the iterations that wait without a child workflow.
-	Parked int `json:"parked,omitempty"`
+	// Under counts the iterations of these: more, where they run batches.
+	Under int `json:"under,omitempty"`
+	// Parked counts the iterations that wait without a child workflow; NextRetryAt is
+	// when the first of them is due.
+	Parked      int       `json:"parked,omitempty"`
+	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	// Part is the workflow ID of the part of a large loop under way; it has a
 	// progress of its own, which is not in Stats yet.
 	Part string `json:"part,omitempty"`

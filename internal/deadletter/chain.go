@@ -1,3 +1,6 @@
+// Package deadletter finds the iterations of runs that ended as failed or were
+// cancelled, and what became of them. It reads them from the histories that Temporal keeps, so they
+// are there as long as those are, also where a run was terminated.
 package deadletter
 
 import (
@@ -8,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"reprise/internal/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -37,10 +41,13 @@ type Letter struct {
 // WasCancelled reports whether the iteration never failed: it is no dead letter.
 func (l Letter) WasCancelled() bool { return l.Error.Kind == interpreter.KindCancelled }
 
+// Reader reads dead letters. It is safe for concurrent use.
+type Reader struct{ runs.Reader }
+
 // Chain is a run with its reprocesses, and the dead letters of all of them.
 type Chain struct {
-	Origin  *Run
-	Rounds  []*Run
+	Origin  *runs.Run
+	Rounds  []*runs.Run
 	Letters []Letter // newest first
 	// Cancelled are the iterations that neither failed nor succeeded in any run,
 	// newest first: they were cancelled, did not begin, or were under way when
@@ -74,7 +81,7 @@ func (r *Reader) Chain(ctx context.Context, workflowID, runID string) (*Chain, e
 	chain := &Chain{Origin: origin}
 	for {
 		round, err := r.Run(ctx, RoundID(origin.WorkflowID, origin.RunID, len(chain.Rounds)+1), "")
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, runs.ErrNotFound) {
 			break
 		}
 		if err != nil {
@@ -86,7 +93,7 @@ func (r *Reader) Chain(ctx context.Context, workflowID, runID string) (*Chain, e
 }
 
 // Running is the last reprocess while it runs, nil otherwise.
-func (c *Chain) Running() *Run {
+func (c *Chain) Running() *runs.Run {
 	if n := len(c.Rounds); n > 0 && !c.Rounds[n-1].Closed() {
 		return c.Rounds[n-1]
 	}
@@ -101,7 +108,7 @@ type place struct {
 
 func (r *Reader) gather(ctx context.Context, c *Chain) error {
 	letters := map[place]*Letter{}
-	for n, run := range append([]*Run{c.Origin}, c.Rounds...) {
+	for n, run := range append([]*runs.Run{c.Origin}, c.Rounds...) {
 		for _, loop := range run.Loops {
 			c.Lost += loop.Lost
 			book, err := run.Book() // one that was refused has no loops
@@ -136,12 +143,12 @@ func (r *Reader) gather(ctx context.Context, c *Chain) error {
 // cancelled notes the iterations of a loop of the origin, which has ended, that
 // neither failed nor succeeded.
 func (r *Reader) cancelled(
-	ctx context.Context, c *Chain, letters map[place]*Letter, loop *Loop, book *playbook.Playbook,
+	ctx context.Context, c *Chain, letters map[place]*Letter, loop *runs.Loop, book *playbook.Playbook,
 ) error {
-	if loop.whole {
+	if loop.Whole {
 		return nil
 	}
-	input, err := r.loopInput(ctx, loop)
+	input, err := r.LoopInput(ctx, loop)
 	if err != nil {
 		return err
 	}
@@ -168,7 +175,7 @@ func (c *Chain) id(at place) string {
 
 // failed notes a failure of an iteration, the first or another one.
 func (c *Chain) failed(
-	letters map[place]*Letter, run *Run, loop *Loop, failure interpreter.LoopError, book *playbook.Playbook,
+	letters map[place]*Letter, run *runs.Run, loop *runs.Loop, failure interpreter.LoopError, book *playbook.Playbook,
 ) {
 	at := place{loop.Step, loop.Visit, failure.Index}
 	letter := letters[at]
@@ -187,9 +194,9 @@ func (c *Chain) failed(
 
 // settle says of the iterations of a reprocess that did not fail in it what
 // became of them. Those that were cancelled stay what they were.
-func (c *Chain) settle(letters map[place]*Letter, run *Run) {
+func (c *Chain) settle(letters map[place]*Letter, run *runs.Run) {
 	for _, again := range run.Input.Reprocess.Loops {
-		loop := run.loop(again.Step, again.Visit) // nil where it has not begun
+		loop := run.Loop(again.Step, again.Visit) // nil where it has not begun
 		for _, index := range again.Indexes {
 			letter := letters[place{again.Step, again.Visit, index}]
 			switch {
@@ -201,21 +208,6 @@ func (c *Chain) settle(letters map[place]*Letter, run *Run) {
 			}
 		}
 	}
-}
-
-// loop finds a visit of a step, nil if there is none.
-func (run *Run) loop(step string, visit int) *Loop {
-	for _, loop := range run.Loops {
-		if loop.Step == step && loop.Visit == visit {
-			return loop
-		}
-	}
-	return nil
-}
-
-// Book is the playbook that a run runs.
-func (run *Run) Book() (*playbook.Playbook, error) {
-	return interpreter.Load(run.Input.Name, run.Input.Source)
 }
 
 // Newest orders letters by the time of the last attempt, the newest first, and
@@ -302,7 +294,7 @@ func (r *Reader) Reprocess(
 	return plan, nil
 }
 
-func indexesOf(loop *Loop, letters []Letter) []int {
+func indexesOf(loop *runs.Loop, letters []Letter) []int {
 	var indexes []int
 	for _, letter := range letters {
 		if letter.Step == loop.Step && letter.Visit == loop.Visit {
@@ -326,8 +318,8 @@ func fits(before, book *playbook.Playbook, name string) error {
 }
 
 // again places iterations of a loop as the origin did.
-func (r *Reader) again(ctx context.Context, loop *Loop, indexes []int) (workflows.ReprocessLoop, error) {
-	input, err := r.loopInput(ctx, loop)
+func (r *Reader) again(ctx context.Context, loop *runs.Loop, indexes []int) (workflows.ReprocessLoop, error) {
+	input, err := r.LoopInput(ctx, loop)
 	if err != nil {
 		return workflows.ReprocessLoop{}, err
 	}
@@ -341,13 +333,6 @@ func (r *Reader) again(ctx context.Context, loop *Loop, indexes []int) (workflow
 		again.Elements = append(again.Elements, input.Elements[index])
 	}
 	return again, nil
-}
-
-// loopInput is what a loop was started with, all of its elements included.
-func (r *Reader) loopInput(ctx context.Context, loop *Loop) (workflows.LoopInput, error) {
-	var input workflows.LoopInput
-	err := r.decode(ctx, loop.WorkflowID, loop.input, &input)
-	return input, err
 }
 
 func merged(base, overlay expression.Value) expression.Value {

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/internal/deadletter"
+	"reprise/internal/runs"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -110,7 +111,7 @@ func TestIterationsThatOutliveTheirLoop(t *testing.T) {
 			c.TerminateWorkflow(t.Context(), loop+"/2", "", "for the test"),
 		)
 	}()
-	reader := &deadletter.Reader{Client: c}
+	reader := &deadletter.Reader{Reader: runs.Reader{Client: c}}
 	chain, err := reader.Chain(t.Context(), id, "")
 	require.NoError(t, err)
 	require.NoError(t, <-ended)
@@ -155,7 +156,7 @@ func TestFailuresThatOnlyTheLoopTells(t *testing.T) {
 		workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: oneLoop})
 	require.NoError(t, err)
 	require.NoError(t, run.Get(t.Context(), nil))
-	chain, err := (&deadletter.Reader{Client: c}).Chain(t.Context(), id, "")
+	chain, err := (&deadletter.Reader{Reader: runs.Reader{Client: c}}).Chain(t.Context(), id, "")
 	require.NoError(t, err)
 	require.Equal(t, 1, chain.Lost)
 	require.Len(t, chain.Letters, 1)

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"golang.org/x/sync/errgroup"
 
+	"reprise/internal/runs"
 	"reprise/workflows"
 )
 
@@ -72,17 +73,9 @@ type searching struct {
 
 func (s *searching) add(ctx context.Context, found *workflowpb.WorkflowExecutionInfo) error {
 	execution := found.GetExecution()
-	first, err := s.reader.begun(ctx, execution.GetWorkflowId(), execution.GetRunId())
+	workflowID, runID, err := s.reader.Origin(ctx, execution.GetWorkflowId(), execution.GetRunId())
 	if err != nil {
 		return ignoreGone(err)
-	}
-	var input workflows.Input
-	if err := s.reader.decode(ctx, execution.GetWorkflowId(), first.input, &input); err != nil {
-		return err
-	}
-	workflowID, runID := execution.GetWorkflowId(), first.firstRunID
-	if input.Reprocess != nil {
-		workflowID, runID = input.Reprocess.Origin.WorkflowID, input.Reprocess.Origin.RunID
 	}
 	if s.isKnown(runID) {
 		return nil
@@ -110,7 +103,7 @@ func (s *searching) isKnown(runID string) bool {
 // found.
 func ignoreGone(err error) error {
 	var missing *serviceerror.NotFound
-	if errors.Is(err, ErrNotFound) || errors.As(err, &missing) {
+	if errors.Is(err, runs.ErrNotFound) || errors.As(err, &missing) {
 		return nil
 	}
 	return err

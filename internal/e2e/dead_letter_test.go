@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/deadletter"
+	"reprise/internal/runs"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -29,7 +30,7 @@ func (w *world) chain(run client.WorkflowRun) *deadletter.Chain {
 }
 
 func (w *world) reader() *deadletter.Reader {
-	return &deadletter.Reader{Client: w.env.Client(), Store: testenv.PayloadStore(w.t)}
+	return &deadletter.Reader{Reader: runs.Reader{Client: w.env.Client(), Store: testenv.PayloadStore(w.t)}}
 }
 
 // reprocess runs the letters of a run again, with a workload laid over its own

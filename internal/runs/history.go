@@ -1,4 +1,4 @@
-package deadletter
+package runs
 
 import (
 	"cmp"
@@ -97,6 +97,23 @@ func (h *history) take(event *historypb.HistoryEvent, byEvent map[int64]*child) 
 		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
 		h.endedAt = event.GetEventTime().AsTime()
 	}
+}
+
+// Origin is the run that a run belongs to: itself, or the one whose iterations it
+// takes up again, by the workflow ID and the first run ID.
+func (r *Reader) Origin(ctx context.Context, workflowID, runID string) (originID, originRunID string, err error) {
+	first, err := r.begun(ctx, workflowID, runID)
+	if err != nil {
+		return "", "", err
+	}
+	var input workflows.Input
+	if err := r.decode(ctx, workflowID, first.input, &input); err != nil {
+		return "", "", err
+	}
+	if input.Reprocess != nil {
+		return input.Reprocess.Origin.WorkflowID, input.Reprocess.Origin.RunID, nil
+	}
+	return workflowID, first.firstRunID, nil
 }
 
 // closed reports whether the workflow has ended, and did not continue.

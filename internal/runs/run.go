@@ -1,7 +1,4 @@
-// Package deadletter finds the iterations of runs that ended as failed or were
-// cancelled, and what became of them. It reads them from the histories that Temporal keeps, so they
-// are there as long as those are, also where a run was terminated.
-package deadletter
+package runs
 
 import (
 	"context"
@@ -15,21 +12,11 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 
-	"reprise/internal/payload"
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
-
-// ErrNotFound says that there is no such run, or no longer.
-var ErrNotFound = errors.New("there is no such run")
-
-// Reader reads runs from Temporal. It is safe for concurrent use.
-type Reader struct {
-	Client client.Client
-	Store  *payload.Store // of large values, nil for none
-}
 
 // Run is a run of a playbook, its whole chain of histories.
 type Run struct {
@@ -54,13 +41,15 @@ type Loop struct {
 	// Lost counts failed iterations that the histories no longer describe.
 	Lost int
 
+	// Whole says that every iteration which did not fail succeeded.
+	Whole bool
+
 	input     *commonpb.Payloads
-	whole     bool         // every iteration that did not fail succeeded
 	succeeded map[int]bool // those known to have, where the loop is not whole
 }
 
 // Succeeded reports whether an iteration is known to have succeeded.
-func (l *Loop) Succeeded(index int) bool { return l.whole || l.succeeded[index] }
+func (l *Loop) Succeeded(index int) bool { return l.Whole || l.succeeded[index] }
 
 // Run reads a run with all of its loops; an empty runID is the latest run with
 // that workflow ID. It is ErrNotFound where there is none.
@@ -150,7 +139,7 @@ func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
 		return nil, err
 	}
 	if told && tellsAll(&result) {
-		loop.Failed, loop.whole = result.Errors, true
+		loop.Failed, loop.Whole = result.Errors, true
 		return loop, nil
 	}
 	if err := r.below(ctx, loop, begun.workflowID, begun.runID); err != nil {
@@ -288,4 +277,26 @@ func lost(index int, begun *child) interpreter.IterationResult {
 		},
 		Meta: interpreter.CallMeta{StartedAt: ended, EndedAt: ended},
 	}}
+}
+
+// LoopInput is what a loop was started with, all of its elements included.
+func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (workflows.LoopInput, error) {
+	var input workflows.LoopInput
+	err := r.decode(ctx, loop.WorkflowID, loop.input, &input)
+	return input, err
+}
+
+// Loop finds a visit of a step, nil if there is none.
+func (run *Run) Loop(step string, visit int) *Loop {
+	for _, loop := range run.Loops {
+		if loop.Step == step && loop.Visit == visit {
+			return loop
+		}
+	}
+	return nil
+}
+
+// Book is the playbook that a run runs.
+func (run *Run) Book() (*playbook.Playbook, error) {
+	return interpreter.Load(run.Input.Name, run.Input.Source)
 }

@@ -1,0 +1,31 @@
+// Package runs reads runs of playbooks from Temporal: a run is the chain of its
+// histories, with its loops, calls and iterations. Who wants to know of a run
+// asks here: what follows it, lists it, tells its state or its events, and what
+// finds its dead letters.
+//
+// Each question has a budget of calls to the server. Find takes at most three,
+// List one for each page of a hundred runs, Status at most StatusCalls, whatever
+// the size of the run: it asks the workflows, and reads no history of an
+// iteration. Iterations takes one call more for each child of the loop that is
+// open, up to a bound. Events reads histories page by page, those of iterations
+// only where they are asked for.
+package runs
+
+import (
+	"errors"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/payload"
+)
+
+// ErrNotFound says that there is no such run, or no longer.
+var ErrNotFound = errors.New("there is no such run")
+
+// Reader reads runs from Temporal. It is safe for concurrent use.
+type Reader struct {
+	Client client.Client
+	Store  *payload.Store // of large values, nil for none
+	// Namespace is that of the client; only List and Find need it.
+	Namespace string
+}

@@ -1,0 +1,164 @@
+package workflows
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// IterationsQuery asks a loop, a part of one, or one of its children for
+// iterations; answered with an Iterations.
+const IterationsQuery = "iterations"
+
+// mostTold bounds the iterations of each kind in an answer: whoever asks wants to
+// see where the loop is, not all of it.
+const mostTold = 500
+
+// Iterations is the answer to IterationsQuery.
+type Iterations struct {
+	// Iterations are those that failed, and of a loop those that wait without a
+	// child, of a child all that it has.
+	Iterations []IterationRecord `json:"iterations"`
+	// Left counts failed iterations that are not among them.
+	Left int `json:"left,omitempty"`
+}
+
+// IterationRecord is the state of one iteration.
+type IterationRecord struct {
+	Index       int                      `json:"index"`
+	Status      string                   `json:"status"`
+	Attempts    int                      `json:"attempts"` // made; while it goes on, with the one under way
+	MaxAttempts int                      `json:"max_attempts,omitempty"`
+	Pages       int                      `json:"pages"`
+	NextRetryAt time.Time                `json:"next_retry_at,omitzero"`
+	Waiting     string                   `json:"waiting,omitempty"` // summary of the wait under way
+	Error       *interpreter.ErrorObject `json:"error,omitempty"`   // the last one
+}
+
+// answerLooks lets a loop be asked for its iterations.
+func (l *loop) answerLooks(ctx workflow.Context) error {
+	return workflow.SetQueryHandler(ctx, IterationsQuery, l.iterations)
+}
+
+func (l *loop) iterations() (Iterations, error) {
+	answer := Iterations{Iterations: []IterationRecord{}}
+	most := interpreter.MostAttempts(l.step, l.input.Task.Limits)
+	for _, failure := range l.result.Errors {
+		if len(answer.Iterations) == mostTold {
+			break
+		}
+		answer.Iterations = append(answer.Iterations, IterationRecord{
+			Index: failure.Index, Status: interpreter.Failed, Attempts: failure.Attempts, MaxAttempts: most,
+			Error: failure.Error.Shrunk(),
+		})
+	}
+	answer.Left = l.result.Stats.Failed - len(answer.Iterations)
+	for _, carried := range l.parked {
+		if carried.State != nil {
+			answer.Iterations = append(answer.Iterations, iterationOf(*carried.Index, *carried.State, carried.Until, most))
+		}
+	}
+	slices.SortStableFunc(answer.Iterations, func(x, y IterationRecord) int { return cmp.Compare(x.Index, y.Index) })
+	return answer, nil
+}
+
+// nextRetryAt is when the first of the iterations that wait without a child is
+// due; zero for none.
+func (l *loop) nextRetryAt() time.Time {
+	var next time.Time
+	for _, carried := range l.parked {
+		if next.IsZero() || carried.Until.Before(next) {
+			next = carried.Until
+		}
+	}
+	return next
+}
+
+// park notes iterations that wait without a child.
+func (l *loop) park(calls []interpreter.Carried) { l.parked = append(l.parked, calls...) }
+
+// unpark forgets them.
+func (l *loop) unpark(calls []interpreter.Carried) {
+	l.parked = slices.DeleteFunc(l.parked, func(parked interpreter.Carried) bool {
+		return slices.ContainsFunc(calls, func(call interpreter.Carried) bool { return *call.Index == *parked.Index })
+	})
+}
+
+// answerLooks lets a child of a loop be asked for its iterations.
+func (b *batch) answerLooks(ctx workflow.Context) error {
+	b.until = make([]time.Time, len(b.calls))
+	return workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations)
+}
+
+// waiter notes until when an iteration waits.
+func (b *batch) waiter(i int) waiter {
+	return func(_ *interpreter.Call, _ *interpreter.Wait, until time.Time) { b.until[i] = until }
+}
+
+func (b *batch) iterations() (Iterations, error) {
+	answer := Iterations{Iterations: []IterationRecord{}}
+	most := interpreter.MostAttempts(b.step, b.input.Task.Limits)
+	for _, ended := range b.input.Ended {
+		state := interpreter.CallState{Todo: []interpreter.Todo{{End: &ended.Result}}}
+		answer.Iterations = append(answer.Iterations, iterationOf(ended.Index, state, time.Time{}, most))
+	}
+	for i, call := range b.calls {
+		record := iterationOf(*b.input.Calls[i].Index, call.State, b.until[i], most)
+		if record.Status == interpreter.Running {
+			record.Attempts = call.Attempt()
+		}
+		answer.Iterations = append(answer.Iterations, record)
+	}
+	slices.SortStableFunc(answer.Iterations, func(x, y IterationRecord) int { return cmp.Compare(x.Index, y.Index) })
+	return answer, nil
+}
+
+// iterationOf tells the state of a call.
+func iterationOf(index int, state interpreter.CallState, until time.Time, most int) IterationRecord {
+	record := IterationRecord{
+		Index: index, Status: interpreter.Running, Attempts: state.Attempts, MaxAttempts: most, Pages: state.Successes,
+		Error: state.Last.Error.Shrunk(),
+	}
+	if len(state.Todo) == 0 {
+		record.Status = interpreter.Pending
+		return record
+	}
+	switch head := state.Todo[0]; {
+	case head.Wait != nil:
+		record.Waiting, record.NextRetryAt = head.Wait.Summary, until
+		if head.Wait.Reason != interpreter.ReasonTurn {
+			record.Status = interpreter.RetryPending
+		}
+	case head.End != nil:
+		record.Status, record.Error = recordStatus(*head.End), head.End.Error.Shrunk()
+		record.Attempts, record.Pages = head.End.Meta.Attempts, head.End.Meta.Pages
+	}
+	return record
+}
+
+// look completes the progress of a run: what its queries tell beyond the records.
+func (r *run) look(progress *Progress) {
+	for i, record := range r.records {
+		shown := &progress.Steps[i]
+		step := r.book.Step(record.Step)
+		if step == nil || step.Action == nil || !record.EndedAt.IsZero() {
+			continue
+		}
+		shown.MaxAttempts = interpreter.MostAttempts(step, r.Limits)
+		if call := r.live[record]; call != nil {
+			shown.LastError = call.State.Last.Error.Shrunk()
+		}
+	}
+	if r.input.Reprocess != nil {
+		return
+	}
+	for _, step := range r.book.Steps {
+		if r.Routing.Visits[step.Name] == 0 {
+			progress.Pending = append(progress.Pending, step.Name)
+		}
+	}
+}
