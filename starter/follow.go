@@ -114,6 +114,7 @@ func (a *app) hints(s *session, run client.WorkflowRun) {
 	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
 		a.notef("  look on:  %s", link)
 	}
+	a.notef("  follow:   %s follow %s --address %s --namespace %s", program(), run.GetID(), s.address, s.namespace)
 	if !hasTemporal() {
 		a.notef("  it is %s on %s, namespace %s; Temporal's command line describes and cancels it: https://docs.temporal.io/cli",
 			run.GetID(), s.address, s.namespace)

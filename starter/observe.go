@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"go.temporal.io/api/enums/v1"
@@ -13,14 +12,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/connect"
+	"reprise/internal/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/source"
 	"reprise/workflows"
 )
 
 const (
-	// lookTimeout bounds one query; without a worker nobody answers it.
-	lookTimeout = 2 * time.Second
 	// mostDescribed bounds how many open iterations are looked at in one go.
 	mostDescribed = 50
 	// describing is how many of them at once.
@@ -61,7 +59,7 @@ const mostFailed = 1
 // what it says. The error tells why there is nothing new; connect.Unreachable
 // where the server is why.
 func (o *observer) look(ctx context.Context) ([]line, error) {
-	progress, err := o.query(ctx, o.run.GetID())
+	progress, err := o.session.runs().Progress(ctx, o.run.GetID(), "")
 	if err != nil {
 		return o.workers(ctx, err)
 	}
@@ -96,23 +94,10 @@ func workerLine(format, taskQueue string) []line {
 	return []line{{key: "worker", text: fmt.Sprintf(format, taskQueue)}}
 }
 
-func (o *observer) query(ctx context.Context, workflowID string) (workflows.Progress, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	var progress workflows.Progress
-	value, err := o.session.client.QueryWorkflow(ctx, workflowID, "", workflows.ProgressQuery)
-	if err != nil {
-		return progress, fmt.Errorf("ask run %s how far it is: %w", workflowID, err)
-	}
-	return progress, value.Get(&progress)
-}
-
 // listens asks the server whether it knows of workers.
 func (o *observer) listens(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	queue, err := o.session.client.DescribeTaskQueue(ctx, o.session.taskQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
-	return len(queue.GetPollers()) > 0, err
+	workers, err := o.session.runs().Workers(ctx, o.session.taskQueue)
+	return workers > 0, err
 }
 
 func (o *observer) describe(ctx context.Context, record workflows.StepRecord) string {
@@ -138,12 +123,11 @@ func (o *observer) handedOver(ctx context.Context, record workflows.StepRecord) 
 	if record.Call == "" || !record.EndedAt.IsZero() {
 		return record
 	}
-	if progress, err := o.query(ctx, record.Call); err == nil && len(progress.Steps) == 1 {
+	if progress, err := o.session.runs().Progress(ctx, record.Call, ""); err == nil && len(progress.Steps) == 1 {
 		o.calls[record.Call] = progress.Steps[0]
 	}
 	if last, found := o.calls[record.Call]; found { // else it is about to begin or to end
-		record.Status, record.Waiting, record.NextRetryAt = last.Status, last.Waiting, last.NextRetryAt
-		record.Attempts, record.Pages, record.Error = last.Attempts, last.Pages, last.Error
+		record = runs.HandedOver(record, last)
 	}
 	return record
 }
@@ -167,28 +151,13 @@ func stepName(record workflows.StepRecord) string {
 	return record.Step
 }
 
-// loopProgress asks a loop, and the parts of a large one that are under way.
-func (o *observer) loopProgress(ctx context.Context, workflowID string) (workflows.Progress, error) {
-	progress, err := o.query(ctx, workflowID)
-	for part := progress.Part; err == nil && part != ""; {
-		below, asked := o.query(ctx, part)
-		if asked != nil {
-			break // it has just ended: the next look counts it
-		}
-		progress.Stats.Success += below.Stats.Success
-		progress.Stats.Failed += below.Stats.Failed
-		progress.Open, progress.Parked, part = below.Open, below.Parked, below.Part
-	}
-	return progress, err
-}
-
 func done(progress workflows.Progress) int { return progress.Stats.Success + progress.Stats.Failed }
 
 // loop counts iterations: ended, failed, waiting for a retry, running.
 func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string {
 	stats, open, waiting := record.Loop.Stats, 0, 0
 	if record.EndedAt.IsZero() {
-		progress, err := o.loopProgress(ctx, record.Loop.WorkflowID)
+		progress, err := o.session.runs().LoopProgress(ctx, record.Loop.WorkflowID)
 		before := o.loops[record.Loop.WorkflowID]
 		if err != nil || done(progress) < done(before) { // it, or a part of it, is busy with its end
 			progress = before
@@ -223,7 +192,7 @@ func (o *observer) waiting(ctx context.Context, open []string) int {
 	group.SetLimit(describing)
 	for i, id := range open {
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+			ctx, cancel := context.WithTimeout(ctx, runs.AskTimeout)
 			defer cancel()
 			description, err := o.session.client.DescribeWorkflowExecution(ctx, id, "")
 			waits[i] = err == nil && description.GetPendingWorkflowTask() == nil && len(description.GetPendingActivities()) == 0 &&

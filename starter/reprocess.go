@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/deadletter"
-	"reprise/internal/runs"
 	"reprise/internal/host"
+	"reprise/internal/runs"
 	"reprise/interpreter/expression"
 )
 

@@ -1,0 +1,63 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"reprise/workflows"
+)
+
+// AskTimeout bounds one question to a workflow; without a worker nobody answers
+// it.
+const AskTimeout = 2 * time.Second
+
+// Progress asks a run, a loop of it, a part of one or a call how far it is.
+func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (workflows.Progress, error) {
+	var progress workflows.Progress
+	return progress, r.ask(ctx, workflowID, runID, workflows.ProgressQuery, &progress)
+}
+
+func (r *Reader) ask(ctx context.Context, workflowID, runID, query string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	defer cancel()
+	value, err := r.Client.QueryWorkflow(ctx, workflowID, runID, query)
+	if err != nil {
+		return fmt.Errorf("ask run %s how far it is: %w", workflowID, err)
+	}
+	return value.Get(into)
+}
+
+// LoopProgress asks a loop, and the parts of a large one that are under way: a
+// call for each of them, three at most for a loop of 100,000 iterations.
+func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (workflows.Progress, error) {
+	progress, err := r.Progress(ctx, workflowID, "")
+	for part := progress.Part; err == nil && part != ""; {
+		below, asked := r.Progress(ctx, part, "")
+		if asked != nil {
+			break // it has just ended: the next look counts it
+		}
+		part = below.Part
+		add(&progress, below)
+	}
+	return progress, err
+}
+
+// add counts what the part under way tells, which its loop does not count yet.
+func add(progress *workflows.Progress, part workflows.Progress) {
+	progress.Stats.Success += part.Stats.Success
+	progress.Stats.Failed += part.Stats.Failed
+	progress.Open, progress.Under = part.Open, part.Under
+	progress.Parked, progress.NextRetryAt = part.Parked, part.NextRetryAt
+}
+
+// Workers counts those that the server knows to listen on a task queue. It lists
+// them for minutes after they have died.
+func (r *Reader) Workers(ctx context.Context, taskQueue string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	defer cancel()
+	queue, err := r.Client.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+	return len(queue.GetPollers()), err
+}

@@ -1,0 +1,88 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+const (
+	// mostAsked bounds the open children of a loop that are asked for their
+	// iterations.
+	mostAsked = 100
+	// asking is how many of them at once.
+	asking = 8
+)
+
+// Iteration is the state of an iteration.
+type Iteration struct {
+	Index int `json:"index"`
+	Item
+}
+
+// Iterations tells of one visit of a step with a loop the iterations that failed,
+// wait or are under way, by index; those that went well or have not begun are only
+// counted. They become the step's. It takes a call for
+// the loop and each of its parts, and one for each of at most a hundred children;
+// of a run that has ended none.
+func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
+	if step.Loop == nil {
+		return
+	}
+	if run.Ended() {
+		for _, failure := range step.failed {
+			step.Iterations = append(step.Iterations, Iteration{Index: failure.Index, Item: Item{
+				Status: interpreter.Failed, Attempt: failure.Attempts, Error: failure.Error,
+			}})
+		}
+		step.Left = step.Loop.Failed - len(step.Iterations)
+		return
+	}
+	asked := map[int]Iteration{}
+	for id := step.Loop.WorkflowID; id != ""; {
+		var answer workflows.Iterations
+		if r.ask(ctx, id, "", workflows.IterationsQuery, &answer) != nil {
+			break
+		}
+		take(asked, answer)
+		step.Left += answer.Left
+		progress, err := r.Progress(ctx, id, "")
+		if err != nil {
+			break
+		}
+		id = progress.Part
+	}
+	answers := make([]workflows.Iterations, min(len(step.open), mostAsked))
+	var group errgroup.Group
+	group.SetLimit(asking)
+	for i := range answers {
+		group.Go(func() error {
+			_ = r.ask(ctx, step.open[i], "", workflows.IterationsQuery, &answers[i]) // one that has just ended tells nothing
+			return nil
+		})
+	}
+	_ = group.Wait()
+	for _, answer := range answers {
+		take(asked, answer)
+	}
+	for _, iteration := range asked {
+		if iteration.Status != interpreter.Completed {
+			step.Iterations = append(step.Iterations, iteration)
+		}
+	}
+	slices.SortFunc(step.Iterations, func(x, y Iteration) int { return cmp.Compare(x.Index, y.Index) })
+	step.Left += len(step.open) - len(answers)
+}
+
+func take(into map[int]Iteration, answer workflows.Iterations) {
+	for _, record := range answer.Iterations {
+		into[record.Index] = Iteration{Index: record.Index, Item: itemOf(
+			record.Status, record.Attempts, record.MaxAttempts, record.Pages, record.NextRetryAt, record.Waiting, record.Error,
+		)}
+	}
+}

@@ -1,0 +1,92 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// ErrNoAttributes says that the namespace lacks search attributes of ours, so runs
+// cannot be chosen by what those hold.
+var ErrNoAttributes = errors.New("the namespace does not have the search attributes of Reprise")
+
+// Filter chooses runs; zero values choose all.
+type Filter struct {
+	Status   string // one of ListStatuses
+	Playbook string // its name
+	Since    time.Time
+	Limit    int // 0 is none
+}
+
+// ListStatuses are what a list can choose by.
+func ListStatuses() []string {
+	return []string{
+		interpreter.Running, interpreter.Completed, interpreter.Partial, interpreter.Failed, interpreter.Cancelled,
+	}
+}
+
+// List is runs that a filter takes: those that go on, the newest first, then those
+// that have ended, the last to end first. It takes a call for each hundred.
+type List struct {
+	Runs []Found `json:"runs"`
+	// More says that the limit left some out.
+	More bool `json:"more"`
+}
+
+// List lists runs. The error wraps ErrNoAttributes where the filter names what the
+// namespace does not know.
+func (r *Reader) List(ctx context.Context, filter Filter) (List, error) {
+	list, query := List{Runs: []Found{}}, filter.query()
+	var token []byte
+	for {
+		size := listPage
+		if filter.Limit > 0 {
+			size = min(size, filter.Limit-len(list.Runs)+1)
+		}
+		page, err := r.list(ctx, query, size, token)
+		var invalid *serviceerror.InvalidArgument
+		if errors.As(err, &invalid) {
+			return list, fmt.Errorf("%w: %w", ErrNoAttributes, err)
+		}
+		if err != nil {
+			return list, err
+		}
+		for _, info := range page.GetExecutions() {
+			if filter.Limit > 0 && len(list.Runs) == filter.Limit {
+				list.More = true
+				return list, nil
+			}
+			list.Runs = append(list.Runs, found(info))
+		}
+		if token = page.GetNextPageToken(); len(token) == 0 {
+			return list, nil
+		}
+	}
+}
+
+func (f Filter) query() string {
+	query := ofPlaybooks
+	switch f.Status {
+	case interpreter.Running:
+		query += " AND ExecutionStatus = 'Running'"
+	case interpreter.Completed, interpreter.Partial:
+		query += fmt.Sprintf(" AND ExecutionStatus = 'Completed' AND %s = '%s'", workflows.StatusAttribute, f.Status)
+	case interpreter.Failed:
+		query += " AND ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')"
+	case interpreter.Cancelled:
+		query += " AND ExecutionStatus = 'Canceled'"
+	}
+	if f.Playbook != "" {
+		query += fmt.Sprintf(" AND %s = %s", workflows.PlaybookAttribute, quoted(f.Playbook))
+	}
+	if !f.Since.IsZero() {
+		query += fmt.Sprintf(" AND StartTime >= '%s'", f.Since.UTC().Format(time.RFC3339Nano))
+	}
+	return query
+}

@@ -1,0 +1,427 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// StatusCalls is how many calls to the server Status takes at most. What it could
+// not ask within them is a note.
+const StatusCalls = 8
+
+// What holds a step or an iteration.
+const (
+	HeldByWait      = "wait"       // it waits before it tries again, polls or turns the page
+	HeldByRateLimit = "rate_limit" // it waits for its turn
+	HeldByWindow    = "window"     // of its loop, in which no place is free
+	HeldByNoWorker  = "no_worker"  // nobody listens on its task queue
+)
+
+// Status is where a run is.
+type Status struct {
+	Found
+	// Workers counts those that the server knows to listen on the task queue; -1
+	// where that was not asked.
+	Workers  int                      `json:"workers"`
+	Steps    []Step                   `json:"steps"`
+	Warnings []string                 `json:"warnings,omitempty"`
+	Error    *interpreter.ErrorObject `json:"error,omitempty"`
+	// HeldBy is what holds the whole run, "" for nothing.
+	HeldBy string `json:"held_by,omitempty"`
+	// Notes say what could not be learnt, and why.
+	Notes []string `json:"notes,omitempty"`
+	// Calls is how many calls to the server it took, finding the run apart.
+	Calls int       `json:"calls"`
+	At    time.Time `json:"at"`
+}
+
+// Item is the state of a step or an iteration.
+type Item struct {
+	Status string `json:"status"`
+	// Attempt is the number of the one that was made last, or is under way; 0 before
+	// the first. MaxAttempts is how many a request that goes on failing gets, 0 where
+	// that is not known.
+	Attempt     int       `json:"attempt"`
+	MaxAttempts int       `json:"max_attempts,omitempty"`
+	Pages       int       `json:"pages,omitempty"`
+	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
+	// HeldBy is one of the words above, "" where nothing holds it; Waiting says it in
+	// words.
+	HeldBy  string `json:"held_by,omitempty"`
+	Waiting string `json:"waiting,omitempty"`
+	// Error is the last one: of the attempt before, where the item goes on.
+	Error *interpreter.ErrorObject `json:"error,omitempty"`
+}
+
+// Step is one visit of a step; Visit is 0 where no branch has reached it.
+type Step struct {
+	Step  string `json:"step"`
+	Visit int    `json:"visit"`
+	Item
+	StartedAt time.Time `json:"started_at,omitzero"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+	Handled   bool      `json:"handled,omitempty"` // a route took the failure
+	Loop      *Counts   `json:"loop,omitempty"`
+	// Iterations are those that Iterations told of; Left counts what it left out.
+	Iterations []Iteration `json:"iterations,omitempty"`
+	Left       int         `json:"iterations_left,omitempty"`
+
+	open   []string // workflow IDs of the children of its loop
+	failed []interpreter.LoopError
+}
+
+// Counts is where a loop is. Total = Success + Failed + Cancelled + Running +
+// Waiting + Pending.
+type Counts struct {
+	WorkflowID string `json:"workflow_id"`
+	Total      int    `json:"total"`
+	Success    int    `json:"success"`
+	Failed     int    `json:"failed"`
+	Cancelled  int    `json:"cancelled"`
+	Truncated  int    `json:"truncated,omitempty"`
+	// Running are those that have a place in the window. Those among them that
+	// wait for some seconds, or in a sequential loop, count as waiting where they
+	// were asked.
+	Running int `json:"running"`
+	// Waiting are those that wait for a retry.
+	Waiting int `json:"waiting"`
+	Pending int `json:"pending"`
+	// PerSecond is how many have ended in a second, since the loop began. Left is
+	// how many seconds the rest takes at that pace, 0 where that is not known.
+	PerSecond float64 `json:"per_second,omitempty"`
+	Left      float64 `json:"left_seconds,omitempty"`
+}
+
+// Done counts the iterations that have ended.
+func (c *Counts) Done() int { return c.Success + c.Failed }
+
+// inquiry is what is asked for one Status.
+type inquiry struct {
+	*Reader
+	status *Status
+	run    Found
+}
+
+// spend takes a call from the budget, false where it is spent.
+func (q *inquiry) spend() bool {
+	if q.status.Calls == StatusCalls {
+		return false
+	}
+	q.status.Calls++
+	return true
+}
+
+func (q *inquiry) notef(format string, args ...any) {
+	q.status.Notes = append(q.status.Notes, fmt.Sprintf(format, args...))
+}
+
+// Status tells where a run is: of one that goes on, what its workflows answer; of
+// one that has ended, its result. It takes at most StatusCalls calls, and reads no
+// history but the last event of a run that has ended.
+func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status, error) {
+	status := &Status{Found: run, Workers: -1, Steps: []Step{}, At: now}
+	q := &inquiry{Reader: r, status: status, run: run}
+	if run.Ended() {
+		return status, q.ended(ctx)
+	}
+	q.status.Calls++
+	workers, err := r.Workers(ctx, run.TaskQueue)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the workers of the run %s: %w", run.WorkflowID, err)
+	}
+	status.Workers = workers
+	if workers == 0 {
+		status.HeldBy = HeldByNoWorker
+		q.notef("no worker polls the task queue %q, so nobody can tell where the run is; it goes on when one starts", run.TaskQueue)
+		return status, nil
+	}
+	return status, q.going(ctx)
+}
+
+// going asks a run that has not ended.
+func (q *inquiry) going(ctx context.Context) error {
+	q.spend()
+	progress, err := q.Progress(ctx, q.run.WorkflowID, "")
+	if err != nil {
+		if ctx.Err() != nil || unavailable(err) {
+			return err
+		}
+		q.status.HeldBy = HeldByNoWorker
+		q.notef("no worker of the task queue %q answers, so where the run is cannot be told; is one running?", q.run.TaskQueue)
+		return nil
+	}
+	for _, record := range progress.Steps {
+		q.step(ctx, record)
+	}
+	for _, name := range progress.Pending {
+		q.status.Steps = append(q.status.Steps, Step{Step: name, Item: Item{Status: interpreter.Pending}})
+	}
+	if retries(q.status.Steps) {
+		q.status.Status, q.status.HeldBy = interpreter.RetryPending, HeldByWait
+	}
+	return nil
+}
+
+func unavailable(err error) bool {
+	var lost *serviceerror.Unavailable
+	return errors.As(err, &lost)
+}
+
+// retries reports whether all steps under way wait for a retry.
+func retries(steps []Step) bool {
+	waiting := 0
+	for _, step := range steps {
+		switch step.Status {
+		case interpreter.Running:
+			return false
+		case interpreter.RetryPending:
+			waiting++
+		}
+	}
+	return waiting > 0
+}
+
+// step tells where a visit of a step is.
+func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
+	if record.Call != "" && record.EndedAt.IsZero() && q.spend() {
+		if progress, err := q.Progress(ctx, record.Call, ""); err == nil && len(progress.Steps) == 1 {
+			record = HandedOver(record, progress.Steps[0])
+		}
+	}
+	step := stepOf(record)
+	if record.Loop != nil && record.EndedAt.IsZero() {
+		q.loop(ctx, &step)
+	}
+	q.status.Steps = append(q.status.Steps, step)
+}
+
+// HandedOver is the record of a step whose call goes on in histories of its own,
+// as far as that has come.
+func HandedOver(record, call workflows.StepRecord) workflows.StepRecord {
+	record.Status, record.Waiting, record.NextRetryAt = call.Status, call.Waiting, call.NextRetryAt
+	record.Attempts, record.Pages, record.Error, record.LastError = call.Attempts, call.Pages, call.Error, call.LastError
+	return record
+}
+
+func stepOf(record workflows.StepRecord) Step {
+	step := Step{
+		Step: record.Step, Visit: record.Visit, StartedAt: record.StartedAt, EndedAt: record.EndedAt, Handled: record.Handled,
+		Item: itemOf(record.Status, record.Attempts, record.MaxAttempts, record.Pages, record.NextRetryAt, record.Waiting,
+			record.Error, record.LastError),
+	}
+	if loop := record.Loop; loop != nil {
+		step.failed = loop.Errors
+		step.Loop = &Counts{
+			WorkflowID: loop.WorkflowID, Total: loop.Stats.Total, Success: loop.Stats.Success, Failed: loop.Stats.Failed,
+			Cancelled: loop.Stats.Cancelled, Truncated: loop.Stats.Truncated,
+		}
+		step.Loop.pace(step.StartedAt, step.EndedAt)
+	}
+	return step
+}
+
+func itemOf(
+	status string, attempt, most, pages int, next time.Time, waiting string, failures ...*interpreter.ErrorObject,
+) Item {
+	item := Item{
+		Status: status, Attempt: attempt, MaxAttempts: most, Pages: pages, NextRetryAt: next, Waiting: waiting,
+		Error: cmp.Or(failures...),
+	}
+	if waiting == "" {
+		return item
+	}
+	item.HeldBy = HeldByWait
+	if wait, ok := interpreter.ParseWait(waiting); ok {
+		item.MaxAttempts = cmp.Or(wait.Most, item.MaxAttempts)
+		if wait.Reason == interpreter.ReasonTurn {
+			item.HeldBy = HeldByRateLimit
+		}
+	}
+	return item
+}
+
+// pace tells how fast a loop is.
+func (c *Counts) pace(from, to time.Time) {
+	if took := to.Sub(from).Seconds(); took > 0 && c.Done() > 0 {
+		c.PerSecond = float64(c.Done()) / took
+		c.Left = float64(c.Running+c.Waiting+c.Pending) / c.PerSecond
+	}
+}
+
+// loop asks a loop that goes on, with its parts, and with what is left of the
+// budget its children.
+func (q *inquiry) loop(ctx context.Context, step *Step) {
+	progress, told := workflows.Progress{}, false
+	for id := step.Loop.WorkflowID; id != ""; {
+		if !q.spend() {
+			q.notef("where the loop of step %s is was not asked: that would take more than %d calls to the server", step.Step, StatusCalls)
+			break
+		}
+		answer, err := q.Progress(ctx, id, "")
+		if err != nil {
+			break // it is about to begin or to end
+		}
+		if id = answer.Part; !told {
+			progress, told = answer, true
+		} else {
+			add(&progress, answer)
+		}
+	}
+	if !told || progress.Stats.Total == 0 {
+		step.Loop.Pending, step.Loop.Cancelled = step.Loop.Total, 0
+		return
+	}
+	c := step.Loop
+	c.Success, c.Failed, c.Truncated = progress.Stats.Success, progress.Stats.Failed, progress.Stats.Truncated
+	c.Running, c.Waiting, c.Cancelled = max(progress.Under, len(progress.Open)), progress.Parked, 0
+	c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting)
+	step.open, step.NextRetryAt = progress.Open, progress.NextRetryAt
+	q.inPlace(ctx, step)
+	c.pace(step.StartedAt, q.status.At)
+	switch {
+	case c.Running == 0 && c.Waiting > 0:
+		step.Status, step.HeldBy = interpreter.RetryPending, HeldByWait
+	case c.Pending > 0:
+		step.HeldBy = HeldByWindow
+		step.Waiting = fmt.Sprintf("%d iterations wait for a place in the loop's window", c.Pending)
+	}
+}
+
+// inPlace asks the children of a loop where few are open which of them wait.
+func (q *inquiry) inPlace(ctx context.Context, step *Step) {
+	if len(step.open) > StatusCalls-q.status.Calls {
+		return
+	}
+	for _, id := range step.open {
+		q.spend()
+		var answer workflows.Iterations
+		if q.ask(ctx, id, "", workflows.IterationsQuery, &answer) != nil {
+			continue
+		}
+		for _, iteration := range answer.Iterations {
+			if iteration.Status != interpreter.RetryPending || step.Loop.Running == 0 {
+				continue
+			}
+			step.Loop.Running--
+			step.Loop.Waiting++
+			if next := iteration.NextRetryAt; step.NextRetryAt.IsZero() || next.Before(step.NextRetryAt) {
+				step.NextRetryAt = next
+			}
+			step.Error = cmp.Or(iteration.Error, step.Error)
+		}
+	}
+}
+
+// ended reads the result of a run that has ended.
+func (q *inquiry) ended(ctx context.Context) error {
+	q.spend()
+	result, err := q.lastResult(ctx)
+	if err != nil {
+		return err
+	}
+	q.status.Status, q.status.Error, q.status.Warnings = cmp.Or(result.Status, q.status.Status), result.Error, result.Warnings
+	if result.Status == "" && q.run.ended != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
+		q.left(ctx)
+		return nil
+	}
+	for _, record := range result.Steps {
+		q.status.Steps = append(q.status.Steps, stepOf(record))
+	}
+	return nil
+}
+
+// left tells where a run was that ended without a result: a worker can still
+// say. What had not ended then never will.
+func (q *inquiry) left(ctx context.Context) {
+	q.notef("the run ended without a result: %s", endWord(q.run.ended))
+	q.spend()
+	progress, err := q.Progress(ctx, q.run.WorkflowID, q.run.last)
+	if err != nil {
+		q.notef("no worker of the task queue %q answers, so how far it was cannot be told", q.run.TaskQueue)
+		return
+	}
+	for _, record := range progress.Steps {
+		step := stepOf(record)
+		if step.EndedAt.IsZero() {
+			step.Item = Item{Status: interpreter.Cancelled, Attempt: step.Attempt, Pages: step.Pages, Error: step.Error}
+			step.EndedAt = q.run.EndedAt
+		}
+		q.status.Steps = append(q.status.Steps, step)
+	}
+	for _, name := range progress.Pending {
+		q.status.Steps = append(q.status.Steps, Step{Step: name, Item: Item{Status: interpreter.Skipped}})
+	}
+}
+
+func endWord(status enumspb.WorkflowExecutionStatus) string {
+	switch status {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+		return "it was terminated"
+	case enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+		return "it timed out"
+	}
+	return strings.ToLower(status.String())
+}
+
+// lastResult is the result of a run that has ended: what its last event tells. A run
+// that told nothing has no status; one that was refused has the error.
+func (q *inquiry) lastResult(ctx context.Context) (workflows.Result, error) {
+	events := q.Client.GetWorkflowHistory(ctx, q.run.WorkflowID, q.run.last, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	end, err := events.Next()
+	if err != nil {
+		return workflows.Result{}, fmt.Errorf("read how %s ended: %w", q.run.WorkflowID, err)
+	}
+	return q.resultOf(ctx, &child{workflowID: q.run.WorkflowID, end: end})
+}
+
+// resultOf is what the last event of a run tells.
+func (r *Reader) resultOf(ctx context.Context, run *child) (workflows.Result, error) {
+	var result workflows.Result
+	told, err := r.result(ctx, run, &result)
+	if err != nil || told {
+		return result, err
+	}
+	failure := run.end.GetWorkflowExecutionFailedEventAttributes().GetFailure()
+	if failure == nil {
+		return workflows.Result{}, nil
+	}
+	kind := failure.GetApplicationFailureInfo().GetType()
+	return workflows.Result{Error: &interpreter.ErrorObject{
+		Kind: cmp.Or(kind, interpreter.KindTool), Class: interpreter.ClassFinal,
+		Message: temporal.GetDefaultFailureConverter().FailureToError(failure).Error(),
+	}}, nil
+}
+
+// Visits finds the visits of a step in a status: all of them for "".
+func (s *Status) Visits(name string) []*Step {
+	var visits []*Step
+	for i := range s.Steps {
+		if name == "" || s.Steps[i].Step == name {
+			visits = append(visits, &s.Steps[i])
+		}
+	}
+	return visits
+}
+
+// Names are those of the steps in a status, each once.
+func (s *Status) Names() []string {
+	var names []string
+	for _, step := range s.Steps {
+		if !slices.Contains(names, step.Step) {
+			names = append(names, step.Step)
+		}
+	}
+	return names
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/runs"
+	"reprise/interpreter/expression"
+)
+
+// idHelp says how a command that looks at a run takes it.
+const idHelp = `ID is the workflow ID of a run, or enough of its beginning to tell it from other
+runs; without ID it is the run that was started last.`
+
+// runFlags say which run a command looks at.
+type runFlags struct {
+	server serverFlags
+	runID  string
+}
+
+func (f *runFlags) add(command *cobra.Command) {
+	command.Flags().StringVarP(&f.runID, "run-id", "r", "", "run ID, where several runs had the workflow ID; default the latest")
+	f.server.add(command)
+}
+
+func (s *session) runs() *runs.Reader {
+	return &runs.Reader{Client: s.client, Store: s.store, Namespace: s.namespace}
+}
+
+// withRun has a command work on the run that its arguments name.
+func (a *app) withRun(flags *runFlags, args []string, work func(context.Context, *session, runs.Found) error) error {
+	id := strings.Join(args, "")
+	if len(args) > 0 || flags.runID != "" {
+		if id == "" && flags.runID != "" {
+			return usageError("--run-id needs an ID")
+		}
+		if err := checkRun(id, flags.runID); err != nil {
+			return err
+		}
+	}
+	ctx := a.interrupts.asked
+	s, err := flags.server.stored(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	found, err := s.runs().Find(ctx, id, flags.runID)
+	if err != nil {
+		return a.findError(s, err)
+	}
+	if id == "" {
+		a.notef("the newest run: %s", found.WorkflowID)
+	}
+	s.taskQueue = found.TaskQueue
+	return work(ctx, s, found)
+}
+
+// findError says what would work where a run was not found.
+func (a *app) findError(s *session, err error) error {
+	var unknown *runs.UnknownError
+	var ambiguous *runs.AmbiguousError
+	switch {
+	case errors.As(err, &unknown) && unknown.ID == "":
+		return usageError("%w on %s, namespace %s; %s run FILE starts one", err, s.address, s.namespace, program())
+	case errors.As(err, &unknown) && unknown.Nearest == "":
+		return usageError("%w on %s, namespace %s; %s list shows those that are there", err, s.address, s.namespace, program())
+	case errors.Is(err, runs.ErrNotFound), errors.As(err, &ambiguous):
+		return usageError("%w", err)
+	}
+	return err
+}
+
+// knownStep refuses a step that is not there.
+func knownStep(name string, known []string) error {
+	for _, step := range known {
+		if step == name {
+			return nil
+		}
+	}
+	if near := expression.Suggest(name, known); near != "" {
+		return usageError("the run has no step %q; did you mean %q?", name, near)
+	}
+	return usageError("the run has no step %q; it has %s", name, oneLine(strings.Join(known, ", "), 400))
+}
+
+// choice refuses a word that is none of those known.
+func choice(flag, word string, known []string) error {
+	for _, other := range known {
+		if other == word {
+			return nil
+		}
+	}
+	hint := ", expected one of " + strings.Join(known, ", ")
+	if near := expression.Suggest(word, known); near != "" {
+		hint = fmt.Sprintf("; did you mean %q?", near)
+	}
+	return usageError("%s %q is unknown%s", flag, word, hint)
+}

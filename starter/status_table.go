@@ -1,0 +1,271 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/runs"
+	"reprise/interpreter"
+)
+
+// writeStatus shows where a run is. The tables hold what is short; what there is
+// more to say of a step stands below them.
+func writeStatus(w io.Writer, status *runs.Status, paper paper) {
+	var b strings.Builder
+	b.WriteString(headOf(status) + "\n")
+	if len(status.Steps) > 0 {
+		b.WriteString(statesTable(status, paper.width) + "\n")
+	}
+	for _, step := range status.Steps {
+		for _, said := range toldOf(step) {
+			writeWrapped(&b, stepLabel(step)+": "+said, paper.width)
+		}
+	}
+	for i := range status.Steps {
+		writeIterations(&b, &status.Steps[i], status.At, paper.width)
+	}
+	if status.Error != nil {
+		writeWrapped(&b, "error: "+visible(status.Error.Message), paper.width)
+	}
+	for _, note := range status.Notes {
+		writeWrapped(&b, "note: "+visible(note), paper.width)
+	}
+	for _, warning := range status.Warnings {
+		b.WriteString(paper.warning("warning: "+visible(warning)) + "\n")
+	}
+	_, _ = io.WriteString(w, b.String())
+}
+
+// headOf is the run in a line.
+func headOf(status *runs.Status) string {
+	name := visible(status.WorkflowID)
+	if status.Playbook != "" {
+		name += " (" + visible(status.Playbook) + ")"
+	}
+	if status.Ended() {
+		return fmt.Sprintf("%s: %s after %s, at %s", name, status.Status, roughly(status.EndedAt.Sub(status.StartedAt)),
+			status.EndedAt.Local().Format(time.DateTime))
+	}
+	return fmt.Sprintf("%s: %s for %s", name, status.Status, roughly(status.At.Sub(status.StartedAt)))
+}
+
+func stepLabel(step runs.Step) string {
+	if step.Visit > 1 {
+		return fmt.Sprintf("%s#%d", step.Step, step.Visit)
+	}
+	return step.Step
+}
+
+// statesTable is the steps. With the longest states it takes 62 columns beside
+// their names.
+func statesTable(status *runs.Status, width int) string {
+	const fixed, least = 64, 8
+	rows := newTable("step", "state", "attempt", "next retry", "time")
+	for _, step := range status.Steps {
+		rows.AppendRow(table.Row{
+			text.Snip(stepLabel(step), max(width-fixed, least), "…"), step.Status, stepAttempt(step),
+			nextOf(step.Item, status.At), tookOf(step, status),
+		})
+	}
+	return rows.Render()
+}
+
+func tookOf(step runs.Step, status *runs.Status) string {
+	switch {
+	case step.StartedAt.IsZero():
+		return ""
+	case step.EndedAt.IsZero():
+		return roughly(status.At.Sub(step.StartedAt))
+	}
+	return roughly(step.EndedAt.Sub(step.StartedAt))
+}
+
+// stepAttempt is that of a step's own call; a loop counts those of all iterations.
+func stepAttempt(step runs.Step) string {
+	if step.Loop != nil {
+		return ""
+	}
+	return attemptOf(step.Item)
+}
+
+// attemptOf is the attempt, and how many there are where it goes on.
+func attemptOf(item runs.Item) string {
+	switch {
+	case item.Attempt == 0:
+		return ""
+	case item.MaxAttempts > 1 && item.Pages == 0:
+		return fmt.Sprintf("%d/%d", item.Attempt, max(item.MaxAttempts, item.Attempt))
+	}
+	return fmt.Sprint(item.Attempt)
+}
+
+// nextOf is when the next retry is due.
+func nextOf(item runs.Item, now time.Time) string {
+	switch left := item.NextRetryAt.Sub(now); {
+	case item.NextRetryAt.IsZero():
+		return ""
+	case left <= 0:
+		return "due"
+	default:
+		return "in " + roughly(left.Round(time.Second))
+	}
+}
+
+// toldOf is what there is to say of a step beside the table.
+func toldOf(step runs.Step) []string {
+	var said []string
+	if step.Loop != nil {
+		said = append(said, countsOf(step.Loop))
+	}
+	if held := heldOf(step.Item); held != "" {
+		said = append(said, held)
+	}
+	if step.Error != nil && step.Status != interpreter.Completed {
+		said = append(said, errorOf(step.Error))
+	}
+	if step.Handled {
+		said = append(said, "a route took the failure on")
+	}
+	return said
+}
+
+// countsOf is a loop in words; what is zero and no news is left out.
+func countsOf(c *runs.Counts) string {
+	parts := []string{fmt.Sprintf("%d/%d done", c.Done(), c.Total)}
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{c.Failed, "failed"}, {c.Truncated, "truncated"}, {c.Cancelled, "cancelled"}, {c.Waiting, "waiting for a retry"},
+		{c.Running, "running"}, {c.Pending, "pending"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	told := strings.Join(parts, ", ")
+	if c.PerSecond > 0 {
+		told += "; " + pace(c.PerSecond)
+	}
+	if c.Left > 0 {
+		told += ", about " + roughly(time.Duration(c.Left*float64(time.Second)).Round(time.Second)) + " left"
+	}
+	return told
+}
+
+// pace is a throughput in the unit that gives a readable number.
+func pace(perSecond float64) string {
+	switch {
+	case perSecond >= 1:
+		return fmt.Sprintf("%.1f/s", perSecond)
+	case perSecond >= 1.0/60:
+		return fmt.Sprintf("%.1f/min", perSecond*60)
+	}
+	return fmt.Sprintf("%.1f/h", perSecond*3600)
+}
+
+// heldOf says what holds an item.
+func heldOf(item runs.Item) string {
+	switch item.HeldBy {
+	case runs.HeldByWait:
+		if item.Waiting == "" {
+			return "waits for a retry"
+		}
+		return "waits: " + visible(item.Waiting)
+	case runs.HeldByRateLimit:
+		return "held by a rate limit: " + visible(item.Waiting)
+	}
+	return visible(item.Waiting)
+}
+
+func errorOf(failure *interpreter.ErrorObject) string {
+	return fmt.Sprintf("%s, %s: %s", failure.Class, failure.Kind, oneLine(failure.Message, 300))
+}
+
+// writeIterations lists iterations of a step, each in a line that fits.
+func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width int) {
+	if len(step.Iterations) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "iterations of %s:\n", stepLabel(*step))
+	for _, iteration := range step.Iterations {
+		line := fmt.Sprintf("[%d] %s", iteration.Index, iteration.Status)
+		if attempt := attemptOf(iteration.Item); attempt != "" {
+			line += ", attempt " + attempt
+		}
+		if next := nextOf(iteration.Item, now); next != "" {
+			line += ", " + next
+		}
+		if iteration.Error != nil {
+			line += ": " + errorOf(iteration.Error)
+		} else if held := heldOf(iteration.Item); held != "" {
+			line += ": " + held
+		}
+		b.WriteString(text.Snip("  "+oneLine(line, 2*width), width, "…") + "\n")
+	}
+	if step.Left > 0 {
+		fmt.Fprintf(b, "  and %d more\n", step.Left)
+	}
+}
+
+// writeWrapped writes a line, on several where it is too long.
+func writeWrapped(b *strings.Builder, said string, width int) {
+	for line := range strings.Lines(text.WrapSoft(said, width)) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+}
+
+// watchScreen shows a status again and again.
+type watchScreen struct {
+	out   io.Writer
+	paper paper
+	live  *liveProgress // nil where nobody sees it as it is written
+	last  string
+}
+
+func newWatchScreen(streams Streams) *watchScreen {
+	screen := &watchScreen{out: streams.Out, paper: paperOf(streams.Out)}
+	if isTerminal(streams.Out) {
+		screen.live = &liveProgress{w: fileOf(streams.Out), width: screen.paper.width}
+	}
+	return screen
+}
+
+func (w *watchScreen) show(status *runs.Status) {
+	if w.live != nil && !status.Ended() {
+		var b strings.Builder
+		writeStatus(&b, status, paper{width: w.paper.width - 1})
+		var lines []line
+		for text := range strings.Lines(b.String()) {
+			lines = append(lines, line{text: strings.TrimRight(text, "\n")})
+		}
+		w.live.show(lines)
+		return
+	}
+	if w.live != nil {
+		w.live.close()
+	}
+	if changed := changeOf(status); changed != w.last {
+		w.last = changed
+		writeStatus(w.out, status, w.paper)
+	}
+}
+
+// changeOf is what makes a status worth another look in a log: not the time that
+// has passed.
+func changeOf(status *runs.Status) string {
+	var b strings.Builder
+	fmt.Fprint(&b, status.Status, status.HeldBy)
+	for _, step := range status.Steps {
+		fmt.Fprint(&b, "\n", step.Step, step.Visit, step.Status, step.Attempt, step.HeldBy)
+		if step.Loop != nil {
+			fmt.Fprint(&b, step.Loop.Success, step.Loop.Failed, step.Loop.Running, step.Loop.Waiting)
+		}
+	}
+	return b.String()
+}
