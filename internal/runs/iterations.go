@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -62,7 +64,9 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	group.SetLimit(asking)
 	for i := range answers {
 		group.Go(func() error {
-			_ = r.ask(ctx, step.open[i], "", workflows.IterationsQuery, &answers[i]) // one that has just ended tells nothing
+			if r.ask(ctx, step.open[i], "", workflows.IterationsQuery, &answers[i]) != nil {
+				answers[i] = silent(step.open[i])
+			}
 			return nil
 		})
 	}
@@ -77,6 +81,16 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	}
 	slices.SortFunc(step.Iterations, func(x, y Iteration) int { return cmp.Compare(x.Index, y.Index) })
 	step.Left += len(step.open) - len(answers)
+}
+
+// silent stands for the answer of a child that gave none, because it is about to
+// begin or to end: all that is known is the index of its first element.
+func silent(workflowID string) workflows.Iterations {
+	index, err := strconv.Atoi(workflowID[strings.LastIndex(workflowID, "/")+1:])
+	if err != nil {
+		return workflows.Iterations{}
+	}
+	return workflows.Iterations{Iterations: []workflows.IterationRecord{{Index: index, Status: interpreter.Running}}}
 }
 
 func take(into map[int]Iteration, answer workflows.Iterations) {

@@ -316,7 +316,8 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 			}
 			step.Loop.Running--
 			step.Loop.Waiting++
-			if next := iteration.NextRetryAt; step.NextRetryAt.IsZero() || next.Before(step.NextRetryAt) {
+			next := iteration.NextRetryAt // zero where it is about to leave its child
+			if step.NextRetryAt.IsZero() || !next.IsZero() && next.Before(step.NextRetryAt) {
 				step.NextRetryAt = next
 			}
 			step.Error = cmp.Or(iteration.Error, step.Error)
