@@ -100,12 +100,14 @@ func TestShrunkBatchSaysWhatIsTooLarge(t *testing.T) {
 	}{
 		"its share": {share, playbook.Step{Loop: &playbook.Loop{}}, "", []string{"before"}},
 		"a byte more": {
-			share + 1, playbook.Step{Loop: &playbook.Loop{}},
+			share + 1,
+			playbook.Step{Loop: &playbook.Loop{}},
 			"the result of iteration 8 is 50001 bytes, more than the 50000 that it may have; write rows away with a sink and return less",
 			[]string{"before"},
 		},
 		"with a sink for failures": {
-			share + 1, playbook.Step{Loop: &playbook.Loop{DeadLetter: &playbook.Sink{}}},
+			share + 1,
+			playbook.Step{Loop: &playbook.Loop{DeadLetter: &playbook.Sink{}}},
 			"the result of iteration 8 is 50001 bytes, more than the 50000 that it may have; write rows away with a sink and return less",
 			[]string{"before", "its failure is not written to the sink of loop.dead_letter; starter dead-letters lists it"},
 		},

@@ -34,7 +34,7 @@ type odd struct {
 	Any      any     `json:"any"`
 	Bytes    []byte  `json:"bytes"`
 	Hidden   string  `json:"-"`
-	inner    int
+	_        int
 	Small    float32          `json:"small"`
 	Count    uint16           `json:"count"`
 	Array    [3]int           `json:"array,omitempty"`

@@ -67,7 +67,7 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 			break
 		}
 		input.Call = left
-		next, failure := goOn(ctx, CallWorkflowName, input, "the state of step "+step.Name)
+		failure, next := goOn(ctx, CallWorkflowName, input, "the state of step "+step.Name)
 		if failure == nil {
 			return nil, next
 		}

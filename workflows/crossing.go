@@ -86,11 +86,11 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 // goOn ends a workflow's history: next is the error with which it goes on in
 // another one, with input. failure is set in its place where the input is too
 // large to be taken along; what is the input in words.
-func goOn(ctx workflow.Context, name string, input any, what string) (next error, failure *interpreter.ErrorObject) {
-	if _, failure := measure(ctx, input, what); failure != nil {
-		return nil, failure
+func goOn(ctx workflow.Context, name string, input any, what string) (failure *interpreter.ErrorObject, next error) {
+	if _, failure = measure(ctx, input, what); failure != nil {
+		return failure, nil
 	}
-	return workflow.NewContinueAsNewError(ctx, name, input), nil
+	return nil, workflow.NewContinueAsNewError(ctx, name, input)
 }
 
 // measure gives the size of a value that is about to cross a boundary, and the

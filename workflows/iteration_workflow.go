@@ -43,7 +43,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	if len(b.left) > 0 && going.Err() == nil {
 		rest := input
 		rest.Calls, rest.Ended = slices.Concat(b.left, b.parked), b.ended
-		next, failure := goOn(ctx, IterationWorkflowName, rest, fmt.Sprintf(
+		failure, next := goOn(ctx, IterationWorkflowName, rest, fmt.Sprintf(
 			"what %d iterations of step %s take along to another history", len(rest.Calls), step.Name))
 		if failure == nil {
 			return nil, next

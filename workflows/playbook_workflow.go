@@ -129,7 +129,7 @@ func (r *run) leaveHistory(ctx workflow.Context) error {
 	if r.stays || !historyIsLong(ctx) {
 		return nil
 	}
-	next, tooLarge := goOn(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
+	tooLarge, next := goOn(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
 	r.stays = tooLarge != nil
 	return next
 }

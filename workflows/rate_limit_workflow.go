@@ -49,7 +49,7 @@ func continueLimiter(ctx workflow.Context, limiter interpreter.Limiter) error {
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return err
 	}
-	next, failure := goOn(ctx, interpreter.RateLimitWorkflow, limiter, "the rate limit")
+	failure, next := goOn(ctx, interpreter.RateLimitWorkflow, limiter, "the rate limit")
 	if failure != nil {
 		return failure
 	}

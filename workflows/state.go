@@ -77,12 +77,14 @@ type RunState struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 }
 
-// Result is how a run ended, with a record of each visit of a step.
-type (
-	Result     = interpreter.RunResult
-	StepRecord = interpreter.StepRecord
-	LoopRecord = interpreter.LoopRecord
-)
+// Result is how a run ended.
+type Result = interpreter.RunResult
+
+// StepRecord is one visit of a step.
+type StepRecord = interpreter.StepRecord
+
+// LoopRecord is the part of a StepRecord that only loops have.
+type LoopRecord = interpreter.LoopRecord
 
 // Progress is the answer to ProgressQuery. A playbook fills Steps, a loop the
 // rest.
