@@ -151,7 +151,7 @@ func timeLimit(in interpreter.ToolInput) time.Duration {
 	if in.TimeoutSeconds > 0 && in.TimeoutSeconds < math.MaxInt64/float64(time.Second) {
 		return in.Timeout()
 	}
-	return playbook.DefaultTimeout(in.Tool)
+	return playbook.TraitsOf(in.Tool).Timeout
 }
 
 type outcome struct {

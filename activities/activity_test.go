@@ -348,3 +348,17 @@ func TestCloseTellsWhichToolFailed(t *testing.T) {
 	require.ErrorContains(t, c.Close(), `close tool "slow_pool": a pool is stuck`)
 	require.EqualValues(t, 1, count.Load())
 }
+
+// TestTraits holds what runs know of the tools by name against what the tools
+// say.
+func TestTraits(t *testing.T) {
+	t.Parallel()
+
+	c := activities.Default()
+	for _, name := range c.Names() {
+		spec, ok := c.Spec(name)
+		require.True(t, ok)
+		require.Equal(t, spec.Dialect, playbook.TraitsOf(name).Dialect, name)
+		require.Equal(t, name == "http", playbook.TraitsOf(name).Keyed, name)
+	}
+}

@@ -75,11 +75,10 @@ func shaped(step *playbook.Step, result any) any {
 	if step.Action == nil {
 		return nil
 	}
-	switch name, _ := step.Action.ToolName(); name {
-	case "postgres", "sqlite":
-		return result
+	if name, _ := step.Action.ToolName(); playbook.TraitsOf(name).Dialect == "" {
+		return nil
 	}
-	return nil
+	return result
 }
 
 // absences looks at the constant paths of nodes. find gives the value that one

@@ -269,7 +269,7 @@ func timeoutOf(action *playbook.Action, tool string) time.Duration {
 	if action.Timeout > 0 {
 		return action.Timeout
 	}
-	return playbook.DefaultTimeout(tool)
+	return playbook.TraitsOf(tool).Timeout
 }
 
 // page is the page under way: successes so far + 1; a sink's is its origin's.

@@ -249,10 +249,10 @@ func sum(vs ...any) []byte {
 }
 
 // idempotencyKey is what the tool sends as Idempotency-Key: the operation key
-// for writes over HTTP unless the author chose otherwise.
+// for writes of keyed tools unless the author chose otherwise.
 func idempotencyKey(action *playbook.Action, tool, method, operation, attempt string) string {
 	mode := action.Idempotency
-	if mode == "" && tool == "http" {
+	if mode == "" && playbook.TraitsOf(tool).Keyed {
 		switch strings.ToUpper(strings.TrimSpace(method)) {
 		case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
 			mode = "operation"

@@ -98,7 +98,7 @@ func yes(is bool) string {
 func toolDocument(spec playbook.ToolSpec) toolDoc {
 	doc := toolDoc{
 		Name: spec.Name, Summary: spec.Summary, Doc: spec.Doc, Sink: spec.Writes,
-		DefaultTimeout: playbook.DefaultTimeout(spec.Name).Seconds(), Fields: []fieldDoc{},
+		DefaultTimeout: playbook.TraitsOf(spec.Name).Timeout.Seconds(), Fields: []fieldDoc{},
 		RequireOneOf: spec.RequireOneOf, Example: spec.Example,
 	}
 	for _, field := range spec.Fields {
@@ -129,7 +129,7 @@ func explain(w io.Writer, spec playbook.ToolSpec) {
 		}
 		_, _ = fmt.Fprintf(w, "\nOne of these is needed: %s.\n", strings.Join(group, ", "))
 	}
-	_, _ = fmt.Fprintf(w, "\nOne attempt may take %s unless the step sets timeout.", playbook.DefaultTimeout(spec.Name))
+	_, _ = fmt.Fprintf(w, "\nOne attempt may take %s unless the step sets timeout.", playbook.TraitsOf(spec.Name).Timeout)
 	if spec.Writes {
 		_, _ = fmt.Fprint(w, " Usable as a sink.")
 	}

@@ -117,8 +117,8 @@ func demands(spec playbook.ToolSpec) string {
 }
 
 func limit(spec playbook.ToolSpec) string {
-	if timeout := playbook.DefaultTimeout(spec.Name); timeout < time.Minute {
+	if timeout := playbook.TraitsOf(spec.Name).Timeout; timeout < time.Minute {
 		return fmt.Sprintf("%g seconds", timeout.Seconds())
 	}
-	return fmt.Sprintf("%g minutes", playbook.DefaultTimeout(spec.Name).Minutes())
+	return fmt.Sprintf("%g minutes", playbook.TraitsOf(spec.Name).Timeout.Minutes())
 }

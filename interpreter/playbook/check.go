@@ -24,19 +24,9 @@ type CheckOptions struct {
 	Limits Limits
 }
 
-// Check reports every problem that decoding cannot see: names, routes, tools
-// and their fields, bounds, SQL. It needs a playbook whose decoding gave no
-// errors; see Validate for one whose decoding did.
-func Check(pb *Playbook, tools Tools, options CheckOptions) source.Diagnostics {
-	c := newChecker(pb, tools, options)
-	for _, rule := range rules {
-		rule(c)
-	}
-	c.found.Sort()
-	return c.found
-}
-
-// Validate decodes and checks a file and returns every problem of both, sorted.
+// Validate decodes and checks a file and returns every problem of both, sorted:
+// also those that decoding cannot see, of names, routes, tools and their
+// fields, bounds and SQL.
 // The playbook is nil if nothing usable could be decoded. Checks that would
 // only repeat what a decoding error causes elsewhere are left out.
 func Validate(file *source.File, tools Tools, options CheckOptions) (*Playbook, source.Diagnostics) {

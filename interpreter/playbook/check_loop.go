@@ -2,8 +2,8 @@ package playbook
 
 // The bounds of a loop: docs/language.md, section loop.
 const (
-	MaxConcurrencyLimit = 500
-	MaxBatch            = 500
+	maxConcurrencyLimit = 500
+	maxBatch            = 500
 )
 
 // checkLoop checks the numbers of a loop. Names of a loop are checked where
@@ -58,15 +58,15 @@ func (c *checker) checkBatch(loop *Loop) {
 
 func (c *checker) checkWindow(loop *Loop) {
 	if n := loop.MaxConcurrency; loop.Words.Has("max_concurrency") {
-		if n < 1 || n > MaxConcurrencyLimit {
-			c.errorf(loop.Values["max_concurrency"], CodeBounds, "max_concurrency must be from 1 to %d, not %d", MaxConcurrencyLimit, n)
+		if n < 1 || n > maxConcurrencyLimit {
+			c.errorf(loop.Values["max_concurrency"], CodeBounds, "max_concurrency must be from 1 to %d, not %d", maxConcurrencyLimit, n)
 		}
 		if loop.Mode != Parallel {
 			c.warnf(loop.Words["max_concurrency"], CodeNoEffect, "max_concurrency has no effect: a sequential loop runs one iteration at a time; add mode: parallel")
 		}
 	}
-	if n := loop.Batch; loop.Words.Has("batch") && (n < 1 || n > MaxBatch) {
-		c.errorf(loop.Values["batch"], CodeBounds, "batch must be from 1 to %d, not %d", MaxBatch, n)
+	if n := loop.Batch; loop.Words.Has("batch") && (n < 1 || n > maxBatch) {
+		c.errorf(loop.Values["batch"], CodeBounds, "batch must be from 1 to %d, not %d", maxBatch, n)
 	}
 }
 

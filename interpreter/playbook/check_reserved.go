@@ -48,10 +48,10 @@ func (c *checker) checkName(what, name string, pos source.Position, step string)
 // playbooks go on.
 func (c *checker) checkLength(what, name string, pos source.Position) bool {
 	n := utf8.RuneCountInString(name)
-	if n > MaxName {
-		c.errorf(pos, CodeBadName, "%s %q has %d characters; a name may have %d", what, shorten(name), n, MaxName)
+	if n > maxName {
+		c.errorf(pos, CodeBadName, "%s %q has %d characters; a name may have %d", what, shorten(name), n, maxName)
 	}
-	return n <= MaxName
+	return n <= maxName
 }
 
 // betterName makes a name that is allowed from one that is not.

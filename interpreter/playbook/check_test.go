@@ -68,17 +68,14 @@ workflow:
     path: data.db
     statement: SELECT {{ region }}
 `))
-	pb, found := playbook.Decode(file)
-	require.Empty(t, found)
-
-	found = playbook.Check(pb, testTools, playbook.CheckOptions{})
+	_, found := playbook.Validate(file, testTools, playbook.CheckOptions{})
 	require.Contains(t, found.Error(), `there is no tool "oracle"`)
 
-	found = playbook.Check(pb, testTools, playbook.CheckOptions{Workload: map[string]any{"db": "sqlite"}})
+	_, found = playbook.Validate(file, testTools, playbook.CheckOptions{Workload: map[string]any{"db": "sqlite"}})
 	require.Len(t, found, 1)
 	require.Contains(t, found.Error(), `unknown name "region"`)
 
-	found = playbook.Check(pb, testTools, playbook.CheckOptions{Workload: map[string]any{"db": "sqlite", "region": "eu"}})
+	_, found = playbook.Validate(file, testTools, playbook.CheckOptions{Workload: map[string]any{"db": "sqlite", "region": "eu"}})
 	require.Empty(t, found)
 }
 

@@ -30,7 +30,7 @@ const MaxShown = 100
 // Decode reads a playbook and reports every problem it can see in one go,
 // sorted by place. The playbook is nil if nothing usable could be decoded; it
 // may be run only if no diagnostic is an error. Decoding says nothing about
-// names, routes and tools; see Check.
+// names, routes and tools; see Validate.
 func Decode(file *source.File) (*Playbook, source.Diagnostics) {
 	d := &decoder{file: file, broken: map[*yaml.Node]bool{}}
 	pb := d.playbook()

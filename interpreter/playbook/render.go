@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,10 +19,8 @@ func attachStatements(pb *Playbook) {
 		if node == nil || node.Raw == "" {
 			continue
 		}
-		dialect := statement.Postgres
-		if name, ok := call.action.ToolName(); ok && name == string(statement.SQLite) {
-			dialect = statement.SQLite
-		}
+		name, _ := call.action.ToolName()
+		dialect := statement.Dialect(cmp.Or(TraitsOf(name).Dialect, string(statement.Postgres)))
 		if parsed, problems := statement.Parse(node.Raw, dialect); !hasErrors(problems) {
 			node.statement = parsed
 		}
@@ -104,8 +103,8 @@ func listUnder(program *expression.Program, scope expression.Scope) string {
 	return ""
 }
 
-// MergeMaps lays the entries of one map node over another; either may be nil.
-func MergeMaps(base, overlay *Node) *Node {
+// mergeMaps lays the entries of one map node over another; either may be nil.
+func mergeMaps(base, overlay *Node) *Node {
 	switch {
 	case base == nil:
 		return overlay
@@ -188,7 +187,7 @@ func (pb *Playbook) Resolve(action *Action) *Action {
 		return action
 	}
 	merged := *entry
-	merged.Args = MergeMaps(entry.Args, action.Args)
+	merged.Args = mergeMaps(entry.Args, action.Args)
 	if action.Auth != nil {
 		merged.Auth = action.Auth
 	}

@@ -1,8 +1,11 @@
 package playbook
 
 import (
+	"cmp"
 	"slices"
 	"time"
+
+	"reprise/interpreter/statement"
 )
 
 // FieldKind says what a tool field may hold, so that a playbook that gives it
@@ -57,13 +60,32 @@ type ToolSpec struct {
 	Example string // YAML of one step
 }
 
-// DefaultTimeout bounds one attempt of a tool where the step says nothing
-// (docs/language.md, section timeout).
-func DefaultTimeout(tool string) time.Duration {
-	if tool == "http" {
-		return 30 * time.Second
-	}
-	return 5 * time.Minute
+// Traits are what a run knows of a tool by its name alone: where workflows
+// decide there is no catalogue, and what a replay reads must not change with
+// the worker's tools. They are part of the language.
+type Traits struct {
+	// Timeout bounds one attempt where the step says nothing (docs/language.md,
+	// section timeout).
+	Timeout time.Duration
+	// Dialect is that of the tool's spec.
+	Dialect string
+	// Keyed tools are sent the operation key where their method writes and the
+	// step does not choose (docs/language.md, section attempts and keys).
+	Keyed bool
+}
+
+var traits = map[string]Traits{
+	"http":     {Timeout: 30 * time.Second, Keyed: true},
+	"postgres": {Dialect: string(statement.Postgres)},
+	"sqlite":   {Dialect: string(statement.SQLite)},
+}
+
+// TraitsOf are the traits of a tool; those of a tool that is not known by name
+// are the usual ones.
+func TraitsOf(tool string) Traits {
+	of := traits[tool]
+	of.Timeout = cmp.Or(of.Timeout, 5*time.Minute)
+	return of
 }
 
 // Requirement says that a field with a certain value needs another field, such

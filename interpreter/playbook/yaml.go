@@ -12,12 +12,11 @@ import (
 
 // Limits of a file: docs/language.md, section limits.
 const (
-	MaxDepth   = yamltree.MaxDepth
-	MaxAliases = 100
+	maxAliases = 100
 	MaxSteps   = 500
-	// MaxName is how many characters a name may have: it stands in workflow IDs
+	// maxName is how many characters a name may have: it stands in workflow IDs
 	// and in every message.
-	MaxName = 64
+	maxName = 64
 	// maxExpanded bounds the nodes that aliases add; 100 aliases to a large map
 	// would make a large playbook of a small file.
 	maxExpanded = 100_000
@@ -54,8 +53,8 @@ func (in *inspector) walk(n *yaml.Node, depth int, inFlow bool, label string) {
 			return
 		}
 	}
-	if depth > MaxDepth && len(n.Content) > 0 {
-		in.fail(n, CodeTooDeep, "maps and lists are nested more than %d deep here", MaxDepth)
+	if depth > yamltree.MaxDepth && len(n.Content) > 0 {
+		in.fail(n, CodeTooDeep, "maps and lists are nested more than %d deep here", yamltree.MaxDepth)
 		return
 	}
 	in.checkTag(n)
@@ -86,8 +85,8 @@ func (in *inspector) child(n *yaml.Node, i, depth int, flow bool, label string) 
 		in.walk(next, depth+1, flow, label)
 		return
 	}
-	if in.aliases++; in.aliases > MaxAliases {
-		in.fail(next, CodeTooManyAliases, "the file has more than %d aliases, those inside of repeated parts counted each time", MaxAliases)
+	if in.aliases++; in.aliases > maxAliases {
+		in.fail(next, CodeTooManyAliases, "the file has more than %d aliases, those inside of repeated parts counted each time", maxAliases)
 		return
 	}
 	target := next.Alias
