@@ -28,9 +28,9 @@ var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 			}
 		}, Sequential, Parallel, "async").or(Sequential)},
 	{key{name: "max_concurrency", doc: "iterations at a time in a parallel loop; default 10, at most 500"},
-		as(kindInteger, (*decoder).maxConcurrency).from(1).to(MaxConcurrencyLimit).or(DefaultMaxConcurrency)},
+		as(kindInteger, (*decoder).maxConcurrency).from(1).to(maxConcurrencyLimit).or(DefaultMaxConcurrency)},
 	{key{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default 1"},
-		as(kindInteger, (*decoder).batch).from(1).to(MaxBatch).also("auto").or(DefaultBatch)},
+		as(kindInteger, (*decoder).batch).from(1).to(maxBatch).also("auto").or(DefaultBatch)},
 	{key{name: "failure_budget", doc: "ends the loop early; off unless given"},
 		as(kindSection, func(d *decoder, w written, l *Loop) { l.FailureBudget = d.failureBudget(w.node, l.Values) }).of(budgetSection)},
 	{key{name: "thresholds", doc: "shares of successes that decide the step's status"},
