@@ -166,7 +166,7 @@ func (c *Call) Next(now time.Time) Command {
 	case head.Attempt != nil:
 		input, err := c.attempt(now)
 		if err != nil {
-			c.fail(expressionError(c.config.Book, c.where(), err), now)
+			c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 			return c.Next(now)
 		}
 		return Command{Kind: DoAttempt, Input: input}
@@ -281,9 +281,27 @@ func (c *Call) page() int {
 }
 
 // where names the call in messages.
-func (c *Call) where() string {
-	if c.config.Sink != nil {
-		return "sink " + c.config.Sink.Place
+func (c *CallConfig) where() string {
+	if c.Sink != nil {
+		return "sink " + c.Sink.Place
 	}
-	return "step " + c.config.Step.Name
+	return "step " + c.Step.Name
+}
+
+// Verdict tells what was decided about the last attempt; nil where that
+// succeeded, where its failure was made a success, and where it waits for its turn.
+func (c *Call) Verdict() *Verdict {
+	failure := c.State.Last.Error
+	if failure == nil || c.State.Turn != nil {
+		return nil
+	}
+	verdict := &Verdict{Where: c.config.where(), Index: c.config.Index, Error: failure, Ended: c.Result() != nil}
+	switch {
+	case verdict.Ended:
+	case c.State.head().Wait != nil:
+		verdict.Next = c.State.head().Wait.Summary
+	default:
+		verdict.Next = "another attempt at once"
+	}
+	return verdict
 }

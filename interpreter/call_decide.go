@@ -28,11 +28,11 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 		c.end(c.failure(*c.State.Last.Error, now))
 		return
 	}
-	budget := c.budget(now)
+	budget := decisionBudget(now)
 	conditions := &callConditions{call: c, budget: budget}
 	decision, err := Decide(c.config.Policies, outcome, &c.State.Counters, conditions, now, c.config.Random)
 	if err != nil {
-		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
 	c.State.Last.Policy = decision.Policy
@@ -48,7 +48,7 @@ func (c *Call) putOff(turn Turn, now time.Time) {
 	c.State.Turn = &turn
 	c.again(&Wait{
 		Delay: max(turn.At.Sub(now), 0), Reason: ReasonTurn,
-		Summary: fmt.Sprintf("turn of %s in %s, under its rate limit", c.name(), turn.Promised.Sub(now).Round(time.Millisecond)),
+		Summary: fmt.Sprintf("turn of %s in %s, under its rate limit", c.config.name(), turn.Promised.Sub(now).Round(time.Millisecond)),
 	})
 }
 
@@ -72,7 +72,7 @@ func (c *Call) note(outcome Outcome, now time.Time) {
 
 func (c *Call) afterFailure(decision Decision, budget *expression.Budget, now time.Time) {
 	switch {
-	case decision.Repeat && c.then(decision.Policy).Restart:
+	case decision.Repeat && c.config.then(decision.Policy).Restart:
 		c.restart(decision, now)
 	case decision.Repeat:
 		c.again(c.wait(decision))
@@ -82,7 +82,7 @@ func (c *Call) afterFailure(decision Decision, budget *expression.Budget, now ti
 		result := c.success(decision, budget, now)
 		c.State.Last.Error = nil
 		if decision.Ignored {
-			c.noteMatch(decision.Policy) // what it matched is an answer
+			c.matched(decision.Policy) // what it matched is an answer
 		}
 		c.end(result)
 	default:
@@ -90,7 +90,7 @@ func (c *Call) afterFailure(decision Decision, budget *expression.Budget, now ti
 		failure.Policy, failure.Exhausted = decision.Policy, decision.Exhausted
 		if decision.Cut != "" {
 			failure.Message += " (" + decision.Cut + ")"
-			c.warn(c.where() + ": " + decision.Cut)
+			c.warn(c.config.where() + ": " + decision.Cut)
 		}
 		c.State.Last.Error = &failure
 		c.end(c.failure(failure, now))
@@ -100,10 +100,8 @@ func (c *Call) afterFailure(decision Decision, budget *expression.Budget, now ti
 // afterSuccess collects the page, has its sink written, and goes on to the
 // next request or to the end.
 func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now time.Time) {
-	for _, number := range decision.Matched {
-		c.noteMatch(number)
-	}
-	then := c.then(decision.Policy)
+	c.matched(decision.Matched...)
+	then := c.config.then(decision.Policy)
 	switch {
 	case decision.Repeat && then.NextCall == nil:
 		c.again(c.wait(decision)) // a poll's pages are not collected
@@ -118,23 +116,26 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 		return
 	}
 	if err := c.collectPage(decision); err != nil {
-		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
 	switch {
 	case decision.Repeat:
-		c.notePage(c.config.Policies[decision.Policy-1])
+		c.State.PagedBy = pagedBy(c.State.PagedBy, c.config.Policies[decision.Policy-1], c.State.Last.Data.Data)
 		c.turnPage(decision, budget, now)
 	case decision.Fails:
-		c.endWith(c.pageSink(decision), c.failure(*c.exhaustedError(decision), now))
+		c.end(c.failure(*c.exhaustedError(decision), now), c.pageSink(decision)...)
 	default:
-		c.endWith(c.pageSink(decision), c.success(decision, budget, now))
+		c.end(c.success(decision, budget, now), c.pageSink(decision)...)
 	}
 }
 
-func (c *Call) noteMatch(number int) {
-	if !slices.Contains(c.State.Matched, number) {
-		c.State.Matched = append(c.State.Matched, number)
+// matched notes policies that matched a success.
+func (c *Call) matched(numbers ...int) {
+	for _, number := range numbers {
+		if !slices.Contains(c.State.Matched, number) {
+			c.State.Matched = append(c.State.Matched, number)
+		}
 	}
 }
 
@@ -142,11 +143,11 @@ func (c *Call) noteMatch(number int) {
 var noPolicy playbook.Then
 
 // then is what a policy does, by its number; 0 is none.
-func (c *Call) then(number int) *playbook.Then {
+func (c *CallConfig) then(number int) *playbook.Then {
 	if number == 0 {
 		return &noPolicy
 	}
-	return &c.config.Policies[number-1].Then
+	return &c.Policies[number-1].Then
 }
 
 // turnPage goes on to the request of the next page, and guards against going
@@ -159,10 +160,10 @@ func (c *Call) turnPage(decision Decision, budget *expression.Budget, now time.T
 		c.State.Counters.newRequest(c.config.Policies)
 		c.State.Todo = slices.Concat(page, attemptAfter(c.wait(decision), &request))
 		c.behindPage()
-	case failure.Kind == KindRepeat && c.then(decision.Policy).EndOnRepeat:
-		c.endWith(page, c.success(decision, budget, now))
+	case failure.Kind == KindRepeat && c.config.then(decision.Policy).EndOnRepeat:
+		c.end(c.success(decision, budget, now), page...)
 	default:
-		c.endWith(page, c.failure(*failure, now))
+		c.end(c.failure(*failure, now), page...)
 	}
 }
 
@@ -211,11 +212,9 @@ func (c *Call) fail(failure *ErrorObject, now time.Time) {
 	c.end(c.failure(*failure, now))
 }
 
-// end goes on to the end of the call, with the sinks of its result.
-func (c *Call) end(result *CallResult) { c.endWith(nil, result) }
-
-// endWith is end behind the sink of the last page.
-func (c *Call) endWith(page []Todo, result *CallResult) {
+// end goes on to the end of the call, with the sinks of its result behind that of
+// the last page.
+func (c *Call) end(result *CallResult, page ...Todo) {
 	c.State.Todo = slices.Concat(page, c.sinksOf(result), []Todo{{End: result}})
 	c.behindPage()
 }
@@ -229,7 +228,7 @@ func (c *Call) sinksOf(result *CallResult) []Todo {
 	var todo []Todo
 	add := func(sink PendingSink) { todo = append(todo, Todo{Sink: &sink}) }
 	if result.Failed() {
-		if decided := c.State.Last.Policy; result.Error.asksPolicies() && c.then(decided).Sink != nil {
+		if decided := c.State.Last.Policy; result.Error.asksPolicies() && c.config.then(decided).Sink != nil {
 			add(PendingSink{Policy: decided})
 		}
 		if c.config.DeadLetter != nil && result.Error.Kind != KindCancelled {
@@ -255,28 +254,16 @@ func (c *Call) sinksOf(result *CallResult) []Todo {
 func (c *Call) pageSink(decision Decision) []Todo {
 	number := decision.Policy
 	switch {
-	case c.then(number).PerIteration == nil && decision.Repeat:
+	case c.config.then(number).PerIteration == nil && decision.Repeat:
 		return nil
-	case c.then(number).PerIteration == nil:
-		if number = c.lastPager(); number == 0 {
+	case c.config.then(number).PerIteration == nil:
+		if number = c.config.usedLast(c.State.Pager, func(then *playbook.Then) bool { return then.PerIteration != nil }); number == 0 {
 			return nil
 		}
 	case decision.Repeat:
 		c.State.Pager = number
 	}
 	return []Todo{{Sink: &PendingSink{Policy: number, Page: true}}}
-}
-
-func (c *Call) lastPager() int {
-	if c.State.Pager != 0 {
-		return c.State.Pager
-	}
-	for _, policy := range c.config.Policies {
-		if policy.Then.PerIteration != nil {
-			return policy.Number
-		}
-	}
-	return 0
 }
 
 // behindPage takes up what waits for the sink of a page, unless that is due: the
@@ -342,7 +329,7 @@ func (c *Call) SinkDone(result CallResult, now time.Time) {
 }
 
 func (c *Call) sinkFailed(sink PendingSink, cause *ErrorObject, now time.Time) {
-	failure, before := sinkError(c.pendingSink(sink).Place, cause), c.Result()
+	failure, before := sinkError(c.config.pendingSink(sink).Place, cause), c.Result()
 	if before != nil && before.Failed() {
 		c.warn(failure.Message)
 		c.State.Todo = slices.DeleteFunc(slices.Clone(c.State.Todo), func(todo Todo) bool {
@@ -379,7 +366,7 @@ func (c *Call) warn(warnings ...string) {
 // Cancel ends the call because it was cancelled; its sinks do not run.
 func (c *Call) Cancel(now time.Time) CallResult {
 	result := c.failure(ErrorObject{
-		Kind: KindCancelled, Class: ClassFinal, Message: c.where() + ": cancelled",
+		Kind: KindCancelled, Class: ClassFinal, Message: c.config.where() + ": cancelled",
 		Attempt: c.State.Attempts, Page: c.page0(),
 	}, now)
 	c.Finish(*result)
@@ -391,8 +378,8 @@ func (c *Call) Finish(result CallResult) { c.State.Todo = []Todo{{End: &result}}
 
 // waitSummary is what Temporal's UI shows beside the timer.
 func (c *Call) waitSummary(decision Decision) string {
-	name, delay := c.name(), decision.Delay.Round(time.Millisecond)
-	if c.then(decision.Policy).Restart {
+	name, delay := c.config.name(), decision.Delay.Round(time.Millisecond)
+	if c.config.then(decision.Policy).Restart {
 		return fmt.Sprintf("restart %d/%d of %s in %s: %s", decision.Count, decision.Limit, name, delay, c.State.Last.Error.Short())
 	}
 	switch decision.Reason {
@@ -413,16 +400,16 @@ func (c *Call) waitSummary(decision Decision) string {
 func (c *Call) collectPage(decision Decision) error {
 	c.State.Last.Contribution = c.State.Last.Data
 	number := decision.Policy
-	if c.then(number).Collect == nil {
+	if c.config.then(number).Collect == nil {
 		number = 0
 		if !decision.Repeat {
-			number = c.lastCollector()
+			number = c.config.usedLast(c.State.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
 		}
 	}
 	if number == 0 {
 		return nil
 	}
-	how := c.then(number).Collect
+	how := c.config.then(number).Collect
 	sum, contribution, err := collect(how, c.State.Collected.Data, c.State.Last.Data.Data)
 	if err != nil {
 		return &playbook.EvalError{Pos: how.Pos, Message: err.Error()}
@@ -433,12 +420,14 @@ func (c *Call) collectPage(decision Decision) error {
 	return nil
 }
 
-func (c *Call) lastCollector() int {
-	if c.State.Collector != 0 {
-		return c.State.Collector
+// usedLast is the policy of those that have something which was used last, else
+// the first of them; 0 for none.
+func (c *CallConfig) usedLast(number int, has func(*playbook.Then) bool) int {
+	if number != 0 {
+		return number
 	}
-	for _, policy := range c.config.Policies {
-		if policy.Then.Collect != nil {
+	for _, policy := range c.Policies {
+		if has(&policy.Then) {
 			return policy.Number
 		}
 	}

@@ -66,7 +66,7 @@ func (c *Call) meta(ended time.Time) CallMeta {
 func (c *Call) success(decision Decision, budget *expression.Budget, now time.Time) *CallResult {
 	data, err := c.data(decision, budget)
 	if err != nil {
-		return c.failure(*c.complete(expressionError(c.config.Book, c.whereThen(decision.Policy), err)), now)
+		return c.failure(*c.complete(expressionError(c.config.Book, c.config.whereThen(decision.Policy), err)), now)
 	}
 	result := &CallResult{
 		Status: StatusSuccess, Data: expression.Of(data), Meta: c.meta(now), Warnings: slices.Clone(c.State.Warnings),
@@ -75,11 +75,12 @@ func (c *Call) success(decision Decision, budget *expression.Budget, now time.Ti
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: policy %d stopped the call after %d pages (%s); the result may be incomplete",
-			c.where(), decision.Policy, c.State.Successes, decision.Why))
+			c.config.where(), decision.Policy, c.State.Successes, decision.Why))
 	} else if decision.Policy == 0 && !decision.Stopped {
-		if lacks := c.cutShort(); lacks != "" {
+		if lacks := cutShort(c.State.PagedBy, c.config.Policies, c.State.Last); lacks != "" {
 			result.Meta.Truncated = true
-			result.Warnings = append(result.Warnings, lacks)
+			result.Warnings = append(result.Warnings, fmt.Sprintf(
+				"%s: page %d %s; the result may be incomplete", c.config.where(), c.State.Successes, lacks))
 		}
 	}
 	return result
@@ -93,7 +94,7 @@ func (c *Call) data(decision Decision, budget *expression.Budget) (any, error) {
 	if failed && collected {
 		return c.State.Collected.Data, nil
 	}
-	if result := c.then(decision.Policy).Result; result != nil {
+	if result := c.config.then(decision.Policy).Result; result != nil {
 		return result.Render(c.policyScope(), budget)
 	}
 	switch {
@@ -130,7 +131,7 @@ func (c *Call) exhaustedError(decision Decision) *ErrorObject {
 	failure := c.complete(&ErrorObject{
 		Kind: KindExhausted, Class: ClassFinal,
 		Message: fmt.Sprintf("%s: policy %d matched %d of %d times after %d attempts (%s); last response: %s",
-			c.where(), decision.Policy, decision.Count, decision.Limit, c.State.Attempts, decision.Why, last),
+			c.config.where(), decision.Policy, decision.Count, decision.Limit, c.State.Attempts, decision.Why, last),
 	})
 	failure.Exhausted, failure.Body = true, answer
 	return failure
@@ -150,7 +151,7 @@ func expressionError(book *playbook.Playbook, where string, err error) *ErrorObj
 	return &ErrorObject{Kind: KindExpression, Class: ClassFinal, Message: message}
 }
 
-func (c *Call) whereThen(policy int) string {
+func (c *CallConfig) whereThen(policy int) string {
 	return fmt.Sprintf("%s: retry[%d].then", c.where(), policy)
 }
 

@@ -13,12 +13,12 @@ import (
 // begin renders the first request.
 func (c *Call) begin(now time.Time) {
 	if err := c.prepare(now); err != nil {
-		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
-	request, err := c.renderer(c.budget(now)).request(c.State.Request)
+	request, err := c.renderer(decisionBudget(now)).request(c.State.Request)
 	if err != nil {
-		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
 	request.At = now
@@ -28,7 +28,7 @@ func (c *Call) begin(now time.Time) {
 	}
 	print, err := c.fingerprint(request)
 	if err != nil {
-		c.fail(expressionError(c.config.Book, c.where(), err), now)
+		c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
 	c.State.Request = request
@@ -38,7 +38,7 @@ func (c *Call) begin(now time.Time) {
 
 // prepare renders the args and the tool's name, which the fields may use.
 func (c *Call) prepare(now time.Time) error {
-	budget := c.budget(now)
+	budget := decisionBudget(now)
 	scope := c.config.Scope.With(c.keys())
 	name, err := c.action.Tool.Render(scope, budget)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Call) args(request *Request, scope *Scope, budget *expression.Budget) e
 	if routed != nil {
 		scope = scope.With(map[string]any{"args": routed})
 	}
-	secret := deferring{book: c.deferringBook(), scope: scope, budget: budget, in: InArgs}
+	secret := deferring{book: c.config.deferringBook(), scope: scope, budget: budget, in: InArgs}
 	own, err := secret.value(c.action.Args)
 	if err != nil {
 		return err
@@ -91,11 +91,11 @@ func (r *Request) lay(args, over any) {
 // that changes between the attempts of a request and between polls. now() stays
 // what it was when the request was rendered.
 func (c *Call) renew(request *Request, keys map[string]any) error {
-	if !c.namesKeys() {
+	if !namesAnyKey(c.action) {
 		c.restore(c.State.StartedAt)
 		return nil
 	}
-	budget := c.budget(request.At)
+	budget := decisionBudget(request.At)
 	again := c.renderer(budget)
 	wanted := namesKeys
 	if naming(namesKeys...)(c.action.Args) {
@@ -113,16 +113,17 @@ func (c *Call) renew(request *Request, keys map[string]any) error {
 	return again.fields(request, naming(wanted...))
 }
 
-// namesKeys reports whether anything of a request changes between attempts.
-func (c *Call) namesKeys() bool {
-	return c.action.Args.Names(namesKeys...) || slices.ContainsFunc(c.action.Fields, func(field *playbook.Entry) bool {
+// namesAnyKey reports whether anything of an action's request changes between
+// attempts.
+func namesAnyKey(action *playbook.Action) bool {
+	return action.Args.Names(namesKeys...) || slices.ContainsFunc(action.Fields, func(field *playbook.Entry) bool {
 		return field.Value.Names(namesKeys...)
 	})
 }
 
 // nextRequest is the request of the next page.
 func (c *Call) nextRequest(decision Decision, budget *expression.Budget, now time.Time) (Request, *ErrorObject) {
-	then := c.then(decision.Policy)
+	then := c.config.then(decision.Policy)
 	digest := hash(c.State.Last.Data.Data)
 	if !then.AllowRepeat && digest == c.State.LastPage {
 		return Request{}, c.repeatError("page %d is the same as the page before", c.State.Successes)
@@ -130,12 +131,12 @@ func (c *Call) nextRequest(decision Decision, budget *expression.Budget, now tim
 	c.State.LastPage = digest
 	request, err := c.renderer(budget).next(c.State.Request, then.NextCall, c.policyScope())
 	if err != nil {
-		return Request{}, c.complete(expressionError(c.config.Book, c.whereThen(decision.Policy), err))
+		return Request{}, c.complete(expressionError(c.config.Book, c.config.whereThen(decision.Policy), err))
 	}
 	request.At = now
 	print, err := c.fingerprint(request)
 	if err != nil {
-		return Request{}, c.complete(expressionError(c.config.Book, c.whereThen(decision.Policy), err))
+		return Request{}, c.complete(expressionError(c.config.Book, c.config.whereThen(decision.Policy), err))
 	}
 	if !then.AllowRepeat && c.State.Seen.has(print) {
 		return Request{}, c.repeatError("the request for page %d was made before in this call", c.State.Successes+1)
@@ -148,7 +149,7 @@ func (c *Call) repeatError(format string, args ...any) *ErrorObject {
 	return c.complete(&ErrorObject{
 		Kind: KindRepeat, Class: ClassFinal,
 		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true, or end_on_repeat: true where that is the end",
-			c.where(), fmt.Sprintf(format, args...)),
+			c.config.where(), fmt.Sprintf(format, args...)),
 	})
 }
 
@@ -175,17 +176,17 @@ func (c *Call) restore(now time.Time) {
 		return
 	}
 	// A budget of its own, or a call that is carried elsewhere would pay twice.
-	if name, err := c.action.Tool.Render(c.scope, c.budget(now)); err == nil {
+	if name, err := c.action.Tool.Render(c.scope, decisionBudget(now)); err == nil {
 		c.tool = expression.Text(name)
 	}
 }
 
 func (c *Call) renderer(budget *expression.Budget) renderer {
 	c.restore(c.State.StartedAt)
-	return renderer{book: c.deferringBook(), action: c.action, scope: c.scope, budget: budget}
+	return renderer{book: c.config.deferringBook(), action: c.action, scope: c.scope, budget: budget}
 }
 
-func (c *Call) budget(now time.Time) *expression.Budget {
+func decisionBudget(now time.Time) *expression.Budget {
 	return expression.NewBudget(expression.DecisionLimits, now)
 }
 
@@ -203,10 +204,14 @@ func (c *Call) attempt(now time.Time) (ToolInput, error) {
 		TimeoutSeconds: timeoutOf(c.action, c.tool).Seconds(),
 		OperationKey:   operation, AttemptKey: attempt,
 		IdempotencyKey: idempotencyKey(c.action, c.tool, c.method(), operation, attempt),
-		Secret:         c.secretWork(),
+		Secret:         c.config.secretWork(request), Turn: c.State.Turn,
 	}
-	if err := c.rateLimit(&input, c.renderer(c.budget(now))); err != nil {
-		return ToolInput{}, err
+	if limit := c.action.RateLimit; limit != nil {
+		rate, err := c.config.rateLimit(limit, input, c.renderer(decisionBudget(now)))
+		if err != nil {
+			return ToolInput{}, err
+		}
+		input.RateLimit = rate
 	}
 	if request.Args.Data != nil {
 		input.Args = &expression.Value{Data: request.Args.Data}
@@ -216,7 +221,7 @@ func (c *Call) attempt(now time.Time) (ToolInput, error) {
 		if input.Args == nil && c.action.Field(fieldStatement) == nil {
 			input.Result = &expression.Value{Data: sink.Result}
 		}
-		if err := c.refuseSealed(input); err != nil {
+		if err := c.config.refuseSealed(input); err != nil {
 			return ToolInput{}, err
 		}
 	}

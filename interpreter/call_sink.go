@@ -7,22 +7,23 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// sinkCall is the call of a pending sink.
+// sinkCall is the call of a pending sink. Its scope is that of when and then, with
+// `this` being the call's own envelope once it has ended.
 func (c *Call) sinkCall(pending PendingSink) *Call {
-	sink := c.pendingSink(pending)
-	scope, result, page := c.sinkScope(pending), c.State.Last.Contribution.Data, max(c.State.Successes, 1)
-	switch {
-	case pending.Page:
-	case pending.DeadLetter:
-		result = c.deadLetter()
-	case c.Result().Failed():
-		result = c.Result().Error.Collected.Data
-	default:
-		result = c.Result().Data.Data
+	config, scope, result := c.config, c.policyScope(), c.State.Last.Contribution.Data
+	if ended := c.Result(); !pending.Page {
+		scope = scope.With(map[string]any{"this": ended.Envelope(), "error": ended.Error.Value()})
+		switch {
+		case pending.DeadLetter:
+			result = c.config.deadLetter(*ended)
+		case ended.Failed():
+			result = ended.Error.Collected.Data
+		default:
+			result = ended.Data.Data
+		}
 	}
-	config := c.config
 	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
-	call := NewSinkCall(config, sink, page, result)
+	call := NewSinkCall(config, c.config.pendingSink(pending), max(c.State.Successes, 1), result)
 	if pending.State != nil {
 		call.State = *pending.State
 	}
@@ -32,28 +33,18 @@ func (c *Call) sinkCall(pending PendingSink) *Call {
 	return call
 }
 
-func (c *Call) pendingSink(pending PendingSink) *playbook.Sink {
+func (c *CallConfig) pendingSink(pending PendingSink) *playbook.Sink {
 	switch {
 	case pending.After != 0:
-		return c.config.After[pending.After-1]
+		return c.After[pending.After-1]
 	case pending.DeadLetter:
-		return c.config.DeadLetter
+		return c.DeadLetter
 	}
-	then := c.config.Policies[pending.Policy-1].Then
+	then := c.Policies[pending.Policy-1].Then
 	if pending.Page {
 		return then.PerIteration
 	}
 	return then.Sink
-}
-
-// sinkScope is the scope of when and then, with `this` being the call's own
-// envelope once it has ended.
-func (c *Call) sinkScope(pending PendingSink) *Scope {
-	scope := c.policyScope()
-	if pending.Page {
-		return scope
-	}
-	return scope.With(map[string]any{"this": c.Result().Envelope(), "error": c.Result().Error.Value()})
 }
 
 // sinkError wraps the failure of a sink.

@@ -52,16 +52,16 @@ func (r CallResult) failedAt() time.Time {
 	return r.Meta.EndedAt
 }
 
-// deadLetter is the failed iteration that the call makes.
-func (c *Call) deadLetter() any {
-	result, run := *c.Result(), c.config.Run
+// deadLetter is the failed iteration that a result makes of a call.
+func (c *CallConfig) deadLetter(result CallResult) any {
+	run := c.Run
 	letter := DeadLetter{
-		ExecutionID: run.WorkflowID, RunID: run.RunID, Playbook: run.Playbook, PlaybookHash: c.config.Book.Hash,
-		Step: c.config.Step.Name, Visit: c.config.Visit, Element: expression.Of(c.scope.root().value),
+		ExecutionID: run.WorkflowID, RunID: run.RunID, Playbook: run.Playbook, PlaybookHash: c.Book.Hash,
+		Step: c.Step.Name, Visit: c.Visit, Element: expression.Of(c.Scope.root().value),
 		Attempts: result.Meta.Attempts, LastAttemptAt: result.failedAt(), Error: result.Error,
 	}
-	if c.config.Index != nil {
-		letter.Index = *c.config.Index
+	if c.Index != nil {
+		letter.Index = *c.Index
 	}
 	return letter.Value()
 }

@@ -119,17 +119,21 @@ func (r CallResult) Check() error {
 
 // Check holds the state of a call that was carried here against its playbook.
 func (c *Call) Check() error {
-	if !c.Finished() {
-		if err := cmp.Or(c.checkCounts(), c.checkPolicies()); err != nil {
+	return c.config.check(&c.State)
+}
+
+// check holds a state of a call of these against them.
+func (c *CallConfig) check(s *CallState) error {
+	if s.head().End == nil {
+		if err := cmp.Or(c.checkCounts(s), c.checkPolicies(s)); err != nil {
 			return err
 		}
 	}
-	return c.checkTodo()
+	return c.checkTodo(s)
 }
 
 // checkCounts finds numbers that counting from 0 does not give.
-func (c *Call) checkCounts() error {
-	s := &c.State
+func (c *CallConfig) checkCounts(s *CallState) error {
 	for _, counted := range []struct {
 		what string
 		n    int
@@ -151,15 +155,15 @@ func (c *Call) checkCounts() error {
 	if s.RequestAttempts > s.Attempts {
 		return fmt.Errorf("%d attempts of a request, of %d of the call", s.RequestAttempts, s.Attempts)
 	}
-	if len(s.Counters.Policies) != len(c.config.Policies) {
-		return fmt.Errorf("counters of %d policies, where there are %d", len(s.Counters.Policies), len(c.config.Policies))
+	if len(s.Counters.Policies) != len(c.Policies) {
+		return fmt.Errorf("counters of %d policies, where there are %d", len(s.Counters.Policies), len(c.Policies))
 	}
 	for _, counter := range s.Counters.Policies {
 		if counter.Failures < 0 || counter.Successes < 0 {
 			return errors.New("a policy has counted below 0")
 		}
 	}
-	if s.Counters.Limits != c.config.Limits {
+	if s.Counters.Limits != c.Limits {
 		return errors.New("its limits are not those of the run")
 	}
 	return nil
@@ -167,8 +171,7 @@ func (c *Call) checkCounts() error {
 
 // checkPolicies finds numbers of policies that the call does not have, or that do
 // not do what they are named for.
-func (c *Call) checkPolicies() error {
-	s := &c.State
+func (c *CallConfig) checkPolicies(s *CallState) error {
 	numbers := append([]int{s.Last.Policy}, s.Matched...)
 	if s.PagedBy != nil {
 		numbers = append(numbers, s.PagedBy.Policy)
@@ -177,8 +180,8 @@ func (c *Call) checkPolicies() error {
 		}
 	}
 	for _, number := range append(numbers, s.Collector, s.Pager) {
-		if number < 0 || number > len(c.config.Policies) {
-			return fmt.Errorf("policy %d of %d", number, len(c.config.Policies))
+		if number < 0 || number > len(c.Policies) {
+			return fmt.Errorf("policy %d of %d", number, len(c.Policies))
 		}
 	}
 	if s.Collector != 0 && c.then(s.Collector).Collect == nil {
@@ -191,42 +194,34 @@ func (c *Call) checkPolicies() error {
 }
 
 // checkTodo finds a row of things to do that no outcome gives: see Todo.
-func (c *Call) checkTodo() error {
-	todo := c.State.Todo
-	if len(todo) == 0 {
-		if c.State.Attempts > 0 || c.State.Written > 0 || !c.State.StartedAt.IsZero() {
+func (c *CallConfig) checkTodo(s *CallState) error {
+	if len(s.Todo) == 0 {
+		if s.Attempts > 0 || s.Written > 0 || !s.StartedAt.IsZero() {
 			return errors.New("it has begun, and nothing is to do")
 		}
 		return nil
 	}
-	behind := 0
-	if sink := todo[0].Sink; sink != nil && sink.Page {
-		behind = 1
-	}
-	for at, next := range todo {
-		var err error
-		switch {
-		case !next.isOne():
-			err = errors.New("it is not one thing")
-		case next.Attempt != nil:
-			err = next.Attempt.check(at == len(todo)-1, behind == 1)
-		case next.Wait != nil:
-			err = next.Wait.check(at == behind && len(todo) == behind+2 && todo[at+1].Attempt != nil)
-		case next.Sink != nil:
-			err = c.checkSink(*next.Sink, at, todo[len(todo)-1].End)
-		case at < len(todo)-1:
-			err = errors.New("something follows the end")
-		default:
-			err = next.End.Check()
+	for at, next := range s.Todo {
+		if !next.isOne() {
+			return fmt.Errorf("what is to do is not one thing, in place %d of %d", at+1, len(s.Todo))
 		}
-		if err != nil {
-			return fmt.Errorf("thing %d of %d that is to do: %w", at+1, len(todo), err)
+		if next.Sink != nil {
+			if err := c.checkSink(*next.Sink, at == 0); err != nil {
+				return err
+			}
 		}
 	}
-	if last := c.State.last(); last.Attempt == nil && last.End == nil {
-		return errors.New("it comes to no attempt and to no end")
+	row, behindPage := s.Todo, false
+	if first := row[0].Sink; first != nil && first.Page {
+		row, behindPage = row[1:], true
 	}
-	return nil
+	switch last := s.last(); {
+	case last.Attempt != nil:
+		return checkAttempt(row, behindPage)
+	case last.End != nil:
+		return checkEnd(row)
+	}
+	return errors.New("it comes to no attempt and to no end")
 }
 
 // isOne reports whether exactly one field is set.
@@ -240,65 +235,68 @@ func (t Todo) isOne() bool {
 	return set == 1
 }
 
-// check finds an attempt that something follows, and one without its request: it
-// brings that along where the sink of a page comes before it.
-func (a *PendingAttempt) check(last, behindPage bool) error {
-	switch {
-	case !last:
-		return errors.New("something follows the attempt")
-	case behindPage && a.Request == nil:
+// checkAttempt finds an attempt behind anything but a wait, and one without its
+// request: it brings that along where the sink of a page comes before it.
+func checkAttempt(row []Todo, behindPage bool) error {
+	last := len(row) - 1
+	switch request := row[last].Attempt.Request; {
+	case behindPage && request == nil:
 		return errors.New("the attempt behind a page has no request")
-	case !behindPage && a.Request != nil:
+	case !behindPage && request != nil:
 		return errors.New("the attempt has another request")
-	}
-	return nil
-}
-
-// check finds a wait that is not the one before an attempt.
-func (w *Wait) check(beforeAttempt bool) error {
-	if !beforeAttempt || w.Delay < 0 {
+	case last == 0:
+		return nil
+	case last > 1 || row[0].Wait == nil || row[0].Wait.Delay < 0:
 		return errors.New("it waits for nothing")
 	}
 	return nil
 }
 
-// checkSink finds a sink that the call does not have, that has no place where it
-// stands, or that has come where it cannot be. end is what the call ends with, nil
-// where it does not.
-func (c *Call) checkSink(sink PendingSink, at int, end *CallResult) error {
+// checkEnd finds an end behind anything but sinks, and a dead letter of none.
+func checkEnd(row []Todo) error {
+	last := len(row) - 1
+	end := row[last].End
+	for at, next := range row[:last] {
+		if next.Sink == nil {
+			return errors.New("it goes on before its end with more than sinks")
+		}
+		if next.Sink.DeadLetter && (!end.Failed() || at < last-1) {
+			return errors.New("a dead letter of a call that has not failed")
+		}
+	}
+	return end.Check()
+}
+
+// checkSink finds a sink that the call does not have, and one that comes too early:
+// only the first may be that of a page, or under way.
+func (c *CallConfig) checkSink(sink PendingSink, first bool) error {
+	under := sink.State
+	sink.State = nil
 	switch {
 	case !c.hasSink(sink):
-		sink.State = nil
 		return fmt.Errorf("there is no sink %+v", sink)
-	case sink.Page && at > 0:
-		return errors.New("the sink of a page is not the first")
-	case !sink.Page && end == nil:
-		return errors.New("a sink without a result")
-	case sink.DeadLetter && !end.Failed():
-		return errors.New("a dead letter of a call that succeeded")
-	case sink.State == nil:
+	case !first && (sink.Page || under != nil):
+		return fmt.Errorf("before the sink %+v comes another", sink)
+	case under == nil:
 		return nil
-	case at > 0:
-		return errors.New("a sink is under way before its turn")
 	}
-	config := c.config
+	config := *c
 	config.Policies, config.After, config.DeadLetter = c.pendingSink(sink).Action.Retry, nil, nil
-	if err := (&Call{config: config, State: *sink.State}).Check(); err != nil {
+	if err := config.check(under); err != nil {
 		return fmt.Errorf("the sink under way: %w", err)
 	}
 	return nil
 }
 
-func (c *Call) hasSink(sink PendingSink) bool {
-	kinds := 0
-	for _, is := range []bool{sink.Policy != 0, sink.After != 0, sink.DeadLetter} {
-		if is {
-			kinds++
-		}
+// hasSink reports whether a sink is one of the call's.
+func (c *CallConfig) hasSink(sink PendingSink) bool {
+	switch sink {
+	case PendingSink{Policy: sink.Policy, Page: sink.Page}:
+		return sink.Policy > 0 && sink.Policy <= len(c.Policies) && c.pendingSink(sink) != nil
+	case PendingSink{After: sink.After}:
+		return sink.After > 0 && sink.After <= len(c.After)
+	case PendingSink{DeadLetter: true}:
+		return c.DeadLetter != nil
 	}
-	if kinds != 1 || sink.Page && sink.Policy == 0 || sink.After < 0 || sink.After > len(c.config.After) ||
-		sink.Policy < 0 || sink.Policy > len(c.config.Policies) {
-		return false
-	}
-	return c.pendingSink(sink) != nil
+	return false
 }

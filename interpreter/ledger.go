@@ -72,7 +72,7 @@ func (c *Call) NoteOf(since Mark, now time.Time) (Note, error) {
 	} else {
 		next.Seen = since.seen
 		state.Seen = state.Seen[since.seen:]
-		if list, isList := state.Collected.Data.([]any); isList && c.appends() && !whole {
+		if list, isList := state.Collected.Data.([]any); isList && c.config.appends() && !whole {
 			next.Collected = &since.collected
 			state.Collected = expression.Of(list[since.collected-c.State.Detached:])
 		}
@@ -82,7 +82,7 @@ func (c *Call) NoteOf(since Mark, now time.Time) (Note, error) {
 	if err != nil {
 		return Note{}, fmt.Errorf("encode how the call goes on: %w", err)
 	}
-	return Note{Call: c.ledgerKey(), Written: state.Written, Continuation: encoded}, nil
+	return Note{Call: c.config.ledgerKey(), Written: state.Written, Continuation: encoded}, nil
 }
 
 // Resume takes the call to where it stood behind a write, by the continuation
@@ -116,13 +116,13 @@ func (c *Call) Resume(noted []byte) error {
 
 // ledgerKey names the call in ledgers. Each round of a reprocess makes calls of
 // its own.
-func (c *Call) ledgerKey() string {
+func (c *CallConfig) ledgerKey() string {
 	index := any(nil)
-	if c.config.Index != nil {
-		index = *c.config.Index
+	if c.Index != nil {
+		index = *c.Index
 	}
-	run := c.config.Run
-	return digest(run.RunID, run.Round, c.config.Step.Name, c.config.Visit, index)[:operationKeyLength]
+	run := c.Run
+	return digest(run.RunID, run.Round, c.Step.Name, c.Visit, index)[:operationKeyLength]
 }
 
 // Ledgers are the places in which notes of this call may stand, as the inputs
@@ -130,9 +130,9 @@ func (c *Call) ledgerKey() string {
 // depend on what attempts give.
 func (c *Call) Ledgers(now time.Time) []ToolInput {
 	var asked []ToolInput
-	for _, sink := range c.sinks() {
+	for _, sink := range c.config.sinks() {
 		if input, fixed := c.ledger(sink, now); fixed {
-			input.Note = &Note{Call: c.ledgerKey(), Written: c.State.Written}
+			input.Note = &Note{Call: c.config.ledgerKey(), Written: c.State.Written}
 			asked = append(asked, input)
 		}
 	}
@@ -140,12 +140,12 @@ func (c *Call) Ledgers(now time.Time) []ToolInput {
 }
 
 // sinks are all that the call may write to.
-func (c *Call) sinks() []*playbook.Sink {
+func (c *CallConfig) sinks() []*playbook.Sink {
 	var all []*playbook.Sink
-	for _, policy := range c.config.Policies {
+	for _, policy := range c.Policies {
 		all = append(all, policy.Then.PerIteration, policy.Then.Sink)
 	}
-	all = append(append(all, c.config.After...), c.config.DeadLetter)
+	all = append(append(all, c.After...), c.DeadLetter)
 	return slices.DeleteFunc(all, func(sink *playbook.Sink) bool { return sink == nil })
 }
 
@@ -153,10 +153,10 @@ func (c *Call) sinks() []*playbook.Sink {
 // where that can only be told once there is something to write.
 func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input ToolInput, fixed bool) {
 	action := c.config.Book.Resolve(sink.Action)
-	if !c.isFixed(action) {
+	if !c.config.isFixed(action) {
 		return ToolInput{}, false
 	}
-	budget := c.budget(now)
+	budget := decisionBudget(now)
 	name, err := action.Tool.Render(c.config.Scope, budget)
 	if err != nil {
 		return ToolInput{}, false
@@ -174,7 +174,7 @@ func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input ToolInput, fixe
 
 // isFixed reports whether no field that says where a sink writes names what only
 // exists after an attempt. A statement says itself where it writes.
-func (c *Call) isFixed(action *playbook.Action) bool {
+func (c *CallConfig) isFixed(action *playbook.Action) bool {
 	names := slices.Concat([]string{"response", "error", "this", "page", "_retry", "result", "args"}, namesKeys, c.collectedNames())
 	return action.Field(fieldStatement) == nil && !action.Tool.Names(names...) && !action.Auth.Names(names...) &&
 		!slices.ContainsFunc(action.Fields, func(field *playbook.Entry) bool { return field.Value.Names(names...) })
@@ -183,13 +183,13 @@ func (c *Call) isFixed(action *playbook.Action) bool {
 // Fixed reports whether the place of the sink that is due, which could be
 // rendered, is among Ledgers.
 func (c *Call) Fixed() bool {
-	return c.isFixed(c.config.Book.Resolve(c.pendingSink(*c.State.head().Sink).Action))
+	return c.config.isFixed(c.config.Book.Resolve(c.config.pendingSink(*c.State.head().Sink).Action))
 }
 
 // collectedNames are those of what was collected.
-func (c *Call) collectedNames() []string {
+func (c *CallConfig) collectedNames() []string {
 	names := []string{playbook.DefaultInto}
-	for _, policy := range c.config.Policies {
+	for _, policy := range c.Policies {
 		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
 			names = append(names, collect.Into)
 		}
@@ -198,8 +198,8 @@ func (c *Call) collectedNames() []string {
 }
 
 // appends reports whether what the call collects only ever grows at its end.
-func (c *Call) appends() bool {
-	return !slices.ContainsFunc(c.config.Policies, func(policy *playbook.Policy) bool {
+func (c *CallConfig) appends() bool {
+	return !slices.ContainsFunc(c.Policies, func(policy *playbook.Policy) bool {
 		collect := policy.Then.Collect
 		return collect != nil && (collect.Strategy == playbook.Replace || collect.Strategy == playbook.Merge)
 	})

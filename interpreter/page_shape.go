@@ -27,14 +27,14 @@ type PagedBy struct {
 // mostMembers is how many members of a condition are looked at.
 const mostMembers = 64
 
-// notePage remembers what the page has by which a policy asks for another.
-func (c *Call) notePage(policy *playbook.Policy) {
+// pagedBy adds what a page has by which a policy asks for another.
+func pagedBy(before *PagedBy, policy *playbook.Policy, page any) *PagedBy {
 	paged := PagedBy{Policy: policy.Number}
-	if before := c.State.PagedBy; before != nil && before.Policy == policy.Number {
+	if before != nil && before.Policy == policy.Number {
 		paged = *before
 	}
 	for i, ref := range pageMembers(policy) {
-		value, _ := expression.Walk(c.State.Last.Data.Data, ref.Path)
+		value, _ := expression.Walk(page, ref.Path)
 		if value == nil {
 			continue
 		}
@@ -43,7 +43,7 @@ func (c *Call) notePage(policy *playbook.Policy) {
 			paged.Soft |= 1 << i
 		}
 	}
-	c.State.PagedBy = &paged
+	return &paged
 }
 
 // mayBeLeftOut reports whether APIs leave a member out where there is no more:
@@ -85,15 +85,14 @@ func pageMembers(policy *playbook.Policy) []expression.Ref {
 // cutShort says what a page lacks that ends the call because no policy matched
 // it, "" where it looks like a last page: it has what the condition names, or
 // rows. APIs that leave out what is false are common.
-func (c *Call) cutShort() string {
-	paged := c.State.PagedBy
-	data := c.State.Last.Data.Data
+func cutShort(paged *PagedBy, policies []*playbook.Policy, last LastAttempt) string {
+	data := last.Data.Data
 	object, _ := data.(map[string]any)
-	if paged == nil || len(object) > 0 && !gaveNothing(c.State.Last.Contribution.Data) {
+	if paged == nil || len(object) > 0 && !gaveNothing(last.Contribution.Data) {
 		return ""
 	}
 	var lacking []string
-	for i, ref := range pageMembers(c.config.Policies[paged.Policy-1]) {
+	for i, ref := range pageMembers(policies[paged.Policy-1]) {
 		bit := uint64(1) << i
 		if paged.Had&bit == 0 {
 			continue
@@ -106,8 +105,8 @@ func (c *Call) cutShort() string {
 	if len(lacking) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: page %d lacks %s, by which policy %d asked for more on the pages before (%s); the result may be incomplete",
-		c.where(), c.State.Successes, strings.Join(lacking, ", "), paged.Policy, shape(data))
+	return fmt.Sprintf("lacks %s, by which policy %d asked for more on the pages before (%s)",
+		strings.Join(lacking, ", "), paged.Policy, shape(data))
 }
 
 func gaveNothing(contribution any) bool {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 )
 
 // Names of the workflow that shares a rate limit between workers.
@@ -194,30 +195,23 @@ func turnsWithin(room, interval time.Duration, count int) int {
 	return min(count, int(min(room/interval, time.Duration(count)))+1)
 }
 
-// rateLimit notes the step's limit in the input of an attempt, and the turn that
-// it comes back for. A key is that of the playbook, unless the author shares it.
-func (c *Call) rateLimit(input *ToolInput, renderer renderer) error {
-	input.Turn = c.State.Turn
-	limit := c.action.RateLimit
-	if limit == nil {
-		return nil
-	}
-	input.RateLimit = &RateLimit{
-		Key: input.LimitKey(), Playbook: c.config.Book.Name, Requests: limit.Requests, PerSeconds: limit.Per.Seconds(),
-	}
+// rateLimit is a limit on an attempt. A key is that of the playbook, unless the
+// author shares it.
+func (c *CallConfig) rateLimit(limit *playbook.RateLimit, input ToolInput, renderer renderer) (*RateLimit, error) {
+	found := &RateLimit{Key: input.LimitKey(), Playbook: c.Book.Name, Requests: limit.Requests, PerSeconds: limit.Per.Seconds()}
 	node := limit.Key
 	if limit.Shared != nil {
-		node, input.RateLimit.Playbook = limit.Shared, ""
+		node, found.Playbook = limit.Shared, ""
 	}
 	if node == nil {
-		return nil
+		return found, nil
 	}
 	value, err := node.RenderPresent(renderer.scope, renderer.budget)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	input.RateLimit.Key = expression.Text(value)
-	return nil
+	found.Key = expression.Text(value)
+	return found, nil
 }
 
 // LimitKey is what a limit on the attempt belongs to, unless its step says

@@ -56,11 +56,11 @@ func RefuseSealed(book *playbook.Playbook, what string, values ...any) error {
 }
 
 // refuseSealed is RefuseSealed for what a sink is to write.
-func (c *Call) refuseSealed(input ToolInput) error {
-	if !c.config.Book.HasSecrets() {
+func (c *CallConfig) refuseSealed(input ToolInput) error {
+	if !c.Book.HasSecrets() {
 		return nil
 	}
-	written := []any{c.config.Sink.Result}
+	written := []any{c.Sink.Result}
 	if input.Args != nil {
 		written = append(written, input.Args.Data)
 	}
@@ -70,7 +70,7 @@ func (c *Call) refuseSealed(input ToolInput) error {
 	for _, param := range input.Params {
 		written = append(written, param.Data)
 	}
-	return RefuseSealed(c.config.Book, "what it writes", written...)
+	return RefuseSealed(c.Book, "what it writes", written...)
 }
 
 // SecretWork says what an attempt has to do with secret results; kept in workflow
@@ -263,27 +263,26 @@ func withoutCoveredBy(all []Deferred, args any) []Deferred {
 }
 
 // deferringBook is the playbook for what is deferred: sinks defer nothing.
-func (c *Call) deferringBook() *playbook.Playbook {
-	if c.config.Sink != nil {
+func (c *CallConfig) deferringBook() *playbook.Playbook {
+	if c.Sink != nil {
 		return nil
 	}
-	return c.config.Book
+	return c.Book
 }
 
 // secretWork is what the next attempt has to do with secrets, nil for nothing.
-func (c *Call) secretWork() *SecretWork {
-	request := c.State.Request
-	seals := c.config.Step.Secret && c.config.Sink == nil
+func (c *CallConfig) secretWork(request Request) *SecretWork {
+	seals := c.Step.Secret && c.Sink == nil
 	if !seals && len(request.Deferred) == 0 {
 		return nil
 	}
-	work := &SecretWork{Run: c.config.Run.RunID, Seals: seals, Deferred: request.Deferred}
+	work := &SecretWork{Run: c.Run.RunID, Seals: seals, Deferred: request.Deferred}
 	for _, deferred := range request.Deferred {
 		for _, step := range deferred.Steps {
 			if work.Sealed == nil {
 				work.Sealed, work.Now = map[string]string{}, request.At
 			}
-			work.Sealed[step] = c.config.Scope.sealed(step)
+			work.Sealed[step] = c.Scope.sealed(step)
 		}
 	}
 	return work

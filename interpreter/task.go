@@ -156,7 +156,7 @@ func (k *Chunk) Full(c *Call, now time.Time) bool {
 
 // pagesPerActivity is what the policy that paged last says.
 func (c *Call) pagesPerActivity() int {
-	if pages := c.then(c.State.Last.Policy).PagesPerActivity; pages > 0 {
+	if pages := c.config.then(c.State.Last.Policy).PagesPerActivity; pages > 0 {
 		return pages
 	}
 	return DefaultPagesPerActivity
@@ -166,10 +166,10 @@ func (c *Call) pagesPerActivity() int {
 // before: not where an expression looks at it, or where pages do more than
 // append to it.
 func (c *Call) Detachable() bool {
-	if !c.appends() {
+	if !c.config.appends() {
 		return false
 	}
-	collected := naming(c.collectedNames()...)
+	collected := naming(c.config.collectedNames()...)
 	for _, node := range c.config.Book.CallNodes(c.config.Step) {
 		if collected(node) {
 			return false

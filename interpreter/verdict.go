@@ -13,24 +13,6 @@ type Verdict struct {
 	Error *ErrorObject
 }
 
-// Verdict tells what was decided about the last attempt; nil where that
-// succeeded, where its failure was made a success, and where it waits for its turn.
-func (c *Call) Verdict() *Verdict {
-	failure := c.State.Last.Error
-	if failure == nil || c.State.Turn != nil {
-		return nil
-	}
-	verdict := &Verdict{Where: c.where(), Index: c.config.Index, Error: failure, Ended: c.Result() != nil}
-	switch {
-	case verdict.Ended:
-	case c.State.head().Wait != nil:
-		verdict.Next = c.State.head().Wait.Summary
-	default:
-		verdict.Next = "another attempt at once"
-	}
-	return verdict
-}
-
 // mostLoggedBody bounds what a log gets of an error's body, in characters.
 const mostLoggedBody = 4000
 

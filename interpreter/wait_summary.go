@@ -66,13 +66,13 @@ func ParseWait(summary string) (WaitSummary, bool) {
 
 // name is that of the call in summaries: the step, with the index of its
 // iteration, or the place of the sink.
-func (c *Call) name() string {
-	name := c.config.Step.Name
-	if c.config.Sink != nil {
-		name = c.config.Sink.Place
+func (c *CallConfig) name() string {
+	name := c.Step.Name
+	if c.Sink != nil {
+		name = c.Sink.Place
 	}
-	if c.config.Index != nil {
-		name += "[" + strconv.Itoa(*c.config.Index) + "]"
+	if c.Index != nil {
+		name += "[" + strconv.Itoa(*c.Index) + "]"
 	}
 	return name
 }

@@ -31,8 +31,9 @@ type driver struct {
 	// leaves says where the call goes on, before each wait and, with nil, before
 	// everything else that it does once it has begun; nil is here.
 	leaves func(wait *interpreter.Wait) going
-	// alone says that the next page is fetched by an attempt of its own.
-	alone bool
+	// apart says that activities may fetch pages, alone that the next one is fetched
+	// by an attempt of its own.
+	apart, alone bool
 }
 
 // drive takes a call to its end within the workflow.
@@ -45,31 +46,36 @@ func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter) interpr
 // run drives the call until it has ended, here, or goes on elsewhere; then left is
 // what it takes along.
 func (d *driver) run(ctx workflow.Context) (where going, left interpreter.Carried) {
-	apart := d.carry != nil && d.call.Detachable()
+	d.apart = d.carry != nil && d.call.Detachable()
 	for !d.call.Finished() {
 		if ctx.Err() != nil {
 			d.cancel(ctx)
-			return here, left
+			break
 		}
 		if where, left = d.left(ctx); where != here {
 			return where, left
 		}
-		alone := d.alone
-		if d.alone = false; apart && !alone && d.call.TurnsPage() {
-			d.pages(ctx)
-			continue
-		}
-		switch command := d.call.Next(workflow.Now(ctx)); command.Kind {
-		case interpreter.DoAttempt:
-			d.attempt(ctx, command.Input)
-		case interpreter.DoWait:
-			d.wait(ctx, command.Wait)
-		case interpreter.DoSink:
-			d.call.SinkDone(drive(ctx, command.Sink, d.waiting), workflow.Now(ctx))
-		case interpreter.DoFinish:
-		}
+		d.next(ctx)
 	}
 	return here, left
+}
+
+// next does what the call asks for next.
+func (d *driver) next(ctx workflow.Context) {
+	alone := d.alone
+	if d.alone = false; d.apart && !alone && d.call.TurnsPage() {
+		d.pages(ctx)
+		return
+	}
+	switch command := d.call.Next(workflow.Now(ctx)); command.Kind {
+	case interpreter.DoAttempt:
+		d.attempt(ctx, command.Input)
+	case interpreter.DoWait:
+		d.wait(ctx, command.Wait)
+	case interpreter.DoSink:
+		d.call.SinkDone(drive(ctx, command.Sink, d.waiting), workflow.Now(ctx))
+	case interpreter.DoFinish:
+	}
 }
 
 // left asks where the call goes on, and what it takes along there.

@@ -190,7 +190,9 @@ func TestForgedPartsEndWithASentence(t *testing.T) {
 		"a wait for nothing": {
 			workflow: workflows.IterationWorkflowName, want: "it waits for nothing",
 			input: workflows.IterationInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{
-				Index: &index, Size: 3, State: &interpreter.CallState{Todo: []interpreter.Todo{{Wait: &interpreter.Wait{}}}},
+				Index: &index, Size: 3, State: &interpreter.CallState{Todo: []interpreter.Todo{
+					{Wait: &interpreter.Wait{Delay: -1}}, {Attempt: &interpreter.PendingAttempt{}},
+				}},
 			}}},
 		},
 		"a policy that is not there": {
