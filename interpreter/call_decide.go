@@ -282,6 +282,7 @@ func (c *Call) behindPage() {
 	}
 }
 
+// replaceLast puts another attempt or end in the place of the last one.
 func (c *Call) replaceLast(todo Todo) {
 	c.State.Todo = slices.Clone(c.State.Todo)
 	c.State.Todo[len(c.State.Todo)-1] = todo
@@ -328,6 +329,8 @@ func (c *Call) SinkDone(result CallResult, now time.Time) {
 	}
 }
 
+// sinkFailed leaves nothing to do but the dead letter and the end. What a page's
+// sink could not write is no result.
 func (c *Call) sinkFailed(sink PendingSink, cause *ErrorObject, now time.Time) {
 	failure, before := sinkError(c.config.pendingSink(sink).Place, cause), c.Result()
 	if before != nil && before.Failed() {

@@ -33,6 +33,7 @@ func (c *Call) sinkCall(pending PendingSink) *Call {
 	return call
 }
 
+// pendingSink is the sink that one stands for.
 func (c *CallConfig) pendingSink(pending PendingSink) *playbook.Sink {
 	switch {
 	case pending.After != 0:

@@ -187,6 +187,7 @@ func TestBegunCallHasSomethingToDo(t *testing.T) {
 	require.NoError(t, call.Check())
 	call.State.Todo = nil
 	require.ErrorContains(t, call.Check(), "nothing is to do")
+	require.ErrorContains(t, call.Resume([]byte(`{"state":{"written":2}}`)), "write 2 does not say how the call goes on")
 }
 
 // statesOf are states that a call goes through, each of which fits.

@@ -93,6 +93,9 @@ func (c *Call) Resume(noted []byte) error {
 		return fmt.Errorf("decode how the call goes on: %w", err)
 	}
 	state := next.State
+	if len(state.Todo) == 0 {
+		return fmt.Errorf("the note of write %d does not say how the call goes on", state.Written)
+	}
 	if state.head().End == nil {
 		if next.Seen > len(c.State.Seen) {
 			return fmt.Errorf("the note of write %d does not belong to this call", state.Written)
