@@ -28,9 +28,9 @@ var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 			}
 		}, Sequential, Parallel, "async").or(Sequential)},
 	{key{name: "max_concurrency", doc: "iterations at a time in a parallel loop; default 10, at most 500"},
-		as(kindInteger, (*decoder).maxConcurrency).from(1).to(maxConcurrencyLimit).or(DefaultMaxConcurrency)},
+		as(kindInteger, (*decoder).maxConcurrency).from(1).to(maxConcurrencyLimit).byRule().or(DefaultMaxConcurrency)},
 	{key{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default 1"},
-		as(kindInteger, (*decoder).batch).from(1).to(maxBatch).also("auto").or(DefaultBatch)},
+		as(kindInteger, (*decoder).batch).from(1).to(maxBatch).byRule().also("auto").or(DefaultBatch)},
 	{key{name: "failure_budget", doc: "ends the loop early; off unless given"},
 		as(kindSection, func(d *decoder, w written, l *Loop) { l.FailureBudget = d.failureBudget(w.node, l.Values) }).of(budgetSection)},
 	{key{name: "thresholds", doc: "shares of successes that decide the step's status"},
@@ -45,13 +45,13 @@ var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 
 func (*Loop) section() *section { return loopSection }
 
-func (l *Loop) decode(d *decoder, f *fields, at at) bool {
+func (l *Loop) decode(d *decoder, f *fields, where at) bool {
 	*l = Loop{
 		Pos: f.pos, Words: f.words, Values: f.places(Words{}, ""), Element: DefaultElement, Mode: Sequential,
 		MaxConcurrency: DefaultMaxConcurrency, Batch: DefaultBatch,
 		Thresholds: Thresholds{Completed: DefaultCompleted, PartialSuccess: DefaultPartialSuccess},
 	}
-	d.words(f, l, at)
+	d.words(f, l, where)
 	return true
 }
 
@@ -105,9 +105,9 @@ type budget struct {
 
 var budgetSection = sectionOf(section{name: "failure_budget", prefix: "failure_budget."}, []keyOf[budget]{
 	{key{name: "rate", doc: "share of failures, from 0 to 1, that must not be exceeded", required: "rate: 0.10"},
-		asNumber(func(b *budget, v float64) { b.rate = &v }).from(0).to(1)},
+		asNumber(func(b *budget, v float64) { b.rate = &v }).from(0).to(1).byRule()},
 	{key{name: "min_samples", doc: "iterations that must have ended first; default 1000"},
-		asInteger(func(b *budget, n int) { b.minSamples = n }).or(DefaultMinSamples)},
+		asInteger(func(b *budget, n int) { b.minSamples = n }).from(0).byRule().or(DefaultMinSamples)},
 })
 
 // failureBudget is nil without a rate.
@@ -130,9 +130,9 @@ type shares struct{ completed, partial *float64 }
 
 var thresholdsSection = sectionOf(section{name: "thresholds", prefix: "thresholds."}, []keyOf[shares]{
 	{key{name: "completed", doc: "least share of successes for `completed`; default 0.95"},
-		asNumber(func(s *shares, v float64) { s.completed = &v }).from(0).to(1).or(DefaultCompleted)},
+		asNumber(func(s *shares, v float64) { s.completed = &v }).from(0).to(1).byRule().or(DefaultCompleted)},
 	{key{name: "partial_success", doc: "least share of successes for `partial_success`; default 0.50"},
-		asNumber(func(s *shares, v float64) { s.partial = &v }).from(0).to(1).or(DefaultPartialSuccess)},
+		asNumber(func(s *shares, v float64) { s.partial = &v }).from(0).to(1).byRule().or(DefaultPartialSuccess)},
 })
 
 // thresholds reads the shares. Where only completed is given and stands below
@@ -167,7 +167,7 @@ var deadLetterSection = sectionOf(section{name: "dead_letter"}, []keyOf[deadLett
 
 func (*deadLetter) section() *section { return deadLetterSection }
 
-func (l *deadLetter) decode(d *decoder, f *fields, at at) bool {
-	d.words(f, l, at)
+func (l *deadLetter) decode(d *decoder, f *fields, where at) bool {
+	d.words(f, l, where)
 	return true
 }

@@ -31,9 +31,9 @@ var rateLimitSection = sectionOf(section{name: "rate_limit", prefix: "rate_limit
 
 func (*RateLimit) section() *section { return rateLimitSection }
 
-func (l *RateLimit) decode(d *decoder, f *fields, at at) bool {
+func (l *RateLimit) decode(d *decoder, f *fields, where at) bool {
 	*l = RateLimit{Pos: f.pos, Per: time.Second}
-	d.words(f, l, at)
+	d.words(f, l, where)
 	if l.Key != nil && l.Shared != nil {
 		d.errorf(l.Shared.Pos, CodeConflict,
 			"rate_limit has \"key\" and \"shared\": a key belongs to this playbook, a shared one to all that name it; write one of them")

@@ -71,7 +71,7 @@ func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
 
 var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	{key{name: "max_attempts", doc: "matches until the policy is exhausted; default 3 for failures, 100 for successes", repeats: true},
-		asInteger(func(t *Then, n int) { t.MaxAttempts = &n })},
+		asInteger(func(t *Then, n int) { t.MaxAttempts = &n }).from(1).byRule()},
 	{key{name: "delay", doc: "a fixed delay, also between pages", repeats: true},
 		asDuration(func(t *Then, v time.Duration) { t.Delay = &v })},
 	{key{name: "initial_delay", doc: "the first delay; default 1s", repeats: true},
@@ -81,7 +81,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	{key{name: "backoff", doc: "`exponential` (default), `linear`, `fixed` or `none`", repeats: true},
 		asOneOf(func(t *Then, b Backoff) { t.Backoff = b }, Exponential, Linear, Fixed, NoBackoff).or(Exponential)},
 	{key{name: "backoff_multiplier", doc: "growth of the delay; default 2", repeats: true},
-		asNumber(func(t *Then, v float64) { t.Multiplier = &v })},
+		asNumber(func(t *Then, v float64) { t.Multiplier = &v }).from(1).byRule()},
 	{key{name: "jitter", doc: "`proportional` (default for failures), `full` or `none`", repeats: true},
 		asOneOf(func(t *Then, j Jitter) { t.Jitter = j }, JitterNone, JitterProportional, JitterFull)},
 	{key{name: "max_elapsed", doc: "time from the first match after which the policy is exhausted", repeats: true},
@@ -130,7 +130,7 @@ func (s *section) repeating() []string {
 
 func (*Then) section() *section { return thenSection }
 
-func (t *Then) decode(d *decoder, f *fields, at at) bool {
+func (t *Then) decode(d *decoder, f *fields, where at) bool {
 	*t = Then{Pos: f.pos, Words: f.words, Values: f.places(Words{}, "")}
 	for _, k := range f.keys {
 		if spelt, ok := d.spelt[f.values[k.name]]; ok {
@@ -141,7 +141,7 @@ func (t *Then) decode(d *decoder, f *fields, at at) bool {
 		}
 		t.Repeats = t.Repeats || k.repeats
 	}
-	d.words(f, t, at)
+	d.words(f, t, where)
 	t.Repeats = t.Repeats || t.Restart
 	return true
 }
@@ -156,8 +156,8 @@ var perIterationSection = sectionOf(section{name: "per_iteration"}, []keyOf[perI
 
 func (*perIteration) section() *section { return perIterationSection }
 
-func (p *perIteration) decode(d *decoder, f *fields, at at) bool {
-	d.words(f, p, at)
+func (p *perIteration) decode(d *decoder, f *fields, where at) bool {
+	d.words(f, p, where)
 	return true
 }
 
@@ -174,9 +174,9 @@ var nextCallSection = sectionOf(section{name: "next_call", prefix: "next_call."}
 
 func (*NextCall) section() *section { return nextCallSection }
 
-func (c *NextCall) decode(d *decoder, f *fields, at at) bool {
+func (c *NextCall) decode(d *decoder, f *fields, where at) bool {
 	c.Pos = f.pos
-	d.words(f, c, at)
+	d.words(f, c, where)
 	return true
 }
 
@@ -202,9 +202,9 @@ var collectSection = sectionOf(section{name: "collect"}, []keyOf[Collect]{
 
 func (*Collect) section() *section { return collectSection }
 
-func (c *Collect) decode(d *decoder, f *fields, at at) bool {
+func (c *Collect) decode(d *decoder, f *fields, where at) bool {
 	*c = Collect{Pos: f.pos, Words: f.words, Strategy: Append, Into: DefaultInto}
-	d.words(f, c, at)
+	d.words(f, c, where)
 	return true
 }
 

@@ -15,9 +15,9 @@ const innerSink = "sink: {tool: postgres, …}"
 func (*Sink) section() *section { return sinkSection }
 
 // decode reads a sink; the place names it within the playbook.
-func (s *Sink) decode(d *decoder, f *fields, at at) bool {
-	*s = Sink{Pos: f.pos, Place: at.place, Action: d.action(f, f.path)}
-	at.tool = literalTool(s.Action)
-	d.words(f, s, at)
+func (s *Sink) decode(d *decoder, f *fields, where at) bool {
+	*s = Sink{Pos: f.pos, Place: where.place, Action: d.action(f, f.path)}
+	where.tool = literalTool(s.Action)
+	d.words(f, s, where)
 	return true
 }

@@ -2,7 +2,6 @@ package playbook
 
 import (
 	"slices"
-	"time"
 
 	"gopkg.in/yaml.v3"
 )
@@ -35,7 +34,8 @@ const (
 type domain struct {
 	kind        kind
 	accepted    []string        // of a choice, else words that may stand in place of the kind
-	least, most *int            // bounds, nil for none
+	least, most *float64        // bounds, nil for none
+	byRule      bool            // the bounds are reported by a rule of check
 	absent      any             // what counts where the word is left out; nil for nothing, or no one thing
 	of          func() *section // what stands there, nil for no section
 }
@@ -48,16 +48,34 @@ type reader[T any] struct {
 }
 
 // from sets the least number that is accepted.
-func (r reader[T]) from(least int) reader[T] { r.domain.least = &least; return r }
+func (r reader[T]) from(least float64) reader[T] {
+	r.domain.least = &least
+	return r
+}
 
 // to sets the largest number that is accepted.
-func (r reader[T]) to(most int) reader[T] { r.domain.most = &most; return r }
+func (r reader[T]) to(most float64) reader[T] {
+	r.domain.most = &most
+	return r
+}
+
+// byRule leaves the bounds to a rule of check, which knows more to say.
+func (r reader[T]) byRule() reader[T] {
+	r.domain.byRule = true
+	return r
+}
 
 // or says what counts where the word is left out.
-func (r reader[T]) or(absent any) reader[T] { r.domain.absent = absent; return r }
+func (r reader[T]) or(absent any) reader[T] {
+	r.domain.absent = absent
+	return r
+}
 
 // also accepts words in place of the kind.
-func (r reader[T]) also(accepted ...string) reader[T] { r.domain.accepted = accepted; return r }
+func (r reader[T]) also(accepted ...string) reader[T] {
+	r.domain.accepted = accepted
+	return r
+}
 
 // of names the section that stands there.
 func (r reader[T]) of(s *section) reader[T] {
@@ -85,7 +103,7 @@ type written struct {
 // words reads the words of a section that the author wrote, in the order of the
 // file, and reports those that are missing. It needs a pointer to what the
 // section is read into.
-func (d *decoder) words(f *fields, into any, at at) {
+func (d *decoder) words(f *fields, into any, where at) {
 	for i := range f.section.keys {
 		if k := &f.section.keys[i]; k.required != "" && !slices.Contains(f.done, k.name) {
 			d.needs(f, k.name)
@@ -93,7 +111,7 @@ func (d *decoder) words(f *fields, into any, at at) {
 	}
 	for _, k := range f.keys {
 		if n := f.values[k.name]; n != nil && k.read != nil && !slices.Contains(f.done, k.name) && !(k.nullable && isNull(n)) {
-			k.read(d, written{key: k, node: n, at: at}, into)
+			k.read(d, written{key: k, node: n, at: where}, into)
 		}
 	}
 }
@@ -123,7 +141,7 @@ type inner[U any] interface {
 
 	section() *section
 	// decode reads the section; false where nothing came of it.
-	decode(d *decoder, f *fields, at at) bool
+	decode(d *decoder, f *fields, where at) bool
 }
 
 // asSection reads a section of its own.
@@ -139,11 +157,11 @@ func asSection[T, U any, P inner[U]](set func(*T, *U)) reader[T] {
 }
 
 // readSection gives nil where nothing came of it.
-func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, at at) *U {
+func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
 	u := new(U)
 	s := P(u).section()
 	f, ok := d.fields(n, s, s.title())
-	if !ok || !P(u).decode(d, f, at) {
+	if !ok || !P(u).decode(d, f, where) {
 		return nil
 	}
 	return u
@@ -165,103 +183,4 @@ func through[T, U any](part func(*T) *U, r reader[U]) reader[T] {
 			r.read(d, w, inner)
 		}
 	}}
-}
-
-// asInteger reads a whole number; one out of bounds is reported and set.
-func asInteger[T any](set func(*T, int)) reader[T] {
-	return as(kindInteger, func(d *decoder, w written, into *T) {
-		if v, ok := d.integer(w.node, w.what); ok {
-			d.within(w, v)
-			set(into, v)
-		}
-	})
-}
-
-// within reports a number that is out of bounds.
-func (d *decoder) within(w written, v int) {
-	least, most := w.domain.least, w.domain.most
-	switch {
-	case least != nil && most != nil && (v < *least || v > *most):
-		d.errorf(position(w.node), CodeBounds, "%s must be from %d to %d, not %d", w.what, *least, *most, v)
-	case least != nil && v < *least:
-		d.errorf(position(w.node), CodeBounds, "%s must be at least %d, not %d", w.what, *least, v)
-	}
-}
-
-func asNumber[T any](set func(*T, float64)) reader[T] {
-	return as(kindNumber, func(d *decoder, w written, into *T) {
-		if v, ok := d.number(w.node, w.what); ok {
-			set(into, v)
-		}
-	})
-}
-
-func asBoolean[T any](set func(*T, bool)) reader[T] {
-	return as(kindBoolean, func(d *decoder, w written, into *T) { set(into, d.boolean(w.node, w.what)) })
-}
-
-func asDuration[T any](set func(*T, time.Duration)) reader[T] {
-	return as(kindDuration, func(d *decoder, w written, into *T) {
-		if v, ok := d.duration(w.node, w.what); ok {
-			set(into, v)
-		}
-	})
-}
-
-// asLimit reads a duration that must be longer than nothing; 0 where it could
-// not be read.
-func asLimit[T any](set func(*T, time.Duration)) reader[T] {
-	return as(kindLimit, func(d *decoder, w written, into *T) { set(into, d.timeLimit(w.node, w.what)) })
-}
-
-// asOneOf reads one of a few words; what is none of them is reported and not
-// set.
-func asOneOf[T any, E ~string](set func(*T, E), accepted ...E) reader[T] {
-	texts := make([]string, len(accepted))
-	for i, one := range accepted {
-		texts[i] = string(one)
-	}
-	return as(kindChoice, func(d *decoder, w written, into *T) {
-		if one := d.oneOf(w.node, w.what, w.domain.accepted...); one != "" {
-			set(into, E(one))
-		}
-	}).also(texts...)
-}
-
-// asText reads text; "" where it could not be read.
-func asText[T any](set func(*T, string)) reader[T] {
-	return as(kindText, func(d *decoder, w written, into *T) {
-		text, _ := d.text(w.node, w.what)
-		set(into, text)
-	})
-}
-
-// asName reads text that is not empty; "" where it could not be read.
-func asName[T any](set func(*T, string)) reader[T] {
-	return as(kindName, func(d *decoder, w written, into *T) {
-		name, _ := d.name(w.node, w.what)
-		set(into, name)
-	})
-}
-
-// asNode reads what may hold templates with one of the decoder's methods.
-func asNode[T any](kind kind, read func(d *decoder, n *yaml.Node, what string) *Node, set func(*T, *Node)) reader[T] {
-	return as(kind, func(d *decoder, w written, into *T) { set(into, read(d, w.node, w.what)) })
-}
-
-func asCondition[T any](set func(*T, *Node)) reader[T] {
-	return asNode(kindCondition, (*decoder).condition, set)
-}
-
-func asMap[T any](set func(*T, *Node)) reader[T] {
-	return asNode(kindMapValue, (*decoder).mapOrTemplate, set)
-}
-
-func asTextValue[T any](set func(*T, *Node)) reader[T] {
-	return asNode(kindTextValue, (*decoder).textValue, set)
-}
-
-// asValue reads any value.
-func asValue[T any](set func(*T, *Node)) reader[T] {
-	return as(kindValue, func(d *decoder, w written, into *T) { set(into, d.value(w.node)) })
 }
