@@ -52,23 +52,39 @@ func hash(data []byte) string {
 }
 
 var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"}, []keyOf[Playbook]{
-	{key{name: "apiVersion", doc: "`reprise/v1`, or `noetl.io/v1` with its spellings", required: "apiVersion: " + Version},
-		asOneOf(func(p *Playbook, version string) { p.APIVersion = version }, Version, OlderVersion)},
+	{
+		key{name: "apiVersion", doc: "`reprise/v1`, or `noetl.io/v1` with its spellings", required: "apiVersion: " + Version},
+		asOneOf(func(p *Playbook, version string) { p.APIVersion = version }, Version, OlderVersion),
+	},
 	{key{name: "kind", doc: "`Playbook`", required: "kind: Playbook"}, asOneOf(func(*Playbook, string) {}, "Playbook")},
-	{key{name: "metadata", doc: "name, description and labels", required: "metadata: {name: my_playbook}"},
-		as(kindSection, func(d *decoder, w written, p *Playbook) { d.metadata(w.node, p) }).of(metadataSection)},
-	{key{name: "timeout", doc: "time limit of the whole run, counted from its first start"},
-		asLimit(func(p *Playbook, v time.Duration) { p.Timeout = v })},
-	{key{name: "strict", doc: "with `true` a run in which an iteration failed is at best `partial_success`"},
-		asBoolean(func(p *Playbook, yes bool) { p.Strict = yes })},
-	{key{name: "workload", doc: "inputs and their defaults; constants"},
-		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) })},
-	{key{name: "output", doc: "the run's result; default: the result of the step that ended last", nullable: true},
-		asValue(func(p *Playbook, n *Node) { p.Output = n })},
-	{key{name: "workbook", doc: "named calls that steps use with `tool: workbook`", nullable: true},
-		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Workbook = d.workbook(w.node) }).of(workbookSection)},
-	{key{name: "workflow", doc: "the list of steps", required: "workflow: [{step: start, …}]"},
-		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Steps = d.steps(w.node) }).of(stepSection)},
+	{
+		key{name: "metadata", doc: "name, description and labels", required: "metadata: {name: my_playbook}"},
+		as(kindSection, func(d *decoder, w written, p *Playbook) { d.metadata(w.node, p) }).of(metadataSection),
+	},
+	{
+		key{name: "timeout", doc: "time limit of the whole run, counted from its first start"},
+		asLimit(func(p *Playbook, v time.Duration) { p.Timeout = v }),
+	},
+	{
+		key{name: "strict", doc: "with `true` a run in which an iteration failed is at best `partial_success`"},
+		asBoolean(func(p *Playbook, yes bool) { p.Strict = yes }),
+	},
+	{
+		key{name: "workload", doc: "inputs and their defaults; constants"},
+		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) }),
+	},
+	{
+		key{name: "output", doc: "the run's result; default: the result of the step that ended last", nullable: true},
+		asValue(func(p *Playbook, n *Node) { p.Output = n }),
+	},
+	{
+		key{name: "workbook", doc: "named calls that steps use with `tool: workbook`", nullable: true},
+		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Workbook = d.workbook(w.node) }).of(workbookSection),
+	},
+	{
+		key{name: "workflow", doc: "the list of steps", required: "workflow: [{step: start, …}]"},
+		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Steps = d.steps(w.node) }).of(stepSection),
+	},
 })
 
 func (d *decoder) playbook() *Playbook {
@@ -115,11 +131,15 @@ func (d *decoder) otherLanguage(root *yaml.Node) bool {
 }
 
 var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata."}, []keyOf[Playbook]{
-	{key{name: "name", doc: "the playbook's name", required: "name: my_playbook"},
-		as(kindName, func(d *decoder, w written, p *Playbook) { p.Name = d.playbookName(w.node, w.what) })},
+	{
+		key{name: "name", doc: "the playbook's name", required: "name: my_playbook"},
+		as(kindName, func(d *decoder, w written, p *Playbook) { p.Name = d.playbookName(w.node, w.what) }),
+	},
 	{key{name: "description", doc: "what it is for", nullable: true}, asText(func(p *Playbook, text string) { p.Description = text })},
-	{key{name: "labels", doc: "a map of texts"},
-		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) })},
+	{
+		key{name: "labels", doc: "a map of texts"},
+		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) }),
+	},
 })
 
 func (d *decoder) metadata(n *yaml.Node, pb *Playbook) {

@@ -16,16 +16,22 @@ const codeField = "code"
 
 // callKeys are the words that every call of a tool accepts beside its fields.
 var callKeys = []keyOf[Action]{
-	callArgs,
-	{key{name: "auth", doc: "name of a connection that the worker knows"},
-		asNode(kindTextValue, (*decoder).auth, func(a *Action, n *Node) { a.Auth = n })},
-	{key{name: "timeout", doc: "time limit of one attempt"},
-		asLimit(func(a *Action, v time.Duration) { a.Timeout = v })},
-	{key{name: "idempotency", doc: "`operation`, `attempt` or `none`: which key the tool sends"},
-		asOneOf(func(a *Action, one string) { a.Idempotency = one }, "operation", "attempt", "none")},
+	argsKey,
+	{
+		key{name: "auth", doc: "name of a connection that the worker knows"},
+		asNode(kindTextValue, (*decoder).auth, func(a *Action, n *Node) { a.Auth = n }),
+	},
+	{
+		key{name: "timeout", doc: "time limit of one attempt"},
+		asLimit(func(a *Action, v time.Duration) { a.Timeout = v }),
+	},
+	{
+		key{name: "idempotency", doc: "`operation`, `attempt` or `none`: which key the tool sends"},
+		asOneOf(func(a *Action, one string) { a.Idempotency = one }, "operation", "attempt", "none"),
+	},
 }
 
-var callArgs = keyOf[Action]{
+var argsKey = keyOf[Action]{
 	key{name: "args", doc: "values handed to the tool; a sink writes them in place of the result", nullable: true},
 	asValue(func(a *Action, n *Node) { a.Args = n }),
 }
@@ -41,8 +47,10 @@ func withCall[T any](call func(*T) *Action, words []keyOf[T]) []keyOf[T] {
 }
 
 var toolSection = sectionOf(section{name: "tool", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{
-	{key{name: "kind", older: []string{"type"}, doc: "the tool's name, where its fields are grouped under `tool`", required: "kind: http"},
-		asPart[Action](kindTextValue)},
+	{
+		key{name: "kind", older: []string{"type"}, doc: "the tool's name, where its fields are grouped under `tool`", required: "kind: http"},
+		asPart[Action](kindTextValue),
+	},
 }))
 
 func sameAction(a *Action) *Action { return a }
@@ -159,11 +167,15 @@ func (d *decoder) auth(n *yaml.Node, _ string) *Node {
 }
 
 var workbookSection = sectionOf(section{name: "workbook entry", called: "an entry of workbook", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{
-	{key{name: "name", doc: "the name that steps use", required: "name: score"},
-		asName(func(a *Action, name string) { a.Name = name })},
+	{
+		key{name: "name", doc: "the name that steps use", required: "name: score"},
+		asName(func(a *Action, name string) { a.Name = name }),
+	},
 	{key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(*Action, string) {})},
-	{key{name: "tool", older: []string{"type"}, doc: "the tool to call", required: "tool: python"},
-		asPart[Action](kindTextValue)},
+	{
+		key{name: "tool", older: []string{"type"}, doc: "the tool to call", required: "tool: python"},
+		asPart[Action](kindTextValue),
+	},
 }))
 
 func (d *decoder) workbook(n *yaml.Node) []*Action {

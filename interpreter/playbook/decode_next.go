@@ -15,13 +15,17 @@ var routeSection = sectionOf(section{name: "next entry", called: "an entry of ne
 var targetSection = sectionOf(section{name: "next target"}, []keyOf[Target]{targetStep, targetArgs})
 
 var (
-	targetStep = keyOf[Target]{key{name: "step", doc: "the step to start", required: "step: load"},
+	targetStep = keyOf[Target]{
+		key{name: "step", doc: "the step to start", required: "step: load"},
 		as(kindName, func(d *decoder, w written, t *Target) {
 			t.Step, _ = d.name(w.node, w.what)
 			t.Pos = position(w.node)
-		})}
-	targetArgs = keyOf[Target]{key{name: "args", doc: "laid over the step's args for this visit"},
-		asMap(func(t *Target, n *Node) { t.Args = n })}
+		}),
+	}
+	targetArgs = keyOf[Target]{
+		key{name: "args", doc: "laid over the step's args for this visit"},
+		asMap(func(t *Target, n *Node) { t.Args = n }),
+	}
 )
 
 // next reads the routes of a step: a name, a list of names, or entries.

@@ -53,8 +53,10 @@ func (d *decoder) policies(n *yaml.Node, place string) []*Policy {
 }
 
 var policySection = sectionOf(section{name: "retry policy", called: "a retry policy", below: thenSection}, []keyOf[Policy]{
-	{key{name: "when", doc: "the outcomes that the policy matches", required: `when: "{{ error is defined }}"`},
-		asCondition(func(p *Policy, n *Node) { p.When = n })},
+	{
+		key{name: "when", doc: "the outcomes that the policy matches", required: `when: "{{ error is defined }}"`},
+		asCondition(func(p *Policy, n *Node) { p.When = n }),
+	},
 	{key{name: "stop_when", doc: "ends the call; asked before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })},
 	{key{name: "then", doc: "what a match does", nullable: true}, asSection(func(p *Policy, then *Then) { p.Then = *then })},
 })
@@ -70,45 +72,83 @@ func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
 }
 
 var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
-	{key{name: "max_attempts", doc: "matches until the policy is exhausted; default 3 for failures, 100 for successes", repeats: true},
-		asInteger(func(t *Then, n int) { t.MaxAttempts = &n }).from(1).byRule()},
-	{key{name: "delay", doc: "a fixed delay, also between pages", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.Delay = &v })},
-	{key{name: "initial_delay", doc: "the first delay; default 1s", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.InitialDelay = &v }).or(DefaultInitialDelay)},
-	{key{name: "max_delay", doc: "the longest delay; default 60s, or `initial_delay` if longer", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.MaxDelay = &v })},
-	{key{name: "backoff", doc: "`exponential` (default), `linear`, `fixed` or `none`", repeats: true},
-		asOneOf(func(t *Then, b Backoff) { t.Backoff = b }, Exponential, Linear, Fixed, NoBackoff).or(Exponential)},
-	{key{name: "backoff_multiplier", doc: "growth of the delay; default 2", repeats: true},
-		asNumber(func(t *Then, v float64) { t.Multiplier = &v }).from(1).byRule()},
-	{key{name: "jitter", doc: "`proportional` (default for failures), `full` or `none`", repeats: true},
-		asOneOf(func(t *Then, j Jitter) { t.Jitter = j }, JitterNone, JitterProportional, JitterFull)},
-	{key{name: "max_elapsed", doc: "time from the first match after which the policy is exhausted", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.MaxElapsed = &v })},
-	{key{name: "max_wait", doc: "longest wait that the other side may ask for; default 1h", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v })},
-	{key{name: "on_exhausted", doc: "`fail`, `succeed` or `continue`"},
-		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue)},
-	{key{name: "ignore", doc: "`true`: a failure is an empty answer, and the call succeeds"},
-		asBoolean(func(t *Then, yes bool) { t.Ignore = yes })},
-	{key{name: "result", doc: "the data of the call where this policy ends it as a success"},
-		asValue(func(t *Then, n *Node) { t.Result = n })},
-	{key{name: "restart", doc: "`true`: after a failure the pages are dropped and the call begins again; `max_attempts` counts the restarts, default 1"},
-		asBoolean(func(t *Then, yes bool) { t.Restart = yes })},
-	{key{name: "allow_repeat", doc: "allow a request or a page to come again"},
-		asBoolean(func(t *Then, yes bool) { t.AllowRepeat = yes })},
-	{key{name: "end_on_repeat", doc: "`true`: a request or a page that comes again ends the pages, and nothing is wrong"},
-		asBoolean(func(t *Then, yes bool) { t.EndOnRepeat = yes })},
-	{key{name: "next_call", doc: "changes to the request after a success", repeats: true},
-		asSection(func(t *Then, call *NextCall) { t.NextCall = call })},
+	{
+		key{name: "max_attempts", doc: "matches until the policy is exhausted; default 3 for failures, 100 for successes", repeats: true},
+		asInteger(func(t *Then, n int) { t.MaxAttempts = &n }).from(1).byRule(),
+	},
+	{
+		key{name: "delay", doc: "a fixed delay, also between pages", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.Delay = &v }),
+	},
+	{
+		key{name: "initial_delay", doc: "the first delay; default 1s", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.InitialDelay = &v }).or(DefaultInitialDelay),
+	},
+	{
+		key{name: "max_delay", doc: "the longest delay; default 60s, or `initial_delay` if longer", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.MaxDelay = &v }),
+	},
+	{
+		key{name: "backoff", doc: "`exponential` (default), `linear`, `fixed` or `none`", repeats: true},
+		asOneOf(func(t *Then, b Backoff) { t.Backoff = b }, Exponential, Linear, Fixed, NoBackoff).or(Exponential),
+	},
+	{
+		key{name: "backoff_multiplier", doc: "growth of the delay; default 2", repeats: true},
+		asNumber(func(t *Then, v float64) { t.Multiplier = &v }).from(1).byRule(),
+	},
+	{
+		key{name: "jitter", doc: "`proportional` (default for failures), `full` or `none`", repeats: true},
+		asOneOf(func(t *Then, j Jitter) { t.Jitter = j }, JitterNone, JitterProportional, JitterFull),
+	},
+	{
+		key{name: "max_elapsed", doc: "time from the first match after which the policy is exhausted", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.MaxElapsed = &v }),
+	},
+	{
+		key{name: "max_wait", doc: "longest wait that the other side may ask for; default 1h", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v }),
+	},
+	{
+		key{name: "on_exhausted", doc: "`fail`, `succeed` or `continue`"},
+		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue),
+	},
+	{
+		key{name: "ignore", doc: "`true`: a failure is an empty answer, and the call succeeds"},
+		asBoolean(func(t *Then, yes bool) { t.Ignore = yes }),
+	},
+	{
+		key{name: "result", doc: "the data of the call where this policy ends it as a success"},
+		asValue(func(t *Then, n *Node) { t.Result = n }),
+	},
+	{
+		key{name: "restart", doc: "`true`: after a failure the pages are dropped and the call begins again; `max_attempts` counts the restarts, default 1"},
+		asBoolean(func(t *Then, yes bool) { t.Restart = yes }),
+	},
+	{
+		key{name: "allow_repeat", doc: "allow a request or a page to come again"},
+		asBoolean(func(t *Then, yes bool) { t.AllowRepeat = yes }),
+	},
+	{
+		key{name: "end_on_repeat", doc: "`true`: a request or a page that comes again ends the pages, and nothing is wrong"},
+		asBoolean(func(t *Then, yes bool) { t.EndOnRepeat = yes }),
+	},
+	{
+		key{name: "next_call", doc: "changes to the request after a success", repeats: true},
+		asSection(func(t *Then, call *NextCall) { t.NextCall = call }),
+	},
 	{key{name: "collect", doc: "how pages become one result"}, asSection(func(t *Then, c *Collect) { t.Collect = c })},
-	{key{name: "sink", older: saveWord, warned: "save", doc: "where the call's result is written, once per call"},
-		asSection(func(t *Then, s *Sink) { t.Sink = s })},
-	{key{name: "per_iteration", aliases: []string{"per_page"}, doc: "a sink per page"},
-		asSection(func(t *Then, p *perIteration) { t.PerIteration = p.sink })},
-	{key{name: "pages_per_activity", doc: "pages that one activity fetches at most; default 50, 1 for an activity per page"},
-		asInteger(func(t *Then, n int) { t.PagesPerActivity = n }).from(1).to(maxPagesPerActivity)},
+	{
+		key{name: "sink", older: saveWord, warned: "save", doc: "where the call's result is written, once per call"},
+		asSection(func(t *Then, s *Sink) { t.Sink = s }),
+	},
+	{
+		key{name: "per_iteration", aliases: []string{"per_page"}, doc: "a sink per page"},
+		asSection(func(t *Then, p *perIteration) { t.PerIteration = p.sink }),
+	},
+	{
+		key{name: "pages_per_activity", doc: "pages that one activity fetches at most; default 50, 1 for an activity per page"},
+		asInteger(func(t *Then, n int) { t.PagesPerActivity = n }).from(1).to(maxPagesPerActivity),
+	},
 })
 
 // maxPagesPerActivity keeps what a lost worker costs within reason.
@@ -150,8 +190,10 @@ func (t *Then) decode(d *decoder, f *fields, where at) bool {
 type perIteration struct{ sink *Sink }
 
 var perIterationSection = sectionOf(section{name: "per_iteration"}, []keyOf[perIteration]{
-	{key{name: "sink", older: saveWord, warned: "save", doc: "where each page is written", required: innerSink},
-		asSection(func(p *perIteration, s *Sink) { p.sink = s })},
+	{
+		key{name: "sink", older: saveWord, warned: "save", doc: "where each page is written", required: innerSink},
+		asSection(func(p *perIteration, s *Sink) { p.sink = s }),
+	},
 })
 
 func (*perIteration) section() *section { return perIterationSection }
@@ -162,12 +204,16 @@ func (p *perIteration) decode(d *decoder, f *fields, where at) bool {
 }
 
 var nextCallSection = sectionOf(section{name: "next_call", prefix: "next_call."}, []keyOf[NextCall]{
-	{key{name: "args", doc: "merged into the args; fields that name args are rendered again"},
-		asMap(func(c *NextCall, n *Node) { c.Args = n })},
+	{
+		key{name: "args", doc: "merged into the args; fields that name args are rendered again"},
+		asMap(func(c *NextCall, n *Node) { c.Args = n }),
+	},
 	{key{name: "params", doc: "merged per key; null removes one"}, asMap(func(c *NextCall, n *Node) { c.Params = n })},
 	{key{name: "headers", doc: "merged per key; null removes one"}, asMap(func(c *NextCall, n *Node) { c.Headers = n })},
-	{key{name: "url", older: []string{"endpoint"}, doc: "the next URL, relative to the one before"},
-		asTextValue(func(c *NextCall, n *Node) { c.URL = n })},
+	{
+		key{name: "url", older: []string{"endpoint"}, doc: "the next URL, relative to the one before"},
+		asTextValue(func(c *NextCall, n *Node) { c.URL = n }),
+	},
 	{key{name: "method", doc: "replaces the method"}, asTextValue(func(c *NextCall, n *Node) { c.Method = n })},
 	{key{name: "body", older: []string{"payload"}, doc: "replaces the body"}, asValue(func(c *NextCall, n *Node) { c.Body = n })},
 })
@@ -190,14 +236,22 @@ func (d *decoder) textValue(n *yaml.Node, what string) *Node {
 }
 
 var collectSection = sectionOf(section{name: "collect"}, []keyOf[Collect]{
-	{key{name: "strategy", doc: "`append` (default), `replace` or `merge`"},
-		asOneOf(func(c *Collect, s Strategy) { c.Strategy = s }, Append, Replace, Merge).or(Append)},
-	{key{name: "path", doc: "dotted path into the page, with [n]; default the whole page", nullable: true},
-		as(kindText, func(d *decoder, w written, c *Collect) { c.Path = d.path(w.node) })},
-	{key{name: "into", doc: "name of what is collected; default `pages`"},
-		asName(func(c *Collect, name string) { c.Into = name }).or(DefaultInto)},
-	{key{name: "optional", doc: "a missing path adds nothing; where no page has it the result is an empty list, or map with `merge`"},
-		asBoolean(func(c *Collect, yes bool) { c.Optional = yes })},
+	{
+		key{name: "strategy", doc: "`append` (default), `replace` or `merge`"},
+		asOneOf(func(c *Collect, s Strategy) { c.Strategy = s }, Append, Replace, Merge).or(Append),
+	},
+	{
+		key{name: "path", doc: "dotted path into the page, with [n]; default the whole page", nullable: true},
+		as(kindText, func(d *decoder, w written, c *Collect) { c.Path = d.path(w.node) }),
+	},
+	{
+		key{name: "into", doc: "name of what is collected; default `pages`"},
+		asName(func(c *Collect, name string) { c.Into = name }).or(DefaultInto),
+	},
+	{
+		key{name: "optional", doc: "a missing path adds nothing; where no page has it the result is an empty list, or map with `merge`"},
+		asBoolean(func(c *Collect, yes bool) { c.Optional = yes }),
+	},
 })
 
 func (*Collect) section() *section { return collectSection }

@@ -38,20 +38,28 @@ var stepSection = sectionOf(section{name: "step", called: "an entry of workflow"
 	{key{name: "tool", older: []string{"type"}, doc: "the tool to call; a step without one is a router"}, asPart[Step](kindTextValue)},
 	{key{name: "loop", doc: "run the step once per element"}, asSection(func(s *Step, loop *Loop) { s.Loop = loop })},
 	{key{name: "retry", doc: "policies asked after every attempt"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies })},
-	{key{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written"},
-		asSection(func(s *Step, sink *Sink) { s.Sink = sink })},
+	{
+		key{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written"},
+		asSection(func(s *Step, sink *Sink) { s.Sink = sink }),
+	},
 	{key{name: "vars", doc: "values set when the step succeeds"}, as(kindMapValue, func(d *decoder, w written, s *Step) { s.Vars = d.vars(w.node) })},
-	{key{name: "next", doc: "the steps that follow"},
-		as(kindTargets, func(d *decoder, w written, s *Step) { s.Next, s.NextPos = d.next(w.node), position(w.node) }).of(routeSection)},
+	{
+		key{name: "next", doc: "the steps that follow"},
+		as(kindTargets, func(d *decoder, w written, s *Step) { s.Next, s.NextPos = d.next(w.node), position(w.node) }).of(routeSection),
+	},
 	{key{name: "join", doc: "`all`: wait for every branch that can reach the step"}, asOneOf(func(*Step, string) {}, "all")},
 	{key{name: "on_success", later: true}, asPart[Step](kindSection)},
 	{key{name: "on_failure", later: true}, asPart[Step](kindSection)},
-	{key{name: "secret", doc: "`true`: the result is encrypted, and only fields of later calls may use it"},
+	{
+		key{name: "secret", doc: "`true`: the result is encrypted, and only fields of later calls may use it"},
 		as(kindBoolean, func(d *decoder, w written, s *Step) {
 			s.Secret, s.SecretPos = d.boolean(w.node, w.what), position(w.node)
-		})},
-	{key{name: "rate_limit", doc: "how often the step may send, shared by everyone who sends to the same key"},
-		as(kindSection, func(d *decoder, w written, s *Step) { d.stepRateLimit(w.node, s) }).of(rateLimitSection)},
+		}),
+	},
+	{
+		key{name: "rate_limit", doc: "how often the step may send, shared by everyone who sends to the same key"},
+		as(kindSection, func(d *decoder, w written, s *Step) { d.stepRateLimit(w.node, s) }).of(rateLimitSection),
+	},
 }))
 
 func (s *Step) action() *Action { return s.Action }

@@ -110,21 +110,21 @@ func (d *decoder) words(f *fields, into any, where at) {
 		}
 	}
 	for _, k := range f.keys {
-		if n := f.values[k.name]; n != nil && k.read != nil && !slices.Contains(f.done, k.name) && !(k.nullable && isNull(n)) {
-			k.read(d, written{key: k, node: n, at: where}, into)
+		n := f.values[k.name]
+		if n == nil || k.read == nil || k.nullable && isNull(n) || slices.Contains(f.done, k.name) {
+			continue
 		}
+		k.read(d, written{key: k, node: n, at: where}, into)
 	}
 }
 
-// first reads a word that others need before them; false where it is missing.
-func (d *decoder) first(f *fields, word string, into any) bool {
+// first reads a word that others need before them.
+func (d *decoder) first(f *fields, word string, into any) {
 	f.done = append(f.done, word)
-	if !d.needs(f, word) {
-		return false
+	if d.needs(f, word) {
+		k, _ := f.section.find(word, false)
+		k.read(d, written{key: k, node: f.get(word)}, into)
 	}
-	k, _ := f.section.find(word, false)
-	k.read(d, written{key: k, node: f.get(word)}, into)
-	return true
 }
 
 // needs reports a word that is missing.

@@ -1,6 +1,6 @@
 package playbook
 
-// Word is a line of a section's table.
+// Word is an entry of a section's table.
 type Word struct {
 	Section, Name, Doc, Kind string
 	Accepted                 []string

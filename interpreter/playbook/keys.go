@@ -21,8 +21,8 @@ type key struct {
 	read   func(d *decoder, w written, into any)
 }
 
-// keyOf is a word and how it is read into a T, in one line: a new word is a new
-// line of its section.
+// keyOf is a word and how it is read into a T: a new word is a new entry of its
+// section.
 type keyOf[T any] struct {
 	key
 	into reader[T]

@@ -42,10 +42,14 @@ func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) 
 // part of the language.
 var ownedLimitSection = sectionOf(section{name: "rate limit"}, []keyOf[OwnedLimit]{
 	{key{name: "requests", doc: "how many requests"}, asInteger(func(l *OwnedLimit, n int) { l.Requests = n }).from(1)},
-	{key{name: "per", doc: "in which time; default 1s"},
-		asLimit(func(l *OwnedLimit, v time.Duration) { l.Per = v }).or(time.Second)},
-	{key{name: "max_pause", doc: "how long an answer that asks for patience holds back the others; default 5m"},
-		asLimit(func(l *OwnedLimit, v time.Duration) { l.MaxPause = v })},
+	{
+		key{name: "per", doc: "in which time; default 1s"},
+		asLimit(func(l *OwnedLimit, v time.Duration) { l.Per = v }).or(time.Second),
+	},
+	{
+		key{name: "max_pause", doc: "how long an answer that asks for patience holds back the others; default 5m"},
+		asLimit(func(l *OwnedLimit, v time.Duration) { l.MaxPause = v }),
+	},
 })
 
 func (d *decoder) ownedLimit(n *yaml.Node, key string) OwnedLimit {

@@ -11,9 +11,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// TestEveryWordIsSaidWhole checks that each line of a section's table says what
+// TestEveryWordIsSaidWhole checks that each entry of a section's table says what
 // the word means, what may stand behind it and how it is read, and that the
-// meaning names the same words and defaults as the rest of the line.
+// meaning names the same words and defaults as the rest of the entry.
 func TestEveryWordIsSaidWhole(t *testing.T) {
 	t.Parallel()
 
