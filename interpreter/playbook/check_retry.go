@@ -1,8 +1,6 @@
 package playbook
 
 import (
-	"time"
-
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
 )
@@ -96,20 +94,6 @@ func (c *checker) checkBounds(policy *Policy) {
 	if m := then.Multiplier; m != nil && !(*m >= 1) {
 		c.errorf(then.value("backoff_multiplier"), CodeBounds, "backoff_multiplier must be at least 1, not %v: with 1 every delay is the same", *m)
 	}
-	for _, d := range []struct {
-		word  string
-		value *time.Duration
-	}{
-		{"delay", then.Delay},
-		{"initial_delay", then.InitialDelay},
-		{"max_delay", then.MaxDelay},
-		{"max_elapsed", then.MaxElapsed},
-		{"max_wait", then.MaxWait},
-	} {
-		if d.value != nil && *d.value < 0 {
-			c.errorf(then.value(d.word), CodeBounds, "%s must not be negative, not %s", then.name(d.word), *d.value)
-		}
-	}
 }
 
 // word is the place of a key, value that of what stands behind it.
@@ -139,7 +123,7 @@ func (c *checker) checkDelays(then *Then) {
 		c.noEffect(then, "only backoff: exponential multiplies", "backoff_multiplier")
 	}
 	switch longest := then.MaxDelay; {
-	case longest == nil || *longest < 0:
+	case longest == nil:
 	case then.InitialDelay != nil && *longest < *then.InitialDelay:
 		c.errorf(then.value("max_delay"), CodeBounds, "%s (%s) must be at least %s (%s)",
 			then.name("max_delay"), *longest, then.name("initial_delay"), *then.InitialDelay)

@@ -94,7 +94,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	},
 	{
 		key{name: "backoff_multiplier", doc: "growth of the delay; default 2", repeats: true},
-		asNumber(func(t *Then, v float64) { t.Multiplier = &v }).from(1).byRule(),
+		asNumber(func(t *Then, v float64) { t.Multiplier = &v }).from(1).byRule().or(DefaultMultiplier),
 	},
 	{
 		key{name: "jitter", doc: "`proportional` (default for failures), `full` or `none`", repeats: true},
@@ -106,7 +106,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	},
 	{
 		key{name: "max_wait", doc: "longest wait that the other side may ask for; default 1h", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v }),
+		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v }).or(DefaultMaxWait),
 	},
 	{
 		key{name: "on_exhausted", doc: "`fail`, `succeed` or `continue`"},
