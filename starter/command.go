@@ -133,7 +133,8 @@ func newRoot(a *app) *cobra.Command {
 	root.SetVersionTemplate("starter {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newRunCommand(a), newFollowCommand(a), newListCommand(a), newStatusCommand(a), newDeadLettersCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a),
+		newRunCommand(a), newFollowCommand(a), newListCommand(a), newStatusCommand(a), newEventsCommand(a),
+		newDeadLettersCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a),
 		newToolsCommand(a), newDemoAPICommand(a), newVersionCommand(a),
 	)
 	return root

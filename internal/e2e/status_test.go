@@ -267,10 +267,11 @@ func TestFind(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	l := w.looker()
-	source := book("\n  - step: get\n    tool: http\n    url: \"{{ api }}/status/404\"\n    loop: {collection: [1]}\n")
+	source := book("\n  - step: call\n    tool: http\n    url: \"{{ api }}/status/404\"\n    loop: {collection: [1]}\n")
 	first, second := w.start(source, nil), w.start(source, nil) // their IDs differ by what stands at the end of one
 	for _, run := range []client.WorkflowRun{first, second} {
-		_, _ = w.outcome(run)
+		_, err := w.outcome(run)
+		require.NoError(t, err)
 	}
 	ctx := t.Context()
 
@@ -297,7 +298,7 @@ func TestFind(t *testing.T) {
 	require.Equal(t, first.GetID(), unknown.Nearest)
 
 	var no *runs.NoRunError
-	_, err = l.Find(ctx, first.GetID()+"/get#1/0", "")
+	_, err = l.Find(ctx, first.GetID()+"/call#1/0", "")
 	require.ErrorAs(t, err, &no)
 	require.Equal(t, first.GetID(), no.Run)
 

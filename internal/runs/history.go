@@ -35,6 +35,8 @@ type child struct {
 	workflowID, runID string // runID is "" until it has started
 	workflow          string // its type
 	input             *commonpb.Payloads
+	initiated         time.Time // when its parent asked for it
+	event             int64     // that tells so
 	// end is nil while it runs, as far as the parent knows; an event of the parent,
 	// or its own where the parent ended without knowing.
 	end *historypb.HistoryEvent
@@ -42,6 +44,13 @@ type child struct {
 
 // read fetches the history of a run.
 func (r *Reader) read(ctx context.Context, workflowID, runID string) (*history, error) {
+	return r.readEach(ctx, workflowID, runID, func(*historypb.HistoryEvent) {})
+}
+
+// readEach is read for those who want to see the events too.
+func (r *Reader) readEach(
+	ctx context.Context, workflowID, runID string, see func(*historypb.HistoryEvent),
+) (*history, error) {
 	events := r.Client.GetWorkflowHistory(ctx, workflowID, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	h := &history{workflowID: workflowID, runID: runID}
 	byEvent := map[int64]*child{}
@@ -51,6 +60,7 @@ func (r *Reader) read(ctx context.Context, workflowID, runID string) (*history, 
 			return nil, fmt.Errorf("read the history of %s: %w", workflowID, err)
 		}
 		h.take(event, byEvent)
+		see(event)
 	}
 	return h, nil
 }
@@ -77,6 +87,7 @@ func (h *history) take(event *historypb.HistoryEvent, byEvent map[int64]*child) 
 	if initiated := event.GetStartChildWorkflowExecutionInitiatedEventAttributes(); initiated != nil {
 		begun := &child{
 			workflowID: initiated.GetWorkflowId(), workflow: initiated.GetWorkflowType().GetName(), input: initiated.GetInput(),
+			initiated: event.GetEventTime().AsTime(), event: event.GetEventId(),
 		}
 		byEvent[event.GetEventId()] = begun
 		h.children = append(h.children, begun)

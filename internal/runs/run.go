@@ -300,3 +300,25 @@ func (run *Run) Loop(step string, visit int) *Loop {
 func (run *Run) Book() (*playbook.Playbook, error) {
 	return interpreter.Load(run.Input.Name, run.Input.Source)
 }
+
+// StepNames are those of the playbook of a run, which its first event holds. It
+// takes one call to the server.
+func (r *Reader) StepNames(ctx context.Context, run Found) ([]string, error) {
+	first, err := r.begun(ctx, run.WorkflowID, run.last)
+	if err != nil {
+		return nil, err
+	}
+	var input workflows.Input
+	if err := r.decode(ctx, run.WorkflowID, first.input, &input); err != nil {
+		return nil, err
+	}
+	book, err := (&Run{Input: input}).Book()
+	if err != nil {
+		return nil, fmt.Errorf("read the playbook of %s: %w", run.WorkflowID, err)
+	}
+	names := make([]string, len(book.Steps))
+	for i, step := range book.Steps {
+		names[i] = step.Name
+	}
+	return names, nil
+}

@@ -1,0 +1,344 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/runs"
+)
+
+// told are the events of a run that are asked for.
+func (l *looker) told(run client.WorkflowRun, ask runs.Ask) []runs.Event {
+	l.w.t.Helper()
+	found, err := l.Find(l.w.t.Context(), run.GetID(), run.GetRunID())
+	require.NoError(l.w.t, err)
+	var events []runs.Event
+	told, err := l.Events(l.w.t.Context(), found, ask, func(event runs.Event) error {
+		events = append(events, event)
+		return nil
+	})
+	require.NoError(l.w.t, err)
+	require.Empty(l.w.t, told.Notes)
+	for i := 1; i < len(events); i++ {
+		require.False(l.w.t, events[i].At.Before(events[i-1].At), "%s is told after %s", events[i].Event, events[i-1].Event)
+	}
+	return events
+}
+
+// timeline writes events as the sources draw them. Attempts take what they are
+// said to take, and waits their delay: on a real server they take a little longer,
+// and never less.
+func timeline(t *testing.T, events []runs.Event, attempt time.Duration) string {
+	t.Helper()
+	var b strings.Builder
+	nominal, real := time.Duration(0), events[0].At
+	for _, event := range events {
+		if event.Event == runs.ActionCompleted || event.Event == runs.ActionError {
+			nominal += attempt
+			require.GreaterOrEqual(t, event.Duration, attempt.Seconds())
+		}
+		if event.IsRetry {
+			nominal += nextDelay(events, event)
+		}
+		require.GreaterOrEqual(t, event.At.Sub(real), nominal, "%s comes too early", event.Event)
+		fmt.Fprintf(&b, "T+%s %s", nominal, event.Event)
+		if event.Attempt > 0 {
+			fmt.Fprintf(&b, " attempt=%d", event.Attempt)
+		}
+		if event.IsRetry {
+			b.WriteString(" is_retry")
+		}
+		if event.Event == runs.StepRetry {
+			delay := time.Duration(event.Delay * float64(time.Second))
+			require.Equal(t, delay, event.NextRetryAt.Sub(event.At))
+			fmt.Fprintf(&b, " delay=%s next_retry_at=T+%s reason=%s", delay, nominal+delay, event.Reason)
+		}
+		if event.Status != "" {
+			b.WriteString(" " + event.Status)
+		}
+		if event.Error != nil {
+			fmt.Fprintf(&b, " (%s)", event.Error.Short())
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// nextDelay is that of the wait before an attempt.
+func nextDelay(events []runs.Event, attempt runs.Event) time.Duration {
+	for _, event := range events {
+		if event.Event == runs.StepRetry && event.Attempt == attempt.Attempt-1 {
+			return time.Duration(event.Delay * float64(time.Second))
+		}
+	}
+	return 0
+}
+
+// slowly answers after a second, the first n times with 503.
+func slowly(t *testing.T, fails int64) string {
+	t.Helper()
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(time.Second): // what the request is to take
+		case <-r.Context().Done():
+		}
+		if requests.Add(1) <= fails {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestEventTimeline is the time line that source 2 draws, of three attempts.
+func TestEventTimeline(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fails int64
+		want  string
+	}{
+		"the third succeeds": {2, `
+T+0s execution_started
+T+0s step_started
+T+0s action_started attempt=1
+T+1s action_error attempt=1 (HTTP 503)
+T+1s step_retry attempt=1 delay=1s next_retry_at=T+2s reason=failure (HTTP 503)
+T+2s action_started attempt=2 is_retry
+T+3s action_error attempt=2 (HTTP 503)
+T+3s step_retry attempt=2 delay=2s next_retry_at=T+5s reason=failure (HTTP 503)
+T+5s action_started attempt=3 is_retry
+T+6s action_completed attempt=3
+T+6s step_result completed
+T+6s step_started
+T+6s step_result completed
+T+6s execution_completed completed
+`},
+		"the third fails": {3, `
+T+0s execution_started
+T+0s step_started
+T+0s action_started attempt=1
+T+1s action_error attempt=1 (HTTP 503)
+T+1s step_retry attempt=1 delay=1s next_retry_at=T+2s reason=failure (HTTP 503)
+T+2s action_started attempt=2 is_retry
+T+3s action_error attempt=2 (HTTP 503)
+T+3s step_retry attempt=2 delay=2s next_retry_at=T+5s reason=failure (HTTP 503)
+T+5s action_started attempt=3 is_retry
+T+6s action_error attempt=3 (HTTP 503)
+T+6s step_retry_exhausted (HTTP 503)
+T+6s step_failed_terminal failed (HTTP 503)
+T+6s execution_failed failed (HTTP 503)
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorking(t)
+			run := w.start(book(`
+  - step: my_step
+    tool: http
+    url: "{{ url }}"
+    retry: {max_attempts: 3, retry_when: error.status == 503, initial_delay: 1s}
+    next: next_step
+  - step: next_step
+`), map[string]any{"url": slowly(t, test.fails)})
+			_, err := w.outcome(run)
+			require.NoError(t, err)
+			require.Equal(t, strings.TrimPrefix(test.want, "\n"), timeline(t, w.looker().told(run, runs.Ask{}), time.Second))
+		})
+	}
+}
+
+// TestRetryPendingTimeline is the time line that source 3 draws: an import that
+// times out twice, and what it is meanwhile. The seconds are a tenth of those
+// drawn.
+func TestRetryPendingTimeline(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	var requests atomic.Int64
+	looked := make(chan struct{})
+	look := sync.OnceFunc(func() { close(looked) })
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) <= 2 {
+			<-r.Context().Done()
+			return
+		}
+		select {
+		case <-looked:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	l := w.looker()
+	run := w.start(book(`
+  - step: import
+    tool: http
+    url: "{{ url }}"
+    timeout: 3s
+    retry: {max_retries: 3, initial_delay_secs: 1, backoff_multiplier: 2.0, max_delay_secs: 12}
+`), map[string]any{"url": server.URL})
+	var states []string
+	note := func(status *runs.Status) bool {
+		for _, step := range status.Visits("import") {
+			state := fmt.Sprintf("%s attempt=%d/%d", step.Status, step.Attempt, step.MaxAttempts)
+			require.Equal(t, step.Status == "retry_pending", !step.NextRetryAt.IsZero(), state)
+			if step.Attempt == 3 && step.Status == "running" {
+				look()
+			}
+			if len(states) == 0 || states[len(states)-1] != state {
+				states = append(states, state)
+			}
+		}
+		return status.Ended()
+	}
+	l.until(run.GetID(), note)
+	_, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"running attempt=1/4", "retry_pending attempt=1/4", "running attempt=2/4", "retry_pending attempt=2/4",
+		"running attempt=3/4", "completed attempt=3/0",
+	}, states)
+	events := l.told(run, runs.Ask{Step: "import"})
+	require.Equal(t, `T+0s step_started
+T+0s action_started attempt=1
+T+3s action_error attempt=1 (timeout)
+T+3s step_retry attempt=1 delay=1s next_retry_at=T+4s reason=failure (timeout)
+T+4s action_started attempt=2 is_retry
+T+7s action_error attempt=2 (timeout)
+T+7s step_retry attempt=2 delay=2s next_retry_at=T+9s reason=failure (timeout)
+T+9s action_started attempt=3 is_retry
+`, timeline(t, events[:8], 3*time.Second))
+	require.Equal(t, runs.ActionCompleted, events[8].Event)
+	require.Equal(t, runs.StepResult, events[9].Event)
+	require.Len(t, events, 10)
+}
+
+// inFewWords is events in few words, without times.
+func inFewWords(events []runs.Event) []string {
+	all := make([]string, 0, len(events))
+	for _, event := range events {
+		text := event.Event
+		if event.Index != nil {
+			text += fmt.Sprintf("[%d]", *event.Index)
+		}
+		if event.Sink != "" {
+			text += " " + event.Sink
+		}
+		if event.Attempt > 0 {
+			text += fmt.Sprintf(" %d", event.Attempt)
+			if event.AttemptTo > 0 {
+				text += fmt.Sprintf("–%d of pages %d–%d", event.AttemptTo, event.Page, event.PageTo)
+			}
+		}
+		if event.Reason != "" {
+			text += " " + event.Reason
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// TestEventsOfIterations: what is asked for is told, and no other history read.
+func TestEventsOfIterations(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	l := w.looker()
+	run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/status/{{ item }}"
+    loop: {collection: [200, 503, 404], batch: 1, thresholds: {partial_success: 0.1}, sink: {tool: http, url: "{{ api }}/api/v1/writes", args: {code: "{{ item }}"}}}
+    retry: [{when: error.status == 503, then: {max_attempts: 2, delay: 1s, jitter: none}}]
+`), nil)
+	_, err := w.outcome(run)
+	require.NoError(t, err)
+
+	require.Equal(t, []string{
+		"execution_started", "step_started", "iteration_started[0]", "iteration_completed[0]", "iteration_started[1]",
+		"step_retry_exhausted[1]", "iteration_failed[1]", "iteration_started[2]", "iteration_failed[2]",
+		"step_result", "execution_completed",
+	}, inFewWords(l.told(run, runs.Ask{})))
+	one := 1
+	require.Equal(t, []string{
+		"iteration_started[1]", "action_started[1] 1", "action_error[1] 1", "step_retry[1] 1 failure", "action_started[1] 2",
+		"action_error[1] 2", "step_retry_exhausted[1]", "iteration_failed[1]",
+	}, inFewWords(l.told(run, runs.Ask{Index: &one})))
+	require.Equal(t, []string{"action_error[1] 1", "action_error[1] 2", "action_error[2] 1"},
+		inFewWords(l.told(run, runs.Ask{Failed: true, Kinds: []string{runs.ActionError, runs.ActionCompleted}})))
+	all := inFewWords(l.told(run, runs.Ask{Step: "fetch"}))
+	require.Contains(t, all, "sink_completed[0] fetch.loop.sink 1")
+	require.Equal(t, "step_started", all[0])
+	require.Equal(t, "step_result", all[len(all)-1])
+}
+
+// TestEventsOfWhatIsHosted: pages that are fetched together are one pair with a
+// range; so are the attempts of a batch. Iterations that wait outside are told of
+// by their loop.
+func TestEventsOfWhatIsHosted(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	l := w.looker()
+	run := w.start(book(`
+  - step: listed
+    tool: http
+    url: "{{ api }}/api/v1/assessments"
+    params: {page: 1, pageSize: 10}
+    retry:
+      - when: "{{ response.paging.hasMore }}"
+        then: {max_attempts: 10, next_call: {params: {page: "{{ response.paging.page + 1 }}"}}, collect: {path: data}}
+    next: many
+  - step: many
+    tool: http
+    url: "{{ api }}/status/{{ item }}"
+    loop: {collection: [200, 503, 200], batch: 3, mode: parallel, thresholds: {partial_success: 0.1}}
+    retry: [{when: error.status == 503, then: {max_attempts: 2, delay: 6s, jitter: none}}]
+`), nil)
+	_, err := w.outcome(run)
+	require.NoError(t, err)
+	pages := inFewWords(l.told(run, runs.Ask{Step: "listed"}))
+	require.Equal(t, []string{"step_started", "action_started 1", "action_completed 1"}, pages[:3])
+	require.Contains(t, strings.Join(pages[3:], "\n"), "action_completed 2–")
+	many := inFewWords(l.told(run, runs.Ask{Step: "many"}))
+	require.ElementsMatch(t, []string{
+		"step_started", "iteration_started[0]", "iteration_started[1]", "iteration_started[2]",
+		"action_started[0] 1", "action_completed[0] 1", "action_started[1] 1", "action_error[1] 1", "action_started[2] 1",
+		"action_completed[2] 1", "step_retry[1] 1 failure", "iteration_completed[0]", "iteration_completed[2]",
+		"action_started[1] 2", "action_error[1] 2", "step_retry_exhausted[1]", "iteration_failed[1]", "step_result",
+	}, many)
+}
+
+// TestEventsFollowed: who follows is told the same, and told it as it happens.
+func TestEventsFollowed(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	l := w.looker()
+	run := w.start(book(`
+  - step: flaky
+    tool: http
+    url: "{{ url }}"
+    loop: {collection: [1, 2], mode: parallel, batch: 1}
+    retry: [{when: error is defined, then: {max_attempts: 3, delay: 6s, jitter: none}}]
+`), map[string]any{"url": slowly(t, 2)})
+	found, err := l.Find(t.Context(), run.GetID(), "")
+	require.NoError(t, err)
+	var followed []runs.Event
+	started := false
+	_, err = l.Events(t.Context(), found, runs.Ask{Step: "flaky", Follow: true}, func(event runs.Event) error {
+		followed = append(followed, event)
+		started = started || event.Event == runs.ActionStarted && time.Since(event.At) < 3*time.Second
+		return nil
+	})
+	require.NoError(t, err)
+	require.True(t, started, "an attempt is told of while it is made, or soon after")
+	_, err = w.outcome(run)
+	require.NoError(t, err)
+	require.ElementsMatch(t, inFewWords(l.told(run, runs.Ask{Step: "flaky"})), inFewWords(followed))
+}

@@ -1,0 +1,424 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// source is a history whose events are told. No history of a run has more than a
+// few thousand, so one is read as a whole.
+type source struct {
+	workflowID, runID string
+	workflow          string // its type
+	step              string // "" for the run
+	visit             int
+	first             bool         // of its chain
+	only              map[int]bool // iterations that are asked for, nil for all
+}
+
+// teller turns one history into events.
+type teller struct {
+	*Reader
+	source
+	h       *history
+	ask     Ask
+	events  []Event
+	below   []opening // histories to be told too
+	made    map[int64]*made
+	ended   map[int64]bool // activities
+	calls   map[call]*lastMade
+	visits  map[string]int // of steps, the last that was seen
+	indexes []int          // of an iteration workflow
+}
+
+// opening is a history below another, or the next of its chain.
+type opening struct {
+	at time.Time
+	source
+}
+
+// call tells the calls within a history apart.
+type call struct {
+	step  string
+	visit int
+	index int    // -1 without a loop
+	sink  string // its place
+}
+
+// lastMade is the attempt that a call made last.
+type lastMade struct {
+	attempt, page int
+	failure       *interpreter.ErrorObject
+}
+
+// made is an activity.
+type made struct {
+	id      string
+	one     attemptInput            // of a tool
+	many    *interpreter.DriveInput // of the one that hosts calls
+	started *historypb.HistoryEvent // nil until it has ended
+}
+
+// attemptInput is what events need of a ToolInput.
+type attemptInput struct {
+	Step    string `json:"step"`
+	Visit   int    `json:"visit"`
+	Index   *int   `json:"index"`
+	Page    int    `json:"page"`
+	Attempt int    `json:"attempt"`
+	Place   string `json:"place"`
+}
+
+// tell reads a history and gives its events in their order, and what goes on in
+// others.
+func (r *Reader) tell(ctx context.Context, from source, ask Ask) (*teller, error) {
+	t := &teller{
+		Reader: r, source: from, ask: ask, made: map[int64]*made{}, ended: map[int64]bool{},
+		calls: map[call]*lastMade{}, visits: map[string]int{},
+	}
+	var events []*historypb.HistoryEvent
+	var err error
+	t.h, err = r.readEach(ctx, from.workflowID, from.runID, func(event *historypb.HistoryEvent) { events = append(events, event) })
+	if err != nil {
+		return nil, err
+	}
+	if err := t.begin(ctx, events[0]); err != nil {
+		return nil, err
+	}
+	for _, event := range events {
+		if err := t.take(ctx, event); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.children(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.pending(ctx); err != nil {
+		return nil, err
+	}
+	if t.h.nextRunID != "" {
+		next := from
+		next.runID, next.first = t.h.nextRunID, false
+		t.below = append(t.below, opening{at: events[len(events)-1].GetEventTime().AsTime(), source: next})
+	}
+	t.events = slices.DeleteFunc(t.events, func(event Event) bool {
+		return t.only != nil && (event.Index == nil || !t.only[*event.Index])
+	})
+	slices.SortStableFunc(t.events, func(x, y Event) int { return x.At.Compare(y.At) })
+	return t, nil
+}
+
+// goesOn reports whether more may happen in the history.
+func (t *teller) goesOn() bool { return !t.h.closed() && t.h.nextRunID == "" }
+
+// add notes an event; told by which event of the history, and which of those.
+func (t *teller) add(by int64, which string, event Event) {
+	event.key = fmt.Sprintf("%s/%d/%s/%s", t.runID, by, event.Event, which)
+	t.events = append(t.events, event)
+}
+
+// begin reads what calls bring along into this history.
+func (t *teller) begin(ctx context.Context, first *historypb.HistoryEvent) error {
+	switch t.workflow {
+	case workflows.PlaybookWorkflowName:
+		if t.first {
+			t.add(first.GetEventId(), "", Event{Event: ExecutionStarted, At: first.GetEventTime().AsTime()})
+		}
+	case workflows.IterationWorkflowName:
+		var input workflows.IterationInput
+		if err := t.decode(ctx, t.workflowID, t.h.input, &input); err != nil {
+			return err
+		}
+		for _, carried := range input.Calls {
+			t.indexes = append(t.indexes, *carried.Index)
+			t.carried(carried)
+		}
+	case workflows.CallWorkflowName:
+		var input workflows.CallInput
+		if err := t.decode(ctx, t.workflowID, t.h.input, &input); err != nil {
+			return err
+		}
+		t.carried(input.Call)
+	}
+	return nil
+}
+
+// carried notes how far a call had come before.
+func (t *teller) carried(carried interpreter.Carried) {
+	state := carried.State
+	if state == nil || state.Attempts == 0 {
+		return
+	}
+	last := &lastMade{attempt: state.Attempts, failure: state.Last.Error}
+	if state.RequestAttempts > 0 {
+		last.page = state.Successes + 1
+	}
+	t.calls[call{t.step, t.visit, indexOr(carried.Index), ""}] = last
+}
+
+func indexOr(index *int) int {
+	if index == nil {
+		return -1
+	}
+	return *index
+}
+
+// take turns an event of the history into those of the run.
+func (t *teller) take(ctx context.Context, event *historypb.HistoryEvent) error {
+	if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled != nil {
+		return t.scheduled(ctx, event)
+	}
+	if started := event.GetActivityTaskStartedEventAttributes(); started != nil {
+		if of := t.made[started.GetScheduledEventId()]; of != nil {
+			of.started = event
+		}
+		return nil
+	}
+	if timer := event.GetTimerStartedEventAttributes(); timer != nil {
+		t.timer(event)
+		return nil
+	}
+	if id := endedActivity(event); id != 0 && t.made[id] != nil {
+		t.ended[id] = true
+		return t.activity(ctx, id, event)
+	}
+	if t.workflow == workflows.PlaybookWorkflowName {
+		return t.closed(ctx, event)
+	}
+	return nil
+}
+
+// endedActivity is the event that scheduled the activity whose end an event is; 0
+// for other events.
+func endedActivity(event *historypb.HistoryEvent) int64 {
+	for _, attributes := range []interface{ GetScheduledEventId() int64 }{
+		event.GetActivityTaskCompletedEventAttributes(), event.GetActivityTaskFailedEventAttributes(),
+		event.GetActivityTaskTimedOutEventAttributes(), event.GetActivityTaskCanceledEventAttributes(),
+	} {
+		if id := attributes.GetScheduledEventId(); id != 0 { // nil attributes give 0
+			return id
+		}
+	}
+	return 0
+}
+
+func (t *teller) scheduled(ctx context.Context, event *historypb.HistoryEvent) error {
+	attributes := event.GetActivityTaskScheduledEventAttributes()
+	of := &made{id: attributes.GetActivityId()}
+	if attributes.GetActivityType().GetName() == interpreter.DriveActivity {
+		of.many = &interpreter.DriveInput{}
+		if err := t.decode(ctx, t.workflowID, attributes.GetInput(), of.many); err != nil {
+			return err
+		}
+		t.visits[of.many.Task.Step] = of.many.Task.Visit
+	} else {
+		if err := t.decode(ctx, t.workflowID, attributes.GetInput(), &of.one); err != nil {
+			return err
+		}
+		t.visits[of.one.Step] = of.one.Visit
+	}
+	t.made[event.GetEventId()] = of
+	return nil
+}
+
+// activity tells an attempt, or those of calls that were hosted together.
+func (t *teller) activity(ctx context.Context, id int64, event *historypb.HistoryEvent) error {
+	of := t.made[id]
+	if of.many != nil {
+		return t.hosted(ctx, id, event)
+	}
+	ended := event.GetEventTime().AsTime()
+	var failure *interpreter.ErrorObject
+	if told := failureOf(event); told != nil {
+		if err := t.Store.Resolve(ctx, event); err != nil {
+			return fmt.Errorf("read how an attempt of %s ended: %w", t.workflowID, err)
+		}
+		failure = workflows.AttemptError(temporal.GetDefaultFailureConverter().FailureToError(told))
+		if failure.Turn != nil { // it was not made
+			return nil
+		}
+	} else if event.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED {
+		failure = workflows.AttemptError(temporal.NewCanceledError())
+	}
+	started := t.attemptStarted(of)
+	end := started
+	end.At, end.IsRetry, end.Error, end.Event = ended, false, failure, ActionCompleted
+	if failure != nil {
+		end.Event = ActionError
+	}
+	if of.started != nil {
+		end.Duration = ended.Sub(started.At).Seconds()
+		if n := int(of.started.GetActivityTaskStartedEventAttributes().GetAttempt()); n > 1 {
+			end.Deliveries = n
+		}
+	}
+	t.add(id, "", started)
+	t.add(id, "", end)
+	t.calls[of.one.call()].failure = failure
+	if of.one.Place != "" && failure == nil {
+		end.Event, end.Duration = SinkCompleted, 0
+		t.add(id, "", end)
+	}
+	return nil
+}
+
+func (in attemptInput) call() call { return call{in.Step, in.Visit, indexOr(in.Index), in.Place} }
+
+// attemptStarted is the start of an attempt, which becomes its call's last.
+func (t *teller) attemptStarted(of *made) Event {
+	in := of.one
+	started := Event{
+		Event: ActionStarted, Step: in.Step, Visit: in.Visit, Index: in.Index, Sink: in.Place, Attempt: in.Attempt, Page: in.Page,
+	}
+	if of.started != nil {
+		started.At = of.started.GetEventTime().AsTime()
+	}
+	last := t.calls[in.call()]
+	if last == nil {
+		last = &lastMade{}
+		t.calls[in.call()] = last
+	}
+	started.IsRetry = last.attempt > 0 && last.page == in.Page
+	last.attempt, last.page = in.Attempt, in.Page
+	return started
+}
+
+func failureOf(event *historypb.HistoryEvent) *failurepb.Failure {
+	return cmp.Or(event.GetActivityTaskFailedEventAttributes().GetFailure(), event.GetActivityTaskTimedOutEventAttributes().GetFailure())
+}
+
+// hosted tells what an activity did that hosts calls: of each one pair for all of
+// its attempts that succeeded, and one for the last where that failed.
+func (t *teller) hosted(ctx context.Context, id int64, event *historypb.HistoryEvent) error {
+	of, output := t.made[id], interpreter.DriveOutput{}
+	if err := t.Store.Resolve(ctx, event); err != nil {
+		return fmt.Errorf("read what an activity of %s did: %w", t.workflowID, err)
+	}
+	var payloads *commonpb.Payloads
+	switch {
+	case event.GetActivityTaskCompletedEventAttributes() != nil:
+		payloads = event.GetActivityTaskCompletedEventAttributes().GetResult()
+	case event.GetActivityTaskCanceledEventAttributes() != nil:
+		payloads = event.GetActivityTaskCanceledEventAttributes().GetDetails()
+	default:
+		if !failed(failureOf(event), &output) {
+			return nil // it told nothing; its calls are made one at a time
+		}
+	}
+	if len(payloads.GetPayloads()) > 0 {
+		if err := converter.GetDefaultDataConverter().FromPayloads(payloads, &output); err != nil {
+			return fmt.Errorf("decode what an activity of %s did: %w", t.workflowID, err)
+		}
+	}
+	for i, driven := range output.Calls {
+		if i < len(of.many.Calls) {
+			t.driven(id, event.GetEventTime().AsTime(), of, of.many.Calls[i], driven)
+		}
+	}
+	return nil
+}
+
+// driven tells what became of one hosted call.
+func (t *teller) driven(id int64, ended time.Time, of *made, carried interpreter.Carried, driven interpreter.Driven) {
+	before, after := interpreter.CallState{}, interpreter.CallState{}
+	if carried.State != nil {
+		before = *carried.State
+	}
+	switch {
+	case driven.Result != nil:
+		after.Attempts, after.Successes, after.Last.Error = driven.Result.Meta.Attempts, driven.Result.Meta.Pages, driven.Result.Error
+		after.Written = before.Written
+		if !driven.Result.Failed() {
+			after.Written++
+		}
+	case driven.State != nil:
+		after = *driven.State
+	}
+	if outcome := driven.Outcome; outcome != nil && !outcome.PutOff() {
+		after.Attempts++
+		if after.Last.Error = outcome.Err; outcome.Err != nil {
+			failure := *outcome.Err
+			failure.Attempt = after.Attempts
+			after.Last.Error = &failure
+		} else {
+			after.Successes++
+		}
+	}
+	if after.Attempts <= before.Attempts {
+		return
+	}
+	task, which := of.many.Task, fmt.Sprint(indexOr(carried.Index))
+	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index}
+	if of.started != nil {
+		event.At = of.started.GetEventTime().AsTime()
+	}
+	last, failure := after.Attempts, after.Last.Error
+	if failure == nil || failure.Attempt != after.Attempts || driven.Result != nil && !driven.Result.Failed() ||
+		failure.Kind == interpreter.KindSink {
+		failure = nil
+	} else {
+		last--
+	}
+	if first := before.Attempts + 1; first <= last {
+		event.Attempt, event.Page = first, before.Successes+1
+		if last > first {
+			event.AttemptTo, event.PageTo = last, max(after.Successes, before.Successes+1)
+		}
+		t.pair(id, which, event, ended, nil)
+	}
+	if failure != nil {
+		event.Attempt, event.Page, event.AttemptTo, event.PageTo = after.Attempts, cmp.Or(failure.Page, after.Successes+1), 0, 0
+		event.IsRetry = before.RequestAttempts > 0 && after.Attempts == before.Attempts+1
+		if !failure.At.IsZero() && failure.At.Before(ended) {
+			ended = failure.At
+		}
+		if first := before.Attempts + 1; first <= last {
+			event.At = ended // when it began is not kept
+		}
+		t.pair(id, which+"!", event, ended, failure)
+	}
+	if after.Written > before.Written && t.hasSinks(task) {
+		t.add(id, which, Event{Event: SinkCompleted, At: ended, Step: task.Step, Visit: task.Visit, Index: carried.Index, Page: event.Page, PageTo: event.PageTo})
+	}
+	t.calls[call{task.Step, task.Visit, indexOr(carried.Index), ""}] = &lastMade{
+		attempt: after.Attempts, page: after.Successes + 1, failure: failure,
+	}
+}
+
+// hasSinks reports whether anything of a task's step is written away.
+func (t *teller) hasSinks(task interpreter.Task) bool {
+	_, step, err := task.Load()
+	if err != nil {
+		return false
+	}
+	sinks := step.Sink != nil && step.Loop == nil || step.Loop != nil && step.Loop.Sink != nil
+	for _, policy := range step.Retry {
+		sinks = sinks || policy.Then.Sink != nil || policy.Then.PerIteration != nil
+	}
+	return sinks
+}
+
+// pair adds the start and the end of attempts.
+func (t *teller) pair(id int64, which string, event Event, ended time.Time, failure *interpreter.ErrorObject) {
+	event.Event = ActionStarted
+	t.add(id, which, event)
+	event.Duration = ended.Sub(event.At).Seconds()
+	event.Event, event.At, event.IsRetry, event.Error = ActionCompleted, ended, false, failure
+	if failure != nil {
+		event.Event = ActionError
+	}
+	t.add(id, which, event)
+}

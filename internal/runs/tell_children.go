@@ -1,0 +1,278 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/converter"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// timer tells a wait.
+func (t *teller) timer(event *historypb.HistoryEvent) {
+	var summary string
+	if payload := event.GetUserMetadata().GetSummary(); payload != nil {
+		_ = converter.GetDefaultDataConverter().FromPayload(payload, &summary)
+	}
+	wait, ok := interpreter.ParseWait(summary)
+	if !ok { // a timeout of the run, or of a loop, which tells of those that wait itself
+		return
+	}
+	at := call{step: wait.Name, visit: t.visit, index: indexOr(wait.Index)}
+	if step, _, isSink := strings.Cut(wait.Name, "."); isSink {
+		at.step, at.sink = step, wait.Name
+	}
+	if t.visit == 0 {
+		at.visit = t.visits[at.step]
+	}
+	if wait.Index == nil && len(t.indexes) == 1 {
+		at.index = t.indexes[0]
+	}
+	told := Event{
+		Event: StepRetry, At: event.GetEventTime().AsTime(), Step: at.step, Visit: at.visit, Sink: at.sink,
+		Delay: event.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration().Seconds(), Reason: wait.Reason,
+	}
+	if at.index >= 0 {
+		told.Index = &at.index
+	}
+	told.NextRetryAt = told.At.Add(event.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration())
+	if last := t.calls[at]; last != nil {
+		told.Attempt, told.Page = last.attempt, last.page
+		if wait.Reason == interpreter.ReasonFailure || wait.Reason == interpreter.ReasonRateLimited {
+			told.Error = last.failure
+		}
+	}
+	t.add(event.GetEventId(), "", told)
+}
+
+// closed tells the end of a run.
+func (t *teller) closed(ctx context.Context, event *historypb.HistoryEvent) error {
+	if t.h.endedAt.IsZero() || !event.GetEventTime().AsTime().Equal(t.h.endedAt) || !ends(event) {
+		return nil
+	}
+	result, err := t.resultOf(ctx, &child{workflowID: t.workflowID, end: event})
+	if err != nil {
+		return err
+	}
+	told := Event{Event: ExecutionFailed, At: t.h.endedAt, Status: result.Status, Error: result.Error}
+	switch event.GetEventType() {
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+		told.Event = ExecutionCompleted
+		if result.Status == interpreter.Failed { // the output could not be made
+			told.Event = ExecutionFailed
+		}
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+		told.Event, told.Status = ExecutionCancelled, interpreter.Cancelled
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
+		told.Error = noResult("the run was terminated: " + event.GetWorkflowExecutionTerminatedEventAttributes().GetReason())
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+		told.Error = noResult("the run timed out")
+	}
+	if told.Status == "" {
+		told.Status = interpreter.Failed
+	}
+	t.add(event.GetEventId(), "", told)
+	return nil
+}
+
+func noResult(message string) *interpreter.ErrorObject {
+	return &interpreter.ErrorObject{Kind: "no_result", Class: interpreter.ClassFinal, Message: message}
+}
+
+func ends(event *historypb.HistoryEvent) bool {
+	switch event.GetEventType() {
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+		return true
+	}
+	return false
+}
+
+// children tells of the loops, calls and iterations below, and which of their
+// histories are to be told too.
+func (t *teller) children(ctx context.Context) error {
+	batches := map[*child]*batchTold{}
+	failed := map[int]bool{}
+	for _, begun := range t.h.children {
+		if begun.workflow != workflows.IterationWorkflowName {
+			continue
+		}
+		told, err := t.batch(ctx, begun)
+		if err != nil {
+			return err
+		}
+		batches[begun] = told
+		for _, iteration := range told.output.Iterations {
+			if iteration.Result.Failed() && !iteration.Cancelled {
+				failed[iteration.Index] = true
+			}
+		}
+		if begun.end != nil && !told.told && !wasCancelled(begun) {
+			for _, carried := range told.input.Calls {
+				failed[*carried.Index] = true
+			}
+		}
+	}
+	if t.ask.Failed {
+		t.only = failed
+		if t.workflow != workflows.LoopWorkflowName {
+			t.only = nil
+		}
+	}
+	for _, begun := range t.h.children {
+		below := opening{at: begun.initiated, source: source{
+			workflowID: begun.workflowID, runID: begun.runID, workflow: begun.workflow, step: t.step, visit: t.visit, first: true,
+		}}
+		if t.step == "" {
+			loop := &Loop{WorkflowID: begun.workflowID}
+			if loop.identify() != nil {
+				continue
+			}
+			below.step, below.visit = loop.Step, loop.Visit
+		}
+		if told := batches[begun]; told != nil {
+			t.iterations(begun, told)
+			if !t.ask.within() || !t.wanted(told, failed) {
+				continue
+			}
+			if t.ask.Failed {
+				below.only = failed
+			}
+		}
+		if begun.runID != "" && (t.ask.Step == "" || t.ask.Step == below.step) {
+			t.below = append(t.below, below)
+		}
+	}
+	return nil
+}
+
+// batchTold is what a loop's history has of a child.
+type batchTold struct {
+	input  workflows.IterationInput
+	output workflows.IterationOutput
+	told   bool
+}
+
+func (t *teller) batch(ctx context.Context, begun *child) (*batchTold, error) {
+	told := &batchTold{}
+	if err := t.decode(ctx, begun.workflowID, begun.input, &told.input); err != nil {
+		return nil, err
+	}
+	var err error
+	told.told, err = t.result(ctx, begun, &told.output)
+	return told, err
+}
+
+// wanted reports whether the history of a child is asked for.
+func (t *teller) wanted(told *batchTold, failed map[int]bool) bool {
+	for _, carried := range told.input.Calls {
+		if (t.ask.Index == nil || *t.ask.Index == *carried.Index) && (!t.ask.Failed || failed[*carried.Index]) {
+			return true
+		}
+	}
+	return false
+}
+
+// iterations tells of those of one child: their start, how they ended, and those
+// that wait in the loop.
+func (t *teller) iterations(begun *child, told *batchTold) {
+	event := func(word string, at time.Time, index int) Event {
+		return Event{Event: word, At: at, Step: t.step, Visit: t.visit, Index: &index}
+	}
+	for _, carried := range told.input.Calls {
+		if carried.State == nil {
+			t.add(begun.event, fmt.Sprint(*carried.Index), event(IterationStarted, begun.initiated, *carried.Index))
+		}
+	}
+	if begun.end == nil {
+		return
+	}
+	ended := begun.end.GetEventTime().AsTime()
+	for _, parked := range told.output.Parked {
+		if parked.State == nil || parked.State.Wait == nil {
+			continue
+		}
+		wait := event(StepRetry, parked.Until.Add(-parked.State.Wait.Delay), *parked.Index)
+		wait.Attempt, wait.Page, wait.Delay = parked.State.Attempts, parked.State.Successes+1, parked.State.Wait.Delay.Seconds()
+		wait.Reason, wait.NextRetryAt = parked.State.Wait.Reason, parked.Until
+		if wait.Reason == interpreter.ReasonFailure || wait.Reason == interpreter.ReasonRateLimited {
+			wait.Error = parked.State.Last.Error
+		}
+		t.add(begun.event, fmt.Sprint(*parked.Index), wait)
+	}
+	iterations := told.output.Iterations
+	if !told.told && !wasCancelled(begun) {
+		for _, carried := range told.input.Calls {
+			iterations = append(iterations, lost(*carried.Index, begun))
+		}
+	}
+	for _, iteration := range iterations {
+		t.iteration(begun.event, event(IterationCompleted, ended, iteration.Index), iteration)
+	}
+}
+
+// iteration tells how one ended.
+func (t *teller) iteration(by int64, event Event, iteration interpreter.IterationResult) {
+	result, which := iteration.Result, fmt.Sprint(iteration.Index)
+	event.Attempts, event.Pages, event.Status = result.Meta.Attempts, result.Meta.Pages, interpreter.Completed
+	if !result.Meta.StartedAt.IsZero() {
+		event.Duration = result.Meta.EndedAt.Sub(result.Meta.StartedAt).Seconds()
+	}
+	switch {
+	case iteration.Cancelled:
+		event.Event, event.Status, event.Error = IterationFailed, interpreter.Cancelled, result.Error
+	case result.Failed():
+		event.Event, event.Status, event.Error = IterationFailed, interpreter.Failed, result.Error
+		for _, before := range endings(result.Error) {
+			told := event
+			told.Event, told.Duration, told.Status = before, 0, ""
+			t.add(by, which, told)
+		}
+	}
+	t.add(by, which, event)
+}
+
+// endings are what comes before the failure of an iteration or a step.
+func endings(failure *interpreter.ErrorObject) []string {
+	switch {
+	case failure == nil:
+		return nil
+	case failure.Kind == interpreter.KindSink:
+		return []string{SinkFailed}
+	case failure.Exhausted:
+		return []string{StepRetryExhausted}
+	}
+	return nil
+}
+
+// pending tells of attempts under way, which the history does not tell yet.
+func (t *teller) pending(ctx context.Context) error {
+	if !t.goesOn() || len(t.made) == len(t.ended) {
+		return nil
+	}
+	described, err := t.Client.DescribeWorkflowExecution(ctx, t.workflowID, t.runID)
+	if err != nil {
+		return fmt.Errorf("look for what %s does: %w", t.workflowID, err)
+	}
+	for _, activity := range described.GetPendingActivities() {
+		if activity.GetState() != enumspb.PENDING_ACTIVITY_STATE_STARTED {
+			continue
+		}
+		for id, of := range t.made {
+			if of.id != activity.GetActivityId() || t.ended[id] || of.many != nil {
+				continue
+			}
+			started := t.attemptStarted(of)
+			started.At = activity.GetLastStartedTime().AsTime()
+			t.add(id, "", started)
+		}
+	}
+	return nil
+}

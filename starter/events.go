@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"reprise/internal/runs"
+	"reprise/interpreter"
+)
+
+// eventsOptions is the command line of events.
+type eventsOptions struct {
+	run    runFlags
+	follow bool
+	step   string
+	index  int
+	failed bool
+	kinds  []string
+	output string
+}
+
+const eventsLong = `Tell what has happened in a run, in order: its steps, their attempts and waits, the
+iterations of its loops, and how all of that ended.
+
+` + idHelp + `
+
+Everything is read from the histories that Temporal keeps. The attempts of iterations
+are in histories of their own, one for each child of a loop; they are read where
+--step, --index or --failed asks for them. An attempt starts when a worker has taken
+it; pages that were fetched together are one, with a range.
+
+The words are execution_started, step_started, action_started, action_completed,
+action_error, step_retry (every wait, with its reason: failure, rate_limited, poll, page
+or turn), step_retry_exhausted, iteration_started, iteration_completed,
+iteration_failed, sink_completed, sink_failed, step_result, step_failed_terminal,
+execution_completed, execution_failed and execution_cancelled.
+
+Exit status: 0, 2 where there is no such run or step, 3 no server, 130 by Ctrl-C.`
+
+func newEventsCommand(a *app) *cobra.Command {
+	options := &eventsOptions{}
+	command := &cobra.Command{
+		Use: "events [ID]", Short: "Tell what has happened in a run", Long: eventsLong,
+		Example: `  starter events
+  starter events patients-7x2k --step fetch --index 13
+  starter events patients-7x2k --failed --kind action_error,step_retry
+  starter events patients-7x2k --follow
+  starter events patients-7x2k --output jsonl | jq 'select(.event == "step_retry") | .delay'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			ask, err := options.ask(command)
+			if err != nil {
+				return err
+			}
+			return a.withRun(&options.run, args, func(ctx context.Context, s *session, found runs.Found) error {
+				return a.events(ctx, s, found, ask, options.output)
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVar(&options.follow, "follow", false, "go on until the run has ended")
+	flags.StringVar(&options.step, "step", "", "only this step, with the attempts of its iterations")
+	flags.IntVar(&options.index, "index", 0, "only the iteration with this index, from 0, with its attempts")
+	flags.BoolVar(&options.failed, "failed", false, "only iterations and steps that failed, with their attempts")
+	flags.StringSliceVar(&options.kinds, "kind", nil, "only these words, such as action_error,step_retry")
+	options.run.add(command)
+	flags.StringVarP(&options.output, "output", "o", "table", "table, json or jsonl: a document for each line")
+	return command
+}
+
+// ask checks the flags.
+func (o *eventsOptions) ask(command *cobra.Command) (runs.Ask, error) {
+	ask := runs.Ask{Step: o.step, Failed: o.failed, Kinds: o.kinds, Follow: o.follow}
+	if o.output != "table" && o.output != "json" && o.output != "jsonl" {
+		return ask, usageError("--output %q is unknown, expected table, json or jsonl", o.output)
+	}
+	for _, kind := range o.kinds {
+		if err := choice("--kind", kind, runs.Words()); err != nil {
+			return ask, err
+		}
+	}
+	if command.Flags().Changed("index") {
+		if o.index < 0 {
+			return ask, usageError("--index %d is less than 0, the first iteration", o.index)
+		}
+		ask.Index = &o.index
+	}
+	return ask, nil
+}
+
+func (a *app) events(ctx context.Context, s *session, found runs.Found, ask runs.Ask, output string) error {
+	if ask.Step != "" {
+		steps, err := s.runs().StepNames(ctx, found)
+		if err != nil {
+			return err
+		}
+		if err := knownStep(ask.Step, steps); err != nil {
+			return err
+		}
+	}
+	writer := newEventWriter(a, found, output)
+	told, err := s.runs().Events(ctx, found, ask, writer.write)
+	if ctx.Err() != nil {
+		err = withStatus(exitInterrupted, errSaid)
+	}
+	if end := writer.end(told); err == nil {
+		err = end
+	}
+	for _, note := range told.Notes {
+		a.notef("note: %s", note)
+	}
+	if err == nil && writer.n == 0 {
+		a.notef("no such events")
+	}
+	if told.Unasked > 0 && output == "table" {
+		a.notef("The attempts of iterations are not among these; --step, --index or --failed asks for them.")
+	}
+	return err
+}
+
+// eventWriter writes events as they come.
+type eventWriter struct {
+	out    io.Writer
+	found  runs.Found
+	output string
+	width  int // of a terminal, 0 for anything else
+	day    string
+	n      int
+}
+
+func newEventWriter(a *app, found runs.Found, output string) *eventWriter {
+	w := &eventWriter{out: a.Out, found: found, output: output}
+	if isTerminal(a.Out) {
+		w.width = terminalWidth(a.Out)
+	}
+	return w
+}
+
+func (w *eventWriter) write(event runs.Event) error {
+	w.n++
+	if w.output == "table" {
+		return w.line(event)
+	}
+	var encoded strings.Builder
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(event); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	text := encoded.String()
+	if w.output == "json" {
+		before := ",\n    "
+		if w.n == 1 {
+			before = w.head()
+		}
+		text = before + strings.TrimRight(text, "\n")
+	}
+	_, err := io.WriteString(w.out, text)
+	return err
+}
+
+// head begins the JSON document.
+func (w *eventWriter) head() string {
+	id, _ := json.Marshal(w.found.WorkflowID)
+	runID, _ := json.Marshal(w.found.RunID)
+	return fmt.Sprintf("{\n  \"workflow_id\": %s,\n  \"run_id\": %s,\n  \"events\": [\n    ", id, runID)
+}
+
+// end closes the JSON document.
+func (w *eventWriter) end(told runs.Told) error {
+	if w.output != "json" {
+		return nil
+	}
+	text := ""
+	if w.n == 0 {
+		text = strings.TrimRight(w.head(), "\n ")
+	} else {
+		text = "\n  "
+	}
+	notes, err := json.Marshal(orEmpty(told.Notes))
+	if err == nil {
+		_, err = fmt.Fprintf(w.out, "%s],\n  \"notes\": %s\n}\n", text, notes)
+	}
+	return err
+}
+
+// line writes an event for eyes. What does not fit a terminal is cut; --output
+// jsonl has all of it.
+func (w *eventWriter) line(event runs.Event) error {
+	at := event.At.Local()
+	if day := at.Format(time.DateOnly); day != w.day {
+		w.day = day
+		if _, err := fmt.Fprintln(w.out, day); err != nil {
+			return err
+		}
+	}
+	line := fmt.Sprintf("%s %-20s %s", at.Format("15:04:05.000"), event.Event, tellEvent(event))
+	line = oneLineOf(line)
+	if w.width > 0 {
+		line = text.Snip(line, w.width, "…")
+	}
+	_, err := fmt.Fprintln(w.out, strings.TrimRight(line, " "))
+	return err
+}
+
+// oneLineOf keeps the columns of a line, and breaks none of its own.
+func oneLineOf(line string) string {
+	return visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(line))
+}
+
+// tellEvent is an event in words, without its time and its name.
+func tellEvent(event runs.Event) string {
+	where := event.Step
+	if event.Sink != "" {
+		where = event.Sink
+	}
+	if event.Visit > 1 {
+		where += fmt.Sprintf("#%d", event.Visit)
+	}
+	if event.Index != nil {
+		where += fmt.Sprintf("[%d]", *event.Index)
+	}
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if event.Attempt > 0 {
+		parts = append(parts, ranged("attempt", event.Attempt, event.AttemptTo))
+	}
+	if event.Page > 1 || event.PageTo > 0 {
+		parts = append(parts, ranged("page", event.Page, event.PageTo))
+	}
+	if event.IsRetry {
+		add("retry")
+	}
+	if event.Event == runs.StepRetry {
+		add("%s, in %s", event.Reason, seconds(event.Delay))
+	}
+	if event.Status != "" {
+		add("%s", event.Status)
+	}
+	if event.Stats != nil {
+		add("%d of %d iterations, %d failed", event.Stats.Success, event.Stats.Total, event.Stats.Failed)
+	}
+	if event.Duration > 0 && event.Event != runs.ActionStarted {
+		add("%s", seconds(event.Duration))
+	}
+	if event.Deliveries > 1 {
+		add("handed out %d times", event.Deliveries)
+	}
+	said := strings.Join(parts, ", ")
+	if failure := event.Error; failure != nil {
+		said += ": " + errorText(event, failure)
+	}
+	return strings.TrimSpace(where + " " + strings.TrimPrefix(said, ": "))
+}
+
+// errorText is an error: in full where it happened, in short where it is told
+// again.
+func errorText(event runs.Event, failure *interpreter.ErrorObject) string {
+	if event.Event == runs.StepRetry {
+		return failure.Short()
+	}
+	return oneLine(failure.Message, 300)
+}
+
+func ranged(what string, from, to int) string {
+	if to > from {
+		return fmt.Sprintf("%ss %d–%d", what, from, to)
+	}
+	return fmt.Sprintf("%s %d", what, from)
+}
+
+func seconds(n float64) string {
+	return roughly(time.Duration(n * float64(time.Second)).Round(time.Millisecond))
+}
