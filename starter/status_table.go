@@ -47,6 +47,9 @@ func headOf(status *runs.Status) string {
 	if status.Playbook != "" {
 		name += " (" + visible(status.Playbook) + ")"
 	}
+	if status.Origin != "" {
+		name += ", iterations of " + visible(status.Origin) + " again"
+	}
 	if status.Ended() {
 		return fmt.Sprintf("%s: %s after %s, at %s", name, status.Status, roughly(status.EndedAt.Sub(status.StartedAt)),
 			status.EndedAt.Local().Format(time.DateTime))

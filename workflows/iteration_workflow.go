@@ -83,6 +83,7 @@ type batch struct {
 	// some of both, all go on there, and who waits may leave the window from there.
 	parked, left []interpreter.Carried
 	until        []time.Time // of the waits of calls under way
+	hosted       []int       // calls that an activity makes
 }
 
 // parallel has the iterations go on together.
@@ -147,6 +148,8 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 			input.Calls[at].State = &state
 		}
 	}
+	b.hosted = due
+	defer func() { b.hosted = nil }()
 	output := hostCalls(ctx, input, fmt.Sprintf("%s[%d–%d]", b.step.Name,
 		*input.Calls[0].Index, *input.Calls[len(due)-1].Index))
 	for at, driven := range output.Calls {

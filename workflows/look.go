@@ -108,7 +108,10 @@ func (b *batch) iterations() (Iterations, error) {
 	}
 	for i, call := range b.calls {
 		record := iterationOf(*b.input.Calls[i].Index, call.State, b.until[i], most)
-		if record.Status == interpreter.Running {
+		switch {
+		case record.Status == interpreter.Pending && slices.Contains(b.hosted, i):
+			record.Status, record.Attempts = interpreter.Running, 1
+		case record.Status == interpreter.Running:
 			record.Attempts = call.Attempt()
 		}
 		answer.Iterations = append(answer.Iterations, record)

@@ -254,6 +254,7 @@ func TestStatusUnderARateLimit(t *testing.T) {
 	})
 	step := status.Visits("fetch")[0]
 	l.Iterations(t.Context(), status, step)
+	require.Empty(t, status.Notes)
 	require.Len(t, step.Iterations, 2)
 	for _, iteration := range step.Iterations {
 		require.Equal(t, runs.HeldByRateLimit, iteration.HeldBy)

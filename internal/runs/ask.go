@@ -11,8 +11,8 @@ import (
 )
 
 // AskTimeout bounds one question to a workflow; without a worker nobody answers
-// it.
-const AskTimeout = 2 * time.Second
+// it, and one that has much to do answers late.
+const AskTimeout = 5 * time.Second
 
 // Progress asks a run, a loop of it, a part of one or a call how far it is.
 func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (workflows.Progress, error) {

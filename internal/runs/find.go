@@ -36,6 +36,8 @@ type Found struct {
 	// DeadLetters counts the iterations that failed, in loops that have ended.
 	DeadLetters int    `json:"dead_letters,omitempty"`
 	TaskQueue   string `json:"task_queue"`
+	// Origin is the workflow ID of the run whose iterations this one takes up again.
+	Origin string `json:"origin,omitempty"`
 
 	last string // run ID of the chain's last history
 	// ended is how the server says that it ended.
@@ -153,6 +155,7 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	attribute(fields, workflows.PlaybookAttribute, &run.Playbook)
 	attribute(fields, workflows.DeadLettersAttribute, &run.DeadLetters)
 	attribute(fields, workflows.StatusAttribute, &run.Status)
+	attribute(fields, workflows.OriginAttribute, &run.Origin)
 	switch info.GetStatus() {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 		run.Status = cmp.Or(run.Status, interpreter.Completed)

@@ -3,6 +3,7 @@ package runs
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +50,7 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	for id := step.Loop.WorkflowID; id != ""; {
 		var answer workflows.Iterations
 		if r.ask(ctx, id, "", workflows.IterationsQuery, &answer) != nil {
+			run.Notes = append(run.Notes, fmt.Sprintf("the loop of step %s gave no answer, so its iterations are not all here", step.Step))
 			break
 		}
 		take(asked, answer)

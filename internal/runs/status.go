@@ -201,10 +201,16 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 		}
 	}
 	step := stepOf(record)
-	if record.Loop != nil && record.EndedAt.IsZero() {
+	if record.EndedAt.IsZero() && underWay(record.Loop) {
 		q.loop(ctx, &step)
 	}
 	q.status.Steps = append(q.status.Steps, step)
+}
+
+// underWay reports whether a loop has not ended, as far as its run knows: until
+// then it counts every iteration as cancelled. The sink on the step comes after.
+func underWay(loop *workflows.LoopRecord) bool {
+	return loop != nil && loop.Stats.Cancelled == loop.Stats.Total
 }
 
 // HandedOver is the record of a step whose call goes on in histories of its own,

@@ -333,69 +333,78 @@ func (t *teller) hosted(ctx context.Context, id int64, event *historypb.HistoryE
 
 // driven tells what became of one hosted call.
 func (t *teller) driven(id int64, ended time.Time, of *made, carried interpreter.Carried, driven interpreter.Driven) {
-	before, after := interpreter.CallState{}, interpreter.CallState{}
+	var before interpreter.CallState
 	if carried.State != nil {
 		before = *carried.State
 	}
-	switch {
-	case driven.Result != nil:
-		after.Attempts, after.Successes, after.Last.Error = driven.Result.Meta.Attempts, driven.Result.Meta.Pages, driven.Result.Error
-		after.Written = before.Written
-		if !driven.Result.Failed() {
-			after.Written++
-		}
-	case driven.State != nil:
-		after = *driven.State
-	}
-	if outcome := driven.Outcome; outcome != nil && !outcome.PutOff() {
-		after.Attempts++
-		if after.Last.Error = outcome.Err; outcome.Err != nil {
-			failure := *outcome.Err
-			failure.Attempt = after.Attempts
-			after.Last.Error = &failure
-		} else {
-			after.Successes++
-		}
-	}
+	after, failure := reached(before, driven)
 	if after.Attempts <= before.Attempts {
 		return
 	}
 	task, which := of.many.Task, fmt.Sprint(indexOr(carried.Index))
-	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index}
+	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index, At: ended}
 	if of.started != nil {
 		event.At = of.started.GetEventTime().AsTime()
 	}
-	last, failure := after.Attempts, after.Last.Error
-	if failure == nil || failure.Attempt != after.Attempts || driven.Result != nil && !driven.Result.Failed() ||
-		failure.Kind == interpreter.KindSink {
-		failure = nil
-	} else {
+	first, last := before.Attempts+1, after.Attempts
+	if failure != nil {
 		last--
 	}
-	if first := before.Attempts + 1; first <= last {
+	if first <= last {
 		event.Attempt, event.Page = first, before.Successes+1
 		if last > first {
-			event.AttemptTo, event.PageTo = last, max(after.Successes, before.Successes+1)
+			event.AttemptTo, event.PageTo = last, max(after.Successes, event.Page)
 		}
 		t.pair(id, which, event, ended, nil)
 	}
 	if failure != nil {
-		event.Attempt, event.Page, event.AttemptTo, event.PageTo = after.Attempts, cmp.Or(failure.Page, after.Successes+1), 0, 0
-		event.IsRetry = before.RequestAttempts > 0 && after.Attempts == before.Attempts+1
-		if !failure.At.IsZero() && failure.At.Before(ended) {
+		if failure.At.After(event.At) && failure.At.Before(ended) {
 			ended = failure.At
 		}
-		if first := before.Attempts + 1; first <= last {
-			event.At = ended // when it began is not kept
+		if first <= last { // when it began is not kept
+			event.At = ended
 		}
+		event.Attempt, event.Page, event.AttemptTo, event.PageTo = after.Attempts, cmp.Or(failure.Page, after.Successes+1), 0, 0
+		event.IsRetry = before.RequestAttempts > 0 && first > last
 		t.pair(id, which+"!", event, ended, failure)
 	}
 	if after.Written > before.Written && t.hasSinks(task) {
-		t.add(id, which, Event{Event: SinkCompleted, At: ended, Step: task.Step, Visit: task.Visit, Index: carried.Index, Page: event.Page, PageTo: event.PageTo})
+		event.Event, event.At, event.Attempt, event.AttemptTo, event.IsRetry = SinkCompleted, ended, 0, 0, false
+		t.add(id, which, event)
 	}
 	t.calls[call{task.Step, task.Visit, indexOr(carried.Index), ""}] = &lastMade{
 		attempt: after.Attempts, page: after.Successes + 1, failure: failure,
 	}
+}
+
+// reached is how far a hosted call has come, and the failure of its last attempt,
+// nil where that succeeded.
+func reached(before interpreter.CallState, driven interpreter.Driven) (after interpreter.CallState, failure *interpreter.ErrorObject) {
+	switch {
+	case driven.Result != nil:
+		after.Attempts, after.Successes, after.Written = driven.Result.Meta.Attempts, driven.Result.Meta.Pages, before.Written
+		failure = driven.Result.Error
+		if !driven.Result.Failed() {
+			after.Written++
+			failure = nil
+		}
+	case driven.State != nil:
+		after, failure = *driven.State, driven.State.Last.Error
+	}
+	if outcome := driven.Outcome; outcome != nil && !outcome.PutOff() {
+		after.Attempts++
+		if outcome.Err == nil {
+			after.Successes++
+			return after, nil
+		}
+		told := *outcome.Err
+		told.Attempt = after.Attempts
+		return after, &told
+	}
+	if failure != nil && (failure.Attempt != after.Attempts || failure.Kind == interpreter.KindSink) {
+		failure = nil
+	}
+	return after, failure
 }
 
 // hasSinks reports whether anything of a task's step is written away.

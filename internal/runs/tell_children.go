@@ -180,8 +180,7 @@ func (t *teller) wanted(told *batchTold, failed map[int]bool) bool {
 	return false
 }
 
-// iterations tells of those of one child: their start, how they ended, and those
-// that wait in the loop.
+// iterations tells of those of one child: their start, and how they ended.
 func (t *teller) iterations(begun *child, told *batchTold) {
 	event := func(word string, at time.Time, index int) Event {
 		return Event{Event: word, At: at, Step: t.step, Visit: t.visit, Index: &index}
@@ -195,18 +194,6 @@ func (t *teller) iterations(begun *child, told *batchTold) {
 		return
 	}
 	ended := begun.end.GetEventTime().AsTime()
-	for _, parked := range told.output.Parked {
-		if parked.State == nil || parked.State.Wait == nil {
-			continue
-		}
-		wait := event(StepRetry, parked.Until.Add(-parked.State.Wait.Delay), *parked.Index)
-		wait.Attempt, wait.Page, wait.Delay = parked.State.Attempts, parked.State.Successes+1, parked.State.Wait.Delay.Seconds()
-		wait.Reason, wait.NextRetryAt = parked.State.Wait.Reason, parked.Until
-		if wait.Reason == interpreter.ReasonFailure || wait.Reason == interpreter.ReasonRateLimited {
-			wait.Error = parked.State.Last.Error
-		}
-		t.add(begun.event, fmt.Sprint(*parked.Index), wait)
-	}
 	iterations := told.output.Iterations
 	if !told.told && !wasCancelled(begun) {
 		for _, carried := range told.input.Calls {
