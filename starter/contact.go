@@ -14,7 +14,7 @@ import (
 
 const (
 	// mostSilent is how many looks in a row a server may leave unanswered before
-	// that is said; each takes up to twice runs.AskTimeout.
+	// that is said; each takes up to twice lookTimeout.
 	mostSilent = 2
 	// contactPatience is for how long a server may be away before its run is
 	// given up.

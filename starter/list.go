@@ -157,6 +157,8 @@ func roughly(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "0s"
+	case d < time.Second:
+		return d.Round(10 * time.Millisecond).String()
 	case d < 10*time.Second:
 		return d.Round(100 * time.Millisecond).String()
 	case d < time.Minute:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"go.temporal.io/api/enums/v1"
@@ -19,6 +20,8 @@ import (
 )
 
 const (
+	// lookTimeout bounds one question; without a worker nobody answers it.
+	lookTimeout = 2 * time.Second
 	// mostDescribed bounds how many open iterations are looked at in one go.
 	mostDescribed = 50
 	// describing is how many of them at once.
@@ -51,6 +54,12 @@ func newObserver(s *session, run client.WorkflowRun) *observer {
 	}
 }
 
+func (o *observer) reader() *runs.Reader {
+	reader := o.session.runs()
+	reader.Patience = lookTimeout
+	return reader
+}
+
 // mostFailed is how often a question may fail before that is news: a server
 // lists workers for minutes after they have died.
 const mostFailed = 1
@@ -59,7 +68,7 @@ const mostFailed = 1
 // what it says. The error tells why there is nothing new; connect.Unreachable
 // where the server is why.
 func (o *observer) look(ctx context.Context) ([]line, error) {
-	progress, err := o.session.runs().Progress(ctx, o.run.GetID(), "")
+	progress, err := o.reader().Progress(ctx, o.run.GetID(), "")
 	if err != nil {
 		return o.workers(ctx, err)
 	}
@@ -96,7 +105,7 @@ func workerLine(format, taskQueue string) []line {
 
 // listens asks the server whether it knows of workers.
 func (o *observer) listens(ctx context.Context) (bool, error) {
-	workers, err := o.session.runs().Workers(ctx, o.session.taskQueue)
+	workers, err := o.reader().Workers(ctx, o.session.taskQueue)
 	return workers > 0, err
 }
 
@@ -123,7 +132,7 @@ func (o *observer) handedOver(ctx context.Context, record workflows.StepRecord) 
 	if record.Call == "" || !record.EndedAt.IsZero() {
 		return record
 	}
-	if progress, err := o.session.runs().Progress(ctx, record.Call, ""); err == nil && len(progress.Steps) == 1 {
+	if progress, err := o.reader().Progress(ctx, record.Call, ""); err == nil && len(progress.Steps) == 1 {
 		o.calls[record.Call] = progress.Steps[0]
 	}
 	if last, found := o.calls[record.Call]; found { // else it is about to begin or to end
@@ -157,7 +166,7 @@ func done(progress workflows.Progress) int { return progress.Stats.Success + pro
 func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string {
 	stats, open, waiting := record.Loop.Stats, 0, 0
 	if record.EndedAt.IsZero() {
-		progress, err := o.session.runs().LoopProgress(ctx, record.Loop.WorkflowID)
+		progress, err := o.reader().LoopProgress(ctx, record.Loop.WorkflowID)
 		before := o.loops[record.Loop.WorkflowID]
 		if err != nil || done(progress) < done(before) { // it, or a part of it, is busy with its end
 			progress = before
@@ -192,7 +201,7 @@ func (o *observer) waiting(ctx context.Context, open []string) int {
 	group.SetLimit(describing)
 	for i, id := range open {
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, runs.AskTimeout)
+			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 			defer cancel()
 			description, err := o.session.client.DescribeWorkflowExecution(ctx, id, "")
 			waits[i] = err == nil && description.GetPendingWorkflowTask() == nil && len(description.GetPendingActivities()) == 0 &&

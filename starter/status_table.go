@@ -64,10 +64,10 @@ func stepLabel(step runs.Step) string {
 	return step.Step
 }
 
-// statesTable is the steps. With the longest states it takes 62 columns beside
+// statesTable is the steps. With the longest states it takes 55 columns beside
 // their names.
 func statesTable(status *runs.Status, width int) string {
-	const fixed, least = 64, 8
+	const fixed, least = 55, 8
 	rows := newTable("step", "state", "attempt", "next retry", "time")
 	for _, step := range status.Steps {
 		rows.AppendRow(table.Row{

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,9 +11,10 @@ import (
 	"reprise/workflows"
 )
 
-// AskTimeout bounds one question to a workflow; without a worker nobody answers
-// it, and one that has much to do answers late.
-const AskTimeout = 5 * time.Second
+// DefaultPatience is Reader.Patience unless that is set.
+const DefaultPatience = 5 * time.Second
+
+func (r *Reader) patience() time.Duration { return cmp.Or(r.Patience, DefaultPatience) }
 
 // Progress asks a run, a loop of it, a part of one or a call how far it is.
 func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (workflows.Progress, error) {
@@ -21,7 +23,7 @@ func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (workfl
 }
 
 func (r *Reader) ask(ctx context.Context, workflowID, runID, query string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.patience())
 	defer cancel()
 	value, err := r.Client.QueryWorkflow(ctx, workflowID, runID, query)
 	if err != nil {
@@ -56,7 +58,7 @@ func add(progress *workflows.Progress, part workflows.Progress) {
 // Workers counts those that the server knows to listen on a task queue. It lists
 // them for minutes after they have died.
 func (r *Reader) Workers(ctx context.Context, taskQueue string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.patience())
 	defer cancel()
 	queue, err := r.Client.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 	return len(queue.GetPollers()), err

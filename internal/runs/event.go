@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter"
 )
 
-// The words of events (language.md, section events).
+// The words of events (operations.md, section events).
 const (
 	ExecutionStarted   = "execution_started"
 	StepStarted        = "step_started"

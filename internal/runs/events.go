@@ -216,7 +216,7 @@ func (s *stream) takeIn(known *openSource, t *teller) {
 		s.unasked[fmt.Sprintf("%s#%d", t.step, t.visit)] = true
 	}
 	if t.goesOn() {
-		known.only = t.source.only
+		known.only = t.only
 		s.open[known.runID] = known
 		return
 	}

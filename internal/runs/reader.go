@@ -13,6 +13,7 @@ package runs
 
 import (
 	"errors"
+	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -28,4 +29,7 @@ type Reader struct {
 	Store  *payload.Store // of large values, nil for none
 	// Namespace is that of the client; only List and Find need it.
 	Namespace string
+	// Patience bounds one question to a workflow: without a worker nobody answers it,
+	// and one that has much to do answers late.
+	Patience time.Duration
 }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/runs"
+	"reprise/interpreter"
+)
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+func failureOf503() *interpreter.ErrorObject {
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Status: 503,
+		Message: "HTTP 503 from GET https://api.example.com/patients/13/medications: \x1b[31mthe service is\nunavailable",
+	}
+}
+
+// someStatus has every state, with all that may hold a step.
+func someStatus() *runs.Status {
+	now := began.Add(192 * time.Second)
+	item := func(state string) runs.Item { return runs.Item{Status: state} }
+	waits := runs.Item{
+		Status: interpreter.RetryPending, Attempt: 2, MaxAttempts: 5, NextRetryAt: now.Add(4 * time.Second),
+		HeldBy: runs.HeldByWait, Waiting: "attempt 3/5 of call in 4s: HTTP 503", Error: failureOf503(),
+	}
+	turn := runs.Item{
+		Status: interpreter.Running, Attempt: 1, HeldBy: runs.HeldByRateLimit,
+		Waiting: "turn of paced in 4m0s, under its rate limit", NextRetryAt: now.Add(4 * time.Minute),
+	}
+	loop := runs.Step{
+		Step: "fetch", Visit: 2, StartedAt: began.Add(time.Second), Item: runs.Item{
+			Status: interpreter.Running, HeldBy: runs.HeldByWindow, Waiting: "88000 iterations wait for a place in the loop's window",
+			NextRetryAt: now.Add(-time.Second),
+		},
+		Loop: &runs.Counts{
+			Total: 100_000, Success: 11_000, Failed: 480, Running: 500, Waiting: 20, Pending: 88_000, PerSecond: 60.1, Left: 1473,
+		},
+		Iterations: []runs.Iteration{
+			{Index: 7, Item: runs.Item{Status: interpreter.Failed, Attempt: 5, Error: failureOf503()}},
+			{Index: 12000, Item: runs.Item{
+				Status: interpreter.RetryPending, Attempt: 1, MaxAttempts: 5, NextRetryAt: now.Add(90 * time.Second), Error: failureOf503(),
+			}},
+			{Index: 12001, Item: turn},
+			{Index: 12002, Item: runs.Item{Status: interpreter.Running, Attempt: 1, MaxAttempts: 5}},
+		},
+		Left: 470,
+	}
+	return &runs.Status{
+		Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: interpreter.Running, StartedAt: began},
+		At:    now,
+		Steps: []runs.Step{
+			{Step: "start", Visit: 1, Item: item(interpreter.Completed), StartedAt: began, EndedAt: began.Add(40 * time.Millisecond)},
+			{Step: "call", Visit: 1, Item: waits, StartedAt: began.Add(time.Second)},
+			loop,
+			{Step: "paced", Visit: 1, Item: turn, StartedAt: began.Add(time.Second)},
+			{Step: "held", Visit: 1, Item: item("paused"), StartedAt: began.Add(time.Second)},
+			{
+				Step: "missed", Visit: 1, StartedAt: began, EndedAt: began.Add(2 * time.Second), Handled: true,
+				Item: runs.Item{Status: interpreter.Failed, Attempt: 1, Error: failureOf503()},
+			},
+			{Step: "parts", Visit: 1, Item: item(interpreter.Partial), StartedAt: began, EndedAt: began.Add(time.Hour)},
+			{Step: "a_step_with_a_name_as_long_as_names_of_steps_may_be_in_a_playbook", Item: item(interpreter.Pending)},
+			{Step: "other", Item: item(interpreter.Skipped)},
+			{Step: "gone", Visit: 1, Item: item(interpreter.Cancelled), StartedAt: began, EndedAt: began},
+		},
+		Warnings: []string{"step missed failed and a route took it on: HTTP 503"},
+		Notes:    []string{"where the loop of step other is was not asked: that would take more than 8 calls to the server"},
+	}
+}
+
+func TestGoldenStatus(t *testing.T) {
+	t.Parallel()
+	for _, width := range []int{60, 80, 120} {
+		var out bytes.Buffer
+		writeStatus(&screen{to: &out}, someStatus(), paper{width: width})
+		for line := range strings.Lines(out.String()) {
+			if width >= 80 && !strings.HasPrefix(line, "warning:") {
+				require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), width, "%d columns: %s", width, line)
+			}
+			require.NotContains(t, line, "\x1b")
+		}
+		golden(t, fmt.Sprintf("status/width_%d", width), out.String())
+	}
+}
+
+// localBegan is a time that reads the same in every zone.
+var localBegan = time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)
+
+func TestGoldenRuns(t *testing.T) {
+	t.Parallel()
+	began := localBegan
+	found := []runs.Found{
+		{WorkflowID: "patients-7x2k3q", Playbook: "patients", Status: interpreter.Running, StartedAt: began, DeadLetters: 12},
+		{WorkflowID: "patient_medications-\x1bqq81", Playbook: "patient_medications", Status: interpreter.Partial, StartedAt: began, EndedAt: began.Add(75 * time.Minute)},
+		{WorkflowID: "patients-7x2k3q/reprocess-01a201eda681-1", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(50 * time.Hour)},
+	}
+	for _, width := range []int{40, 80, 120} {
+		table := runsTable(found, began.Add(3*time.Second), width)
+		require.LessOrEqual(t, text.LongestLineLen(table), width)
+		golden(t, fmt.Sprintf("list/width_%d", width), table+"\n")
+	}
+}
+
+func TestGoldenEvents(t *testing.T) {
+	t.Parallel()
+	at := func(seconds float64) time.Time { return localBegan.Add(time.Duration(seconds * float64(time.Second))) }
+	three, failure := 3, failureOf503()
+	var out bytes.Buffer
+	w := &eventWriter{out: &screen{to: &out}, output: "table", width: 80}
+	for _, event := range []runs.Event{
+		{Event: runs.ExecutionStarted, At: at(0)},
+		{Event: runs.StepStarted, At: at(0.1), Step: "fetch", Visit: 2},
+		{Event: runs.IterationStarted, At: at(0.2), Step: "fetch", Visit: 2, Index: &three},
+		{Event: runs.ActionStarted, At: at(0.3), Step: "fetch", Visit: 2, Index: &three, Attempt: 1, Page: 1},
+		{Event: runs.ActionError, At: at(1.3), Step: "fetch", Visit: 2, Index: &three, Attempt: 1, Page: 1, Duration: 1, Error: failure},
+		{Event: runs.StepRetry, At: at(1.4), Step: "fetch", Visit: 2, Index: &three, Attempt: 1, Delay: 2.5, Reason: "failure", Error: failure},
+		{Event: runs.ActionStarted, At: at(4), Step: "fetch", Visit: 2, Index: &three, Attempt: 2, Page: 1, IsRetry: true},
+		{Event: runs.ActionCompleted, At: at(5), Step: "fetch", Visit: 2, Index: &three, Attempt: 2, AttemptTo: 9, Page: 1, PageTo: 8, Duration: 1, Deliveries: 2},
+		{Event: runs.SinkCompleted, At: at(5.5), Step: "fetch", Visit: 2, Index: &three, Sink: "fetch.loop.sink", Attempt: 1, Page: 1},
+		{
+			Event: runs.StepResult, At: at(6), Step: "fetch", Visit: 2, Status: interpreter.Partial, Duration: 5.9,
+			Stats: &interpreter.LoopStats{Total: 10, Success: 8, Failed: 2},
+		},
+		{Event: runs.ExecutionFailed, At: at(86400), Status: interpreter.Failed, Error: failure},
+	} {
+		require.NoError(t, w.write(event))
+	}
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 80)
+	}
+	golden(t, "events/width_80", out.String())
+}
