@@ -12,6 +12,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
 	"reprise/workflows"
@@ -136,28 +137,35 @@ func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status,
 	if run.Ended() {
 		return status, q.ended(ctx)
 	}
-	q.status.Calls++
-	workers, err := r.Workers(ctx, run.TaskQueue)
-	if err != nil {
-		return nil, fmt.Errorf("ask for the workers of the run %s: %w", run.WorkflowID, err)
-	}
-	status.Workers = workers
-	if workers == 0 {
-		status.HeldBy = HeldByNoWorker
-		q.notef("no worker polls the task queue %q, so nobody can tell where the run is; it goes on when one starts", run.TaskQueue)
-		return status, nil
-	}
 	return status, q.going(ctx)
 }
 
-// going asks a run that has not ended.
+// going asks a run that has not ended, and meanwhile for its workers.
 func (q *inquiry) going(ctx context.Context) error {
-	q.spend()
-	progress, err := q.Progress(ctx, q.run.WorkflowID, "")
-	if err != nil {
-		if ctx.Err() != nil || unavailable(err) {
-			return err
-		}
+	q.status.Calls += 2
+	var progress workflows.Progress
+	var unanswered, unknown error
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	var group errgroup.Group
+	group.Go(func() error {
+		progress, unanswered = q.Progress(asking, q.run.WorkflowID, "")
+		return nil
+	})
+	if q.status.Workers, unknown = q.Workers(ctx, q.run.TaskQueue); unknown == nil && q.status.Workers == 0 {
+		stop() // nobody will answer
+	}
+	_ = group.Wait()
+	switch {
+	case unknown != nil:
+		return fmt.Errorf("ask for the workers of the run %s: %w", q.run.WorkflowID, unknown)
+	case q.status.Workers == 0:
+		q.status.HeldBy = HeldByNoWorker
+		q.notef("no worker polls the task queue %q, so nobody can tell where the run is; it goes on when one starts", q.run.TaskQueue)
+		return nil
+	case unanswered != nil && (ctx.Err() != nil || unavailable(unanswered)):
+		return unanswered
+	case unanswered != nil:
 		q.status.HeldBy = HeldByNoWorker
 		q.notef("no worker of the task queue %q answers, so where the run is cannot be told; is one running?", q.run.TaskQueue)
 		return nil
@@ -310,12 +318,17 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 	if len(step.open) > StatusCalls-q.status.Calls {
 		return
 	}
-	for _, id := range step.open {
+	answers := make([]workflows.Iterations, len(step.open))
+	var group errgroup.Group
+	for i, id := range step.open {
 		q.spend()
-		var answer workflows.Iterations
-		if q.ask(ctx, id, "", workflows.IterationsQuery, &answer) != nil {
-			continue
-		}
+		group.Go(func() error {
+			_ = q.ask(ctx, id, "", workflows.IterationsQuery, &answers[i]) // one that gives none runs
+			return nil
+		})
+	}
+	_ = group.Wait()
+	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {
 			if iteration.Status != interpreter.RetryPending || step.Loop.Running == 0 {
 				continue
