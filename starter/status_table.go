@@ -112,7 +112,7 @@ func nextOf(item runs.Item, now time.Time) string {
 	switch left := item.NextRetryAt.Sub(now); {
 	case item.NextRetryAt.IsZero():
 		return ""
-	case left <= 0:
+	case left < time.Second/2:
 		return "due"
 	default:
 		return "in " + roughly(left.Round(time.Second))
@@ -190,13 +190,17 @@ func errorOf(failure *interpreter.ErrorObject) string {
 	return fmt.Sprintf("%s, %s: %s", failure.Class, failure.Kind, oneLine(failure.Message, 300))
 }
 
+// mostIterations bounds the iterations of a step that are listed for eyes.
+const mostIterations = 100
+
 // writeIterations lists iterations of a step, each in a line that fits.
 func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width int) {
 	if len(step.Iterations) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "iterations of %s:\n", stepLabel(*step))
-	for _, iteration := range step.Iterations {
+	shown := step.Iterations[:min(len(step.Iterations), mostIterations)]
+	for _, iteration := range shown {
 		line := fmt.Sprintf("[%d] %s", iteration.Index, iteration.Status)
 		if attempt := attemptOf(iteration.Item); attempt != "" {
 			line += ", attempt " + attempt
@@ -211,8 +215,8 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 		}
 		b.WriteString(text.Snip("  "+oneLine(line, 2*width), width, "…") + "\n")
 	}
-	if step.Left > 0 {
-		fmt.Fprintf(b, "  and %d more\n", step.Left)
+	if left := step.Left + len(step.Iterations) - len(shown); left > 0 {
+		fmt.Fprintf(b, "  and %d more; --output json tells of %d\n", left, len(step.Iterations))
 	}
 }
 

@@ -217,8 +217,11 @@ func (l *loop) iterate(ctx workflow.Context, window *window, first, end int) {
 		err := workflow.NewTimerWithOptions(ctx, due.Sub(workflow.Now(ctx)), workflow.TimerOptions{
 			Summary: l.summary(calls) + " waits",
 		}).Get(ctx, nil)
+		if err == nil {
+			err = window.comeBack(ctx)
+		}
 		l.unpark(calls)
-		if err != nil || window.comeBack(ctx) != nil {
+		if err != nil {
 			return
 		}
 	}
