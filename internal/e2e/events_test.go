@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/runs"
+	"reprise/workflows"
 )
 
 // told are the events of a run that are asked for.
@@ -341,4 +342,85 @@ func TestEventsFollowed(t *testing.T) {
 	_, err = w.outcome(run)
 	require.NoError(t, err)
 	require.ElementsMatch(t, inFewWords(l.told(run, runs.Ask{Step: "flaky"})), inFewWords(followed))
+}
+
+// mostTold is how many histories a run may have whose events are checked.
+const mostTold = 150
+
+// checkEvents holds the events of a run against its result: every step visit
+// starts and ends, every iteration of a loop is told of as it is counted, and every
+// attempt of a call once, with its end.
+func (w *world) checkEvents(run client.WorkflowRun, result workflows.Result) {
+	w.t.Helper()
+	reader := &runs.Reader{Client: w.env.Client(), Store: w.store, Namespace: w.env.Namespace}
+	found, err := reader.Find(w.t.Context(), run.GetID(), run.GetRunID())
+	require.NoError(w.t, err)
+	steps := map[string]bool{}
+	for _, record := range result.Steps {
+		if record.Visit == 0 || steps[record.Step] || len(result.Steps) > mostTold {
+			continue
+		}
+		steps[record.Step] = true
+		var events []runs.Event
+		_, err := reader.Events(w.t.Context(), found, runs.Ask{Step: record.Step}, func(event runs.Event) error {
+			require.True(w.t, len(events) == 0 || !event.At.Before(events[len(events)-1].At), "%+v is told too late", event)
+			events = append(events, event)
+			return nil
+		})
+		require.NoError(w.t, err)
+		checked := &checkedEvents{t: w.t, made: map[string]int{}, counts: map[string]int{}}
+		for _, event := range events {
+			checked.take(event)
+		}
+		for _, visit := range result.Steps {
+			if visit.Step == record.Step {
+				checked.visit(visit)
+			}
+		}
+	}
+}
+
+// checkedEvents are those of one step.
+type checkedEvents struct {
+	t      *testing.T
+	made   map[string]int // attempts of each call
+	counts map[string]int // of words, by visit
+}
+
+func (c *checkedEvents) take(event runs.Event) {
+	c.t.Helper()
+	visit := fmt.Sprintf("#%d ", event.Visit)
+	c.counts[visit+event.Event+" "+event.Status]++
+	if event.Sink != "" {
+		return
+	}
+	call := visit
+	if event.Index != nil {
+		call += fmt.Sprint(*event.Index)
+	}
+	switch event.Event {
+	case runs.ActionStarted:
+		require.Equal(c.t, c.made[call]+1, event.Attempt, "%s: %+v", call, event)
+		c.made[call] = max(event.Attempt, event.AttemptTo)
+	case runs.ActionCompleted, runs.ActionError:
+		require.Equal(c.t, c.made[call], max(event.Attempt, event.AttemptTo), "%s: %+v", call, event)
+		require.Equal(c.t, event.Event == runs.ActionError, event.Error != nil)
+	case runs.IterationCompleted:
+		require.Equal(c.t, c.made[call], event.Attempts, "%s: %+v", call, event)
+	}
+}
+
+func (c *checkedEvents) visit(record workflows.StepRecord) {
+	c.t.Helper()
+	visit := fmt.Sprintf("#%d ", record.Visit)
+	require.Equal(c.t, 1, c.counts[visit+runs.StepStarted+" "], "%+v", c.counts)
+	require.Positive(c.t, c.counts[visit+runs.StepResult+" "+record.Status]+c.counts[visit+runs.StepFailedTerminal+" "+record.Status], "%+v", c.counts)
+	switch {
+	case record.Loop != nil:
+		stats := record.Loop.Stats
+		require.Equal(c.t, stats.Success, c.counts[visit+runs.IterationCompleted+" completed"], "%+v", c.counts)
+		require.Equal(c.t, stats.Failed, c.counts[visit+runs.IterationFailed+" failed"], "%+v", c.counts)
+	case record.Status == "completed":
+		require.Equal(c.t, record.Attempts, c.made[visit], "%s%s", record.Step, visit)
+	}
 }

@@ -215,6 +215,9 @@ func (w *world) outcome(run client.WorkflowRun) (workflows.Result, error) {
 			require.Equal(w.t, stats.Total, stats.Success+stats.Failed+stats.Cancelled, "loop %s: %+v", record.Step, stats)
 		}
 	}
+	if err == nil && len(histories) <= mostTold {
+		w.checkEvents(run, result)
+	}
 	if w.record != "" {
 		require.NoError(w.t, os.RemoveAll(w.record))
 		require.NoError(w.t, testenv.SaveHistories(w.record, histories))

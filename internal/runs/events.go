@@ -38,7 +38,7 @@ func (r *Reader) Events(ctx context.Context, run Found, ask Ask, emit func(Event
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	root := source{workflowID: run.WorkflowID, runID: run.RunID, workflow: workflows.PlaybookWorkflowName, first: true}
-	s.push(item{at: run.StartedAt, opens: &opening{at: run.StartedAt, source: root}})
+	s.push(item{opens: &opening{source: root}}) // before all that is known of steps
 	err := s.all(ctx)
 	s.told.Unasked = len(s.unasked)
 	return s.told, err

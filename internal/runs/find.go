@@ -102,7 +102,7 @@ func (e *NoRunError) Unwrap() error { return ErrNotFound }
 // Find finds a run by its workflow ID or the beginning of one, which no other run
 // may share; a whole ID comes before beginnings, and a run before its reprocesses.
 // An empty ID is the run that was started last, an empty runID the latest run
-// with the ID. It takes at most three calls to the server. The error is an
+// with the ID. It takes at most four calls to the server. The error is an
 // *UnknownError, *AmbiguousError or *NoRunError where the ID is why.
 func (r *Reader) Find(ctx context.Context, id, runID string) (Found, error) {
 	if id == "" {
@@ -138,7 +138,25 @@ func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) 
 		}
 		return Found{}, no
 	}
-	return found(info), nil
+	run := found(info)
+	return run, r.begin(ctx, &run)
+}
+
+// begin finds out when a run started that goes on in another history than its
+// first.
+func (r *Reader) begin(ctx context.Context, run *Found) error {
+	if run.RunID == run.last {
+		return nil
+	}
+	described, err := r.Client.DescribeWorkflowExecution(ctx, run.WorkflowID, run.RunID)
+	if isGone(err) {
+		return nil // so it started earlier than can be told
+	}
+	if err != nil {
+		return fmt.Errorf("look for the start of the run %s: %w", run.WorkflowID, err)
+	}
+	run.StartedAt = described.GetWorkflowExecutionInfo().GetStartTime().AsTime()
+	return nil
 }
 
 // found takes what the server lists of a run.

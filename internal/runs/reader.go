@@ -3,7 +3,7 @@
 // asks here: what follows it, lists it, tells its state or its events, and what
 // finds its dead letters.
 //
-// Each question has a budget of calls to the server. Find takes at most three,
+// Each question has a budget of calls to the server. Find takes at most four,
 // List one for each page of a hundred runs, Status at most StatusCalls, whatever
 // the size of the run: it asks the workflows, and reads no history of an
 // iteration. Iterations takes one call more for each child of the loop that is

@@ -20,7 +20,7 @@ import (
 
 // StatusCalls is how many calls to the server Status takes at most. What it could
 // not ask within them is a note.
-const StatusCalls = 8
+const StatusCalls = 6
 
 // What holds a step or an iteration.
 const (

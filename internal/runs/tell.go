@@ -349,6 +349,9 @@ func (t *teller) driven(id int64, ended time.Time, of *made, carried interpreter
 	first, last := before.Attempts+1, after.Attempts
 	if failure != nil {
 		last--
+		if failure.At.After(event.At) && failure.At.Before(ended) {
+			ended = failure.At
+		}
 	}
 	if first <= last {
 		event.Attempt, event.Page = first, before.Successes+1
@@ -358,9 +361,6 @@ func (t *teller) driven(id int64, ended time.Time, of *made, carried interpreter
 		t.pair(id, which, event, ended, nil)
 	}
 	if failure != nil {
-		if failure.At.After(event.At) && failure.At.Before(ended) {
-			ended = failure.At
-		}
 		if first <= last { // when it began is not kept
 			event.At = ended
 		}

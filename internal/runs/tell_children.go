@@ -98,27 +98,9 @@ func ends(event *historypb.HistoryEvent) bool {
 // children tells of the loops, calls and iterations below, and which of their
 // histories are to be told too.
 func (t *teller) children(ctx context.Context) error {
-	batches := map[*child]*batchTold{}
-	failed := map[int]bool{}
-	for _, begun := range t.h.children {
-		if begun.workflow != workflows.IterationWorkflowName {
-			continue
-		}
-		told, err := t.batch(ctx, begun)
-		if err != nil {
-			return err
-		}
-		batches[begun] = told
-		for _, iteration := range told.output.Iterations {
-			if iteration.Result.Failed() && !iteration.Cancelled {
-				failed[iteration.Index] = true
-			}
-		}
-		if begun.end != nil && !told.told && !wasCancelled(begun) {
-			for _, carried := range told.input.Calls {
-				failed[*carried.Index] = true
-			}
-		}
+	batches, failed, err := t.batches(ctx)
+	if err != nil {
+		return err
 	}
 	if t.ask.Failed {
 		t.only = failed
@@ -151,6 +133,33 @@ func (t *teller) children(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// batches are what the history of a loop has of its children, with the indexes of
+// the iterations that failed.
+func (t *teller) batches(ctx context.Context) (map[*child]*batchTold, map[int]bool, error) {
+	batches, failed := map[*child]*batchTold{}, map[int]bool{}
+	for _, begun := range t.h.children {
+		if begun.workflow != workflows.IterationWorkflowName {
+			continue
+		}
+		told, err := t.batch(ctx, begun)
+		if err != nil {
+			return nil, nil, err
+		}
+		batches[begun] = told
+		for _, iteration := range told.output.Iterations {
+			if iteration.Result.Failed() && !iteration.Cancelled {
+				failed[iteration.Index] = true
+			}
+		}
+		if begun.end != nil && !told.told && !wasCancelled(begun) {
+			for _, carried := range told.input.Calls {
+				failed[*carried.Index] = true
+			}
+		}
+	}
+	return batches, failed, nil
 }
 
 // batchTold is what a loop's history has of a child.
