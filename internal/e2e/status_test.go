@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"reprise/internal/host"
 	"reprise/internal/runs"
+	"reprise/internal/testenv"
 )
 
 // looker reads runs and counts the calls that reach the server.
@@ -358,4 +361,32 @@ func TestStatusOfLargeLoops(t *testing.T) {
 			require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), "by a test"))
 		})
 	}
+}
+
+// TestListWithoutAttributes: a namespace that does not know our search attributes
+// lists runs, and says why it cannot choose.
+func TestListWithoutAttributes(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	namespace := env.NewTaskQueue()
+	_, err := env.Client().WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
+		Namespace: namespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	require.NoError(t, err)
+	reader := &runs.Reader{Client: env.Dial(t, client.Options{Namespace: namespace, Logger: quiet{}}), Namespace: namespace}
+	require.Eventually(t, func() bool {
+		_, err = reader.List(t.Context(), runs.Filter{})
+		return err == nil
+	}, patience, tick, "a new namespace is known after some seconds")
+	list, err := reader.List(t.Context(), runs.Filter{Status: "failed", Since: time.Now().Add(-time.Hour), Limit: 5})
+	require.NoError(t, err)
+	require.Empty(t, list.Runs)
+	_, err = reader.List(t.Context(), runs.Filter{Playbook: "patients"})
+	require.ErrorIs(t, err, runs.ErrNoAttributes)
+	_, err = reader.List(t.Context(), runs.Filter{Status: "partial_success"})
+	require.ErrorIs(t, err, runs.ErrNoAttributes)
+	var unknown *runs.UnknownError
+	_, err = reader.Find(t.Context(), "", "")
+	require.ErrorAs(t, err, &unknown)
+	require.EqualError(t, err, "there are no runs yet")
 }
