@@ -108,8 +108,10 @@ func (a *app) writeRuns(list runs.List, now time.Time) error {
 func runsTable(list []runs.Found, now time.Time, width int) string {
 	rendered := ""
 	for _, columns := range [][]string{
-		{"run", "playbook", "status", "started", "time", "failed"}, {"run", "status", "started", "time", "failed"},
-		{"run", "status", "time", "failed"}, {"run", "status"},
+		{"run", "playbook", "status", "started", "time", "failed"},
+		{"run", "status", "started", "time", "failed"},
+		{"run", "status", "time", "failed"},
+		{"run", "status"},
 	} {
 		if rendered = runsWith(list, columns, now, 0); text.LongestLineLen(rendered) <= width {
 			return rendered

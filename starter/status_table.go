@@ -144,8 +144,12 @@ func countsOf(c *runs.Counts) string {
 		n    int
 		what string
 	}{
-		{c.Failed, "failed"}, {c.Truncated, "truncated"}, {c.Cancelled, "cancelled"}, {c.Waiting, "waiting for a retry"},
-		{c.Running, "running"}, {c.Pending, "pending"},
+		{c.Failed, "failed"},
+		{c.Truncated, "truncated"},
+		{c.Cancelled, "cancelled"},
+		{c.Waiting, "waiting for a retry"},
+		{c.Running, "running"},
+		{c.Pending, "pending"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))

@@ -304,6 +304,8 @@ func (l *loop) summary(calls []interpreter.Carried) string {
 }
 
 func (l *loop) progress() (Progress, error) {
-	return Progress{Stats: l.result.Stats, Open: slices.Clone(l.open), Under: l.under, Parked: len(l.parked),
-		NextRetryAt: l.nextRetryAt(), Part: l.below}, nil
+	return Progress{
+		Stats: l.result.Stats, Open: slices.Clone(l.open), Under: l.under, Parked: len(l.parked),
+		NextRetryAt: l.nextRetryAt(), Part: l.below,
+	}, nil
 }
