@@ -50,6 +50,7 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		if err != nil {
 			return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, b, in, limit, secrets)
 		}
+		ctx = watchOf(ctx).begin(ctx)
 		ended, end := context.WithCancelCause(ctx)
 		defer end(nil)
 		bounded, cancel := context.WithTimeoutCause(ended, limit, errTimeout)
@@ -79,9 +80,14 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	if err := payloads.awaitStore(ctx, in); err != nil {
 		return err
 	}
-	if in.RateLimit != nil {
-		return pacer.await(ctx, *in.RateLimit, in.Turn, b)
+	if in.RateLimit == nil {
+		return nil
 	}
+	since := time.Now()
+	if err := pacer.await(ctx, *in.RateLimit, in.Turn, b); err != nil {
+		return err
+	}
+	watchOf(ctx).waited(since)
 	return nil
 }
 

@@ -115,9 +115,9 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 	byName := map[string]measuredFunc{}
 	for name, tool := range c.tools {
 		_, waits := tool.(beginner)
-		byName[name] = c.limited(c.wrap(tool.Run, waits))
+		byName[name] = c.limited(c.watched(c.wrap(tool.Run, waits)))
 		if writer, ok := tool.(Writer); ok {
-			byName[interpreter.WriteActivity(name)] = c.limited(c.wrap(writer.Write, waits))
+			byName[interpreter.WriteActivity(name)] = c.limited(c.watched(c.wrap(writer.Write, waits)))
 		}
 	}
 	return byName

@@ -161,12 +161,14 @@ func (h *hostedCall) took(outcome interpreter.Outcome) {
 func (h *hostedCall) say() {
 	if h.unsaid {
 		h.unsaid = false
-		h.log(h.call.Verdict())
+		h.log(h.call)
 	}
 }
 
 // log tells of an attempt that failed what was decided about it.
-func (d *hosting) log(verdict *interpreter.Verdict) {
+func (d *hosting) log(call *interpreter.Call) {
+	verdict := call.Verdict()
+	d.count(call, verdict)
 	if verdict == nil {
 		return
 	}
@@ -267,6 +269,7 @@ func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (end sink
 		case interpreter.DoAttempt:
 			end, err = s.write(ctx, command.Input)
 		case interpreter.DoFinish:
+			h.countSink(ctx, sink)
 			end = s.finish(command.Result)
 		case interpreter.DoWait, interpreter.DoSink:
 			end = s.leave()
@@ -301,7 +304,7 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 	}
 	s.wrote = made.outcome.Err == nil
 	s.sink.Attempted(made.outcome, time.Now())
-	s.of.log(s.sink.Verdict())
+	s.of.log(s.sink)
 	return sinkGoesOn, nil
 }
 

@@ -63,6 +63,7 @@ func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, def
 	if err := login.apply(request); err != nil {
 		return nil, err
 	}
+	watchOf(ctx).propagate(ctx, request.Header)
 	return &outgoing{request: request, login: login, follow: follow, plain: plain}, nil
 }
 

@@ -53,6 +53,8 @@ type Resources struct {
 	// connections are added by themselves. A tool adds here what it fetches, such as
 	// a token.
 	Secrets *secrets.Set
+	// Telemetry is told what attempts do; nil is nobody.
+	Telemetry Telemetry
 }
 
 // Payloads are how large the values of a run may be, in bytes of JSON.

@@ -126,6 +126,8 @@ type Wait struct {
 	Delay   time.Duration `json:"delay"`
 	Reason  string        `json:"reason"`
 	Summary string        `json:"summary"`
+	// Rest says that it began elsewhere, and this is what is left of it.
+	Rest bool `json:"rest,omitempty"`
 }
 
 // CommandKind says what a host has to do next.
@@ -296,6 +298,9 @@ func (c *Call) Verdict() *Verdict {
 		return nil
 	}
 	verdict := &Verdict{Where: c.config.where(), Index: c.config.Index, Error: failure, Ended: c.Result() != nil}
+	if !verdict.Ended {
+		verdict.Retry = max(c.State.RequestAttempts, 1) // a restart has begun to count again
+	}
 	switch {
 	case verdict.Ended:
 	case c.State.head().Wait != nil:

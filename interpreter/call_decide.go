@@ -300,7 +300,7 @@ func (c *Call) WaitedUntil(due, now time.Time) {
 		return
 	}
 	rest := *c.State.head().Wait
-	rest.Delay = left
+	rest.Delay, rest.Rest = left, true
 	c.again(&rest)
 }
 

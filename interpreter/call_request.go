@@ -198,7 +198,7 @@ func (c *Call) attempt(now time.Time) (ToolInput, error) {
 	operation, attempt := c.operationKey(), c.attemptKey()
 	request := c.State.Request
 	input := ToolInput{
-		Tool: c.tool, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
+		Tool: c.tool, Playbook: c.config.Run.Playbook, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
 		Page: c.page(), Attempt: c.State.Attempts + 1, Lost: c.State.Lost,
 		Fields: request.Fields, Params: request.Params, Auth: request.Auth, Origin: request.Origin,
 		TimeoutSeconds: timeoutOf(c.action, c.tool).Seconds(),

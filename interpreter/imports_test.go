@@ -67,13 +67,18 @@ var layers = []struct {
 		"the interpreter decides; what waits and what acts is above it",
 	},
 	{
-		"workflows",
+		"internal/meter",
 		running,
+		"what is counted has names and knows nothing of who counts it, or where it goes",
+	},
+	{
+		"workflows",
+		slices.Concat(running, []string{"internal/meter"}),
 		"workflows call tools by name, so that no tool's code is part of what a replay runs",
 	},
 	{
 		"activities",
-		slices.Concat(running, []string{"internal/secrets", "internal/seal"}),
+		slices.Concat(running, []string{"internal/secrets", "internal/seal", "internal/meter"}),
 		"tools know the boundary structs, what masks and seals secrets, and nothing of the workflows that call them",
 	},
 }

@@ -22,6 +22,7 @@ var loaded = newBooks(decodeBook)
 func Load(name, text string) (*playbook.Playbook, error) { return loaded.load(name, text) }
 
 func decodeBook(name, text string) (*playbook.Playbook, error) {
+	loads.compiled.Add(1)
 	book, diagnostics := playbook.Decode(source.NewFile(name, []byte(text)))
 	if book == nil || diagnostics.HasErrors() {
 		return nil, fmt.Errorf("decode playbook %q: %w", name, diagnostics)
@@ -52,7 +53,9 @@ func newBooks(decode func(name, text string) (*playbook.Playbook, error)) *books
 func (b *books) load(name, text string) (*playbook.Playbook, error) {
 	hash := sha256.Sum256([]byte(name + "\x00" + text))
 	book, found := b.kept.Get(hash)
-	if !found {
+	if found {
+		loads.cached.Add(1)
+	} else {
 		book = sync.OnceValues(func() (*playbook.Playbook, error) { return b.decode(name, text) })
 		if other, found, _ := b.kept.PeekOrAdd(hash, book); found {
 			book = other

@@ -12,12 +12,14 @@ import (
 // request. It is kept in workflow history, so it holds names of connections
 // and never their secrets.
 type ToolInput struct {
-	Tool    string `json:"tool"`
-	Step    string `json:"step"`
-	Visit   int    `json:"visit"`           // visits of the step so far, from 1
-	Index   *int   `json:"index,omitempty"` // iteration, nil without a loop
-	Page    int    `json:"page"`            // successes so far + 1
-	Attempt int    `json:"attempt"`         // attempts of this call, from 1
+	Tool string `json:"tool"`
+	Step string `json:"step"`
+	// Playbook is its name, "" from builds that did not tell.
+	Playbook string `json:"playbook,omitempty"`
+	Visit    int    `json:"visit"`           // visits of the step so far, from 1
+	Index    *int   `json:"index,omitempty"` // iteration, nil without a loop
+	Page     int    `json:"page"`            // successes so far + 1
+	Attempt  int    `json:"attempt"`         // attempts of this call, from 1
 	// Place is the sink's place in the playbook, "" for a step's own call.
 	Place string `json:"place,omitempty"`
 	// Fields are the tool's fields, rendered. A statement is kept as the author

@@ -7,6 +7,7 @@ type Verdict struct {
 	// Ended says that the failure ended the call; else there will be another
 	// attempt.
 	Ended bool
+	Retry int    // which retry of the request follows, from 1; 0 where the call has ended
 	Where string // of the call
 	Index *int   // of the iteration, nil without a loop
 	Next  string // what follows, "" where the call has ended

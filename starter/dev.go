@@ -89,6 +89,9 @@ func (a *app) dev(options *devOptions) error {
 	if target.taskQueue != "" {
 		_, _ = fmt.Fprintf(a.Out, "Worker:   task queue %s, log in %s\n", target.taskQueue, workerLogPath())
 	}
+	if url := s.telemetry.URL(); url != "" {
+		_, _ = fmt.Fprintf(a.Out, "Metrics:  %s\n", url)
+	}
 	_, _ = fmt.Fprintln(a.Out, "Ctrl-C stops it.")
 	select {
 	case <-ctx.Done():

@@ -88,7 +88,7 @@ func newRunCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) run(name string, options *runOptions) error {
+func (a *app) run(name string, options *runOptions) (err error) {
 	plan, err := a.plan(name, options)
 	if err != nil {
 		return err
@@ -103,6 +103,8 @@ func (a *app) run(name string, options *runOptions) error {
 	}
 	defer func() { s.end(a.interrupts.now.Err() != nil) }()
 	s.ends = options.serverEnds || s.server != nil
+	ctx, ended := s.telemetry.Begin(ctx, "starter run")
+	defer func() { ended(err) }()
 	run, err := s.start(ctx, plan, a)
 	if err != nil {
 		return err
@@ -182,6 +184,9 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 	s, err = options.local.bringUp(ctx, localserver.Options{}, target)
 	if err == nil {
 		a.notef("web UI: %s", s.ui)
+		if url := s.telemetry.URL(); url != "" {
+			a.notef("metrics: %s", url)
+		}
 	}
 	return s, err
 }

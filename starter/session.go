@@ -20,6 +20,8 @@ import (
 	"reprise/internal/host"
 	"reprise/internal/localserver"
 	"reprise/internal/payload"
+	"reprise/internal/secrets"
+	"reprise/internal/telemetry"
 	"reprise/workflows"
 )
 
@@ -35,7 +37,8 @@ type session struct {
 	worker    *localWorker        // nil unless it is ours
 	key       string              // of a local server and its workers, "" for others
 	cleanUp   func()              // runs last; nil for nothing
-	ends      bool                // the server ends with the run, so nothing leads back to it
+	telemetry *telemetry.Telemetry
+	ends      bool // the server ends with the run, so nothing leads back to it
 }
 
 // end lets go of everything the session has brought up. With now there is no
@@ -44,6 +47,7 @@ func (s *session) end(now bool) {
 	if s.cleanUp != nil {
 		defer s.cleanUp()
 	}
+	defer s.telemetry.Close()
 	if now && s.server != nil {
 		s.server.Kill() // our worker dies with this process
 		return
@@ -121,16 +125,32 @@ func (f *serverFlags) existing(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := localserver.KeptAt(options.HostPort)
-	c, err := connect.Dial(ctx, store.Use(connect.WithKey(options, kept.Key)), nil)
+	watched, err := telemetry.New(ctx, starterTelemetry(""))
 	if err != nil {
 		_ = store.Close()
+		return nil, withStatus(exitUsage, err)
+	}
+	watched.Store(store)
+	kept := localserver.KeptAt(options.HostPort)
+	c, err := connect.Dial(ctx, watched.Client(store.Use(connect.WithKey(options, kept.Key))), nil)
+	if err != nil {
+		_ = store.Close()
+		watched.Close()
 		return nil, withStatus(exitNoServer, err)
 	}
 	return &session{
 		client: c, address: options.HostPort, namespace: options.Namespace, ui: uiFromEnvironment(), taskQueue: f.taskQueue,
-		store: store, key: kept.Key,
+		store: store, key: kept.Key, telemetry: watched,
 	}, nil
+}
+
+// starterTelemetry are the options of a starter, with an endpoint for the metrics
+// of its local worker at an address.
+func starterTelemetry(address string) telemetry.Options {
+	return telemetry.Options{
+		Service: "reprise-starter", Version: readVersion().Reprise, MetricsAddress: address,
+		TraceHeaders: telemetry.TraceHeaders(), Secrets: &secrets.Set{},
+	}
 }
 
 // dev connects to the server of `starter dev` in this directory, nil if there
@@ -142,7 +162,7 @@ func (f *serverFlags) dev(ctx context.Context) (*session, error) {
 	}
 	return &session{
 		client: found.client, address: found.state.Address, namespace: found.state.Namespace, ui: found.state.UI,
-		taskQueue: f.taskQueue, store: found.store, key: found.state.Key,
+		taskQueue: f.taskQueue, store: found.store, key: found.state.Key, telemetry: found.telemetry,
 	}, nil
 }
 
@@ -155,6 +175,7 @@ type localFlags struct {
 	dbFile      string
 	connections string
 	allowPython bool
+	metrics     string      // address of the worker's metrics
 	pythonGiven func() bool // whether allowPython is the user's
 }
 
@@ -163,6 +184,8 @@ func (f *localFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.dbFile, "db-filename", "", "SQLite file in which a local server keeps its state, default memory")
 	flags.StringVar(&f.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections for a local worker, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
+	flags.StringVar(&f.metrics, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
+		"host:port where Prometheus finds metrics of a local worker at /metrics, default none [REPRISE_METRICS_ADDRESS]")
 	flags.BoolVar(&f.allowPython, "allow-python", true,
 		"let a local worker run Python code; unless given, that of runs which starter began here")
 	f.pythonGiven = func() bool { return flags.Changed("allow-python") }
@@ -187,7 +210,14 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, t
 		return nil, withStatus(exitUsage, err)
 	}
 	logger, closeLog := openWorkerLog()
-	s, err := f.startServer(ctx, options, target, logger)
+	watching := starterTelemetry(f.metrics)
+	watching.Logger = slog.New(watching.Secrets.Handler(logger.Handler()))
+	watched, err := telemetry.New(ctx, watching)
+	if err != nil {
+		closeLog()
+		return nil, withStatus(exitUsage, err)
+	}
+	s, err := f.startServer(ctx, options, target, logger, watched)
 	if err != nil || s.taskQueue == "" {
 		closeLog()
 		return s, err
@@ -199,12 +229,12 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, t
 	}
 	resources := activities.Resources{
 		Connections: connections, AllowPython: f.allowPython, Limits: limits, RateLimits: rateLimits,
-		Payloads: payloads, Logger: logger, SecretKeys: keys,
+		Payloads: payloads, Logger: logger, SecretKeys: keys, Secrets: watching.Secrets, Telemetry: watched.Activities(),
 	}
 	if !f.pythonGiven() {
 		resources.CheckPython = host.NewGuard(s.client, s.key).Check
 	}
-	s.worker, err = startWorker(s.client, resources, s.taskQueue, closeLog)
+	s.worker, err = startWorker(s, resources, closeLog)
 	if err != nil {
 		s.end(false)
 		return nil, err
@@ -214,13 +244,16 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, t
 
 // startServer starts a server of our own with its payload store.
 func (f *localFlags) startServer(
-	ctx context.Context, options localserver.Options, target serverFlags, logger *slog.Logger,
+	ctx context.Context, options localserver.Options, target serverFlags, logger *slog.Logger, watched *telemetry.Telemetry,
 ) (*session, error) {
 	store, remove, err := localStore(ctx, target.payloadStore, f.dbFile)
 	if err != nil {
+		watched.Close()
 		return nil, err
 	}
+	watched.Store(store)
 	leave := func() {
+		watched.Close()
 		_ = store.Close()
 		remove()
 	}
@@ -235,7 +268,7 @@ func (f *localFlags) startServer(
 		leave()
 		return nil, withStatus(exitNoServer, err)
 	}
-	c, err := connect.Dial(ctx, host.ClientOptions(store, server.ClientOptions(), logger), logger)
+	c, err := connect.Dial(ctx, watched.Client(host.ClientOptions(store, server.ClientOptions(), logger)), logger)
 	if err != nil {
 		server.Kill()
 		leave()
@@ -243,7 +276,7 @@ func (f *localFlags) startServer(
 	}
 	return &session{
 		client: c, address: server.Address, namespace: server.Namespace, ui: server.UIURL, taskQueue: target.taskQueue,
-		store: store, server: server, key: options.Key, cleanUp: remove,
+		store: store, server: server, key: options.Key, cleanUp: remove, telemetry: watched,
 	}, nil
 }
 
@@ -258,9 +291,11 @@ type localWorker struct {
 // ended or its user leaves.
 const localStopTimeout = time.Second
 
-func startWorker(c client.Client, resources activities.Resources, taskQueue string, closeLog func()) (*localWorker, error) {
+func startWorker(s *session, resources activities.Resources, closeLog func()) (*localWorker, error) {
 	catalogue := activities.NewCatalogue(resources)
-	w := host.NewWorker(c, catalogue, host.Options{TaskQueue: taskQueue, StopTimeout: localStopTimeout})
+	w := host.NewWorker(s.client, catalogue, host.Options{
+		TaskQueue: s.taskQueue, StopTimeout: localStopTimeout, Telemetry: s.telemetry,
+	})
 	if err := w.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"reprise/internal/connect"
 	"reprise/internal/payload"
+	"reprise/internal/telemetry"
 )
 
 // stateDir holds what local servers leave behind, in the working directory.
@@ -79,14 +80,16 @@ func readState() (devState, error) {
 
 // devServer is the server of a `starter dev` that answers.
 type devServer struct {
-	state  devState
-	client client.Client
-	store  *payload.Store
+	state     devState
+	client    client.Client
+	store     *payload.Store
+	telemetry *telemetry.Telemetry
 }
 
 func (d *devServer) close() {
 	d.client.Close()
 	_ = d.store.Close()
+	d.telemetry.Close()
 }
 
 // findDev connects to the server of a `starter dev` in this directory, in the
@@ -143,10 +146,17 @@ func dialDev(ctx context.Context, state devState, payloadStore string) (*devServ
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect.Dial(ctx, store.Use(options), nil)
+	watched, err := telemetry.New(ctx, starterTelemetry(""))
 	if err != nil {
 		_ = store.Close()
+		return nil, withStatus(exitUsage, err)
+	}
+	watched.Store(store)
+	c, err := connect.Dial(ctx, watched.Client(store.Use(options)), nil)
+	if err != nil {
+		_ = store.Close()
+		watched.Close()
 		return nil, withStatus(exitNoServer, err)
 	}
-	return &devServer{state: state, client: c, store: store}, nil
+	return &devServer{state: state, client: c, store: store, telemetry: watched}, nil
 }

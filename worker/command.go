@@ -22,6 +22,7 @@ import (
 	_ "reprise/internal/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
 	"reprise/internal/seal"
 	"reprise/internal/secrets"
+	"reprise/internal/telemetry"
 	"reprise/workflows"
 )
 
@@ -47,6 +48,10 @@ A playbook names a connection, such as auth: clinic. The worker finds its URL in
 the file of --connections, a YAML map of names to URLs, else in its environment
 as REPRISE_AUTH_CLINIC.
 
+Metrics are at http://HOST:PORT/metrics of --metrics-address. With
+OTEL_EXPORTER_OTLP_ENDPOINT, such as http://localhost:4318, metrics and traces go to
+that collector; OpenTelemetry's other variables hold too.
+
 SIGINT and SIGTERM stop the worker: it takes no more work, hands back what has not
 begun and lets attempts under way end, for at most 10 seconds.`
 
@@ -66,6 +71,13 @@ type options struct {
 	maxAttempts int
 	logLevel    string
 	logFormat   string
+	telemetry   telemetryOptions
+}
+
+// telemetryOptions are where metrics and traces go.
+type telemetryOptions struct {
+	address string
+	headers bool
 }
 
 // run is main with the world passed in. It returns the exit status once ctx
@@ -122,6 +134,10 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.logLevel, "log-level", envOr("REPRISE_LOG_LEVEL", "warn"),
 		"debug, info, warn or error [REPRISE_LOG_LEVEL]")
 	flags.StringVar(&opts.logFormat, "log-format", envOr("REPRISE_LOG_FORMAT", "text"), "text or json [REPRISE_LOG_FORMAT]")
+	flags.StringVar(&opts.telemetry.address, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
+		"host:port where Prometheus finds metrics at /metrics, default none [REPRISE_METRICS_ADDRESS]")
+	flags.BoolVar(&opts.telemetry.headers, "trace-headers", telemetry.TraceHeaders(),
+		"let requests of http carry their trace as traceparent, where there are traces [REPRISE_TRACE_HEADERS]")
 	return command, opts
 }
 
@@ -145,18 +161,11 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 		return exitUsage, err
 	}
 	logger = slog.New(secret.Handler(logger.Handler()))
-	connections, err := host.Connections(opts.connections)
+	resources, err := opts.resources()
 	if err != nil {
 		return exitUsage, err
 	}
-	rateLimits, err := host.RateLimits(opts.rateLimits)
-	if err != nil {
-		return exitUsage, err
-	}
-	limits, err := activities.LimitsFromEnv(os.LookupEnv)
-	if err != nil {
-		return exitUsage, err
-	}
+	resources.Logger, resources.Secrets = logger, secret
 	server, err := connect.Resolve(opts.server)
 	if err != nil {
 		return exitUsage, err
@@ -171,15 +180,19 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 		return exitUsage, err
 	}
 	defer func() { _ = store.Close() }()
-	payloads, err := host.Payloads(store, os.LookupEnv)
+	if resources.Payloads, err = host.Payloads(store, os.LookupEnv); err != nil {
+		return exitUsage, err
+	}
+	watched, err := telemetry.New(ctx, telemetry.Options{
+		Service: "reprise-worker", Version: version(), MetricsAddress: opts.telemetry.address,
+		TraceHeaders: opts.telemetry.headers, Logger: logger, Secrets: secret,
+	})
 	if err != nil {
 		return exitUsage, err
 	}
-	keys, err := seal.Parse(os.Getenv(seal.Variable))
-	if err != nil {
-		return exitUsage, err
-	}
-	c, err := connect.Dial(ctx, host.ClientOptions(store, server, logger), logger)
+	defer watched.Close()
+	watched.Store(store)
+	c, err := connect.Dial(ctx, watched.Client(host.ClientOptions(store, server, logger)), logger)
 	if err != nil {
 		if ctx.Err() != nil {
 			return exitOK, nil
@@ -187,21 +200,41 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 		return exitNoServer, err
 	}
 	defer c.Close()
-	catalogue := activities.NewCatalogue(activities.Resources{
-		Connections: connections, AllowPython: opts.allowPython, Directory: opts.directory, Limits: limits,
-		RateLimits: rateLimits, Payloads: payloads, Logger: logger, Secrets: secret, SecretKeys: keys,
-	})
+	resources.Telemetry = watched.Activities()
+	catalogue := activities.NewCatalogue(resources)
 	defer func() { _ = catalogue.Close() }()
-	return work(ctx, opts, c, catalogue, func() {
+	return work(ctx, opts, c, catalogue, watched, func() {
 		_, _ = fmt.Fprintf(stdout, "worker: listening on task queue %q, namespace %q at %s, python %s, payload store %s\n",
 			opts.taskQueue, server.Namespace, server.HostPort, onOff(opts.allowPython), store.Name())
+		if url := watched.URL(); url != "" {
+			_, _ = fmt.Fprintf(stdout, "worker: metrics at %s\n", url)
+		}
 	})
 }
 
-func work(ctx context.Context, opts *options, c client.Client, catalogue *activities.Catalogue, ready func()) (int, error) {
+// resources are what the options and the environment give to tools.
+func (o *options) resources() (activities.Resources, error) {
+	resources := activities.Resources{AllowPython: o.allowPython, Directory: o.directory}
+	var err error
+	if resources.Connections, err = host.Connections(o.connections); err != nil {
+		return resources, err
+	}
+	if resources.RateLimits, err = host.RateLimits(o.rateLimits); err != nil {
+		return resources, err
+	}
+	if resources.Limits, err = activities.LimitsFromEnv(os.LookupEnv); err != nil {
+		return resources, err
+	}
+	resources.SecretKeys, err = seal.Parse(os.Getenv(seal.Variable))
+	return resources, err
+}
+
+func work(
+	ctx context.Context, opts *options, c client.Client, catalogue *activities.Catalogue, watched *telemetry.Telemetry, ready func(),
+) (int, error) {
 	fatal := make(chan error, 1)
 	w := host.NewWorker(c, catalogue, host.Options{
-		TaskQueue: opts.taskQueue, MaxAttempts: opts.maxAttempts,
+		TaskQueue: opts.taskQueue, MaxAttempts: opts.maxAttempts, Telemetry: watched,
 		OnFatalError: func(err error) {
 			select {
 			case fatal <- err:

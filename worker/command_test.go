@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--log-format", "xml"}, exitUsage, `--log-format "xml" is unknown, expected text or json`},
 		{[]string{"--connections", "/nowhere"}, exitUsage, "read the connections"},
 		{[]string{"--profile", "nobody"}, exitUsage, "nobody"},
+		{[]string{"--metrics-address", "nowhere"}, exitUsage, `open the metrics address "nowhere"`},
 		{[]string{"--address", "127.0.0.1:1"}, exitNoServer, "no Temporal server answers at 127.0.0.1:1"},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
@@ -113,13 +115,17 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	go func() {
 		status <- run(ctx, []string{
 			"--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue,
-			"--allow-python", "--directory", folder, "--log-level", "error",
+			"--allow-python", "--directory", folder, "--log-level", "error", "--metrics-address", "127.0.0.1:0",
 		}, writer, io.Discard)
 	}()
 	line := make([]byte, 1024)
 	n, err := reader.Read(line)
 	require.NoError(t, err)
 	require.Contains(t, string(line[:n]), "worker: listening on task queue \""+queue+"\"")
+	n, err = reader.Read(line)
+	require.NoError(t, err)
+	metrics, found := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "worker: metrics at ")
+	require.True(t, found, "%s", line[:n])
 
 	started, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue},
 		workflows.PlaybookWorkflowName, workflows.Input{Name: "writes.yaml", Source: writesFile})
@@ -130,6 +136,13 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	rows, err := os.ReadFile(filepath.Join(folder, "rows.jsonl"))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"n":1}`, string(rows))
+
+	response, err := http.Get(metrics)
+	require.NoError(t, err)
+	counted, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Contains(t, string(counted), `reprise_rows_written_total{playbook="writes",step="compute",tool="file"} 1`)
 
 	cancel()
 	select {

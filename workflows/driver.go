@@ -5,6 +5,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"reprise/internal/meter"
 	"reprise/interpreter"
 )
 
@@ -46,11 +47,23 @@ func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter) interpr
 // run drives the call until it has ended, here, or goes on elsewhere; then left is
 // what it takes along.
 func (d *driver) run(ctx workflow.Context) (where going, left interpreter.Carried) {
+	ended := d.call.Finished() // and counted
+	where, left = d.goOn(ctx)
+	if !ended && d.call.Finished() {
+		countCall(ctx, d.call)
+	}
+	return where, left
+}
+
+func (d *driver) goOn(ctx workflow.Context) (where going, left interpreter.Carried) {
 	d.apart = d.carry != nil && d.call.Detachable()
 	for !d.call.Finished() {
 		if ctx.Err() != nil {
 			d.cancel(ctx)
 			break
+		}
+		if wait := d.call.Waits(workflow.Now(ctx)); wait != nil {
+			countWait(ctx, d.call, *wait)
 		}
 		if where, left = d.left(ctx); where != here {
 			return where, left
@@ -137,11 +150,14 @@ func (d *driver) cancel(ctx workflow.Context) { d.call.Cancel(workflow.Now(ctx))
 
 // logVerdict tells the worker's log what was decided about an attempt that failed.
 func logVerdict(ctx workflow.Context, call *interpreter.Call) {
-	switch verdict := call.Verdict(); {
-	case verdict == nil:
-	case verdict.Ended:
+	verdict := call.Verdict()
+	if verdict == nil {
+		return
+	}
+	meter.Verdict(counter{ctx}, call.Facts(), verdict)
+	if verdict.Ended {
 		workflow.GetLogger(ctx).Warn(verdict.Message(), verdict.Fields()...)
-	default:
+	} else {
 		workflow.GetLogger(ctx).Info(verdict.Message(), verdict.Fields()...)
 	}
 }

@@ -157,6 +157,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 		switch {
 		case driven.Result != nil:
 			call.Finish(*driven.Result)
+			countCall(ctx, call)
 			b.count(*driven.Result)
 			further = true
 		case driven.State != nil:

@@ -105,7 +105,7 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 	case givenUp(ctx, err):
 		return 0
 	default:
-		l.failAll(l.carried(first, end), childError(err))
+		l.failAll(ctx, l.carried(first, end), childError(err))
 		return end - first
 	}
 	l.result.Merge(first, &result)

@@ -263,13 +263,13 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interp
 		fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
 	if err != nil {
 		if !givenUp(ctx, err) {
-			l.failAll(calls, childError(err))
+			l.failAll(ctx, calls, childError(err))
 		}
 		return nil
 	}
 	l.weigh(ctx, output)
 	for _, iteration := range output.Iterations {
-		l.add(iteration)
+		l.add(ctx, iteration)
 	}
 	if l.result.Budget == nil {
 		l.result.Budget = output.Budget
@@ -277,16 +277,17 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interp
 	return output.Parked
 }
 
-func (l *loop) add(iteration interpreter.IterationResult) {
+func (l *loop) add(ctx workflow.Context, iteration interpreter.IterationResult) {
 	if place, found := l.place(iteration.Index); found {
 		l.result.Add(place, l.input.Elements[place].Data, iteration)
+		l.countIteration(ctx, iteration)
 	}
 }
 
 // failAll accounts for elements whose child gave nothing, so that none is lost.
-func (l *loop) failAll(calls []interpreter.Carried, failure *interpreter.ErrorObject) {
+func (l *loop) failAll(ctx workflow.Context, calls []interpreter.Carried, failure *interpreter.ErrorObject) {
 	for _, call := range calls {
-		l.add(interpreter.IterationResult{
+		l.add(ctx, interpreter.IterationResult{
 			Index: *call.Index, Result: interpreter.CallResult{
 				Status: interpreter.StatusError, Error: failure, Warnings: interpreter.Unwritten(l.step),
 			},

@@ -136,6 +136,9 @@ func TestNoToolIsPartOfAReplay(t *testing.T) {
 	require.Contains(t, reached, "reprise/interpreter/playbook")
 	for _, path := range reached {
 		require.NotEqual(t, "database/sql", path)
+		if path == "reprise/internal/meter" { // names of what is counted
+			continue
+		}
 		for _, refused := range []string{
 			"reprise/activities", "reprise/internal/", "reprise/starter", "reprise/worker", "github.com/jackc/", "modernc.org/",
 		} {

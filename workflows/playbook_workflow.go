@@ -386,6 +386,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	}
 	result.Shrink(most)
 	r.publish(ctx, result.Status)
+	r.countRun(ctx, result)
 	switch result.Status {
 	case interpreter.Cancelled:
 		return nil, temporal.NewCanceledError(*result)

@@ -106,6 +106,7 @@ func (r *run) loop(
 		}
 	}
 	record.Loop.Stats, record.Loop.Errors = aggregate.Stats, aggregate.Errors
+	r.countCancelled(ctx, record)
 	r.publishDeadLetters(ctx, aggregate.Stats.Failed)
 	result := aggregate.CallResult(step, record.StartedAt, workflow.Now(ctx))
 	if ctx.Err() != nil {
@@ -187,6 +188,7 @@ func (r *run) close(ctx workflow.Context, record *StepRecord, result interpreter
 	record.Attempts, record.Pages = result.Meta.Attempts, result.Meta.Pages
 	record.Error = result.Error
 	record.Status = recordStatus(result)
+	r.countStep(ctx, record)
 	r.describe(ctx)
 }
 

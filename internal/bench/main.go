@@ -86,7 +86,7 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 		return err
 	}
 	defer func() { _ = api.Close() }()
-	c, _, err := dial(ctx, o.address, dir)
+	c, _, err := dial(ctx, o.address, dir, nil)
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", o.address, err)
 	}

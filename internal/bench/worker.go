@@ -18,6 +18,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/host"
 	"reprise/internal/payload"
+	"reprise/internal/telemetry"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -56,7 +57,7 @@ func rest(ctx context.Context, ms int) error {
 func hand(ctx context.Context, in handInput) (int, error) { return in.First, rest(ctx, in.MS) }
 
 // dial connects to the server with the payload store that all share.
-func dial(ctx context.Context, address, dir string) (client.Client, *payload.Store, error) {
+func dial(ctx context.Context, address, dir string, watched *telemetry.Telemetry) (client.Client, *payload.Store, error) {
 	location, err := payload.Directory(dir)
 	if err != nil {
 		return nil, nil, err
@@ -65,15 +66,22 @@ func dial(ctx context.Context, address, dir string) (client.Client, *payload.Sto
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := client.DialContext(ctx, store.Use(client.Options{
+	watched.Store(store)
+	c, err := client.DialContext(ctx, watched.Client(store.Use(client.Options{
 		HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	}))
+	})))
 	return c, store, err
 }
 
-// work is a worker until its standard input ends.
+// work is a worker until its standard input ends. With REPRISE_METRICS_ADDRESS it
+// counts, which shows what that costs.
 func work(ctx context.Context, address, queue, dir string) error {
-	c, store, err := dial(ctx, address, dir)
+	watched, err := telemetry.New(ctx, telemetry.Options{MetricsAddress: os.Getenv("REPRISE_METRICS_ADDRESS"), TraceHeaders: true})
+	if err != nil {
+		return err
+	}
+	defer watched.Close()
+	c, store, err := dial(ctx, address, dir, watched)
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", address, err)
 	}
@@ -82,13 +90,13 @@ func work(ctx context.Context, address, queue, dir string) error {
 	if err != nil {
 		return err
 	}
-	catalogue := activities.NewCatalogue(activities.Resources{Payloads: payloads, Directory: dir})
+	catalogue := activities.NewCatalogue(activities.Resources{Payloads: payloads, Directory: dir, Telemetry: watched.Activities()})
 	for _, tool := range []activities.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
 		if err := catalogue.Register(tool); err != nil {
 			return err
 		}
 	}
-	w := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue})
+	w := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue, Telemetry: watched})
 	w.RegisterWorkflowWithOptions(handLoop, workflow.RegisterOptions{Name: handLoopName})
 	w.RegisterWorkflowWithOptions(handIteration, workflow.RegisterOptions{Name: handIterationName})
 	w.RegisterActivityWithOptions(hand, activity.RegisterOptions{Name: handActivityName})

@@ -26,7 +26,7 @@ type Request struct {
 
 // loggedHeaders are kept in the log. Of Authorization only the scheme is kept.
 var loggedHeaders = []string{
-	"Accept", "Authorization", "Content-Type", "Idempotency-Key",
+	"Accept", "Authorization", "Content-Type", "Idempotency-Key", "Traceparent",
 	"Traceparent", "User-Agent", "X-Request-Id", "X-Scenario",
 }
 

@@ -8,10 +8,10 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
+	"reprise/internal/telemetry"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -25,6 +25,9 @@ type Options struct {
 	// OnFatalError is told when the worker cannot go on, such as when its
 	// namespace is gone; nil is nobody.
 	OnFatalError func(error)
+	// Telemetry is told of the parts of runs; nil is nobody. The catalogue and the
+	// client have it too.
+	Telemetry *telemetry.Telemetry
 }
 
 const (
@@ -64,7 +67,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		WorkerStopTimeout:                  options.StopTimeout + handBackTime,
 		DeadlockDetectionTimeout:           mostThought,
 		OnFatalError:                       options.OnFatalError,
-		Interceptors:                       []interceptor.WorkerInterceptor{catalogue.Keeping()},
+		Interceptors:                       append(options.Telemetry.Interceptors(), catalogue.Keeping()),
 	})
 	Register(w, catalogue)
 	return w

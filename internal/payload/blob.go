@@ -76,7 +76,9 @@ func (s *Store) put(ctx context.Context, data []byte) (reference, error) {
 
 // write writes a value whatever is there, and notes whether the store took it.
 func (s *Store) write(ctx context.Context, ref reference, data []byte) error {
+	began := time.Now()
 	err := s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf"})
+	s.tell("write", ref.size, began, err)
 	if err != nil {
 		err = fmt.Errorf("write %s (%d bytes) to the payload store %s: %w", ref.key, ref.size, s.name, err)
 	}
@@ -84,6 +86,12 @@ func (s *Store) write(ctx context.Context, ref reference, data []byte) error {
 		s.health.note(err)
 	}
 	return err
+}
+
+func (s *Store) tell(operation string, bytes int64, began time.Time, err error) {
+	if s.watch != nil {
+		s.watch(operation, bytes, time.Since(began), err)
+	}
 }
 
 // mostTime bounds one reading or writing of so many bytes: a store that does
@@ -97,7 +105,9 @@ func mostTime(size int64) time.Duration {
 func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, mostTime(ref.size))
 	defer cancel()
+	began := time.Now()
 	data, err := s.read(ctx, ref)
+	s.tell("read", ref.size, began, err)
 	switch {
 	case gcerrors.Code(err) == gcerrors.NotFound:
 		err = ErrMissing

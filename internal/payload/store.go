@@ -34,6 +34,19 @@ type Store struct {
 	name   string
 	health health
 	kept   kept
+	watch  Watch
+}
+
+// Watch is told of each reading and writing of a value (operation is read or
+// write): its size, how long it took, and its error. It is called concurrently.
+type Watch func(operation string, bytes int64, took time.Duration, err error)
+
+// Watched has watch told what is read and written from now on. It is set before
+// the store is used; a store that is none tells nothing.
+func (s *Store) Watched(watch Watch) {
+	if s != nil {
+		s.watch = watch
+	}
 }
 
 // Open opens the store at an address such as file:///var/lib/reprise/payloads,

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/checker"
@@ -101,10 +102,17 @@ func compileTree(source string, node ast.Node) (*vm.Program, error) {
 	return code, nil
 }
 
+// evaluations counts what Eval is called for.
+var evaluations atomic.Int64
+
+// Evaluations is how many expressions this process has evaluated.
+func Evaluations() int64 { return evaluations.Load() }
+
 // Eval evaluates the program. The error is an *Error: something in the data
 // does not fit, the budget is used up, or the result is larger as JSON than the
 // bytes of the budget's limits (4 MiB in a decision).
 func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
+	evaluations.Add(1)
 	m, _ := machines.Get().(*machine)
 	m.env[budgetName] = b
 	for _, root := range p.roots {

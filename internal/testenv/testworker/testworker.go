@@ -27,6 +27,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/host"
 	"reprise/internal/seal"
+	"reprise/internal/telemetry"
 )
 
 // Variables that make the test binary a worker.
@@ -36,6 +37,7 @@ const (
 	namespaceVariable = "TESTWORKER_NAMESPACE"
 	directoryVariable = "TESTWORKER_DIRECTORY"
 	stopVariable      = "TESTWORKER_STOP_TIMEOUT"
+	metricsVariable   = "TESTWORKER_METRICS"
 )
 
 // stopTimeout is how long attempts under way may go on when a worker is told to
@@ -62,13 +64,18 @@ func Main(interceptors ...grpc.UnaryClientInterceptor) {
 // work runs a worker until the standard input ends, which it does when the
 // test process goes away.
 func work(interceptors []grpc.UnaryClientInterceptor) error {
-	c, err := client.DialContext(context.Background(), client.Options{
+	watched, err := watch(context.Background())
+	if err != nil {
+		return err
+	}
+	defer watched.Close()
+	c, err := client.DialContext(context.Background(), watched.Client(client.Options{
 		HostPort: os.Getenv(addressVariable), Namespace: os.Getenv(namespaceVariable),
 		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 		ConnectionOptions: client.ConnectionOptions{
 			DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(interceptors...)},
 		},
-	})
+	}))
 	if err != nil {
 		return err
 	}
@@ -79,18 +86,35 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 	}
 	catalogue := activities.NewCatalogue(activities.Resources{
 		AllowPython: true, Directory: os.Getenv(directoryVariable), SecretKeys: keys,
+		Telemetry: watched.Activities(),
 	})
 	timeout, err := time.ParseDuration(os.Getenv(stopVariable))
 	if err != nil {
 		return err
 	}
-	worker := host.NewWorker(c, catalogue, host.Options{TaskQueue: os.Getenv(queueVariable), StopTimeout: timeout})
+	worker := host.NewWorker(c, catalogue, host.Options{
+		TaskQueue: os.Getenv(queueVariable), StopTimeout: timeout, Telemetry: watched,
+	})
 	if err := worker.Start(); err != nil {
 		return err
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	worker.Stop()
 	return catalogue.Close()
+}
+
+// watch is the telemetry of a worker whose options or environment ask for some.
+func watch(ctx context.Context) (*telemetry.Telemetry, error) {
+	options := telemetry.Options{Service: "testworker", TraceHeaders: true}
+	file := os.Getenv(metricsVariable)
+	if file != "" {
+		options.MetricsAddress = "127.0.0.1:0"
+	}
+	watched, err := telemetry.New(ctx, options)
+	if err != nil || file == "" {
+		return watched, err
+	}
+	return watched, os.WriteFile(file, []byte(watched.URL()), 0o600)
 }
 
 // Options are what a worker needs to know.
@@ -101,6 +125,9 @@ type Options struct {
 	Directory   string // where relative paths of tools begin
 	Connections activities.Connections
 	Env         []string // more variables, NAME=value
+	// Metrics is a file into which the worker writes the URL of its metrics; "" is
+	// no metrics.
+	Metrics string
 	// StopTimeout is how long attempts under way may go on when the worker is
 	// told to end; 0 is a second.
 	StopTimeout time.Duration
@@ -136,7 +163,7 @@ func start(options Options) (*Process, error) {
 	cmd.Env = append(os.Environ(),
 		queueVariable+"="+options.TaskQueue, addressVariable+"="+options.Address,
 		namespaceVariable+"="+options.Namespace, directoryVariable+"="+options.Directory,
-		stopVariable+"="+cmp.Or(options.StopTimeout, stopTimeout).String())
+		metricsVariable+"="+options.Metrics, stopVariable+"="+cmp.Or(options.StopTimeout, stopTimeout).String())
 	for name, url := range options.Connections {
 		cmd.Env = append(cmd.Env, activities.ConnectionVariable(name)+"="+url)
 	}

@@ -1,0 +1,139 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/meter"
+	"reprise/interpreter"
+)
+
+// Telemetry is told what the activities of a worker do. It is safe for
+// concurrent use.
+type Telemetry interface {
+	meter.Recorder
+	// Attempt begins an attempt, and end ends it: with the error, nil for none.
+	// An attempt that is left to another worker ends as not made.
+	Attempt(ctx context.Context, in interpreter.ToolInput) (within context.Context, end func(failure *interpreter.ErrorObject, made bool))
+	// Ended tells of a part of a run that has ended in an activity.
+	Ended(ctx context.Context, part meter.Part)
+	// Propagate adds to the headers of a request what tells the other side of
+	// the attempt that ctx is of.
+	Propagate(ctx context.Context, headers http.Header)
+}
+
+// watch is the telemetry of one attempt. A nil *watch tells nobody.
+type watch struct {
+	to    Telemetry
+	in    interpreter.ToolInput
+	began time.Time
+	end   func(*interpreter.ErrorObject, bool)
+}
+
+type watchKey struct{}
+
+func watchOf(ctx context.Context) *watch {
+	w, _ := ctx.Value(watchKey{}).(*watch)
+	return w
+}
+
+// watched counts the attempts of a function.
+func (c *Catalogue) watched(run measuredFunc) measuredFunc {
+	if c.res.Telemetry == nil {
+		return run
+	}
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
+		w := &watch{to: c.res.Telemetry, in: in, end: func(*interpreter.ErrorObject, bool) {}}
+		result, size, err := run(context.WithValue(ctx, watchKey{}, w), in)
+		w.ended(result, err)
+		return result, size, err
+	}
+}
+
+// begin notes that the attempt has its turn.
+func (w *watch) begin(ctx context.Context) context.Context {
+	if w == nil {
+		return ctx
+	}
+	w.began = time.Now()
+	ctx, w.end = w.to.Attempt(ctx, w.in)
+	return ctx
+}
+
+// waited notes how long the attempt has waited for its turn.
+func (w *watch) waited(since time.Time) {
+	if w != nil {
+		w.to.Observe(meter.TurnTime, time.Since(since), w.in.Playbook, w.in.Step)
+	}
+}
+
+// propagate adds to the headers of the attempt's request, unless the author has.
+func (w *watch) propagate(ctx context.Context, headers http.Header) {
+	if w != nil && headers.Get("traceparent") == "" {
+		w.to.Propagate(ctx, headers)
+	}
+}
+
+// ended counts the attempt.
+func (w *watch) ended(result interpreter.ToolResult, err error) {
+	failure := failureOf(err)
+	made := (err == nil || failure != nil) && result.Noted == nil && !result.Unnotable
+	w.end(failure, made)
+	if !made {
+		return
+	}
+	values := []string{w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place), meter.ClassOf(failure)}
+	w.to.Add(meter.Attempts, 1, values...)
+	if !w.began.IsZero() {
+		w.to.Observe(meter.AttemptTime, time.Since(w.began), values...)
+	}
+	switch {
+	case failure != nil:
+	case w.in.Place == "":
+		w.to.Add(meter.Pages, 1, w.in.Playbook, w.in.Step, w.in.Tool)
+	default:
+		w.to.Add(meter.Rows, rowsWritten(w.in, result), w.in.Playbook, w.in.Step, w.in.Tool)
+	}
+}
+
+// failureOf is the error that an attempt has ended with; nil where it went well,
+// or is left to another worker.
+func failureOf(err error) *interpreter.ErrorObject {
+	var application *temporal.ApplicationError
+	var object interpreter.ErrorObject
+	if errors.As(err, &application) && application.NonRetryable() && application.HasDetails() &&
+		application.Details(&object) == nil && object.Turn == nil {
+		return &object
+	}
+	return nil
+}
+
+// rowsWritten is what a sink has written: as the destination tells, else what it
+// was given.
+func rowsWritten(in interpreter.ToolInput, result interpreter.ToolResult) int64 {
+	told, _ := result.Data.Data.(map[string]any)
+	if n, ok := told["rows_affected"].(int); ok {
+		return int64(n)
+	}
+	return int64(len(in.Rows()))
+}
+
+// count counts what was decided about the last attempt of a call.
+func (d *hosting) count(call *interpreter.Call, verdict *interpreter.Verdict) {
+	if to := d.catalogue.res.Telemetry; to != nil && verdict != nil {
+		meter.Verdict(to, call.Facts(), verdict)
+	}
+}
+
+// countSink counts a sink that has ended.
+func (d *hosting) countSink(ctx context.Context, sink *interpreter.Call) {
+	if to := d.catalogue.res.Telemetry; to != nil {
+		facts, result := sink.Facts(), *sink.Result()
+		meter.Call(to, facts, result)
+		to.Ended(ctx, meter.SinkPart(facts, result))
+	}
+}

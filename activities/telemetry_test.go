@@ -1,0 +1,133 @@
+package activities_test
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/internal/meter"
+	"reprise/interpreter"
+)
+
+// listener keeps what a worker's activities tell.
+type listener struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *listener) note(words ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, strings.Join(words, " "))
+}
+
+func (l *listener) told() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lines)
+}
+
+func (l *listener) Add(m *meter.Metric, n int64, values ...string) {
+	l.note(append([]string{m.Name, string(rune('0' + n))}, values...)...)
+}
+
+func (l *listener) Observe(m *meter.Metric, _ time.Duration, values ...string) {
+	l.note(append([]string{m.Name}, values...)...)
+}
+
+func (l *listener) Attempt(ctx context.Context, in interpreter.ToolInput) (context.Context, func(*interpreter.ErrorObject, bool)) {
+	l.note("begin", in.Step)
+	return ctx, func(failure *interpreter.ErrorObject, made bool) {
+		kind := meter.ClassOf(failure)
+		if !made {
+			kind = "not made"
+		}
+		l.note("end", kind)
+	}
+}
+
+func (l *listener) Ended(context.Context, meter.Part) {}
+
+const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+func (l *listener) Propagate(_ context.Context, headers http.Header) {
+	headers.Set("traceparent", parent)
+}
+
+func TestAttemptsAreTold(t *testing.T) {
+	t.Parallel()
+	_, url := startAPI(t)
+	told := &listener{}
+	directory := t.TempDir()
+	c := activities.NewCatalogue(activities.Resources{Telemetry: told, Directory: directory})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	in := httpInput(map[string]any{"url": url + "/status/200"})(t)
+	in.Playbook, in.Step = "book", "fetch"
+	_, err := callHTTP(t, c, in)
+	require.NoError(t, err)
+	in = httpInput(map[string]any{"url": url + "/status/429"})(t)
+	in.Playbook, in.Step = "book", "fetch"
+	_, err = callHTTP(t, c, in)
+	require.Error(t, err)
+	in = httpInput(map[string]any{"path": filepath.Join("rows.jsonl")})(t)
+	in.Playbook, in.Step, in.Place, in.Result = "book", "fetch", "fetch.sink", value([]any{1, 2, 3})
+	_, err = runTool(t, c, "file.write", "file", in)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"begin fetch", "end none",
+		"reprise_attempts_total 1 book fetch http step none",
+		"reprise_attempt_duration_seconds book fetch http step none",
+		"reprise_pages_total 1 book fetch http",
+		"begin fetch", "end rate_limited",
+		"reprise_attempts_total 1 book fetch http step rate_limited",
+		"reprise_attempt_duration_seconds book fetch http step rate_limited",
+		"begin fetch", "end none",
+		"reprise_attempts_total 1 book fetch file sink none",
+		"reprise_attempt_duration_seconds book fetch file sink none",
+		"reprise_rows_written_total 3 book fetch file",
+	}, told.told())
+}
+
+// TestAttemptsThatAreNotMade: an attempt whose run is cancelled is none.
+func TestAttemptsThatAreNotMade(t *testing.T) {
+	t.Parallel()
+	told := &listener{}
+	c := activities.NewCatalogue(activities.Resources{Telemetry: told})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	in := httpInput(map[string]any{"url": "http://127.0.0.1:9/"})(t)
+	in.Step, in.TimeoutSeconds = "fetch", 1
+	at := slices.IndexFunc(c.Activities(), func(a activities.Activity) bool { return a.Name == "http" })
+	_, err := c.Activities()[at].Run(ctx, in)
+	require.Error(t, err)
+	require.Equal(t, []string{"begin fetch", "end not made"}, told.told())
+}
+
+// TestTraceHeader: a request carries its trace, unless the author has set the
+// header; another host that a redirect leads to is not sent it.
+func TestTraceHeader(t *testing.T) {
+	t.Parallel()
+	other := newWitness(t, "127.0.0.2", nil)
+	first := newWitness(t, "127.0.0.1", redirectTo(http.StatusFound, func() string { return other.URL + "/taken" }))
+	c := activities.NewCatalogue(activities.Resources{Telemetry: &listener{}})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	_, err := callHTTP(t, c, httpInput(map[string]any{"url": first.URL})(t))
+	require.NoError(t, err)
+	require.Contains(t, first.received()[0], "Traceparent: "+parent)
+	require.Len(t, other.received(), 1)
+	require.NotContains(t, strings.ToLower(other.received()[0]), "traceparent")
+	own := map[string]any{"url": other.URL, "headers": map[string]any{"TraceParent": "the author's"}}
+	_, err = callHTTP(t, c, httpInput(own)(t))
+	require.NoError(t, err)
+	require.Contains(t, other.received()[1], "Traceparent: the author's")
+	require.NotContains(t, other.received()[1], parent)
+}

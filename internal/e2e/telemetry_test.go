@@ -1,0 +1,432 @@
+package e2e_test
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/stretchr/testify/require"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/proto"
+
+	"reprise/internal/demoapi"
+	"reprise/internal/telemetry"
+	"reprise/internal/testenv/testworker"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// measured is a run of which everything that is counted is known.
+const measured = `
+  - step: listed
+    tool: http
+    url: "{{ api }}/api/v1/assessments"
+    params: {page: 1, pageSize: 10, fail_pages: 2}
+    retry:
+      - when: "{{ error.class == 'retryable' }}"
+        then: {backoff: none}
+      - when: "{{ response.paging.hasMore }}"
+        then:
+          next_call: {params: {page: "{{ response.paging.page + 1 }}"}}
+          collect: {path: data}
+          per_page: {sink: {tool: file, path: rows.jsonl}}
+    next: flaky
+  - step: flaky
+    tool: http
+    url: "{{ api }}/flaky?times=2"
+    rate_limit: {requests: 100, per: 1}
+    retry:
+      - when: "{{ error is defined }}"
+        then: {max_attempts: 3, delay: 1, jitter: none}
+    next: each
+  - step: each
+    tool: http
+    url: "{{ api }}/status/{{ code }}"
+    loop:
+      in: "{{ [200, 201, 404, 500] }}"
+      iterator: code
+      mode: parallel
+      batch: %d
+      thresholds: {completed: 0.9, partial_success: 0.1}
+      sink: {tool: http, url: "{{ api }}/api/v1/writes", args: {code: "{{ code }}"}}
+    retry:
+      - when: "{{ error.class == 'retryable' }}"
+        then: {max_attempts: 2, backoff: none}
+`
+
+// wantMetrics are the values after one run of measured. Of histograms there are
+// the number of what was counted and, for waits, the sum of it.
+var wantMetrics = map[string]float64{
+	`reprise_runs_total{playbook="test",status="partial_success"}`:                              1,
+	`reprise_run_duration_seconds_count{playbook="test",status="partial_success"}`:              1,
+	`reprise_steps_total{playbook="test",status="completed",step="listed"}`:                     1,
+	`reprise_steps_total{playbook="test",status="completed",step="flaky"}`:                      1,
+	`reprise_steps_total{playbook="test",status="partial_success",step="each"}`:                 1,
+	`reprise_step_duration_seconds_count{playbook="test",status="completed",step="listed"}`:     1,
+	`reprise_step_duration_seconds_count{playbook="test",status="completed",step="flaky"}`:      1,
+	`reprise_step_duration_seconds_count{playbook="test",status="partial_success",step="each"}`: 1,
+
+	`reprise_iterations_total{playbook="test",state="completed",step="each"}`:                           2,
+	`reprise_iterations_total{playbook="test",state="failed",step="each"}`:                              2,
+	`reprise_dead_letters_total{class="final",kind="http",playbook="test",step="each"}`:                 1,
+	`reprise_dead_letters_total{class="retryable",kind="http",playbook="test",step="each"}`:             1,
+	`reprise_task_retry_total{attempt="1",class="retryable",playbook="test",step="listed",tool="http"}`: 1,
+	`reprise_task_retry_total{attempt="1",class="retryable",playbook="test",step="flaky",tool="http"}`:  1,
+	`reprise_task_retry_total{attempt="2",class="retryable",playbook="test",step="flaky",tool="http"}`:  1,
+	`reprise_task_retry_total{attempt="1",class="retryable",playbook="test",step="each",tool="http"}`:   1,
+	`reprise_task_retry_exhausted_total{class="retryable",playbook="test",step="each",tool="http"}`:     1,
+	`reprise_wait_seconds_count{playbook="test",reason="failure",step="flaky"}`:                         2,
+	`reprise_wait_seconds_sum{playbook="test",reason="failure",step="flaky"}`:                           2,
+	`reprise_rate_limit_wait_seconds_count{playbook="test",step="flaky"}`:                               3,
+
+	`reprise_calls_total{playbook="test",role="step",status="success",step="listed",tool="http"}`: 1,
+	`reprise_calls_total{playbook="test",role="sink",status="success",step="listed",tool="file"}`: 4,
+	`reprise_calls_total{playbook="test",role="step",status="success",step="flaky",tool="http"}`:  1,
+	`reprise_calls_total{playbook="test",role="step",status="success",step="each",tool="http"}`:   2,
+	`reprise_calls_total{playbook="test",role="step",status="error",step="each",tool="http"}`:     2,
+	`reprise_calls_total{playbook="test",role="sink",status="success",step="each",tool="http"}`:   2,
+
+	`reprise_attempts_total{class="none",playbook="test",role="step",step="listed",tool="http"}`:      4,
+	`reprise_attempts_total{class="retryable",playbook="test",role="step",step="listed",tool="http"}`: 1,
+	`reprise_attempts_total{class="none",playbook="test",role="sink",step="listed",tool="file"}`:      4,
+	`reprise_attempts_total{class="none",playbook="test",role="step",step="flaky",tool="http"}`:       1,
+	`reprise_attempts_total{class="retryable",playbook="test",role="step",step="flaky",tool="http"}`:  2,
+	`reprise_attempts_total{class="none",playbook="test",role="step",step="each",tool="http"}`:        2,
+	`reprise_attempts_total{class="retryable",playbook="test",role="step",step="each",tool="http"}`:   2,
+	`reprise_attempts_total{class="final",playbook="test",role="step",step="each",tool="http"}`:       1,
+	`reprise_attempts_total{class="none",playbook="test",role="sink",step="each",tool="http"}`:        2,
+
+	`reprise_pages_total{playbook="test",step="listed",tool="http"}`:        4,
+	`reprise_pages_total{playbook="test",step="flaky",tool="http"}`:         1,
+	`reprise_pages_total{playbook="test",step="each",tool="http"}`:          2,
+	`reprise_rows_written_total{playbook="test",step="listed",tool="file"}`: 35,
+	`reprise_rows_written_total{playbook="test",step="each",tool="http"}`:   2,
+}
+
+func init() {
+	for series, n := range wantMetrics { // every call and attempt has its time
+		for _, counted := range []string{"call", "attempt"} {
+			if labels, found := strings.CutPrefix(series, "reprise_"+counted+"s_total"); found {
+				wantMetrics["reprise_"+counted+"_duration_seconds_count"+labels] = n
+			}
+		}
+	}
+}
+
+// scrape reads metrics that begin with a prefix, by name and sorted labels.
+func scrape(t *testing.T, url, prefix string) map[string]float64 {
+	t.Helper()
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	families, err := (&expfmt.TextParser{}).TextToMetricFamilies(response.Body)
+	require.NoError(t, err)
+	found := map[string]float64{}
+	for name, family := range families {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := labelsOf(metric)
+			if histogram := metric.GetHistogram(); histogram != nil {
+				found[name+"_count"+labels] = float64(histogram.GetSampleCount())
+				found[name+"_sum"+labels] = histogram.GetSampleSum()
+				continue
+			}
+			found[name+labels] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+		}
+	}
+	return found
+}
+
+func labelsOf(metric *dto.Metric) string {
+	var all []string
+	for _, label := range metric.GetLabel() {
+		all = append(all, label.GetName()+"="+strconv.Quote(label.GetValue()))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	slices.Sort(all)
+	return "{" + strings.Join(all, ",") + "}"
+}
+
+// spawnCounting starts a worker with an endpoint for metrics and gives its URL.
+func (w *world) spawnCounting(env ...string) (url string, worker *testworker.Process) {
+	w.t.Helper()
+	file := filepath.Join(w.t.TempDir(), "metrics")
+	worker = testworker.Start(w.t, testworker.Options{
+		Address: w.env.Address, Namespace: w.env.Namespace, TaskQueue: w.queue, Directory: w.dir,
+		Connections: w.connected, Env: env, Metrics: file,
+	})
+	require.Eventually(w.t, func() bool {
+		text, err := os.ReadFile(file)
+		url = string(text)
+		return err == nil && url != ""
+	}, patience, tick)
+	return url, worker
+}
+
+// TestMetricsOfARun: a worker counts exactly what a run does, whether it keeps
+// workflows in memory or replays them for every task, and however calls are
+// hosted.
+func TestMetricsOfARun(t *testing.T) {
+	t.Parallel()
+	for name, env := range map[string][]string{"cache": nil, "no cache": {"TEST_NO_CACHE=1"}} {
+		for _, batch := range []int{1, 4} {
+			t.Run(fmt.Sprintf("%s, batch %d", name, batch), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.serve(demoapi.Options{Items: 35})
+				url, _ := w.spawnCounting(env...)
+				w.ends("partial_success", book(fmt.Sprintf(measured, batch)), nil)
+				found := scrape(t, url, "reprise_")
+				for series := range found {
+					switch {
+					case strings.HasPrefix(series, "reprise_interpreter_"):
+						delete(found, series)
+					case strings.Contains(series, "_seconds_sum") && !strings.HasPrefix(series, "reprise_wait_"):
+						delete(found, series)
+					}
+				}
+				require.Equal(t, wantMetrics, found)
+				interpreted := scrape(t, url, "reprise_interpreter_")
+				require.Equal(t, 1.0, interpreted[`reprise_interpreter_loads_total{result="compiled"}`])
+				require.Greater(t, interpreted[`reprise_interpreter_loads_total{result="cached"}`], 2.0)
+				require.Greater(t, interpreted[`reprise_interpreter_evaluations_total`], 10.0)
+				slots := strings.Join(slices.Collect(maps.Keys(scrape(t, url, "temporal_worker_task_slots_available"))), "\n")
+				require.Contains(t, slots, `worker_type="ActivityWorker"`, "of Temporal's SDK, as alerts ask for it")
+			})
+		}
+	}
+}
+
+// TestWaitsAreCountedOnce: an iteration that leaves its place while it waits, and
+// comes back, has waited once.
+func TestWaitsAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	for name, env := range map[string][]string{"cache": nil, "no cache": {"TEST_NO_CACHE=1"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			url, _ := w.spawnCounting(env...)
+			w.completes(book(`
+  - step: each
+    tool: http
+    url: "{{ api }}/flaky?times=1&key={{ key }}"
+    loop: {in: "{{ ['a', 'b', 'c'] }}", iterator: key, mode: parallel, max_concurrency: 1}
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 2, delay: 6, jitter: none}}]
+`), nil)
+			found := scrape(t, url, "reprise_")
+			require.Equal(t, 3.0, found[`reprise_wait_seconds_count{playbook="test",reason="failure",step="each"}`])
+			require.Equal(t, 18.0, found[`reprise_wait_seconds_sum{playbook="test",reason="failure",step="each"}`])
+			require.Equal(t, 3.0, found[`reprise_task_retry_total{attempt="1",class="retryable",playbook="test",step="each",tool="http"}`])
+			require.Equal(t, 3.0, found[`reprise_calls_total{playbook="test",role="step",status="success",step="each",tool="http"}`])
+			require.Equal(t, 3.0, found[`reprise_iterations_total{playbook="test",state="completed",step="each"}`])
+		})
+	}
+}
+
+// TestIterationsThatAreCancelled, those that never began among them, are counted
+// by their run.
+func TestIterationsThatAreCancelled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url, _ := w.spawnCounting()
+	_, err := w.run(book(`
+  - step: each
+    tool: http
+    url: "{{ api }}/status/{{ code }}"
+    loop: {in: "{{ [200, 404, 200, 200] }}", iterator: code, failure_budget: {rate: 0.1, min_samples: 2}}
+`), nil)
+	require.NoError(t, err)
+	found := scrape(t, url, "reprise_iterations")
+	require.Equal(t, map[string]float64{
+		`reprise_iterations_total{playbook="test",state="completed",step="each"}`: 1,
+		`reprise_iterations_total{playbook="test",state="failed",step="each"}`:    1,
+		`reprise_iterations_total{playbook="test",state="cancelled",step="each"}`: 2,
+	}, found)
+}
+
+// TestTraceGoesOnFromAStarter: a run that is started under a span belongs to it,
+// and so does all that is below the run.
+func TestTraceGoesOnFromAStarter(t *testing.T) {
+	to := newSpanCollector(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", to.URL)
+	w := newWorld(t)
+	_, worker := w.spawnCounting()
+	starter, err := telemetry.New(t.Context(), telemetry.Options{Service: "starter"})
+	require.NoError(t, err)
+	ctx, end := starter.Begin(t.Context(), "starter run")
+	run, err := w.env.Dial(t, starter.Client(client.Options{})).ExecuteWorkflow(ctx,
+		client.StartWorkflowOptions{ID: w.queue, TaskQueue: w.queue}, workflows.PlaybookWorkflowName,
+		workflows.Input{Name: "test.yaml", Source: book(`
+  - step: each
+    tool: http
+    url: "{{ at }}/status/200"
+    loop: {in: [1], iterator: n}
+`), Workload: expression.Of(map[string]any{"at": w.api.URL()})})
+	require.NoError(t, err)
+	_, err = w.outcome(run)
+	require.NoError(t, err)
+	end(nil)
+	starter.Close()
+	worker.Stop()
+	require.Equal(t, []string{
+		"each > each iteration i0 success",
+		"each iteration i0 > each attempt i0 p1 a1 success",
+		"run test > each completed",
+		"starter run ",
+		"starter run > run test completed",
+	}, to.lines(t))
+}
+
+// spanCollector takes spans by OTLP.
+type spanCollector struct {
+	*httptest.Server
+	mu    sync.Mutex
+	spans []*otlp.Span
+}
+
+func newSpanCollector(t *testing.T) *spanCollector {
+	t.Helper()
+	c := &spanCollector{}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var request collector.ExportTraceServiceRequest
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &request) != nil {
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, resource := range request.GetResourceSpans() {
+			for _, scope := range resource.GetScopeSpans() {
+				c.spans = append(c.spans, scope.GetSpans()...)
+			}
+		}
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// lines are the spans as `parent > name status`, sorted.
+func (c *spanCollector) lines(t *testing.T) []string {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	byID := map[string]*otlp.Span{}
+	for _, span := range c.spans {
+		require.NotContains(t, byID, string(span.GetSpanId()), "span %q was told twice", span.GetName())
+		byID[string(span.GetSpanId())] = span
+		require.Equal(t, c.spans[0].GetTraceId(), span.GetTraceId(), "one run is one trace")
+	}
+	var lines []string
+	for _, span := range c.spans {
+		parent := ""
+		if above := byID[string(span.GetParentSpanId())]; above != nil {
+			parent = label(above) + " > "
+			require.LessOrEqual(t, above.GetStartTimeUnixNano(), span.GetStartTimeUnixNano()+uint64(1e9), "%s", label(span))
+		} else {
+			require.Empty(t, span.GetParentSpanId(), "span %q has lost its parent", span.GetName())
+		}
+		lines = append(lines, parent+label(span)+" "+attribute(span, "reprise.status"))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func label(span *otlp.Span) string {
+	name := span.GetName()
+	for _, key := range []string{"index", "page", "attempt"} {
+		if value := attribute(span, "reprise."+key); value != "" {
+			name += " " + key[:1] + value
+		}
+	}
+	return name
+}
+
+func attribute(span *otlp.Span, key string) string {
+	at := slices.IndexFunc(span.GetAttributes(), func(kv *common.KeyValue) bool { return kv.GetKey() == key })
+	if at < 0 {
+		return ""
+	}
+	switch value := span.GetAttributes()[at].GetValue().GetValue().(type) {
+	case *common.AnyValue_IntValue:
+		return strconv.FormatInt(value.IntValue, 10)
+	case *common.AnyValue_StringValue:
+		return value.StringValue
+	}
+	return "?"
+}
+
+// TestTraceOfARun: one span per run, step, iteration, attempt and sink, told once
+// each, and the requests of http carry their attempt.
+func TestTraceOfARun(t *testing.T) {
+	t.Parallel()
+	for name, env := range map[string][]string{"cache": nil, "no cache": {"TEST_NO_CACHE=1"}} {
+		for _, batch := range []int{1, 4} {
+			t.Run(fmt.Sprintf("%s, batch %d", name, batch), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.serve(demoapi.Options{Items: 15})
+				to := newSpanCollector(t)
+				_, worker := w.spawnCounting(append(env, "OTEL_EXPORTER_OTLP_ENDPOINT="+to.URL)...)
+				w.ends("partial_success", book(fmt.Sprintf(measured, batch)), nil)
+				worker.Stop()
+				require.Equal(t, wantSpans, to.lines(t))
+				for _, request := range w.api.Requests("") {
+					parent := strings.Split(request.Headers["Traceparent"], "-")
+					require.Len(t, parent, 4, "%s carries its trace", request.Path)
+					require.True(t, slices.ContainsFunc(to.spans, func(span *otlp.Span) bool {
+						return fmt.Sprintf("%x", span.GetSpanId()) == parent[2] && strings.HasSuffix(span.GetName(), " attempt")
+					}), "%s names an attempt", request.Path)
+				}
+			})
+		}
+	}
+}
+
+// wantSpans are those of a run of measured with two pages: parent > span status.
+var wantSpans = []string{
+	"each > each iteration i0 success",
+	"each > each iteration i1 success",
+	"each > each iteration i2 error",
+	"each > each iteration i3 error",
+	"each iteration i0 > each attempt i0 p1 a1 success",
+	"each iteration i0 > each sink i0 p1 success",
+	"each iteration i1 > each attempt i1 p1 a1 success",
+	"each iteration i1 > each sink i1 p1 success",
+	"each iteration i2 > each attempt i2 p1 a1 error",
+	"each iteration i3 > each attempt i3 p1 a1 error",
+	"each iteration i3 > each attempt i3 p1 a2 error",
+	"each sink i0 p1 > each attempt i0 p1 a1 success",
+	"each sink i1 p1 > each attempt i1 p1 a1 success",
+	"flaky > flaky attempt p1 a1 error",
+	"flaky > flaky attempt p1 a2 error",
+	"flaky > flaky attempt p1 a3 success",
+	"listed > listed attempt p1 a1 success",
+	"listed > listed attempt p2 a2 error",
+	"listed > listed attempt p2 a3 success",
+	"listed > listed sink p1 success",
+	"listed > listed sink p2 success",
+	"listed sink p1 > listed attempt p1 a1 success",
+	"listed sink p2 > listed attempt p2 a1 success",
+	"run test > each partial_success",
+	"run test > flaky completed",
+	"run test > listed completed",
+	"run test partial_success",
+}

@@ -1,0 +1,229 @@
+// Package meter names what is counted of runs, and what is told of their parts
+// once they have ended. It knows neither Temporal nor OpenTelemetry: workflows and
+// activities count, and package telemetry makes metrics and spans of it.
+package meter
+
+import (
+	"strconv"
+	"time"
+
+	"reprise/interpreter"
+)
+
+// Kind says how a metric is counted.
+type Kind string
+
+// The kinds of metrics.
+const (
+	Counter   Kind = "counter"
+	Histogram Kind = "histogram" // of seconds
+)
+
+// Metric is something that is counted, under a name that dashboards know. No
+// label of it holds an element, a URL, a message or anything else that comes from
+// data.
+type Metric struct {
+	Name   string // as Prometheus has it
+	Kind   Kind
+	Labels []string // in the order in which values are given
+	Help   string
+}
+
+// Labels of metrics.
+const (
+	LabelPlaybook  = "playbook"
+	LabelStep      = "step"
+	LabelTool      = "tool"
+	LabelRole      = "role"
+	LabelStatus    = "status"
+	LabelState     = "state"
+	LabelClass     = "class"
+	LabelKind      = "kind"
+	LabelAttempt   = "attempt"
+	LabelReason    = "reason"
+	LabelResult    = "result"
+	LabelOperation = "operation"
+)
+
+// Values of LabelRole: whose call it is.
+const (
+	RoleStep = "step"
+	RoleSink = "sink"
+)
+
+// ClassNone is the class of what has not failed.
+const ClassNone = "none"
+
+// What workflows count, once per event, whatever is replayed.
+var (
+	Runs = &Metric{
+		"reprise_runs_total", Counter,
+		[]string{LabelPlaybook, LabelStatus},
+		"Runs that have ended, by how they did.",
+	}
+	RunTime = &Metric{
+		"reprise_run_duration_seconds", Histogram,
+		[]string{LabelPlaybook, LabelStatus},
+		"How long runs took, their waits included.",
+	}
+	Steps = &Metric{
+		"reprise_steps_total", Counter,
+		[]string{LabelPlaybook, LabelStep, LabelStatus},
+		"Visits of steps that have ended, by how they did.",
+	}
+	StepTime = &Metric{
+		"reprise_step_duration_seconds", Histogram,
+		[]string{LabelPlaybook, LabelStep, LabelStatus},
+		"How long visits of steps took, their waits and iterations included.",
+	}
+	Iterations = &Metric{
+		"reprise_iterations_total", Counter,
+		[]string{LabelPlaybook, LabelStep, LabelState},
+		"Iterations of loops that have ended, by their state.",
+	}
+	DeadLetters = &Metric{
+		"reprise_dead_letters_total", Counter,
+		[]string{LabelPlaybook, LabelStep, LabelKind, LabelClass},
+		"Iterations that ended as failed, by kind and class of the error.",
+	}
+	Calls = &Metric{
+		"reprise_calls_total", Counter,
+		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole, LabelStatus},
+		"Calls that have ended, those of sinks included.",
+	}
+	CallTime = &Metric{
+		"reprise_call_duration_seconds", Histogram,
+		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole, LabelStatus},
+		"How long calls took, from the first attempt to the end, with their waits.",
+	}
+	Retries = &Metric{
+		"reprise_task_retry_total", Counter,
+		[]string{LabelPlaybook, LabelStep, LabelTool, LabelClass, LabelAttempt},
+		"Attempts that failed and are made again; attempt is which retry of its request that is: 1 to 10, or more.",
+	}
+	Exhausted = &Metric{
+		"reprise_task_retry_exhausted_total", Counter,
+		[]string{LabelPlaybook, LabelStep, LabelTool, LabelClass},
+		"Calls that failed because a policy was exhausted.",
+	}
+	Waits = &Metric{
+		"reprise_wait_seconds", Histogram,
+		[]string{LabelPlaybook, LabelStep, LabelReason},
+		"Durable waits, as long as they were planned: before a retry (failure), as the other side asked (rate_limited), before a poll or a page, or for a turn under a rate limit (turn).",
+	}
+)
+
+// What activities count, of what this worker has done.
+var (
+	Attempts = &Metric{
+		"reprise_attempts_total", Counter,
+		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole, LabelClass},
+		"Attempts that were made, by the class of the error; none for those that went well.",
+	}
+	AttemptTime = &Metric{
+		"reprise_attempt_duration_seconds", Histogram,
+		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole, LabelClass},
+		"How long attempts took, without the wait for their turn.",
+	}
+	Pages = &Metric{
+		"reprise_pages_total", Counter,
+		[]string{LabelPlaybook, LabelStep, LabelTool},
+		"Pages that were fetched: attempts of steps that went well.",
+	}
+	Rows = &Metric{
+		"reprise_rows_written_total", Counter,
+		[]string{LabelPlaybook, LabelStep, LabelTool},
+		"Rows that sinks wrote, as far as the destination tells, else that they were given.",
+	}
+	TurnTime = &Metric{
+		"reprise_rate_limit_wait_seconds", Histogram,
+		[]string{LabelPlaybook, LabelStep},
+		"How long attempts waited in their worker for a turn under a rate limit.",
+	}
+	StoreTime = &Metric{
+		"reprise_payload_store_seconds", Histogram,
+		[]string{LabelOperation, LabelResult},
+		"Operations of the payload store.",
+	}
+	StoreBytes = &Metric{
+		"reprise_payload_store_bytes_total", Counter,
+		[]string{LabelOperation, LabelResult},
+		"Bytes that operations of the payload store were about.",
+	}
+)
+
+// What the interpreter of this process has done, replays included.
+var (
+	Loads = &Metric{
+		"reprise_interpreter_loads_total", Counter,
+		[]string{LabelResult},
+		"Playbooks that were taken from the cache, or compiled; replays count.",
+	}
+	Evaluations = &Metric{
+		"reprise_interpreter_evaluations_total", Counter, nil,
+		"Expressions that were evaluated; replays count.",
+	}
+)
+
+// All are the metrics of a worker, in the order in which they are documented.
+func All() []*Metric {
+	return []*Metric{
+		Runs, RunTime, Steps, StepTime, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits,
+		Attempts, AttemptTime, Pages, Rows, TurnTime, StoreTime, StoreBytes, Loads, Evaluations,
+	}
+}
+
+// Recorder takes what is counted, with the values of the metric's labels in
+// their order. It is safe for concurrent use.
+type Recorder interface {
+	Add(m *Metric, n int64, values ...string)
+	Observe(m *Metric, took time.Duration, values ...string)
+}
+
+// maxRetryLabel is the last retry that LabelAttempt tells apart.
+const maxRetryLabel = 10
+
+// RetryLabel is the value of LabelAttempt for the n-th retry of a request.
+func RetryLabel(n int) string {
+	if n > maxRetryLabel {
+		return "more"
+	}
+	return strconv.Itoa(max(n, 1))
+}
+
+// ClassOf is the value of LabelClass for an error; nil is none.
+func ClassOf(failure *interpreter.ErrorObject) string {
+	if failure == nil {
+		return ClassNone
+	}
+	return failure.Class
+}
+
+// Verdict counts what was decided about an attempt that failed; nil is one that
+// did not.
+func Verdict(to Recorder, facts interpreter.CallFacts, verdict *interpreter.Verdict) {
+	if verdict != nil && !verdict.Ended {
+		to.Add(Retries, 1, facts.Playbook, facts.Step, facts.Tool, verdict.Error.Class, RetryLabel(verdict.Retry))
+	}
+}
+
+// Call counts a call that has ended.
+func Call(to Recorder, facts interpreter.CallFacts, result interpreter.CallResult) {
+	role := Role(facts.Place)
+	values := []string{facts.Playbook, facts.Step, facts.Tool, role, result.Status}
+	to.Add(Calls, 1, values...)
+	to.Observe(CallTime, result.Meta.EndedAt.Sub(result.Meta.StartedAt), values...)
+	// A step fails with its sink, with the sink's error.
+	if failure := result.Error; failure != nil && failure.Exhausted && (role == RoleSink || failure.Kind != interpreter.KindSink) {
+		to.Add(Exhausted, 1, facts.Playbook, facts.Step, facts.Tool, failure.Class)
+	}
+}
+
+// Role is the value of LabelRole for a place in the playbook, which only sinks
+// have.
+func Role(place string) string {
+	if place != "" {
+		return RoleSink
+	}
+	return RoleStep
+}

@@ -1,0 +1,112 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/internal/meter"
+	"reprise/interpreter"
+)
+
+// counter counts what a workflow does, with the handler of the SDK, which counts
+// nothing while the workflow replays.
+type counter struct{ ctx workflow.Context }
+
+// Add counts n.
+func (c counter) Add(m *meter.Metric, n int64, values ...string) {
+	workflow.GetMetricsHandler(c.ctx).WithTags(tags(m, values)).Counter(m.Name).Inc(n)
+}
+
+// Observe counts a time.
+func (c counter) Observe(m *meter.Metric, took time.Duration, values ...string) {
+	workflow.GetMetricsHandler(c.ctx).WithTags(tags(m, values)).Timer(m.Name).Record(took)
+}
+
+func tags(m *meter.Metric, values []string) map[string]string {
+	all := make(map[string]string, len(values))
+	for i, label := range m.Labels {
+		all[label] = values[i]
+	}
+	return all
+}
+
+// Spans is told of the parts of a run as they end, also when they are replayed.
+type Spans interface {
+	Ended(ctx workflow.Context, part meter.Part)
+}
+
+type spansKey struct{}
+
+// WithSpans makes a context in which parts of a run are told.
+func WithSpans(ctx workflow.Context, spans Spans) workflow.Context {
+	return workflow.WithValue(ctx, spansKey{}, spans)
+}
+
+func tell(ctx workflow.Context, part meter.Part) {
+	if spans, ok := ctx.Value(spansKey{}).(Spans); ok {
+		spans.Ended(ctx, part)
+	}
+}
+
+// countCall counts a call that has ended here.
+func countCall(ctx workflow.Context, call *interpreter.Call) {
+	facts, result := call.Facts(), *call.Result()
+	meter.Call(counter{ctx}, facts, result)
+	if facts.Place != "" {
+		tell(ctx, meter.SinkPart(facts, result))
+	}
+}
+
+// countWait counts a wait that begins here.
+func countWait(ctx workflow.Context, call *interpreter.Call, wait interpreter.Wait) {
+	if !wait.Rest {
+		facts := call.Facts()
+		counter{ctx}.Observe(meter.Waits, wait.Delay, facts.Playbook, facts.Step, wait.Reason)
+	}
+}
+
+// countIteration counts an iteration that has ended, and its dead letter.
+func (l *loop) countIteration(ctx workflow.Context, iteration interpreter.IterationResult) {
+	book, step, state := l.input.Task.Run.Playbook, l.step.Name, interpreter.Completed
+	if iteration.Cancelled {
+		return // as are those that never began: their run counts them
+	}
+	if failure := iteration.Result.Error; iteration.Result.Failed() {
+		state = interpreter.Failed
+		counter{ctx}.Add(meter.DeadLetters, 1, book, step, failure.Kind, failure.Class)
+	}
+	counter{ctx}.Add(meter.Iterations, 1, book, step, state)
+	tell(ctx, meter.IterationPart(book, step, l.input.Task.Visit, iteration))
+}
+
+// countCancelled counts the iterations of a loop that were cancelled, or never
+// began.
+func (r *run) countCancelled(ctx workflow.Context, record *StepRecord) {
+	if n := record.Loop.Stats.Cancelled; n > 0 {
+		counter{ctx}.Add(meter.Iterations, int64(n), r.Run.Playbook, record.Step, interpreter.Cancelled)
+	}
+}
+
+// countStep counts a visit of a step that has ended.
+func (r *run) countStep(ctx workflow.Context, record *StepRecord) {
+	counter{ctx}.Add(meter.Steps, 1, r.Run.Playbook, record.Step, record.Status)
+	counter{ctx}.Observe(meter.StepTime, record.EndedAt.Sub(record.StartedAt), r.Run.Playbook, record.Step, record.Status)
+	tell(ctx, meter.Part{
+		Kind: meter.PartStep, Playbook: r.Run.Playbook, Step: record.Step, Visit: record.Visit, Status: record.Status,
+		Attempts: record.Attempts, Pages: record.Pages, Error: record.Error, Started: record.StartedAt, Ended: record.EndedAt,
+	})
+}
+
+// countRun counts a run that has ended.
+func (r *run) countRun(ctx workflow.Context, result *Result) {
+	started, now := r.Run.StartedAt, workflow.Now(ctx)
+	if !r.StartedAt.IsZero() { // of a reprocess
+		started = r.StartedAt
+	}
+	counter{ctx}.Add(meter.Runs, 1, r.Run.Playbook, result.Status)
+	counter{ctx}.Observe(meter.RunTime, now.Sub(started), r.Run.Playbook, result.Status)
+	tell(ctx, meter.Part{
+		Kind: meter.PartRun, Playbook: r.Run.Playbook, Status: result.Status, Error: result.Error, Started: started, Ended: now,
+	})
+}
