@@ -51,11 +51,11 @@ func (c *checker) checkTemplates(node *Node, code string) bool {
 	for _, found := range templatesIn(code) {
 		const instead = "hand the value over with args, as a parameter of main"
 		if found.quoted {
-			c.warnf(c.placing.at(node, found.at), CodeTemplateInCode, "code is no template, so %s stays as it is; %s", shorten(found.text), instead)
+			c.warnf(c.placing.at(node, found.at), codeTemplateInCode, "code is no template, so %s stays as it is; %s", shorten(found.text), instead)
 			continue
 		}
 		inCode = true
-		c.errorf(c.placing.at(node, found.at), CodeTemplateInCode, "code is no template, and %s is no Python; %s", shorten(found.text), instead)
+		c.errorf(c.placing.at(node, found.at), codeTemplateInCode, "code is no template, and %s is no Python; %s", shorten(found.text), instead)
 	}
 	return inCode
 }
@@ -81,7 +81,7 @@ func (c *checker) checkMain(call actionAt, node *Node, code string) {
 	case main == nil:
 		return
 	case main.async:
-		c.errorf(node.Position(main.at), CodeCodeMain,
+		c.errorf(node.Position(main.at), codeCodeMain,
 			"main is async, and nothing awaits it; write def main, and asyncio.run(…) in it around what is async")
 		return
 	}
@@ -128,7 +128,7 @@ func (c *checker) checkSinkMain(main *pythonMain, node *Node) {
 		fits = fits && (param.optional || param.name == "result")
 	}
 	if !fits {
-		c.errorf(node.Position(main.at), CodeCodeMain,
+		c.errorf(node.Position(main.at), codeCodeMain,
 			"a sink without args calls main(result=…), but this main takes %s; write def main(result), or give the sink args", orNothing(main.names()))
 	}
 }
@@ -160,7 +160,7 @@ func (c *checker) supplied(step *Step, own ...*Node) supply {
 func (c *checker) checkArgs(main *pythonMain, node *Node, call actionAt, s supply) {
 	for _, entry := range slices.Concat(s.always, s.sometimes) {
 		if !main.takes(entry.Key) {
-			c.errorf(entry.KeyPos, CodeCodeMain, "main has no parameter %q; it takes %s", entry.Key, orNothing(main.names()))
+			c.errorf(entry.KeyPos, codeCodeMain, "main has no parameter %q; it takes %s", entry.Key, orNothing(main.names()))
 		}
 	}
 	if c.partial || s.open {
@@ -176,7 +176,7 @@ func (c *checker) checkArgs(main *pythonMain, node *Node, call actionAt, s suppl
 		given = append(given, entry.Key)
 	}
 	if len(missing) > 0 {
-		c.errorf(node.Position(main.at), CodeCodeMain, "main needs %s, but the args of %s give %s", strings.Join(missing, ", "), call.who(), orNothing(given))
+		c.errorf(node.Position(main.at), codeCodeMain, "main needs %s, but the args of %s give %s", strings.Join(missing, ", "), call.who(), orNothing(given))
 	}
 }
 

@@ -33,7 +33,7 @@ func (c *checker) collectionIn(step *Step, scalar *Node, collections [][]string)
 		}
 		for _, collection := range collections {
 			if len(path) <= len(collection) && slices.Equal(path, collection[:len(path)]) {
-				c.errorf(scalar.Position(ref.Offset), CodeCollectionInIteration,
+				c.errorf(scalar.Position(ref.Offset), codeCollectionInIteration,
 					"%q holds the whole collection of the loop, which an iteration cannot have; use the element %q, _loop.size, "+
 						"or a part of it that does not hold the collection", strings.Join(named(ref), "."), step.Loop.Element)
 				return

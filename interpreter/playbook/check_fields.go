@@ -20,7 +20,7 @@ func (c *checker) checkFields(call actionAt, spec ToolSpec) {
 			continue
 		}
 		if problem := field.problem(entry.Value); problem != "" {
-			c.errorf(entry.Value.Pos, CodeFieldType, "%s of %s %s", field.Name, spec.Name, problem)
+			c.errorf(entry.Value.Pos, codeFieldType, "%s of %s %s", field.Name, spec.Name, problem)
 		}
 	}
 	if c.partial {
@@ -39,7 +39,7 @@ func (c *checker) checkFields(call actionAt, spec ToolSpec) {
 	for _, need := range spec.RequireIf {
 		node := action.Field(need.Field)
 		if node != nil && node.Value == need.Value && !action.has(need.Needs) {
-			c.errorf(node.Pos, CodeMissingField, "%s: %s of %s needs %q", need.Field, need.Value, spec.Name, need.Needs)
+			c.errorf(node.Pos, codeMissingField, "%s: %s of %s needs %q", need.Field, need.Value, spec.Name, need.Needs)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func isCallKey(name string) bool {
 }
 
 func (c *checker) missingField(call actionAt, spec ToolSpec, what string) {
-	c.errorf(call.action.start(), CodeMissingField, "%s needs %s, as its tool is %s", call.who(), what, spec.Name)
+	c.errorf(call.action.start(), codeMissingField, "%s needs %s, as its tool is %s", call.who(), what, spec.Name)
 }
 
 // who names the call in a message.
@@ -97,21 +97,21 @@ func (c *checker) unknownField(call actionAt, spec ToolSpec, entry *Entry) {
 		section = workbookSection
 	}
 	if known, ok := section.find(entry.Key, true); ok {
-		c.errorf(entry.KeyPos, CodeUnknownField, "the tool %s has no field %q; %s writes %q", spec.Name, entry.Key, Version, known.name)
+		c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q; %s writes %q", spec.Name, entry.Key, Version, known.name)
 		return
 	}
 	candidates := append(spec.FieldNames(), section.names()...)
 	if near := expression.Suggest(entry.Key, candidates); near != "" {
-		c.errorf(entry.KeyPos, CodeUnknownField, "the tool %s has no field %q; did you mean %q?", spec.Name, entry.Key, near)
+		c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q; did you mean %q?", spec.Name, entry.Key, near)
 		return
 	}
 	if newer, ok := olderFields[entry.Key]; ok {
 		if _, known := spec.Field(newer); known {
-			c.errorf(entry.KeyPos, CodeUnknownField, "the tool %s has no field %q; %s writes %q", spec.Name, entry.Key, Version, newer)
+			c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q; %s writes %q", spec.Name, entry.Key, Version, newer)
 			return
 		}
 	}
-	c.errorf(entry.KeyPos, CodeUnknownField, "the tool %s has no field %q; its fields are %s", spec.Name, entry.Key, listed(spec.FieldNames()))
+	c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q; its fields are %s", spec.Name, entry.Key, listed(spec.FieldNames()))
 }
 
 // problem says what is wrong with a field's value, "" if nothing is. What a

@@ -16,16 +16,16 @@ func checkHidden(c *checker) {
 			continue
 		}
 		pos := c.pb.WorkloadPos.At(key, source.Position{})
-		c.warnf(pos, CodeHiddenName, "the workload key %q is hidden by %s; write workload.%s for it", key, by, key)
+		c.warnf(pos, codeHiddenName, "the workload key %q is hidden by %s; write workload.%s for it", key, by, key)
 	}
 	for _, step := range c.pb.Steps {
 		if loop := step.Loop; loop != nil && c.pb.Step(loop.Element) != nil {
-			c.warnf(elementPos(loop), CodeHiddenName,
+			c.warnf(elementPos(loop), codeHiddenName,
 				"the element %q hides the step of that name inside the loop; write steps.%s.data for its result", loop.Element, loop.Element)
 		}
 		for _, policy := range step.Retry {
 			if collect := policy.Then.Collect; collect != nil && c.pb.Step(collect.Into) != nil {
-				c.warnf(collect.Words.At("into", collect.Pos), CodeHiddenName,
+				c.warnf(collect.Words.At("into", collect.Pos), codeHiddenName,
 					"the into %q hides the step of that name in this retry; write steps.%s.data for its result", collect.Into, collect.Into)
 			}
 		}

@@ -28,7 +28,7 @@ func checkJSONText(c *checker) {
 			continue
 		}
 		if structured, ok := structuredJSON(body.Template); ok {
-			c.warnf(body.Pos, CodeJSONText, "a quote in a value breaks this JSON; write it as YAML, whose values need no escapes: body: %s", shorten(structured))
+			c.warnf(body.Pos, codeJSONText, "a quote in a value breaks this JSON; write it as YAML, whose values need no escapes: body: %s", shorten(structured))
 		}
 	}
 	for _, read := range c.usable() {
@@ -48,11 +48,11 @@ func (c *checker) checkJSONLiteral(template *expression.Template, pos source.Pos
 		return
 	}
 	if built, ok := builtJSON(template); ok {
-		c.warnf(pos, CodeJSONText, "a quote in a value breaks this JSON; have it built: '{{ %s | tojson }}'", shorten(built))
+		c.warnf(pos, codeJSONText, "a quote in a value breaks this JSON; have it built: '{{ %s | tojson }}'", shorten(built))
 		return
 	}
 	if jsonPath.MatchString(template.Segments()[0].Text) {
-		c.warnf(pos, CodeJSONText, "a value can change what this path means; go along it with operators, as in doc -> 'items' -> {{ n }}, "+
+		c.warnf(pos, codeJSONText, "a value can change what this path means; go along it with operators, as in doc -> 'items' -> {{ n }}, "+
 			"or in PostgreSQL hand values over as vars, as in jsonb_path_query(doc, '$.items[$n]', '{{ {n: n} | tojson }}')")
 	}
 }

@@ -43,7 +43,7 @@ func (c *checker) checkLimits(policy *Policy) {
 			if word == "max_retries" { // which does not count the first attempt
 				most, attempts = most-1, attempts-1
 			}
-			c.errorf(then.value("max_attempts"), CodeOperatorLimit, "%s must be at most %d after failures, not %d%s: the worker allows %s, set by %s",
+			c.errorf(then.value("max_attempts"), codeOperatorLimit, "%s must be at most %d after failures, not %d%s: the worker allows %s, set by %s",
 				word, most, attempts, absent, retries(limits.MaxRetries), MaxRetriesVariable)
 		}
 	}
@@ -59,7 +59,7 @@ func (c *checker) checkLimits(policy *Policy) {
 		{"max_delay", then.MaxDelay},
 	} {
 		if d.value != nil && *d.value > limits.MaxDelay {
-			c.errorf(then.value(d.word), CodeOperatorLimit, "%s must be at most %s, not %s: that is the worker's limit, set by %s",
+			c.errorf(then.value(d.word), codeOperatorLimit, "%s must be at most %s, not %s: that is the worker's limit, set by %s",
 				then.name(d.word), durationText(limits.MaxDelay), durationText(*d.value), MaxDelayVariable)
 		}
 	}

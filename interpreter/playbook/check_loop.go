@@ -50,7 +50,7 @@ func (c *checker) checkBatch(loop *Loop) {
 		batch, gain = 50, "many times as fast"
 	}
 	if n >= manyElements {
-		c.warnf(loop.Collection.Pos, CodeManyElements,
+		c.warnf(loop.Collection.Pos, codeManyElements,
 			"the loop has %d elements, and each has a child workflow of its own; batch: %d gives the same results %s, and batch: auto grows with the collection",
 			n, batch, gain)
 	}
@@ -59,14 +59,14 @@ func (c *checker) checkBatch(loop *Loop) {
 func (c *checker) checkWindow(loop *Loop) {
 	if n := loop.MaxConcurrency; loop.Words.Has("max_concurrency") {
 		if n < 1 || n > maxConcurrencyLimit {
-			c.errorf(loop.Values["max_concurrency"], CodeBounds, "max_concurrency must be from 1 to %d, not %d", maxConcurrencyLimit, n)
+			c.errorf(loop.Values["max_concurrency"], codeBounds, "max_concurrency must be from 1 to %d, not %d", maxConcurrencyLimit, n)
 		}
 		if loop.Mode != Parallel {
-			c.warnf(loop.Words["max_concurrency"], CodeNoEffect, "max_concurrency has no effect: a sequential loop runs one iteration at a time; add mode: parallel")
+			c.warnf(loop.Words["max_concurrency"], codeNoEffect, "max_concurrency has no effect: a sequential loop runs one iteration at a time; add mode: parallel")
 		}
 	}
 	if n := loop.Batch; loop.Words.Has("batch") && (n < 1 || n > maxBatch) {
-		c.errorf(loop.Values["batch"], CodeBounds, "batch must be from 1 to %d, not %d", maxBatch, n)
+		c.errorf(loop.Values["batch"], codeBounds, "batch must be from 1 to %d, not %d", maxBatch, n)
 	}
 }
 
@@ -74,7 +74,7 @@ func (c *checker) checkShares(loop *Loop) {
 	if budget := loop.FailureBudget; budget != nil {
 		c.checkShare(loop, "failure_budget.rate", budget.Rate, "0.1 means 10 %")
 		if budget.MinSamples < 0 {
-			c.errorf(loop.Values.At("failure_budget.min_samples", loop.Pos), CodeBounds,
+			c.errorf(loop.Values.At("failure_budget.min_samples", loop.Pos), codeBounds,
 				"failure_budget.min_samples must not be negative, not %d", budget.MinSamples)
 		}
 	}
@@ -82,7 +82,7 @@ func (c *checker) checkShares(loop *Loop) {
 	completed := c.checkShare(loop, "thresholds.completed", t.Completed, "0.95 means 95 %")
 	partial := c.checkShare(loop, "thresholds.partial_success", t.PartialSuccess, "0.5 means 50 %")
 	if completed && partial && t.Completed < t.PartialSuccess {
-		c.errorf(loop.Values.At("thresholds.completed", loop.Pos), CodeBounds,
+		c.errorf(loop.Values.At("thresholds.completed", loop.Pos), codeBounds,
 			"thresholds.completed (%v) must be at least thresholds.partial_success (%v)", t.Completed, t.PartialSuccess)
 	}
 }
@@ -92,6 +92,6 @@ func (c *checker) checkShare(loop *Loop, name string, v float64, example string)
 	if v >= 0 && v <= 1 {
 		return true
 	}
-	c.errorf(loop.Values.At(name, loop.Pos), CodeBounds, "%s must be from 0 to 1, not %v: it is a share, so %s", name, v, example)
+	c.errorf(loop.Values.At(name, loop.Pos), codeBounds, "%s must be from 0 to 1, not %v: it is a share, so %s", name, v, example)
 	return false
 }

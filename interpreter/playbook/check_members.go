@@ -37,7 +37,7 @@ func (c *checker) checkMembers(at site, pos place, ref expression.Ref) {
 	switch ref.Root {
 	case "steps":
 		if c.pb.Step(key) == nil {
-			c.errorf(pos.at(), CodeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
+			c.errorf(pos.at(), codeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
 			return
 		}
 		c.checkEnvelope(pos, "steps."+key, ref.Path[1:], c.stepShape(c.pb.Step(key)))
@@ -91,10 +91,10 @@ func (c *checker) checkVar(pos place, key string) {
 		near = expression.Suggest(key, slices.Collect(maps.Keys(c.vars)))
 	}
 	if near != "" {
-		c.warnf(pos.at(), CodeUnknownMember, "no step sets vars.%s; did you mean vars.%s?", key, near)
+		c.warnf(pos.at(), codeUnknownMember, "no step sets vars.%s; did you mean vars.%s?", key, near)
 		return
 	}
-	c.warnf(pos.at(), CodeUnknownMember, "no step sets vars.%s, so it is always nil; a step sets it with vars: {%s: …}", key, key)
+	c.warnf(pos.at(), codeUnknownMember, "no step sets vars.%s, so it is always nil; a step sets it with vars: {%s: …}", key, key)
 }
 
 func (c *checker) checkMember(pos place, owner, key string, known []string) {
@@ -105,7 +105,7 @@ func (c *checker) checkMember(pos place, owner, key string, known []string) {
 	if near := expression.Suggest(key, known); near != "" {
 		hint = fmt.Sprintf("did you mean %s.%s?", owner, near)
 	}
-	c.warnf(pos.at(), CodeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
+	c.warnf(pos.at(), codeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
 }
 
 // checkFailedMeta warns of a condition that is asked after a failure and names
@@ -122,7 +122,7 @@ func (c *checker) checkFailedMeta(conditions ...*Node) {
 			if ref.Root != "this" || meta != "meta" || member != "headers" && member != "status" {
 				continue
 			}
-			c.warnf(c.placing.at(condition, ref.Offset), CodeUnknownMember,
+			c.warnf(c.placing.at(condition, ref.Offset), codeUnknownMember,
 				"this.meta.%s is that of an answer that succeeded, so after a failure, which this condition asks for, it is always nil; that of a failed answer is error.%s",
 				member, member)
 		}

@@ -79,7 +79,7 @@ func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
 		return
 	}
 	if c.pb.Step(name) != nil {
-		c.errorf(pos.at(), CodeUnavailableName, "%q is a step, but tool may only use the workload: it is worked out before the run starts", name)
+		c.errorf(pos.at(), codeUnavailableName, "%q is a step, but tool may only use the workload: it is worked out before the run starts", name)
 		return
 	}
 	c.unknownName(at, pos, name)
@@ -91,7 +91,7 @@ func (c *checker) checkWord(at site, pos place, ref expression.Ref, w word) {
 	case w.loop && at.spot == atStepSink && at.step.Loop != nil:
 		c.elementInStepSink(at, pos, w.name)
 	case at.spot&w.where == 0, w.loop && !c.insideLoop(at):
-		c.errorf(pos.at(), CodeUnavailableName, "%q has no value here; it is known %s%s%s", w.name, w.known, newerName(w.name, at.spot), c.insteadOf(w.name))
+		c.errorf(pos.at(), codeUnavailableName, "%q has no value here; it is known %s%s%s", w.name, w.known, newerName(w.name, at.spot), c.insteadOf(w.name))
 	default:
 		c.checkMembers(at, pos, ref)
 	}
@@ -166,11 +166,11 @@ func intos(at site) []string {
 
 func (c *checker) unknownName(at site, pos place, name string) {
 	if step := c.loopWith(name); step != nil {
-		c.errorf(pos.at(), CodeUnavailableName, "%q is the element of the loop in step %q and known only inside it", name, step.Name)
+		c.errorf(pos.at(), codeUnavailableName, "%q is the element of the loop in step %q and known only inside it", name, step.Name)
 		return
 	}
 	if step := c.stepInto(name); step != nil {
-		c.errorf(pos.at(), CodeUnavailableName, "%q is what step %q collects into, known in the when and then of its retry; after the step write %s for its result", name, step.Name, step.Name)
+		c.errorf(pos.at(), codeUnavailableName, "%q is what step %q collects into, known in the when and then of its retry; after the step write %s for its result", name, step.Name, step.Name)
 		return
 	}
 	hint := fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
@@ -190,7 +190,7 @@ func (c *checker) unknownName(at site, pos place, name string) {
 	case c.unnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
 		return // it may be what could not be decoded
 	}
-	c.errorf(pos.at(), CodeUnknownName, "unknown name %q%s", name, hint)
+	c.errorf(pos.at(), codeUnknownName, "unknown name %q%s", name, hint)
 }
 
 // mostSuggested is how many names are looked through for one that was meant.

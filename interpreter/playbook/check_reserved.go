@@ -40,7 +40,7 @@ func (c *checker) checkName(what, name string, pos source.Position, step string)
 		return
 	}
 	if problem := nameProblem(name); problem != "" {
-		c.errorf(pos, CodeReservedName, "%s %q %s; choose another such as %q", what, name, problem, betterName(name, step))
+		c.errorf(pos, codeReservedName, "%s %q %s; choose another such as %q", what, name, problem, betterName(name, step))
 	}
 }
 
@@ -49,7 +49,7 @@ func (c *checker) checkName(what, name string, pos source.Position, step string)
 func (c *checker) checkLength(what, name string, pos source.Position) bool {
 	n := utf8.RuneCountInString(name)
 	if n > maxName {
-		c.errorf(pos, CodeBadName, "%s %q has %d characters; a name may have %d", what, shorten(name), n, maxName)
+		c.errorf(pos, codeBadName, "%s %q has %d characters; a name may have %d", what, shorten(name), n, maxName)
 	}
 	return n <= maxName
 }

@@ -10,7 +10,7 @@ func (c *checker) checkRestart(step *Step) {
 		}
 		restarting = policy
 		if program, ok := policy.When.program(); ok && !failuresOnly(program) {
-			c.errorf(policy.Then.word("restart"), CodeCannotRestart,
+			c.errorf(policy.Then.word("restart"), codeCannotRestart,
 				"restart follows a failure, but this policy may match a success too; name the error, such as when: \"{{ error.status == 410 }}\"")
 		}
 	}
@@ -19,7 +19,7 @@ func (c *checker) checkRestart(step *Step) {
 	}
 	for _, policy := range step.Retry {
 		if pages := policy.Then.PerIteration; pages != nil && !pages.idempotentByRow() {
-			c.errorf(pages.Pos, CodeCannotRestart,
+			c.errorf(pages.Pos, codeCannotRestart,
 				"restart in policy %d drops the pages and reads them again, but this sink would keep what it has written of them; write pages to a table with mode: upsert, or what was collected with then.sink",
 				restarting.Number)
 		}

@@ -25,7 +25,7 @@ func (c *checker) checkPolicies(policies []*Policy, ofSink bool) {
 	var taken outcomes
 	for _, policy := range policies {
 		if by := taken.by(policy); by != nil {
-			c.warnf(policy.Pos, CodeUnreachablePolicy, "policy %d is never asked: policy %d in line %d matches every outcome that it could match; put the special policies before the general ones",
+			c.warnf(policy.Pos, codeUnreachablePolicy, "policy %d is never asked: policy %d in line %d matches every outcome that it could match; put the special policies before the general ones",
 				policy.Number, by.Number, by.Pos.Line)
 		} else {
 			taken.add(policy)
@@ -89,10 +89,10 @@ func (c *checker) checkBounds(policy *Policy) {
 		if then.Restart {
 			counts = "it counts the restarts"
 		}
-		c.errorf(then.value("max_attempts"), CodeBounds, "%s must be at least 1, not %d: %s", then.name("max_attempts"), *n, counts)
+		c.errorf(then.value("max_attempts"), codeBounds, "%s must be at least 1, not %d: %s", then.name("max_attempts"), *n, counts)
 	}
 	if m := then.Multiplier; m != nil && !(*m >= 1) {
-		c.errorf(then.value("backoff_multiplier"), CodeBounds, "backoff_multiplier must be at least 1, not %v: with 1 every delay is the same", *m)
+		c.errorf(then.value("backoff_multiplier"), codeBounds, "backoff_multiplier must be at least 1, not %v: with 1 every delay is the same", *m)
 	}
 }
 
@@ -125,10 +125,10 @@ func (c *checker) checkDelays(then *Then) {
 	switch longest := then.MaxDelay; {
 	case longest == nil:
 	case then.InitialDelay != nil && *longest < *then.InitialDelay:
-		c.errorf(then.value("max_delay"), CodeBounds, "%s (%s) must be at least %s (%s)",
+		c.errorf(then.value("max_delay"), codeBounds, "%s (%s) must be at least %s (%s)",
 			then.name("max_delay"), *longest, then.name("initial_delay"), *then.InitialDelay)
 	case then.InitialDelay == nil && *longest < DefaultInitialDelay:
-		c.errorf(then.value("max_delay"), CodeBounds, "max_delay (%s) must be at least initial_delay, which is %s where it is absent; write initial_delay too",
+		c.errorf(then.value("max_delay"), codeBounds, "max_delay (%s) must be at least initial_delay, which is %s where it is absent; write initial_delay too",
 			*longest, DefaultInitialDelay)
 	}
 }
@@ -137,7 +137,7 @@ func (c *checker) checkDelays(then *Then) {
 func (c *checker) noEffect(then *Then, reason string, words ...string) {
 	for _, word := range words {
 		if then.Words.Has(word) {
-			c.warnf(then.word(word), CodeNoEffect, "%s has no effect: %s", word, reason)
+			c.warnf(then.word(word), codeNoEffect, "%s has no effect: %s", word, reason)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (c *checker) checkEffects(policy *Policy) {
 		c.noEffect(then, "only next_call is guarded against repeating itself", "allow_repeat", "end_on_repeat")
 	}
 	if then.AllowRepeat && then.EndOnRepeat {
-		c.errorf(then.word("end_on_repeat"), CodeConflict, "allow_repeat turns the guards off, and end_on_repeat ends the pages where they find something; keep one of them")
+		c.errorf(then.word("end_on_repeat"), codeConflict, "allow_repeat turns the guards off, and end_on_repeat ends the pages where they find something; keep one of them")
 	}
 }
 
@@ -164,11 +164,11 @@ func (c *checker) checkIgnore(policy *Policy) {
 	switch {
 	case !then.Ignore:
 	case ok && successesOnly(program):
-		c.errorf(then.word("ignore"), CodeIgnoreAfterSuccess,
+		c.errorf(then.word("ignore"), codeIgnoreAfterSuccess,
 			"ignore makes an empty answer of a failure, but this policy matches successes only; result alone replaces what a success gives")
 	case then.Repeats:
 		word := then.repeatingWord()
-		c.errorf(then.word("ignore"), CodeConflict,
+		c.errorf(then.word("ignore"), codeConflict,
 			"ignore ends the call at the first match, but %s asks for another attempt; to try again first, write a policy before this one with %s and on_exhausted: continue",
 			word, word)
 	}
@@ -198,14 +198,14 @@ func (c *checker) checkPages(policy *Policy) {
 	program, ok := policy.When.program()
 	switch {
 	case then.NextCall == nil && then.Collect != nil && policy.When.names("response"):
-		c.warnf(then.Collect.Pos, CodeCollectWithoutNextCall,
+		c.warnf(then.Collect.Pos, codeCollectWithoutNextCall,
 			"collect without next_call: this policy asks for the same request again, and such answers are not collected; add next_call with what changes, or remove collect")
 	case then.NextCall == nil:
 	case ok && failuresOnly(program):
-		c.errorf(then.NextCall.Pos, CodeNextCallAfterFailure,
+		c.errorf(then.NextCall.Pos, codeNextCallAfterFailure,
 			"next_call follows a success, but this policy matches failures only; move it to a policy such as when: \"{{ response.next is defined }}\"")
 	case then.Collect == nil && then.PerIteration == nil:
-		c.warnf(then.NextCall.Pos, CodePagesNotCollected,
+		c.warnf(then.NextCall.Pos, codePagesNotCollected,
 			"next_call without collect or per_iteration.sink keeps only the last page; add collect: {strategy: append} to keep all")
 	}
 }

@@ -12,7 +12,7 @@ func checkRouter(c *checker) {
 			continue
 		}
 		refuse := func(key string, pos source.Position) {
-			c.errorf(pos, CodeRouter, "step %q has %q but no tool: a step without a tool only routes; give it a tool or remove %q",
+			c.errorf(pos, codeRouter, "step %q has %q but no tool: a step without a tool only routes; give it a tool or remove %q",
 				step.Name, key, key)
 		}
 		if len(step.Retry) > 0 {

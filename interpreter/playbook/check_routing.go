@@ -24,7 +24,7 @@ func (c *checker) checkDuplicateSteps() {
 			continue
 		}
 		if earlier, ok := first[step.Name]; ok {
-			c.errorf(step.NamePos, CodeDuplicateStep, "two steps are named %q; the first stands in line %d", step.Name, earlier.NamePos.Line)
+			c.errorf(step.NamePos, codeDuplicateStep, "two steps are named %q; the first stands in line %d", step.Name, earlier.NamePos.Line)
 			continue
 		}
 		first[step.Name] = step
@@ -43,10 +43,10 @@ func (c *checker) checkTargets(step *Step) {
 			case target.Step == "", c.unnamed() && c.pb.Step(target.Step) == nil:
 				// reported, or the name of a step that could not be decoded
 			case c.pb.Step(target.Step) == nil:
-				c.errorf(target.Pos, CodeMissingTarget, "step %q leads to %q, which is no step%s",
+				c.errorf(target.Pos, codeMissingTarget, "step %q leads to %q, which is no step%s",
 					step.Name, target.Step, c.otherStep(target.Step))
 			case seen[target.Step]:
-				c.errorf(target.Pos, CodeDuplicateTarget, "step %q leads to %q twice in one route; name it once", step.Name, target.Step)
+				c.errorf(target.Pos, codeDuplicateTarget, "step %q leads to %q twice in one route; name it once", step.Name, target.Step)
 			}
 			seen[target.Step] = true
 		}
@@ -90,7 +90,7 @@ func (c *checker) checkElse(step *Step) {
 		case !route.Else:
 			unconditional++
 		case first != nil:
-			c.errorf(route.Pos, CodeElse, "step %q has a second else in next; the first stands in line %d", step.Name, first.Pos.Line)
+			c.errorf(route.Pos, codeElse, "step %q has a second else in next; the first stands in line %d", step.Name, first.Pos.Line)
 		default:
 			first = route
 		}
@@ -99,10 +99,10 @@ func (c *checker) checkElse(step *Step) {
 		return // without an else, or with conditions that could not be decoded
 	}
 	if conditions == 0 {
-		c.errorf(first.Pos, CodeElse, "step %q has an else but no entry with when in next; write the step's name alone", step.Name)
+		c.errorf(first.Pos, codeElse, "step %q has an else but no entry with when in next; write the step's name alone", step.Name)
 	}
 	if unconditional > 0 {
-		c.errorf(first.Pos, CodeElse, "step %q has both else and entries without when in next; only one of them can be the default", step.Name)
+		c.errorf(first.Pos, codeElse, "step %q has both else and entries without when in next; only one of them can be the default", step.Name)
 	}
 }
 
@@ -131,7 +131,7 @@ func (c *checker) checkReachable() {
 	}
 	for _, step := range c.pb.Steps {
 		if step.Name != "" && !reached[step.Name] {
-			c.errorf(step.NamePos, CodeUnreachable, "no route leads from %q, where the run starts, to step %q; name it in the next of another step",
+			c.errorf(step.NamePos, codeUnreachable, "no route leads from %q, where the run starts, to step %q; name it in the next of another step",
 				first.Name, step.Name)
 		}
 	}

@@ -27,10 +27,10 @@ func checkSecret(c *checker) {
 		pos := c.place(leaf, ref.Offset)
 		switch names := c.pb.secretsOf(ref); {
 		case len(names) > 0 && anyStep(ref):
-			c.errorf(pos.at(), CodeSecretUse,
+			c.errorf(pos.at(), codeSecretUse,
 				"steps without the name of a step would hold the secret result of %q; write steps.NAME", names[0])
 		case len(names) > 0 && !allowed[top]:
-			c.errorf(pos.at(), CodeSecretUse, "the result of step %q is secret and cannot be used %s; %s",
+			c.errorf(pos.at(), codeSecretUse, "the result of step %q is secret and cannot be used %s; %s",
 				names[0], c.spotName(at), c.secretHint(at))
 		}
 		c.checkOwnSecret(at, pos, ref)
@@ -50,10 +50,10 @@ func checkSecret(c *checker) {
 // checkSecretStep refuses what would need to look at the result.
 func (c *checker) checkSecretStep(step *Step) {
 	refuse := func(pos source.Position, what, instead string) {
-		c.errorf(pos, CodeSecretStep, "step %q is secret and cannot have %s; %s", step.Name, what, instead)
+		c.errorf(pos, codeSecretStep, "step %q is secret and cannot have %s; %s", step.Name, what, instead)
 	}
 	if step.Action == nil {
-		c.errorf(step.SecretPos, CodeSecretStep, "step %q is secret and has no tool; a step that only routes has no result", step.Name)
+		c.errorf(step.SecretPos, codeSecretStep, "step %q is secret and has no tool; a step that only routes has no result", step.Name)
 		return
 	}
 	if step.Loop != nil {
@@ -87,7 +87,7 @@ func (c *checker) checkOwnSecret(at site, pos place, ref expression.Ref) {
 		own = len(members) == 0 || members[0] == "data"
 	}
 	if own {
-		c.errorf(pos.at(), CodeSecretUse, "%q holds the result of step %q, which is secret; "+
+		c.errorf(pos.at(), codeSecretUse, "%q holds the result of step %q, which is secret; "+
 			"error, this.status and this.meta.status can be used", ref.Root, at.step.Name)
 	}
 }
@@ -115,7 +115,7 @@ func (c *checker) checkSecretArgs(at site, pos place, ref expression.Ref) {
 			continue
 		}
 		if names := c.pb.SecretsNamed(args.Refs()); len(names) > 0 {
-			c.errorf(pos.at(), CodeSecretUse, "these args hold the result of step %q, which is secret; name %s itself here, if this may use it",
+			c.errorf(pos.at(), codeSecretUse, "these args hold the result of step %q, which is secret; name %s itself here, if this may use it",
 				names[0], names[0])
 			return
 		}
@@ -207,7 +207,7 @@ func (c *checker) checkSecretForms() {
 		}
 		for _, name := range []string{argsWord, "headers", "params"} {
 			if node := values[name]; node != nil && node.Template != nil && len(c.pb.SecretsNamed(node.Refs())) > 0 {
-				c.errorf(node.Pos, CodeSecretUse, "%s that use a secret result must be written as a map, with a value per key", name)
+				c.errorf(node.Pos, codeSecretUse, "%s that use a secret result must be written as a map, with a value per key", name)
 			}
 		}
 		c.checkSecretURL(call)
@@ -228,7 +228,7 @@ func (c *checker) checkSecretURL(call actionAt) {
 		}
 		if names := c.pb.SecretsNamed(segment.Program.Refs()); len(names) > 0 {
 			if at := placeInURL(before); at == urlHead || at == urlHost {
-				c.errorf(node.Position(segment.Start), CodeSecretUse,
+				c.errorf(node.Position(segment.Start), codeSecretUse,
 					"the result of step %q is secret and cannot be the host of a url; it may stand behind the host", names[0])
 			}
 			c.checkSecretPages(call, node)
@@ -248,7 +248,7 @@ func (c *checker) checkSecretPages(call actionAt, node *Node) {
 	}
 	for _, policy := range call.step.Retry {
 		if next := policy.Then.NextCall; next != nil && next.URL != nil {
-			c.errorf(next.URL.Pos, CodeSecretUse,
+			c.errorf(next.URL.Pos, codeSecretUse,
 				"next_call.url cannot follow a url that uses a secret result (line %d); put the secret into headers or params", node.Pos.Line)
 		}
 	}
@@ -259,7 +259,7 @@ func (c *checker) checkSecretPages(call actionAt, node *Node) {
 func (c *checker) checkShadowed() {
 	refuse := func(name string, pos source.Position) {
 		if slices.Contains(c.pb.secrets, name) {
-			c.errorf(pos, CodeSecretUse, "%q is the name of a step whose result is secret; choose another", name)
+			c.errorf(pos, codeSecretUse, "%q is the name of a step whose result is secret; choose another", name)
 		}
 	}
 	for _, step := range c.pb.Steps {

@@ -17,14 +17,14 @@ func checkSinkRetry(c *checker) {
 			then := &policy.Then
 			for _, word := range []string{"next_call", "collect", "sink", "per_iteration", "per_page", "restart", "end_on_repeat"} {
 				if then.Words.Has(word) {
-					c.errorf(then.word(word), CodeSinkRetry, "the retry of a sink cannot have %s: a sink has no pages and no sinks; write it in the retry of the step", word)
+					c.errorf(then.word(word), codeSinkRetry, "the retry of a sink cannot have %s: a sink has no pages and no sinks; write it in the retry of the step", word)
 				}
 			}
 			if then.Words.Has("result") {
-				c.errorf(then.word("result"), CodeSinkRetry, "the retry of a sink cannot have result: nothing reads what a sink gives; leave it out")
+				c.errorf(then.word("result"), codeSinkRetry, "the retry of a sink cannot have result: nothing reads what a sink gives; leave it out")
 			}
 			if policy.When != nil && !policy.When.names("error", "this") {
-				c.errorf(policy.When.Pos, CodeSinkRetry, "the retry of a sink handles failures only, so its when must name error, such as when: \"{{ error is defined }}\"")
+				c.errorf(policy.When.Pos, codeSinkRetry, "the retry of a sink handles failures only, so its when must name error, such as when: \"{{ error is defined }}\"")
 			}
 		}
 	}

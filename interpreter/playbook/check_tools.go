@@ -38,7 +38,7 @@ func checkTools(c *checker) {
 		case name == "":
 			c.checkToolTemplate(call.action)
 		case slices.Contains(laterTools, name):
-			c.errorf(call.action.Tool.Pos, CodeNotYet, "the tool %q is not there yet; the tools are %s", name, listed(c.toolNames()))
+			c.errorf(call.action.Tool.Pos, codeNotYet, "the tool %q is not there yet; the tools are %s", name, listed(c.toolNames()))
 		case name == WorkbookTool:
 			c.checkWorkbookCall(call)
 		default:
@@ -52,7 +52,7 @@ func checkTools(c *checker) {
 func (c *checker) misspeltTool(call actionAt) {
 	for _, entry := range call.action.Fields {
 		if near := expression.Suggest(entry.Key, []string{"tool", "kind"}); near != "" {
-			c.errorf(entry.KeyPos, CodeUnknownKey, "unknown key %q in %s; did you mean %q?", entry.Key, call.who(), near)
+			c.errorf(entry.KeyPos, codeUnknownKey, "unknown key %q in %s; did you mean %q?", entry.Key, call.who(), near)
 		}
 	}
 }
@@ -100,11 +100,11 @@ func (c *checker) checkToolTemplate(action *Action) {
 		if asEvalError(err, &failed) {
 			pos = failed.Pos
 		}
-		c.errorf(pos, CodeUnknownTool, "the tool cannot be worked out: %s", err)
+		c.errorf(pos, codeUnknownTool, "the tool cannot be worked out: %s", err)
 	case c.namesOutside(action.Tool):
 		// check_names.go says which name is wrong.
 	default:
-		c.errorf(action.Tool.Pos, CodeUnknownTool, "tool must give the name of a tool, but with this workload gives %s; the tools are %s",
+		c.errorf(action.Tool.Pos, codeUnknownTool, "tool must give the name of a tool, but with this workload gives %s; the tools are %s",
 			describe(value), listed(c.toolNames()))
 	}
 }
@@ -128,10 +128,10 @@ func (c *checker) checkWorkbookCall(call actionAt) {
 	action := call.action
 	switch {
 	case call.sink != nil:
-		c.errorf(action.Tool.Pos, CodeSinkNotWritable, "a sink cannot call the workbook; name the tool itself, one of %s", listed(c.writers()))
+		c.errorf(action.Tool.Pos, codeSinkNotWritable, "a sink cannot call the workbook; name the tool itself, one of %s", listed(c.writers()))
 		return
 	case call.spot == atWorkbook:
-		c.errorf(action.Tool.Pos, CodeUnknownTool, "an entry of the workbook cannot call the workbook; name the tool itself, one of %s", listed(c.tools.Names()))
+		c.errorf(action.Tool.Pos, codeUnknownTool, "an entry of the workbook cannot call the workbook; name the tool itself, one of %s", listed(c.tools.Names()))
 		return
 	}
 	c.checkFields(call, workbookSpec)
@@ -150,11 +150,11 @@ func (c *checker) checkWorkbookCall(call actionAt) {
 	}
 	switch near := expression.Suggest(name, names); {
 	case near != "":
-		c.errorf(action.Field("name").Pos, CodeUnknownEntry, "the workbook has no entry %q; did you mean %q?", name, near)
+		c.errorf(action.Field("name").Pos, codeUnknownEntry, "the workbook has no entry %q; did you mean %q?", name, near)
 	case len(names) == 0:
-		c.errorf(action.Field("name").Pos, CodeUnknownEntry, "the workbook has no entry %q: the playbook has no workbook; add one with - name: %s and its tool", name, name)
+		c.errorf(action.Field("name").Pos, codeUnknownEntry, "the workbook has no entry %q: the playbook has no workbook; add one with - name: %s and its tool", name, name)
 	default:
-		c.errorf(action.Field("name").Pos, CodeUnknownEntry, "the workbook has no entry %q; its entries are %s", name, listed(names))
+		c.errorf(action.Field("name").Pos, codeUnknownEntry, "the workbook has no entry %q; its entries are %s", name, listed(names))
 	}
 }
 
@@ -178,20 +178,20 @@ func (c *checker) checkCall(call actionAt, name string) {
 	spec, ok := c.tools.Spec(name)
 	switch {
 	case !ok && formerTools[name] != "":
-		c.errorf(pos, CodeUnknownTool, "there is no tool %q; %s", name, formerTools[name])
+		c.errorf(pos, codeUnknownTool, "there is no tool %q; %s", name, formerTools[name])
 		return
 	case !ok:
 		if near := expression.Suggest(name, c.toolNames()); near != "" {
-			c.errorf(pos, CodeUnknownTool, "there is no tool %q; did you mean %q?", name, near)
+			c.errorf(pos, codeUnknownTool, "there is no tool %q; did you mean %q?", name, near)
 			return
 		}
-		c.errorf(pos, CodeUnknownTool, "there is no tool %q; the tools are %s", name, listed(c.toolNames()))
+		c.errorf(pos, codeUnknownTool, "there is no tool %q; the tools are %s", name, listed(c.toolNames()))
 		return
 	case call.sink != nil && !spec.Writes:
-		c.errorf(pos, CodeSinkNotWritable, "the tool %q cannot write, so it cannot be a sink; tools that write are %s", name, listed(c.writers()))
+		c.errorf(pos, codeSinkNotWritable, "the tool %q cannot write, so it cannot be a sink; tools that write are %s", name, listed(c.writers()))
 		return
 	case call.sink == nil && spec.SinkOnly:
-		c.errorf(pos, CodeSinkOnly, "the tool %q only writes; use it in a sink", name)
+		c.errorf(pos, codeSinkOnly, "the tool %q only writes; use it in a sink", name)
 		return
 	}
 	c.checkFields(call, spec)

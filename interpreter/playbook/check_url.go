@@ -55,7 +55,7 @@ func (c *checker) urlNodes() []*Node {
 func (c *checker) refuseRaw(node *Node, template *expression.Template) {
 	for _, segment := range template.Segments() {
 		if segment.Program != nil && segment.Program.Raw() {
-			c.errorf(node.Pos, CodeRawOutsideURL, "%q says that a url takes the value as it is; nothing is escaped here, so leave \"| raw\" out",
+			c.errorf(node.Pos, codeRawOutsideURL, "%q says that a url takes the value as it is; nothing is escaped here, so leave \"| raw\" out",
 				"{{ "+strings.TrimSpace(segment.Program.Source())+" }}")
 		}
 	}
@@ -89,13 +89,13 @@ func (c *checker) checkURLValues(node *Node) {
 		pairs := place == urlQuery && strings.HasSuffix(strings.TrimSuffix(before, "0"), "?") || strings.HasSuffix(before, "&0")
 		switch {
 		case direct:
-			c.warnf(node.Position(segment.Start), CodeURLValue,
+			c.warnf(node.Position(segment.Start), codeURLValue,
 				"{{ %s }} stands where the host may go on, so it can hold no path: write a / before it, or {{ %s | raw }} if it is the path", name, name)
 		case place == urlPath && pathNames.MatchString(name):
-			c.warnf(node.Position(segment.Start), CodeURLValue,
+			c.warnf(node.Position(segment.Start), codeURLValue,
 				"{{ %s }} is escaped as one part of the path, / included; if it holds several, write {{ %s | raw }}", name, name)
 		case pairs && !followedBy(segments[i+1:], "="):
-			c.warnf(node.Position(segment.Start), CodeURLValue,
+			c.warnf(node.Position(segment.Start), codeURLValue,
 				"{{ %s }} is escaped as one value, & and = included; write its pairs below params, or {{ %s | raw }}", name, name)
 		}
 	}

@@ -11,12 +11,12 @@ func checkWorkbook(c *checker) {
 			continue
 		}
 		if earlier, ok := first[entry.Name]; ok {
-			c.errorf(entry.Pos, CodeDuplicateEntry, "two entries of the workbook are named %q; the first stands in line %d", entry.Name, earlier.Pos.Line)
+			c.errorf(entry.Pos, codeDuplicateEntry, "two entries of the workbook are named %q; the first stands in line %d", entry.Name, earlier.Pos.Line)
 			continue
 		}
 		first[entry.Name] = entry
 		if !c.partial && !c.unclear && !c.strayCalls() && len(c.callers(entry)) == 0 {
-			c.warnf(entry.Pos, CodeUnusedEntry, "no step uses the workbook entry %q; a step does with tool: workbook and name: %s", entry.Name, entry.Name)
+			c.warnf(entry.Pos, codeUnusedEntry, "no step uses the workbook entry %q; a step does with tool: workbook and name: %s", entry.Name, entry.Name)
 		}
 	}
 }

@@ -21,8 +21,8 @@ const (
 	OlderVersion = "noetl.io/v1"
 )
 
-// MaxProblems is how many problems of one file are reported.
-const MaxProblems = 500
+// maxProblems is how many problems of one file are reported.
+const maxProblems = 500
 
 // MaxShown is how many of them are printed.
 const MaxShown = 100
@@ -38,7 +38,7 @@ func Decode(file *source.File) (*Playbook, source.Diagnostics) {
 		attachStatements(pb)
 	}
 	d.found.Sort()
-	d.found.Limit(MaxProblems, CodeTooLarge)
+	d.found.Limit(maxProblems, codeTooLarge)
 	return pb, d.found
 }
 
@@ -125,7 +125,7 @@ func (d *decoder) otherLanguage(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode || version == nil || !laterNoetl.MatchString(version.Value) {
 		return false
 	}
-	d.errorf(position(version), CodeOtherLanguage,
+	d.errorf(position(version), codeOtherLanguage,
 		"%s is another language, which is not read here; nothing else in the file was checked", shorten(version.Value))
 	return true
 }
@@ -170,7 +170,7 @@ func (d *decoder) playbookName(n *yaml.Node, what string) string {
 		return ""
 	}
 	if len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
-		d.errorf(position(n), CodeBadName, "%s must be one line of at most %d bytes, not %q", what, most, shorten(name))
+		d.errorf(position(n), codeBadName, "%s must be one line of at most %d bytes, not %q", what, most, shorten(name))
 		return ""
 	}
 	return name
@@ -181,7 +181,7 @@ func (d *decoder) labels(n *yaml.Node, what string) map[string]string {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		d.errorf(position(n), CodeWrongType, "%s must be a map of texts, not %s", what, describeYAML(n))
+		d.errorf(position(n), codeWrongType, "%s must be a map of texts, not %s", what, describeYAML(n))
 		return nil
 	}
 	labels := map[string]string{}

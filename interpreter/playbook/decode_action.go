@@ -94,7 +94,7 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 			continue
 		}
 		if f.get(k.name) != nil {
-			d.errorf(inner.words[k.name], CodeDuplicateKey, "%q stands under tool and beside it, in line %d; keep one of them",
+			d.errorf(inner.words[k.name], codeDuplicateKey, "%q stands under tool and beside it, in line %d; keep one of them",
 				k.name, f.words[k.name].Line)
 			continue
 		}
@@ -116,7 +116,7 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 func (d *decoder) besideTool(f *fields, field restField) bool {
 	for _, beside := range f.rest {
 		if beside.name == field.name {
-			d.errorf(field.pos, CodeDuplicateKey, "%q stands under tool and beside it, in line %d; keep one of them",
+			d.errorf(field.pos, codeDuplicateKey, "%q stands under tool and beside it, in line %d; keep one of them",
 				field.spelt, beside.pos.Line)
 			return true
 		}
@@ -130,7 +130,7 @@ func (d *decoder) toolName(n *yaml.Node) *Node {
 		return nil
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || n.Value == "" {
-		d.errorf(position(n), CodeWrongType, "tool must be the name of a tool, not %s", describeYAML(n))
+		d.errorf(position(n), codeWrongType, "tool must be the name of a tool, not %s", describeYAML(n))
 		return nil
 	}
 	node := d.value(n)
@@ -160,7 +160,7 @@ func (d *decoder) auth(n *yaml.Node, _ string) *Node {
 		return nil
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || n.Value == "" {
-		d.errorf(position(n), CodeWrongType, "auth must be the name of a connection that the worker knows, such as auth: pg_main, not %s", describeYAML(n))
+		d.errorf(position(n), codeWrongType, "auth must be the name of a connection that the worker knows, such as auth: pg_main, not %s", describeYAML(n))
 		return nil
 	}
 	return d.value(n)
@@ -224,7 +224,7 @@ func (d *decoder) callArgs(action *Action, path string) {
 		got = describe(args.Value)
 	case mapNode, templateNode:
 	}
-	d.errorf(args.Pos, CodeWrongType, "the args of %s must be a map, or one template that gives a map, not %s", path, got)
+	d.errorf(args.Pos, codeWrongType, "the args of %s must be a map, or one template that gives a map, not %s", path, got)
 	action.Args = nil
 }
 

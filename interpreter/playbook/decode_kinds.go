@@ -33,11 +33,11 @@ func within[N int | float64](d *decoder, w written, number N) {
 	switch {
 	case w.domain.byRule:
 	case least != nil && most != nil && (v < *least || v > *most):
-		d.errorf(position(w.node), CodeBounds, "%s must be from %v to %v, not %v", w.what, *least, *most, number)
+		d.errorf(position(w.node), codeBounds, "%s must be from %v to %v, not %v", w.what, *least, *most, number)
 	case least != nil && v < *least:
-		d.errorf(position(w.node), CodeBounds, "%s must be at least %v, not %v", w.what, *least, number)
+		d.errorf(position(w.node), codeBounds, "%s must be at least %v, not %v", w.what, *least, number)
 	case most != nil && v > *most:
-		d.errorf(position(w.node), CodeBounds, "%s must be at most %v, not %v", w.what, *most, number)
+		d.errorf(position(w.node), codeBounds, "%s must be at most %v, not %v", w.what, *most, number)
 	}
 }
 

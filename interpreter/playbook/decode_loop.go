@@ -8,12 +8,12 @@ import (
 
 // The defaults of a loop: docs/language.md, section loop.
 const (
-	DefaultElement        = "item"
-	DefaultMaxConcurrency = 10
-	DefaultBatch          = 1
+	defaultElement        = "item"
+	defaultMaxConcurrency = 10
+	defaultBatch          = 1
 	DefaultCompleted      = 0.95
 	DefaultPartialSuccess = 0.50
-	DefaultMinSamples     = 1000
+	defaultMinSamples     = 1000
 )
 
 var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
@@ -23,7 +23,7 @@ var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 	},
 	{
 		key{name: "element", aliases: []string{"iterator"}, doc: "name of the element in expressions; default `item`"},
-		asName(func(l *Loop, name string) { l.Element = name }).or(DefaultElement),
+		asName(func(l *Loop, name string) { l.Element = name }).or(defaultElement),
 	},
 	{
 		key{name: "mode", doc: "`sequential` (default) or `parallel` (also `async`)"},
@@ -35,11 +35,11 @@ var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 	},
 	{
 		key{name: "max_concurrency", doc: "iterations at a time in a parallel loop; default 10, at most 500"},
-		as(kindInteger, (*decoder).maxConcurrency).from(1).to(maxConcurrencyLimit).byRule().or(DefaultMaxConcurrency),
+		as(kindInteger, (*decoder).maxConcurrency).from(1).to(maxConcurrencyLimit).byRule().or(defaultMaxConcurrency),
 	},
 	{
 		key{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default 1"},
-		as(kindInteger, (*decoder).batch).from(1).to(maxBatch).byRule().also("auto").or(DefaultBatch),
+		as(kindInteger, (*decoder).batch).from(1).to(maxBatch).byRule().also("auto").or(defaultBatch),
 	},
 	{
 		key{name: "failure_budget", doc: "ends the loop early; off unless given"},
@@ -67,8 +67,8 @@ func (*Loop) section() *section { return loopSection }
 
 func (l *Loop) decode(d *decoder, f *fields, where at) bool {
 	*l = Loop{
-		Pos: f.pos, Words: f.words, Values: f.places(Words{}, ""), Element: DefaultElement, Mode: Sequential,
-		MaxConcurrency: DefaultMaxConcurrency, Batch: DefaultBatch,
+		Pos: f.pos, Words: f.words, Values: f.places(Words{}, ""), Element: defaultElement, Mode: Sequential,
+		MaxConcurrency: defaultMaxConcurrency, Batch: defaultBatch,
 		Thresholds: Thresholds{Completed: DefaultCompleted, PartialSuccess: DefaultPartialSuccess},
 	}
 	d.words(f, l, where)
@@ -86,7 +86,7 @@ func (d *decoder) collection(n *yaml.Node) *Node {
 		if text, ok := node.Value.(string); ok && namePattern.MatchString(text) {
 			hint = `such as "{{ ` + text + ` }}"`
 		}
-		d.errorf(node.Pos, CodeWrongType, "collection must be a list, a map or a template that gives one, %s, not %s", hint, describeYAML(n))
+		d.errorf(node.Pos, codeWrongType, "collection must be a list, a map or a template that gives one, %s, not %s", hint, describeYAML(n))
 		return nil
 	}
 	return node
@@ -109,7 +109,7 @@ func (d *decoder) batch(w written, loop *Loop) {
 	case text && n.Value == "auto":
 		loop.AutoBatch = true
 	case text && !d.broken[n]:
-		d.errorf(position(n), CodeWrongType, "batch must be a whole number or auto, not %s", describeYAML(n))
+		d.errorf(position(n), codeWrongType, "batch must be a whole number or auto, not %s", describeYAML(n))
 	default:
 		if v, ok := d.integer(n, "batch"); ok {
 			loop.Batch = v
@@ -130,7 +130,7 @@ var budgetSection = sectionOf(section{name: "failure_budget", prefix: "failure_b
 	},
 	{
 		key{name: "min_samples", doc: "iterations that must have ended first; default 1000"},
-		asInteger(func(b *budget, n int) { b.minSamples = n }).from(0).byRule().or(DefaultMinSamples),
+		asInteger(func(b *budget, n int) { b.minSamples = n }).from(0).byRule().or(defaultMinSamples),
 	},
 })
 
@@ -141,7 +141,7 @@ func (d *decoder) failureBudget(n *yaml.Node, places Words) *FailureBudget {
 		return nil
 	}
 	f.places(places, budgetSection.prefix)
-	given := budget{minSamples: DefaultMinSamples}
+	given := budget{minSamples: defaultMinSamples}
 	d.words(f, &given, at{})
 	if given.rate == nil {
 		return nil

@@ -77,7 +77,7 @@ func (d *decoder) route(n *yaml.Node) *Route {
 // ways.
 func (d *decoder) routeTargets(f *fields, route *Route) {
 	if route.Else && route.When != nil {
-		d.errorf(f.words["else"], CodeConflict, "when and else stand in one entry of next; put a - before else")
+		d.errorf(f.words["else"], codeConflict, "when and else stand in one entry of next; put a - before else")
 		return
 	}
 	var ways []string
@@ -88,14 +88,14 @@ func (d *decoder) routeTargets(f *fields, route *Route) {
 	}
 	switch {
 	case len(ways) == 0:
-		d.errorf(f.pos, CodeMissingKey, "an entry of next needs a step, for example step: %s", "load")
+		d.errorf(f.pos, codeMissingKey, "an entry of next needs a step, for example step: %s", "load")
 		return
 	case len(ways) > 1:
-		d.errorf(f.words[ways[1]], CodeConflict, "%s and %s stand in one entry of next; keep one of them", ways[0], ways[1])
+		d.errorf(f.words[ways[1]], codeConflict, "%s and %s stand in one entry of next; keep one of them", ways[0], ways[1])
 		return
 	}
 	if f.words.Has("args") && ways[0] != "step" {
-		d.errorf(f.words["args"], CodeConflict, "args of an entry of next stand beside step; write %s: [{step: …, args: …}]", ways[0])
+		d.errorf(f.words["args"], codeConflict, "args of an entry of next stand beside step; write %s: [{step: …, args: …}]", ways[0])
 	}
 	switch ways[0] {
 	case "step":
@@ -104,7 +104,7 @@ func (d *decoder) routeTargets(f *fields, route *Route) {
 		}
 	case "then":
 		if route.When == nil {
-			d.errorf(f.words["then"], CodeMissingKey, "then needs a when beside it; without a condition write step: or else:")
+			d.errorf(f.words["then"], codeMissingKey, "then needs a when beside it; without a condition write step: or else:")
 		}
 		fallthrough
 	default:
@@ -121,7 +121,7 @@ func (d *decoder) targets(n *yaml.Node, what string) []*Target {
 		items = n.Content
 	}
 	if len(items) == 0 {
-		d.errorf(position(n), CodeEmpty, "%s names no step; write for example %s: [{step: load}]", what, what)
+		d.errorf(position(n), codeEmpty, "%s names no step; write for example %s: [{step: load}]", what, what)
 	}
 	var targets []*Target
 	for _, item := range items {
@@ -145,7 +145,7 @@ func (d *decoder) target(n *yaml.Node, what string) *Target {
 		return d.stepTarget(f)
 	}
 	if n.Kind == yaml.SequenceNode || isNull(n) {
-		d.errorf(position(n), CodeWrongType, "%s must name a step, not %s", what, describeYAML(n))
+		d.errorf(position(n), codeWrongType, "%s must name a step, not %s", what, describeYAML(n))
 		return nil
 	}
 	name, ok := d.name(n, what)

@@ -11,7 +11,7 @@ import (
 func (d *decoder) stepRateLimit(n *yaml.Node, step *Step) {
 	limit := readSection[RateLimit](d, n, at{})
 	if step.Action == nil {
-		d.errorf(position(n), CodeRouter,
+		d.errorf(position(n), codeRouter,
 			"step %q has \"rate_limit\" but no tool: a step without a tool sends nothing; give it a tool or remove it", step.Name)
 		return
 	}
@@ -43,7 +43,7 @@ func (l *RateLimit) decode(d *decoder, f *fields, where at) bool {
 	*l = RateLimit{Pos: f.pos, Per: time.Second}
 	d.words(f, l, where)
 	if l.Key != nil && l.Shared != nil {
-		d.errorf(l.Shared.Pos, CodeConflict,
+		d.errorf(l.Shared.Pos, codeConflict,
 			"rate_limit has \"key\" and \"shared\": a key belongs to this playbook, a shared one to all that name it; write one of them")
 	}
 	return l.Requests > 0

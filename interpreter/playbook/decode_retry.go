@@ -229,7 +229,7 @@ func (c *NextCall) decode(d *decoder, f *fields, where at) bool {
 // textValue reads text that may be a template.
 func (d *decoder) textValue(n *yaml.Node, what string) *Node {
 	if !d.broken[n] && (n.Kind != yaml.ScalarNode || isNull(n)) {
-		d.errorf(position(n), CodeWrongType, "%s must be text, not %s", what, describeYAML(n))
+		d.errorf(position(n), codeWrongType, "%s must be text, not %s", what, describeYAML(n))
 		return nil
 	}
 	return d.value(n)
@@ -272,7 +272,7 @@ func (d *decoder) path(n *yaml.Node) string {
 		return text
 	}
 	if _, err := expression.ParsePath(text); err != nil {
-		d.errorf(position(n), CodePath, "the path of collect cannot be read: %s", err)
+		d.errorf(position(n), codePath, "the path of collect cannot be read: %s", err)
 	}
 	return text
 }

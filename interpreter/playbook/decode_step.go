@@ -12,12 +12,12 @@ func (d *decoder) steps(n *yaml.Node) []*Step {
 		return nil
 	}
 	if len(items) == 0 {
-		d.errorf(position(n), CodeEmpty, "workflow has no steps; write at least one, for example - step: start")
+		d.errorf(position(n), codeEmpty, "workflow has no steps; write at least one, for example - step: start")
 		return nil
 	}
-	if len(items) > MaxSteps {
-		d.errorf(position(items[MaxSteps]), CodeTooManySteps, "the workflow has %d steps; it may have %d", len(items), MaxSteps)
-		items = items[:MaxSteps]
+	if len(items) > maxSteps {
+		d.errorf(position(items[maxSteps]), codeTooManySteps, "the workflow has %d steps; it may have %d", len(items), maxSteps)
+		items = items[:maxSteps]
 	}
 	var steps []*Step
 	for i, item := range items {
@@ -84,7 +84,7 @@ func (d *decoder) vars(n *yaml.Node) []*Entry {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		d.errorf(position(n), CodeWrongType, "vars must be a map of names and values, not %s", describeYAML(n))
+		d.errorf(position(n), codeWrongType, "vars must be a map of names and values, not %s", describeYAML(n))
 		return nil
 	}
 	return d.value(n).Entries
@@ -100,7 +100,7 @@ func (d *decoder) stepAction(f *fields, step *Step) *Action {
 	// Where the tool is misspelt, everything else would be reported with it.
 	for _, field := range f.rest {
 		if expression.Suggest(field.spelt, accepted) == "tool" {
-			d.errorf(field.pos, CodeUnknownKey, "unknown key %q in step %q; did you mean \"tool\"?", field.spelt, step.Name)
+			d.errorf(field.pos, codeUnknownKey, "unknown key %q in step %q; did you mean \"tool\"?", field.spelt, step.Name)
 			return nil
 		}
 	}
@@ -113,11 +113,11 @@ func (d *decoder) stepAction(f *fields, step *Step) *Action {
 		} else if near := expression.Suggest(field.spelt, accepted); near != "" {
 			hint = "; did you mean " + quote(near) + "?"
 		}
-		d.errorf(field.pos, CodeUnknownKey, "unknown key %q in step %q, which has no tool%s", shorten(field.spelt), step.Name, hint)
+		d.errorf(field.pos, codeUnknownKey, "unknown key %q in step %q, which has no tool%s", shorten(field.spelt), step.Name, hint)
 	}
 	for _, k := range callKeys {
 		if f.words.Has(k.name) {
-			d.errorf(f.words[k.name], CodeRouter, "step %q has %q but no tool: a step without a tool only routes; give it a tool or remove %q",
+			d.errorf(f.words[k.name], codeRouter, "step %q has %q but no tool: a step without a tool only routes; give it a tool or remove %q",
 				step.Name, k.name, k.name)
 		}
 	}

@@ -133,7 +133,7 @@ func (d *decoder) condition(n *yaml.Node, what string) *Node {
 		return nil
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
-		d.errorf(node.Pos, CodeWrongType, "%s must be a condition such as \"{{ error is defined }}\", not %s", what, describeYAML(n))
+		d.errorf(node.Pos, codeWrongType, "%s must be a condition such as \"{{ error is defined }}\", not %s", what, describeYAML(n))
 		return nil
 	}
 	node.Raw, node.style, node.kind = n.Value, yamltree.StyleOf(n), templateNode
@@ -163,7 +163,7 @@ func (d *decoder) mapOrTemplate(n *yaml.Node, what string) *Node {
 			return node
 		}
 	}
-	d.errorf(node.Pos, CodeWrongType, "%s must be a map, or one template that gives a map, not %s", what, describeYAML(n))
+	d.errorf(node.Pos, codeWrongType, "%s must be a map, or one template that gives a map, not %s", what, describeYAML(n))
 	return nil
 }
 

@@ -24,13 +24,13 @@ func (d *decoder) duration(n *yaml.Node, what string) (time.Duration, bool) {
 	case "!!str":
 		if length, err := time.ParseDuration(n.Value); err == nil {
 			if length < 0 {
-				d.errorf(position(n), CodeBounds, "%s must not be negative, not %s", what, n.Value)
+				d.errorf(position(n), codeBounds, "%s must not be negative, not %s", what, n.Value)
 				return 0, false
 			}
 			return length, true
 		}
 	}
-	d.errorf(position(n), CodeWrongType, "%s must be a duration such as 90s or 1m30s, or a number of seconds, not %s",
+	d.errorf(position(n), codeWrongType, "%s must be a duration such as 90s or 1m30s, or a number of seconds, not %s",
 		what, describeYAML(n))
 	return 0, false
 }
@@ -39,9 +39,9 @@ func (d *decoder) seconds(n *yaml.Node, what string, seconds float64) (time.Dura
 	const most = float64(math.MaxInt64) / float64(time.Second)
 	switch {
 	case seconds < 0:
-		d.errorf(position(n), CodeBounds, "%s must not be negative, not %s", what, n.Value)
+		d.errorf(position(n), codeBounds, "%s must not be negative, not %s", what, n.Value)
 	case seconds >= most:
-		d.errorf(position(n), CodeBounds, "%s must be less than %.0f seconds, not %s", what, most, n.Value)
+		d.errorf(position(n), codeBounds, "%s must be less than %.0f seconds, not %s", what, most, n.Value)
 	default:
 		// Rounded, because 0.3 seconds are not quite 300 ms as a float.
 		return time.Duration(math.Round(seconds * float64(time.Second))), true
@@ -53,7 +53,7 @@ func (d *decoder) seconds(n *yaml.Node, what string, seconds float64) (time.Dura
 func (d *decoder) timeLimit(n *yaml.Node, what string) time.Duration {
 	length, ok := d.duration(n, what)
 	if ok && length == 0 {
-		d.errorf(position(n), CodeBounds, "%s must be more than 0; leave it out for the default", what)
+		d.errorf(position(n), codeBounds, "%s must be more than 0; leave it out for the default", what)
 	}
 	return length
 }

@@ -26,3 +26,16 @@ func WordsOfSections() []Word {
 	}
 	return all
 }
+
+// What tests compare with.
+const (
+	CodeAliasCycle       = codeAliasCycle
+	CodeDuplicateKey     = codeDuplicateKey
+	CodeSeveralDocuments = codeSeveralDocuments
+	CodeTooDeep          = codeTooDeep
+	CodeTooLarge         = codeTooLarge
+	CodeTooManySteps     = codeTooManySteps
+	CodeUnquotedTemplate = codeUnquotedTemplate
+	CodeYAMLTag          = codeYAMLTag
+	MaxProblems          = maxProblems
+)

@@ -55,7 +55,7 @@ func (d *decoder) fields(n *yaml.Node, s *section, path string) (*fields, bool) 
 		return nil, false
 	}
 	if n.Kind != yaml.MappingNode {
-		d.errorf(position(n), CodeWrongType, "%s must be a map with %s, not %s", path, listed(s.names()), describeYAML(n))
+		d.errorf(position(n), codeWrongType, "%s must be a map with %s, not %s", path, listed(s.names()), describeYAML(n))
 		return nil, false
 	}
 	f := &fields{
@@ -73,12 +73,12 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 	known, ok := s.find(name, d.older)
 	switch {
 	case ok && known.later:
-		d.errorf(pos, CodeNotYet, "the key %q of %s is not there yet; leave it out", name, path)
+		d.errorf(pos, codeNotYet, "the key %q of %s is not there yet; leave it out", name, path)
 	case ok && f.words.Has(known.name):
-		d.errorf(pos, CodeDuplicateKey, "%q says the same as the key in line %d; keep one of them", name, f.words[known.name].Line)
+		d.errorf(pos, codeDuplicateKey, "%q says the same as the key in line %d; keep one of them", name, f.words[known.name].Line)
 	case ok:
 		if known.warned == name {
-			d.warnf(pos, CodeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
+			d.warnf(pos, codeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
 		}
 		f.set(known, pos, value)
 	case s.open:
@@ -88,7 +88,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 	case d.older && s == metadataSection:
 		// noetl.io/v1 keeps lists and maps there; nothing reads them.
 	default:
-		d.errorf(pos, CodeUnknownKey, "unknown key %q in %s%s", shorten(name), path, d.nearKey(name, s))
+		d.errorf(pos, codeUnknownKey, "unknown key %q in %s%s", shorten(name), path, d.nearKey(name, s))
 		yamltree.EachScalar(value, func(n *yaml.Node) { d.unread = append(d.unread, n.Value) })
 	}
 }
@@ -122,7 +122,7 @@ func (d *decoder) toolField(f *fields, s *section, spelt string, pos source.Posi
 	}
 	for _, earlier := range f.rest {
 		if earlier.name == name {
-			d.errorf(pos, CodeDuplicateKey, "%q says the same as %q in line %d; keep one of them", spelt, earlier.spelt, earlier.pos.Line)
+			d.errorf(pos, codeDuplicateKey, "%q says the same as %q in line %d; keep one of them", spelt, earlier.spelt, earlier.pos.Line)
 			return
 		}
 	}
@@ -143,7 +143,7 @@ func (d *decoder) require(f *fields, path, name, hint string) bool {
 			return false
 		}
 	}
-	d.errorf(f.pos, CodeMissingKey, "%s needs %q, for example %s", path, name, hint)
+	d.errorf(f.pos, codeMissingKey, "%s needs %q, for example %s", path, name, hint)
 	return false
 }
 
@@ -153,7 +153,7 @@ func (d *decoder) items(n *yaml.Node, what string) ([]*yaml.Node, bool) {
 		return nil, false
 	}
 	if n.Kind != yaml.SequenceNode {
-		d.errorf(position(n), CodeWrongType, "%s must be a list, not %s", what, describeYAML(n))
+		d.errorf(position(n), codeWrongType, "%s must be a list, not %s", what, describeYAML(n))
 		return nil, false
 	}
 	return n.Content, true
@@ -166,7 +166,7 @@ func (d *decoder) constants(n *yaml.Node, what string) (map[string]any, Words) {
 		return values, places
 	}
 	if n.Kind != yaml.MappingNode {
-		d.errorf(position(n), CodeWrongType, "%s must be a map, not %s", what, describeYAML(n))
+		d.errorf(position(n), codeWrongType, "%s must be a map, not %s", what, describeYAML(n))
 		return values, places
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -197,7 +197,7 @@ func (d *decoder) constant(n *yaml.Node) any {
 		return object
 	}
 	if n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{") {
-		d.warnf(position(n), CodeTemplateNotAllowed, "values of workload are constants: this stays text, braces included")
+		d.warnf(position(n), codeTemplateNotAllowed, "values of workload are constants: this stays text, braces included")
 	}
 	return d.scalar(n)
 }

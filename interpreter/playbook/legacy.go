@@ -89,13 +89,13 @@ func (d *decoder) legacyPolicies(n *yaml.Node, tool string) []*yaml.Node {
 		return flatForm.convert(l)
 	case n.Kind == yaml.ScalarNode && tag == "!!int":
 		if v, ok := d.integer(n, "retry"); ok && v < 1 {
-			d.errorf(position(n), CodeBounds, "retry as a number counts attempts, so it must be at least 1, not %d; leave retry out for no retries", v)
+			d.errorf(position(n), codeBounds, "retry as a number counts attempts, so it must be at least 1, not %d; leave retry out for no retries", v)
 			return nil
 		}
 		l.values = map[string]*yaml.Node{"max_attempts": n}
 		return flatForm.convert(l)
 	}
-	d.errorf(position(n), CodeWrongType, "retry must be a list of policies, not %s; write - {when: \"{{ error is defined }}\", then: {max_attempts: 3}}", describeYAML(n))
+	d.errorf(position(n), codeWrongType, "retry must be a list of policies, not %s; write - {when: \"{{ error is defined }}\", then: {max_attempts: 3}}", describeYAML(n))
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (l *legacy) convertMap() []*yaml.Node {
 	found, word := formOf(n)
 	if len(found) > 1 {
 		first, second := word[found[0]], word[found[1]]
-		l.errorf(position(second), CodeConflict, "%q and %q are words of two older forms of retry, of %s and of %s; keep the words of one, or write the list",
+		l.errorf(position(second), codeConflict, "%q and %q are words of two older forms of retry, of %s and of %s; keep the words of one, or write the list",
 			first.Value, second.Value, found[0].name, found[1].name)
 		return nil
 	}
@@ -127,7 +127,7 @@ func (l *legacy) mixed() bool {
 	for i := 0; i+1 < len(l.node.Content); i += 2 {
 		key := l.node.Content[i]
 		if _, ofList := thenSection.find(key.Value, false); ofList && !legacyWord(key.Value) {
-			l.errorf(position(key), CodeConflict, "%q is a word of the list of policies and stands under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
+			l.errorf(position(key), codeConflict, "%q is a word of the list of policies and stands under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
 				key.Value, key.Value)
 			return true
 		}

@@ -67,6 +67,6 @@ func (l *legacy) attempts() {
 		return
 	}
 	if v, ok := l.integer(n, "max_attempts"); ok && v < 1 {
-		l.errorf(position(n), CodeBounds, "max_attempts must be at least 1, not %d: it counts the first attempt, so 1 means no retry", v)
+		l.errorf(position(n), codeBounds, "max_attempts must be at least 1, not %d: it counts the first attempt, so 1 means no retry", v)
 	}
 }

@@ -67,7 +67,7 @@ func (p *policyDraft) conditions(first, second, fallback string, o occasion) {
 	one, other := p.values[first], p.values[second]
 	switch {
 	case one != nil && other != nil:
-		p.errorf(position(p.keys[second]), CodeConflict, "%q says the same as %q in line %d; keep one of them",
+		p.errorf(position(p.keys[second]), codeConflict, "%q says the same as %q in line %d; keep one of them",
 			second, first, p.keys[first].Line)
 	case one == nil && other == nil:
 		p.when = p.condition(fallback, "")

@@ -104,7 +104,7 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 		return nil, false
 	}
 	if len(items) == 0 {
-		p.errorf(position(n), CodeEmpty, "retriable_errors is empty; write none for no retries, or name errors such as 429 or timeout")
+		p.errorf(position(n), codeEmpty, "retriable_errors is empty; write none for no retries, or name errors such as 429 or timeout")
 		return nil, false
 	}
 	var statuses, kinds, types []string
@@ -119,7 +119,7 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 				types = append(types, item.Value)
 			}
 		default:
-			p.errorf(position(item), CodeWrongValue, "retriable_errors must name statuses such as 429, kinds such as timeout, or types such as econnrefused, not %s", describeYAML(item))
+			p.errorf(position(item), codeWrongValue, "retriable_errors must name statuses such as 429, kinds such as timeout, or types such as econnrefused, not %s", describeYAML(item))
 		}
 	}
 	var parts []string
@@ -136,7 +136,7 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 func (p *policyDraft) statusText(n *yaml.Node) string {
 	v, ok := p.integer(n, "retriable_errors")
 	if ok && (v < 100 || v > 599) {
-		p.errorf(position(n), CodeBounds, "a status in retriable_errors must be from 100 to 599, not %d", v)
+		p.errorf(position(n), codeBounds, "a status in retriable_errors must be from 100 to 599, not %d", v)
 	}
 	return n.Value
 }

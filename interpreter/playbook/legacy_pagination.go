@@ -73,7 +73,7 @@ func (d *decoder) stepPagination(f *fields, step *Step) {
 		delete(f.words, "loop")
 	}
 	if beside, ok := f.words["retry"]; ok {
-		d.errorf(position(p.Key), CodeConflict,
+		d.errorf(position(p.Key), codeConflict,
 			"loop.pagination is an older form of retry, and the step has retry too, in line %d; write the list of policies for all of it", beside.Line)
 		return
 	}
@@ -129,7 +129,7 @@ func (l *legacy) pages() *yaml.Node {
 	if n := l.values["max_iterations"]; n == nil {
 		p.maxAttempts(defaultMaxIterations, "")
 	} else if v, ok := l.integer(n, "max_iterations"); ok && v < 1 {
-		l.errorf(position(n), CodeBounds, "max_iterations must be at least 1, not %d: it counts pages", v)
+		l.errorf(position(n), codeBounds, "max_iterations must be at least 1, not %d: it counts pages", v)
 	} else if ok {
 		p.rename("max_iterations", "max_attempts")
 	}

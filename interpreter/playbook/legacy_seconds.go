@@ -50,12 +50,12 @@ func convertSeconds(l *legacy) []*yaml.Node {
 func (l *legacy) maxRetries() (int, bool) {
 	n := l.values["max_retries"]
 	if n == nil {
-		l.errorf(position(l.node), CodeMissingKey, "retry in the form of max_retries needs %q, for example max_retries: 3", "max_retries")
+		l.errorf(position(l.node), codeMissingKey, "retry in the form of max_retries needs %q, for example max_retries: 3", "max_retries")
 		return 0, false
 	}
 	v, ok := l.integer(n, "max_retries")
 	if ok && v < 1 {
-		l.errorf(position(n), CodeBounds, "max_retries must be at least 1, not %d: it counts the attempts after the first; leave retry out for no retries", v)
+		l.errorf(position(n), codeBounds, "max_retries must be at least 1, not %d: it counts the attempts after the first; leave retry out for no retries", v)
 		return 0, false
 	}
 	return v, ok
@@ -66,7 +66,7 @@ func (l *legacy) secondsBetween() (initial, longest time.Duration) {
 	initial = l.inUnit("initial_delay_secs", time.Second, defaultInitialSeconds)
 	longest = l.inUnit("max_delay_secs", time.Second, defaultMaxSeconds)
 	if n := l.values["initial_delay_secs"]; n != nil && initial < time.Second && initial >= 0 {
-		l.errorf(position(n), CodeBounds, "initial_delay_secs must be at least 1, not %s", n.Value)
+		l.errorf(position(n), codeBounds, "initial_delay_secs must be at least 1, not %s", n.Value)
 		return initial, longest
 	}
 	l.inOrder("initial_delay_secs", initial, "max_delay_secs", longest)
@@ -86,10 +86,10 @@ func (l *legacy) inUnit(word string, unit time.Duration, fallback float64) time.
 	case !ok:
 		return -1
 	case v < 0:
-		l.errorf(position(n), CodeBounds, "%s must not be negative, not %s", word, n.Value)
+		l.errorf(position(n), codeBounds, "%s must not be negative, not %s", word, n.Value)
 		return -1
 	case v > most:
-		l.errorf(position(n), CodeBounds, "%s must be at most %.0f, not %s", word, most, n.Value)
+		l.errorf(position(n), codeBounds, "%s must be at most %.0f, not %s", word, most, n.Value)
 		return -1
 	}
 	return time.Duration(v * float64(unit)).Round(time.Microsecond)
@@ -105,7 +105,7 @@ func (l *legacy) inOrder(initialWord string, initial time.Duration, longestWord 
 	if written == nil {
 		written, absent = l.values[initialWord], " where it is absent; write "+longestWord+" too"
 	}
-	l.errorf(position(written), CodeBounds, "%s must be at least %s, which is %s, but it is %s%s",
+	l.errorf(position(written), codeBounds, "%s must be at least %s, which is %s, but it is %s%s",
 		longestWord, initialWord, durationText(initial), durationText(longest), absent)
 }
 
@@ -115,7 +115,7 @@ func (l *legacy) multiplier() {
 		return
 	}
 	if v, ok := l.number(n, "backoff_multiplier"); ok && !(v >= 1) {
-		l.errorf(position(n), CodeBounds, "backoff_multiplier must be at least 1, not %s: with 1 every delay is the same", n.Value)
+		l.errorf(position(n), codeBounds, "backoff_multiplier must be at least 1, not %s: with 1 every delay is the same", n.Value)
 	}
 }
 
@@ -134,7 +134,7 @@ func (p *policyDraft) retryOn() *yaml.Node {
 		return p.condition(errorDefined, "")
 	}
 	if len(items) == 0 {
-		p.errorf(position(n), CodeEmpty, "retry_on is empty, so that nothing would be tried again; name some of %s, or leave it out for every failure", strings.Join(triggers, ", "))
+		p.errorf(position(n), codeEmpty, "retry_on is empty, so that nothing would be tried again; name some of %s, or leave it out for every failure", strings.Join(triggers, ", "))
 	}
 	var kinds []string
 	for _, item := range items {

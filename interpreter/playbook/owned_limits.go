@@ -26,7 +26,7 @@ func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) 
 	d := &decoder{file: file, broken: map[*yaml.Node]bool{}}
 	if root := d.parse(); root != nil && d.inspect(root) {
 		if root.Kind != yaml.MappingNode {
-			d.errorf(position(root), CodeWrongType, "rate limits must be a map of keys to limits, such as api.example.com: {requests: 20}, not %s",
+			d.errorf(position(root), codeWrongType, "rate limits must be a map of keys to limits, such as api.example.com: {requests: 20}, not %s",
 				describeYAML(root))
 		} else {
 			for i := 0; i+1 < len(root.Content); i += 2 {
@@ -60,7 +60,7 @@ func (d *decoder) ownedLimit(n *yaml.Node, key string) OwnedLimit {
 	}
 	d.words(f, &limit, at{})
 	if f.get("requests") == nil && limit.MaxPause == 0 {
-		d.errorf(position(n), CodeMissingKey, "%s needs \"requests\", \"max_pause\" or both", key)
+		d.errorf(position(n), codeMissingKey, "%s needs \"requests\", \"max_pause\" or both", key)
 	}
 	return limit
 }

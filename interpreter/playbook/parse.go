@@ -24,7 +24,7 @@ const MaxFileBytes = 1 << 20
 func (d *decoder) parse() *yaml.Node {
 	data := d.file.Bytes()
 	if len(data) > MaxFileBytes {
-		d.errorf(source.Position{Line: 1, Column: 1}, CodeTooLarge,
+		d.errorf(source.Position{Line: 1, Column: 1}, codeTooLarge,
 			"the file has %d bytes; a playbook may have %d (1 MiB)", len(data), MaxFileBytes)
 		return nil
 	}
@@ -34,7 +34,7 @@ func (d *decoder) parse() *yaml.Node {
 	root, err := yamltree.Parse(data)
 	switch {
 	case errors.Is(err, io.EOF), err == nil && isEmpty(root):
-		d.errorf(source.Position{Line: 1, Column: 1}, CodeEmpty,
+		d.errorf(source.Position{Line: 1, Column: 1}, codeEmpty,
 			"the file holds nothing; a playbook begins with apiVersion: %s and kind: Playbook", Version)
 	case errors.Is(err, yamltree.ErrSeveralDocuments):
 		d.severalDocuments()
@@ -59,11 +59,11 @@ func (d *decoder) readable(data []byte) bool {
 		pos.Line, pos.Column = n, 1
 		for _, r := range d.file.Line(n) {
 			if r == utf8.RuneError && !valid {
-				d.errorf(pos, CodeEncoding, "the file is not UTF-8 text here; save it as UTF-8")
+				d.errorf(pos, codeEncoding, "the file is not UTF-8 text here; save it as UTF-8")
 				return false
 			}
 			if r < ' ' && r != '\t' || r == 0x7F || r == 0xFFFE || r == 0xFFFF {
-				d.errorf(pos, CodeEncoding, "the character U+%04X cannot stand in YAML; write it in double quotes as \"\\x%02X\"", r, r)
+				d.errorf(pos, codeEncoding, "the character U+%04X cannot stand in YAML; write it in double quotes as \"\\x%02X\"", r, r)
 				return false
 			}
 			pos.Column++
@@ -82,7 +82,7 @@ func (d *decoder) severalDocuments() {
 		}
 		seen = seen || strings.TrimSpace(text) != "" && !strings.HasPrefix(text, "#")
 	}
-	d.errorf(source.Position{Line: line, Column: 1}, CodeSeveralDocuments,
+	d.errorf(source.Position{Line: line, Column: 1}, codeSeveralDocuments,
 		"a file holds one playbook; put the document that begins here into a file of its own")
 }
 
@@ -122,13 +122,13 @@ func (d *decoder) syntaxError(err error) {
 	switch {
 	case indentation.MatchString(text):
 		before := strings.IndexByte(text, '\t')
-		d.errorf(source.Position{Line: line, Column: before + 1}, CodeTabIndentation,
+		d.errorf(source.Position{Line: line, Column: before + 1}, codeTabIndentation,
 			"YAML is indented with spaces, not with tabs; replace the tab by spaces")
 	case unquoted.MatchString(text):
 		d.unquotedLine(line, text)
 	default:
 		at, hint := syntaxHint(message, text)
-		d.errorf(source.Position{Line: line, Column: max(at, column)}, CodeYAMLSyntax, "this is not YAML: %s%s", message, hint)
+		d.errorf(source.Position{Line: line, Column: max(at, column)}, codeYAMLSyntax, "this is not YAML: %s%s", message, hint)
 	}
 }
 
@@ -149,7 +149,7 @@ func (d *decoder) unknownAnchor(name string) {
 			break
 		}
 	}
-	d.errorf(pos, CodeYAMLSyntax,
+	d.errorf(pos, codeYAMLSyntax,
 		"the alias *%s has no anchor &%s above it; text that begins with * must stand in quotes", name, name)
 }
 

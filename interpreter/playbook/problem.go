@@ -13,63 +13,63 @@ import (
 // Codes of the problems that decoding reports. Each is an anchor of
 // docs/language.md.
 const (
-	CodeAliasCycle         = "alias-cycle"
-	CodeBadName            = "bad-name"
-	CodeBadNumber          = "bad-number"
-	CodeConflict           = "conflicting-keys"
-	CodeDuplicateKey       = "duplicate-key"
-	CodeEmpty              = "empty"
-	CodeEncoding           = "encoding"
+	codeAliasCycle         = "alias-cycle"
+	codeBadName            = "bad-name"
+	codeBadNumber          = "bad-number"
+	codeConflict           = "conflicting-keys"
+	codeDuplicateKey       = "duplicate-key"
+	codeEmpty              = "empty"
+	codeEncoding           = "encoding"
 	CodeLegacyRetry        = "legacy-retry"
-	CodeLegacyWord         = "legacy-word"
-	CodeMergeKey           = "merge-key"
-	CodeMissingKey         = "missing-key"
+	codeLegacyWord         = "legacy-word"
+	codeMergeKey           = "merge-key"
+	codeMissingKey         = "missing-key"
 	CodeNotMigrated        = "not-migrated"
-	CodeOtherLanguage      = "other-language"
-	CodePath               = "path"
-	CodeSeveralDocuments   = "several-documents"
-	CodeTabIndentation     = "tab-indentation"
-	CodeTemplateNotAllowed = "template-not-allowed"
-	CodeTooDeep            = "too-deep"
-	CodeTooLarge           = "too-large"
-	CodeTooManyAliases     = "too-many-aliases"
-	CodeTooManySteps       = "too-many-steps"
-	CodeUnknownKey         = "unknown-key"
-	CodeUnquotedTemplate   = "unquoted-template"
-	CodeWrongType          = "wrong-type"
-	CodeWrongValue         = "wrong-value"
-	CodeYAMLSyntax         = "yaml-syntax"
-	CodeYAMLTag            = "yaml-tag"
+	codeOtherLanguage      = "other-language"
+	codePath               = "path"
+	codeSeveralDocuments   = "several-documents"
+	codeTabIndentation     = "tab-indentation"
+	codeTemplateNotAllowed = "template-not-allowed"
+	codeTooDeep            = "too-deep"
+	codeTooLarge           = "too-large"
+	codeTooManyAliases     = "too-many-aliases"
+	codeTooManySteps       = "too-many-steps"
+	codeUnknownKey         = "unknown-key"
+	codeUnquotedTemplate   = "unquoted-template"
+	codeWrongType          = "wrong-type"
+	codeWrongValue         = "wrong-value"
+	codeYAMLSyntax         = "yaml-syntax"
+	codeYAMLTag            = "yaml-tag"
 )
 
 var decodeCodes = []CodeDoc{
-	{CodeAliasCycle, "a YAML alias stands inside of what it repeats"},
-	{CodeBadName, "a name is empty, too long, or has characters that names must not have"},
-	{CodeBadNumber, "a number is infinite, no number, or too large"},
-	{CodeConflict, "two keys of a map exclude each other"},
-	{CodeDuplicateKey, "a key stands twice in a map, or beside another spelling of it"},
-	{CodeEmpty, "the file, the workflow or an entry is empty"},
-	{CodeEncoding, "the file is not UTF-8 text"},
+	{codeAliasCycle, "a YAML alias stands inside of what it repeats"},
+	{codeBadName, "a name is empty, too long, or has characters that names must not have"},
+	{codeBadNumber, "a number is infinite, no number, or too large"},
+	{codeConflict, "two keys of a map exclude each other"},
+	{codeDuplicateKey, "a key stands twice in a map, or beside another spelling of it"},
+	{codeEmpty, "the file, the workflow or an entry is empty"},
+	{codeEncoding, "the file is not UTF-8 text"},
 	{CodeLegacyRetry, "retry has an older form; the list to write is shown (warning)"},
-	{CodeLegacyWord, "a word has an older name (warning)"},
-	{CodeMergeKey, "the YAML merge key << is not accepted"},
-	{CodeMissingKey, "a key is missing"},
+	{codeLegacyWord, "a word has an older name (warning)"},
+	{codeMergeKey, "the YAML merge key << is not accepted"},
+	{codeMissingKey, "a key is missing"},
 	{CodeNotMigrated, "starter migrate leaves something as it is, to be rewritten by hand"},
-	{CodeOtherLanguage, "apiVersion names another language, of which nothing is checked"},
-	{CodePath, "the path of collect cannot be read"},
-	{CodeSeveralDocuments, "the file holds more than one YAML document"},
-	{CodeTabIndentation, "a line is indented with tabs, which YAML does not allow"},
-	{CodeTemplateNotAllowed, "a template stands where the value must be known before the run"},
-	{CodeTooDeep, "maps and lists are nested too deeply"},
-	{CodeTooLarge, "an expression, statement or playbook is beyond a limit of size"},
-	{CodeTooManyAliases, "YAML aliases repeat too much"},
-	{CodeTooManySteps, "the workflow has too many steps"},
-	{CodeUnknownKey, "a section has no such key"},
-	{CodeUnquotedTemplate, "a template without quotes, which YAML reads as a map"},
-	{CodeWrongType, "a value is of the wrong type"},
-	{CodeWrongValue, "a value is none of those accepted"},
-	{CodeYAMLSyntax, "the file is not YAML"},
-	{CodeYAMLTag, "a YAML tag or type that playbooks do not have"},
+	{codeOtherLanguage, "apiVersion names another language, of which nothing is checked"},
+	{codePath, "the path of collect cannot be read"},
+	{codeSeveralDocuments, "the file holds more than one YAML document"},
+	{codeTabIndentation, "a line is indented with tabs, which YAML does not allow"},
+	{codeTemplateNotAllowed, "a template stands where the value must be known before the run"},
+	{codeTooDeep, "maps and lists are nested too deeply"},
+	{codeTooLarge, "an expression, statement or playbook is beyond a limit of size"},
+	{codeTooManyAliases, "YAML aliases repeat too much"},
+	{codeTooManySteps, "the workflow has too many steps"},
+	{codeUnknownKey, "a section has no such key"},
+	{codeUnquotedTemplate, "a template without quotes, which YAML reads as a map"},
+	{codeWrongType, "a value is of the wrong type"},
+	{codeWrongValue, "a value is none of those accepted"},
+	{codeYAMLSyntax, "the file is not YAML"},
+	{codeYAMLTag, "a YAML tag or type that playbooks do not have"},
 }
 
 // decoder carries what the sections share. It lives for one file.

@@ -20,7 +20,7 @@ func (d *decoder) literal(n *yaml.Node, what string) bool {
 	case d.broken[n]:
 		return false
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{"):
-		d.errorf(position(n), CodeTemplateNotAllowed, "%s must be written out: a template cannot stand here", what)
+		d.errorf(position(n), codeTemplateNotAllowed, "%s must be written out: a template cannot stand here", what)
 		return false
 	}
 	return true
@@ -37,7 +37,7 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 		if n.Kind == yaml.ScalarNode && tag != "!!null" {
 			hint = "; put it in quotes"
 		}
-		d.errorf(position(n), CodeWrongType, "%s must be text, not %s%s", what, describeYAML(n), hint)
+		d.errorf(position(n), codeWrongType, "%s must be text, not %s%s", what, describeYAML(n), hint)
 		return "", false
 	}
 	return n.Value, true
@@ -47,7 +47,7 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 func (d *decoder) name(n *yaml.Node, what string) (string, bool) {
 	text, ok := d.text(n, what)
 	if ok && strings.TrimSpace(text) == "" {
-		d.errorf(position(n), CodeBadName, "%s must not be empty", what)
+		d.errorf(position(n), codeBadName, "%s must not be empty", what)
 		return "", false
 	}
 	return text, ok
@@ -64,7 +64,7 @@ func (d *decoder) oneOf(n *yaml.Node, what string, accepted ...string) string {
 			return text
 		}
 	}
-	d.errorf(position(n), CodeWrongValue, "%s cannot be %q%s", what, shorten(text), nearOr(text, accepted))
+	d.errorf(position(n), codeWrongValue, "%s cannot be %q%s", what, shorten(text), nearOr(text, accepted))
 	return ""
 }
 
@@ -76,7 +76,7 @@ func (d *decoder) boolean(n *yaml.Node, what string) bool {
 		v, _ := d.scalar(n).(bool)
 		return v
 	}
-	d.errorf(position(n), CodeWrongType, "%s must be true or false, not %s", what, describeYAML(n))
+	d.errorf(position(n), codeWrongType, "%s must be true or false, not %s", what, describeYAML(n))
 	return false
 }
 
@@ -89,7 +89,7 @@ func (d *decoder) integer(n *yaml.Node, what string) (int, bool) {
 			return v, true
 		}
 	}
-	d.errorf(position(n), CodeWrongType, "%s must be a whole number, not %s", what, describeYAML(n))
+	d.errorf(position(n), codeWrongType, "%s must be a whole number, not %s", what, describeYAML(n))
 	return 0, false
 }
 
@@ -109,7 +109,7 @@ func (d *decoder) number(n *yaml.Node, what string) (float64, bool) {
 		}
 		return 0, false // reported
 	}
-	d.errorf(position(n), CodeWrongType, "%s must be a number, not %s", what, describeYAML(n))
+	d.errorf(position(n), codeWrongType, "%s must be a number, not %s", what, describeYAML(n))
 	return 0, false
 }
 
@@ -123,15 +123,15 @@ func (d *decoder) scalar(n *yaml.Node) any {
 		if v, err := strconv.ParseBool(strings.ToLower(n.Value)); err == nil {
 			return v
 		}
-		d.errorf(position(n), CodeYAMLTag, "%q is not a boolean, as its tag says", shorten(n.Value))
+		d.errorf(position(n), codeYAMLTag, "%q is not a boolean, as its tag says", shorten(n.Value))
 		return nil
 	case "!!int":
 		v, err := wholeNumber(n.Value)
 		switch {
 		case errors.Is(err, expression.ErrLongNumber):
-			d.errorf(position(n), CodeBadNumber, "%s", err)
+			d.errorf(position(n), codeBadNumber, "%s", err)
 		case err != nil:
-			d.errorf(position(n), CodeYAMLTag, "%q is not a whole number, as its tag says", shorten(n.Value))
+			d.errorf(position(n), codeYAMLTag, "%q is not a whole number, as its tag says", shorten(n.Value))
 		}
 		return v
 	case "!!float":
@@ -158,7 +158,7 @@ var errNotWhole = errors.New("not a whole number")
 func (d *decoder) float(n *yaml.Node) any {
 	text := strings.ReplaceAll(n.Value, "_", "")
 	if err := expression.CheckDigits(text); err != nil {
-		d.errorf(position(n), CodeBadNumber, "%s", err)
+		d.errorf(position(n), codeBadNumber, "%s", err)
 		return nil
 	}
 	// The YAML parser takes whole numbers beyond 64 bits for floats.
@@ -169,12 +169,12 @@ func (d *decoder) float(n *yaml.Node) any {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		d.errorf(position(n), CodeBadNumber, "%s is no number that JSON can hold; put it in quotes if it is text", shorten(n.Value))
+		d.errorf(position(n), codeBadNumber, "%s is no number that JSON can hold; put it in quotes if it is text", shorten(n.Value))
 		return nil
 	}
 	canonical, err := expression.Canonical(v)
 	if err != nil {
-		d.errorf(position(n), CodeBadNumber, "%s: %s", shorten(n.Value), err)
+		d.errorf(position(n), codeBadNumber, "%s: %s", shorten(n.Value), err)
 		return nil
 	}
 	return canonical

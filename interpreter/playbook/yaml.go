@@ -13,7 +13,7 @@ import (
 // Limits of a file: docs/language.md, section limits.
 const (
 	maxAliases = 100
-	MaxSteps   = 500
+	maxSteps   = 500
 	// maxName is how many characters a name may have: it stands in workflow IDs
 	// and in every message.
 	maxName = 64
@@ -49,12 +49,12 @@ func (in *inspector) walk(n *yaml.Node, depth int, inFlow bool, label string) {
 	}
 	if len(in.open) > 0 {
 		if in.expanded++; in.expanded > maxExpanded {
-			in.fail(n, CodeTooManyAliases, "aliases make the playbook larger than %d values; write less of it as aliases", maxExpanded)
+			in.fail(n, codeTooManyAliases, "aliases make the playbook larger than %d values; write less of it as aliases", maxExpanded)
 			return
 		}
 	}
 	if depth > yamltree.MaxDepth && len(n.Content) > 0 {
-		in.fail(n, CodeTooDeep, "maps and lists are nested more than %d deep here", yamltree.MaxDepth)
+		in.fail(n, codeTooDeep, "maps and lists are nested more than %d deep here", yamltree.MaxDepth)
 		return
 	}
 	in.checkTag(n)
@@ -86,12 +86,12 @@ func (in *inspector) child(n *yaml.Node, i, depth int, flow bool, label string) 
 		return
 	}
 	if in.aliases++; in.aliases > maxAliases {
-		in.fail(next, CodeTooManyAliases, "the file has more than %d aliases, those inside of repeated parts counted each time", maxAliases)
+		in.fail(next, codeTooManyAliases, "the file has more than %d aliases, those inside of repeated parts counted each time", maxAliases)
 		return
 	}
 	target := next.Alias
 	if in.open[target] || in.contains(target, n) {
-		in.fail(next, CodeAliasCycle, "the alias *%s stands inside of what it repeats", next.Value)
+		in.fail(next, codeAliasCycle, "the alias *%s stands inside of what it repeats", next.Value)
 		return
 	}
 	in.open[target] = true
@@ -129,7 +129,7 @@ func (in *inspector) walkMap(n *yaml.Node, depth int, flow bool) {
 		}
 		in.child(n, i+1, depth, flow, keyNode.Value+":")
 		if earlier, ok := first[keyNode.Value]; ok {
-			in.errorf(position(keyNode), CodeDuplicateKey, "the key %q stands twice in this map; the first stands in line %d",
+			in.errorf(position(keyNode), codeDuplicateKey, "the key %q stands twice in this map; the first stands in line %d",
 				shorten(keyNode.Value), earlier.Line)
 			continue
 		}
@@ -144,13 +144,13 @@ func (in *inspector) usableKey(n *yaml.Node) bool {
 	case in.broken[n]:
 		return false
 	case n.Kind != yaml.ScalarNode:
-		in.errorf(position(n), CodeWrongType, "a key must be text, not %s", describeYAML(n))
+		in.errorf(position(n), codeWrongType, "a key must be text, not %s", describeYAML(n))
 	case n.ShortTag() == "!!merge":
-		in.errorf(position(n), CodeMergeKey, "the merge key << is not accepted; write the keys out, or repeat a whole value with an alias")
+		in.errorf(position(n), codeMergeKey, "the merge key << is not accepted; write the keys out, or repeat a whole value with an alias")
 	case n.ShortTag() == "!!null":
-		in.errorf(position(n), CodeWrongType, "a key must be text, not nothing")
+		in.errorf(position(n), codeWrongType, "a key must be text, not nothing")
 	case strings.Contains(n.Value, "{{"):
-		in.errorf(position(n), CodeTemplateNotAllowed, "a key must be written out: a template cannot stand here")
+		in.errorf(position(n), codeTemplateNotAllowed, "a key must be written out: a template cannot stand here")
 	default:
 		return true
 	}
@@ -176,7 +176,7 @@ func (in *inspector) checkTag(n *yaml.Node) {
 	if tag == "!!binary" {
 		hint = "write the text in base64 and decode it in the tool"
 	}
-	in.errorf(position(n), CodeYAMLTag, "the YAML type %s is not accepted; %s", tag, hint)
+	in.errorf(position(n), codeYAMLTag, "the YAML type %s is not accepted; %s", tag, hint)
 }
 
 // checkNumber refuses what the YAML parser takes for text because it is beyond
@@ -186,7 +186,7 @@ func (in *inspector) checkNumber(n *yaml.Node) {
 		return
 	}
 	if err := expression.CheckDigits(n.Value); err != nil {
-		in.errorf(position(n), CodeBadNumber, "%s", err)
+		in.errorf(position(n), codeBadNumber, "%s", err)
 	}
 }
 
@@ -247,5 +247,5 @@ func (d *decoder) unquoted(pos source.Position, label, text string) {
 	if label != "" {
 		quoted = label + " " + quoted
 	}
-	d.errorf(pos, CodeUnquotedTemplate, "a template needs quotes, as YAML reads {{ as a map; quote it: %s", quoted)
+	d.errorf(pos, codeUnquotedTemplate, "a template needs quotes, as YAML reads {{ as a map; quote it: %s", quoted)
 }
