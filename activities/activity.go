@@ -45,6 +45,7 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		limit := timeLimit(in)
 		ctx, secrets := withSecrets(ctx, res.Secrets)
 		b := newBeginning(ctx, in)
+		b.gate = func(ctx context.Context) (interpreter.Control, error) { return c.gate.pass(ctx, in) }
 		ctx = context.WithValue(ctx, beginningKey{}, b)
 		err := mayBegin(ctx, b, pacer, res.Payloads, in)
 		if err != nil {
@@ -68,8 +69,8 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 	}
 }
 
-// mayBegin waits for the payload store and for the attempt's turn. The error says
-// why it is not to be made.
+// mayBegin asks whether the run is paused, and waits for the payload store and for
+// the attempt's turn. The error says why it is not to be made.
 func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads, in interpreter.ToolInput) error {
 	switch {
 	case !b.hosted && b.delivery.word.spent(in.Lost):
@@ -77,14 +78,19 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	case workerStopping(ctx):
 		return errHandedBack
 	}
+	control, err := b.gate(ctx)
+	if err != nil {
+		return err
+	}
 	if err := payloads.awaitStore(ctx, in); err != nil {
 		return err
 	}
-	if in.RateLimit == nil {
+	limit := control.Tuned(in.Step).Rate.Over(in.RateLimit, in)
+	if limit == nil {
 		return nil
 	}
 	since := time.Now()
-	if err := pacer.await(ctx, *in.RateLimit, in.Turn, b); err != nil {
+	if err := pacer.await(ctx, *limit, in.Turn, b); err != nil {
 		return err
 	}
 	watchOf(ctx).waited(since)
@@ -262,6 +268,9 @@ func activityError(
 ) error {
 	if away := (*awayError)(nil); errors.As(err, &away) {
 		return benignError(away.object(in), true)
+	}
+	if held := (*heldError)(nil); errors.As(err, &held) {
+		return benignError(held.object(in), true)
 	}
 	switch cause := stopCause(ctx, bounded, b, err); {
 	case errors.Is(err, errSpent):

@@ -35,6 +35,7 @@ type Catalogue struct {
 	res   Resources
 	tools map[string]Tool
 	pacer *pacer
+	gate  *gate
 	// memory is what attempts share for what they read.
 	memory *memory
 	// checksOnly says that no tool will be run, so that code may be read with
@@ -51,7 +52,7 @@ var _ playbook.Tools = (*Catalogue)(nil)
 // pools are made at the first attempt that needs them.
 func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
-	c := &Catalogue{res: res, tools: map[string]Tool{}, pacer: newPacer(res.RateLimits, res.Logger), memory: newMemory(res.Payloads.AnswersBytes)}
+	c := &Catalogue{res: res, tools: map[string]Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger), memory: newMemory(res.Payloads.AnswersBytes)}
 	for _, tool := range []Tool{newFile(res), newHTTP(res), newPostgres(res), newPython(res), newSQLite(res)} {
 		c.tools[tool.Spec().Name] = tool
 	}

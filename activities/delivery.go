@@ -276,6 +276,8 @@ var (
 type beginning struct {
 	delivery *delivery
 	hosted   bool // the delivery is that of a Drive
+	// gate tells whether the attempt is held, and what people have set for it.
+	gate func(context.Context) (interpreter.Control, error)
 
 	mu    sync.Mutex
 	begun bool
@@ -305,6 +307,11 @@ func beat(ctx context.Context) {
 }
 
 func (b *beginning) begin(ctx context.Context) error {
+	if !b.hasBegun() {
+		if _, err := b.gate(ctx); err != nil {
+			return err
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.begun {

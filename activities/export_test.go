@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"reprise/interpreter"
@@ -50,4 +51,19 @@ const MaxHeartbeatInterval = maxHeartbeatInterval
 func EstimateJSON(body []byte) (memory int64, least int) {
 	e := estimateJSON(body)
 	return e.memory, e.least
+}
+
+// Gate is what attempts pass before they begin.
+type Gate struct{ gate *gate }
+
+// NewGate is a gate that asks describe about runs.
+func NewGate(describe func(context.Context, string) (interpreter.Control, error)) Gate {
+	g := newGate(slog.New(slog.DiscardHandler))
+	g.describe = describe
+	return Gate{g}
+}
+
+// Control is what the gate knows of a run.
+func (g Gate) Control(ctx context.Context, workflowID string, version int) interpreter.Control {
+	return g.gate.control(ctx, workflowID, version)
 }

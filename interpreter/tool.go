@@ -54,6 +54,11 @@ type ToolInput struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Lost is how often the request has lost its workers before this attempt.
 	Lost int `json:"lost,omitempty"`
+	// ControlID is the workflow ID of the run whose Control is asked before the
+	// attempt begins, "" for none, and ControlVersion that of the Control which the
+	// workflow knew of: an older one is not believed.
+	ControlID      string `json:"control_id,omitempty"`
+	ControlVersion int    `json:"control_version,omitempty"`
 	// Secret says what the attempt has to do with secret results, nil for nothing.
 	Secret *SecretWork `json:"secret,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
@@ -134,6 +139,9 @@ const (
 	// KindTurn is an attempt that was not made, see ErrorObject.Turn. Nothing that
 	// a playbook sees has it.
 	KindTurn = "turn"
+	// KindHeld is an attempt that was not made, see ErrorObject.Held. Nothing that a
+	// playbook sees has it.
+	KindHeld = "held"
 )
 
 // MaxDeliveries is how often an attempt that may act is handed out: once, and
@@ -196,6 +204,9 @@ type ErrorObject struct {
 	// Turn is set where the attempt was not made: it has given up its place to wait
 	// for its turn.
 	Turn *Turn `json:"turn,omitempty"`
+	// Held is set where the attempt was not made, because its run or its step is
+	// paused.
+	Held *Hold `json:"held,omitempty"`
 }
 
 // MaxErrorType bounds ErrorObject.Type, in bytes: code and servers choose it, and

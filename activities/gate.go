@@ -1,0 +1,137 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+
+	"reprise/interpreter"
+)
+
+const (
+	// gateTimeout bounds how long the server is asked for the control of a run. An
+	// attempt that gets no answer goes by what it knew before.
+	gateTimeout = 2 * time.Second
+	// gateForgets is how long the control of a run that makes no attempts is kept.
+	gateForgets = time.Minute
+)
+
+// gate is what every attempt passes right before it begins: it holds those whose
+// run or step is paused. All attempts of a worker share what it knows, so that
+// the server is asked about a run once in interpreter.ControlPatience, however
+// many attempts begin.
+type gate struct {
+	logger *slog.Logger
+	// describe reads the control of a run from the server.
+	describe func(ctx context.Context, workflowID string) (interpreter.Control, error)
+	mu       sync.Mutex
+	runs     map[string]*watched
+}
+
+// watched is what the gate knows of a run.
+type watched struct {
+	mu      sync.Mutex // held while the server is asked
+	control interpreter.Control
+	asked   time.Time // when the server was asked last
+	used    time.Time // under the gate's lock
+}
+
+func newGate(logger *slog.Logger) *gate {
+	return &gate{logger: logger, describe: describeControl, runs: map[string]*watched{}}
+}
+
+// heldError is the end of an attempt that must not begin now.
+type heldError struct{ hold interpreter.Hold }
+
+func (e *heldError) Error() string {
+	return "the run or the step is paused; the attempt is made once it goes on"
+}
+
+// object is the error as the workflow gets it.
+func (e *heldError) object(in interpreter.ToolInput) interpreter.ErrorObject {
+	return interpreter.ErrorObject{
+		Kind: interpreter.KindHeld, Class: interpreter.ClassRetryable, Message: e.Error(),
+		Held: &e.hold, Attempt: in.Attempt, Page: in.Page,
+	}
+}
+
+// pass gives the control of the attempt's run, and a *heldError where that holds
+// the attempt. Who cannot ask the server goes by what was known last: an attempt
+// whose server is away cannot end either.
+func (g *gate) pass(ctx context.Context, in interpreter.ToolInput) (interpreter.Control, error) {
+	if in.ControlID == "" || !activity.IsActivity(ctx) {
+		return interpreter.Control{}, nil
+	}
+	control := g.control(ctx, in.ControlID, in.ControlVersion)
+	if control.Holds(in.Step) {
+		return control, &heldError{hold: interpreter.Hold{Version: control.Version}}
+	}
+	return control, ctx.Err()
+}
+
+// control is that of a run, no older than interpreter.ControlPatience and no
+// earlier than a version.
+func (g *gate) control(ctx context.Context, workflowID string, version int) interpreter.Control {
+	run := g.watch(workflowID)
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	asking := time.Now()
+	if asking.Sub(run.asked) < interpreter.ControlPatience && run.control.Version >= version {
+		return run.control
+	}
+	bounded, cancel := context.WithTimeout(ctx, gateTimeout)
+	defer cancel()
+	control, err := g.describe(bounded, workflowID)
+	switch {
+	case err == nil:
+		run.control = control
+	case ctx.Err() == nil:
+		g.logger.Warn("cannot ask whether a run is paused, going by what was known", "run", workflowID, "error", err)
+	}
+	run.asked = asking
+	return run.control
+}
+
+// watch finds what is known of a run, and forgets the runs that nobody asks about.
+func (g *gate) watch(workflowID string) *watched {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now, run := time.Now(), g.runs[workflowID]
+	if run == nil {
+		for id, other := range g.runs {
+			if now.Sub(other.used) > gateForgets {
+				delete(g.runs, id)
+			}
+		}
+		run = &watched{}
+		g.runs[workflowID] = run
+	}
+	run.used = now
+	return run
+}
+
+// describeControl reads the control of a run from the memo of its workflow; a run
+// that nobody has told anything has none.
+func describeControl(ctx context.Context, workflowID string) (interpreter.Control, error) {
+	var control interpreter.Control
+	description, err := activity.GetClient(ctx).DescribeWorkflow(ctx, workflowID, "")
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return control, nil
+	}
+	if err != nil {
+		return control, fmt.Errorf("describe: %w", err)
+	}
+	if _, found := description.Memo.GetFields()[interpreter.ControlMemo]; !found {
+		return control, nil
+	}
+	if err := description.GetMemoValue(interpreter.ControlMemo, &control); err != nil {
+		return control, fmt.Errorf("read the memo: %w", err)
+	}
+	return control, nil
+}

@@ -1,0 +1,123 @@
+package interpreter
+
+import (
+	"slices"
+	"time"
+)
+
+// ControlMemo is the key under which a run keeps its Control in the memo of its
+// workflow, where everybody sees it who describes the run.
+const ControlMemo = "reprise_control"
+
+// Control is what people have told a run that goes on (language.md, section
+// control). Kept in workflow history, and in the memo of the run's workflow.
+type Control struct {
+	// Version counts the commands, so that who hears of them in two ways knows
+	// which is the later one.
+	Version int  `json:"version"`
+	Paused  bool `json:"paused,omitempty"`
+	// Steps are those that are paused by themselves, sorted.
+	Steps []string `json:"steps,omitempty"`
+	// Tunings are by step.
+	Tunings map[string]Tuning `json:"tunings,omitempty"`
+}
+
+// Tuning is what people have set for a step while it runs; kept in workflow
+// history.
+type Tuning struct {
+	// MaxConcurrency is that of the step's loop; 0 is the playbook's.
+	MaxConcurrency int `json:"max_concurrency,omitempty"`
+	// Rate is that of the step's attempts; nil is the playbook's.
+	Rate *Rate `json:"rate,omitempty"`
+}
+
+// Rate is how many attempts may begin in a time; kept in workflow history.
+type Rate struct {
+	Requests   int     `json:"requests"`
+	PerSeconds float64 `json:"per_seconds"`
+}
+
+// Hold is why an attempt was not made: its run or its step is paused. Kept in
+// workflow history.
+type Hold struct {
+	// Version is that of the Control which held it.
+	Version int `json:"version"`
+}
+
+// Holds reports whether no attempt of a step may begin.
+func (c Control) Holds(step string) bool {
+	_, alone := slices.BinarySearch(c.Steps, step)
+	return c.Paused || alone
+}
+
+// Pause holds the run, or with a name one of its steps; false where it was so
+// already.
+func (c *Control) Pause(step string) bool {
+	at, alone := slices.BinarySearch(c.Steps, step)
+	switch {
+	case step == "" && c.Paused, step != "" && alone:
+		return false
+	case step == "":
+		c.Paused = true
+	default:
+		c.Steps = slices.Insert(slices.Clone(c.Steps), at, step)
+	}
+	c.Version++
+	return true
+}
+
+// Resume lets the run go on, its steps included, or with a name one of them;
+// false where nothing was held.
+func (c *Control) Resume(step string) bool {
+	at, alone := slices.BinarySearch(c.Steps, step)
+	switch {
+	case step == "" && (c.Paused || len(c.Steps) > 0):
+		c.Paused, c.Steps = false, nil
+	case step != "" && alone:
+		c.Steps = slices.Delete(slices.Clone(c.Steps), at, at+1)
+	default:
+		return false
+	}
+	c.Version++
+	return true
+}
+
+// Tuned is what people have set for a step.
+func (c Control) Tuned(step string) Tuning { return c.Tunings[step] }
+
+// Tune lays what people set for a step over what was set before.
+func (c *Control) Tune(step string, tuning Tuning) {
+	tunings := map[string]Tuning{step: c.Tunings[step]}
+	for _, name := range sortedKeys(c.Tunings) {
+		if name != step {
+			tunings[name] = c.Tunings[name]
+		}
+	}
+	laid := tunings[step]
+	if tuning.MaxConcurrency > 0 {
+		laid.MaxConcurrency = tuning.MaxConcurrency
+	}
+	if tuning.Rate != nil {
+		laid.Rate = tuning.Rate
+	}
+	tunings[step] = laid
+	c.Tunings = tunings
+	c.Version++
+}
+
+// Over lays the rate over a limit of the playbook, nil for none.
+func (r *Rate) Over(limit *RateLimit, in ToolInput) *RateLimit {
+	if r == nil {
+		return limit
+	}
+	laid := RateLimit{Key: in.LimitKey()}
+	if limit != nil {
+		laid = *limit
+	}
+	laid.Requests, laid.PerSeconds = r.Requests, r.PerSeconds
+	return &laid
+}
+
+// ControlPatience is how old what an attempt knows of its run's Control may be
+// when it begins.
+const ControlPatience = time.Second

@@ -1,0 +1,50 @@
+package interpreter_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+)
+
+func TestControl(t *testing.T) {
+	t.Parallel()
+	var control interpreter.Control
+	require.False(t, control.Resume(""), "nothing is held")
+	require.True(t, control.Pause("load"))
+	require.True(t, control.Pause("fetch"))
+	require.False(t, control.Pause("fetch"), "it is held already")
+	require.Equal(t, []string{"fetch", "load"}, control.Steps)
+	require.True(t, control.Holds("fetch"))
+	require.False(t, control.Holds("other"))
+	before := control
+	require.True(t, control.Resume("fetch"))
+	require.False(t, control.Holds("fetch"))
+	require.True(t, before.Holds("fetch"), "a copy stays what it was")
+	require.True(t, control.Pause(""))
+	require.True(t, control.Holds("other"))
+	require.False(t, control.Resume("other"), "the run is paused, not the step alone")
+	require.True(t, control.Resume(""), "and with the run its steps go on")
+	require.False(t, control.Holds("load"))
+	require.Equal(t, 5, control.Version)
+}
+
+func TestTunings(t *testing.T) {
+	t.Parallel()
+	var control interpreter.Control
+	control.Tune("fetch", interpreter.Tuning{MaxConcurrency: 5})
+	before := control
+	control.Tune("fetch", interpreter.Tuning{Rate: &interpreter.Rate{Requests: 20, PerSeconds: 1}})
+	require.Equal(t, 5, control.Tuned("fetch").MaxConcurrency, "one word leaves the other")
+	require.Nil(t, before.Tuned("fetch").Rate, "a copy stays what it was")
+	require.Equal(t, interpreter.Tuning{}, control.Tuned("load"))
+
+	in := interpreter.ToolInput{Tool: "http", Auth: "api"}
+	rate := control.Tuned("fetch").Rate
+	require.Equal(t, &interpreter.RateLimit{Key: "http/api", Requests: 20, PerSeconds: 1}, rate.Over(nil, in))
+	limit := interpreter.RateLimit{Key: "k", Playbook: "p", Requests: 1, PerSeconds: 2}
+	require.Equal(t, &interpreter.RateLimit{Key: "k", Playbook: "p", Requests: 20, PerSeconds: 1}, rate.Over(&limit, in))
+	require.Equal(t, 1, limit.Requests)
+	require.Equal(t, &limit, (*interpreter.Rate)(nil).Over(&limit, in))
+}
