@@ -212,7 +212,7 @@ func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
 				return h.here(), err
 			}
 			h.chunk.Add(size.data)
-		case interpreter.DoWait:
+		case interpreter.DoWait, interpreter.DoHold:
 			return h.here(), nil
 		case interpreter.DoSink:
 			if end, err := h.sink(ctx, command.Sink); end != sinkDone || err != nil {
@@ -271,7 +271,7 @@ func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (end sink
 		case interpreter.DoFinish:
 			h.countSink(ctx, sink)
 			end = s.finish(command.Result)
-		case interpreter.DoWait, interpreter.DoSink:
+		case interpreter.DoWait, interpreter.DoHold, interpreter.DoSink:
 			end = s.leave()
 		}
 	}

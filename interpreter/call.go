@@ -85,11 +85,12 @@ type CallState struct {
 
 // Todo is one thing that a call has still to do: the one field that is set. Two
 // rows of them are possible, each behind the sink of a page or without it: an
-// attempt, which may have to wait; or sinks, the dead letter last, and the end.
+// attempt, which may have to wait or be held; or sinks, the dead letter last, and the end.
 // Kept with CallState.
 type Todo struct {
 	Attempt *PendingAttempt `json:"attempt,omitempty"`
 	Wait    *Wait           `json:"wait,omitempty"`
+	Hold    *Hold           `json:"hold,omitempty"`
 	Sink    *PendingSink    `json:"sink,omitempty"`
 	End     *CallResult     `json:"end,omitempty"`
 }
@@ -137,6 +138,7 @@ type CommandKind int
 const (
 	DoAttempt CommandKind = iota // run the tool once, then Attempted
 	DoWait                       // wait durably, then Waited
+	DoHold                       // wait until people let it go on, then Released
 	DoSink                       // run the sink's call to its end, then SinkDone
 	DoFinish                     // the call has ended
 )
@@ -146,6 +148,7 @@ type Command struct {
 	Kind   CommandKind
 	Input  ToolInput
 	Wait   Wait
+	Hold   Hold
 	Sink   *Call
 	Result CallResult
 }
@@ -174,6 +177,8 @@ func (c *Call) Next(now time.Time) Command {
 		return Command{Kind: DoAttempt, Input: input}
 	case head.Wait != nil:
 		return Command{Kind: DoWait, Wait: *c.Waits(now)}
+	case head.Hold != nil:
+		return Command{Kind: DoHold, Hold: *head.Hold}
 	case head.Sink != nil:
 		return Command{Kind: DoSink, Sink: c.sinkCall(*head.Sink)}
 	default:
@@ -220,6 +225,16 @@ func (c *Call) Waits(now time.Time) *Wait {
 	}
 	return &wait
 }
+
+// Held is why the call is held, nil where it is not.
+func (c *Call) Held() *Hold { return c.State.head().Hold }
+
+// Step is the name of the call's step, and Index that of the iteration, nil without
+// a loop.
+func (c *Call) Step() string { return c.config.Step.Name }
+
+// Index is that of the iteration, nil without a loop.
+func (c *Call) Index() *int { return c.config.Index }
 
 // SinkDue reports whether a sink comes next that has not begun.
 func (c *Call) SinkDue() bool {
@@ -291,10 +306,11 @@ func (c *CallConfig) where() string {
 }
 
 // Verdict tells what was decided about the last attempt; nil where that
-// succeeded, where its failure was made a success, and where it waits for its turn.
+// succeeded, where its failure was made a success, where it waits for its turn, and
+// where it was not made because the run is paused.
 func (c *Call) Verdict() *Verdict {
 	failure := c.State.Last.Error
-	if failure == nil || c.State.Turn != nil {
+	if hold := c.Held(); failure == nil || c.State.Turn != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}
 	verdict := &Verdict{Where: c.config.where(), Index: c.config.Index, Error: failure, Ended: c.Result() != nil}
@@ -305,6 +321,8 @@ func (c *Call) Verdict() *Verdict {
 	case verdict.Ended:
 	case c.State.head().Wait != nil:
 		verdict.Next = c.State.head().Wait.Summary
+	case c.Held() != nil:
+		verdict.Next = "people decide"
 	default:
 		verdict.Next = "another attempt at once"
 	}

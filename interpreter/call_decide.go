@@ -16,7 +16,11 @@ import (
 
 // Attempted takes the outcome of an attempt and decides what follows.
 func (c *Call) Attempted(outcome Outcome, now time.Time) {
-	if outcome.PutOff() {
+	switch {
+	case outcome.Failed() && outcome.Err.Held != nil:
+		c.Hold(*outcome.Err.Held)
+		return
+	case outcome.PutOff():
 		c.putOff(*outcome.Err.Turn, now)
 		return
 	}
@@ -93,6 +97,10 @@ func (c *Call) afterFailure(decision Decision, budget *expression.Budget, now ti
 			c.warn(c.config.where() + ": " + decision.Cut)
 		}
 		c.State.Last.Error = &failure
+		if decision.Held {
+			c.Hold(Hold{Exhausted: true})
+			return
+		}
 		c.end(c.failure(failure, now))
 	}
 }

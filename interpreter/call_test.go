@@ -197,7 +197,13 @@ func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.
 		case interpreter.DoAttempt:
 			require.Equal(h.t, h.json(command.Input), h.json(call.Next(h.now).Input), "asked twice the command differs")
 			call.Attempted(h.attempt(command.Input, indent), h.now)
+		case interpreter.DoHold:
+			fmt.Fprintf(&h.text, "%sheld %s\n", indent, h.json(command.Hold))
+			require.True(h.t, h.people(call, indent), "nobody decides about the call that is held")
 		case interpreter.DoWait:
+			if h.people(call, indent) {
+				continue
+			}
 			fmt.Fprintf(&h.text, "%swait %s (%s): %s\n", indent, command.Wait.Delay, command.Wait.Reason, command.Wait.Summary)
 			h.now = h.now.Add(command.Wait.Delay)
 			call.Waited()
@@ -215,6 +221,27 @@ func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.
 			return command.Result
 		}
 	}
+}
+
+// people plays what people decide about a call that waits, where the script says so.
+func (h *host) people(call *interpreter.Call, indent string) bool {
+	if len(h.script) == 0 || !strings.HasPrefix(h.script[0], "people ") {
+		return false
+	}
+	said := strings.TrimPrefix(h.script[0], "people ")
+	h.script = h.script[1:]
+	fmt.Fprintf(&h.text, "%s%s\n", indent, said)
+	switch verb, reason, _ := strings.Cut(said, " "); verb {
+	case "resume":
+		call.Released()
+	case "retry-now":
+		call.Settle(interpreter.Settlement{}, h.now)
+	case "skip":
+		call.Settle(interpreter.Settlement{Skip: true, Reason: reason, By: "ada"}, h.now)
+	default:
+		require.Fail(h.t, "people say "+said)
+	}
+	return true
 }
 
 // resume gives the call as a worker finds it that takes it up where it was sure
@@ -361,6 +388,13 @@ func parseAttempt(t *testing.T, text string) (interpreter.Outcome, time.Duration
 	t.Helper()
 	text, meta, hasMeta := strings.Cut(text, " meta ")
 	text, final := strings.CutSuffix(text, " final")
+	if version, held := strings.CutPrefix(text, "held "); held {
+		n, err := strconv.Atoi(version)
+		require.NoError(t, err)
+		return interpreter.Outcome{Err: &interpreter.ErrorObject{
+			Kind: interpreter.KindHeld, Class: interpreter.ClassRetryable, Held: &interpreter.Hold{Version: n},
+		}}, 0
+	}
 	outcome, passed := parseOutcome(t, text)
 	if hasMeta {
 		require.NoError(t, json.Unmarshal([]byte(meta), &outcome.Meta))

@@ -37,11 +37,62 @@ type Rate struct {
 	PerSeconds float64 `json:"per_seconds"`
 }
 
-// Hold is why an attempt was not made: its run or its step is paused. Kept in
-// workflow history.
+// Hold is why an attempt is not made. Kept in workflow history.
 type Hold struct {
-	// Version is that of the Control which held it.
-	Version int `json:"version"`
+	// Version is that of the Control which held it: its run or its step is paused.
+	Version int `json:"version,omitempty"`
+	// Exhausted says that its policy has used up its attempts and leaves it to
+	// people how the call goes on.
+	Exhausted bool `json:"exhausted,omitempty"`
+}
+
+// Settlement is what people have decided about an item that waits. Kept in workflow
+// history.
+type Settlement struct {
+	// Skip fails the item; else its next attempt is made now.
+	Skip bool `json:"skip,omitempty"`
+	// Reason and By say why, and who.
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
+}
+
+// Hold keeps the call from its next attempt until people let it go on.
+func (c *Call) Hold(hold Hold) {
+	c.State.Todo = []Todo{{Hold: &hold}, {Attempt: &PendingAttempt{}}}
+}
+
+// Released tells that the call is held no more.
+func (c *Call) Released() { c.State.Todo = c.State.Todo[1:] }
+
+// Settle tells what people have decided about the call, which waits or is held.
+func (c *Call) Settle(settlement Settlement, now time.Time) {
+	if settlement.Skip {
+		c.skip(settlement, now)
+		return
+	}
+	if hold := c.Held(); hold != nil && hold.Exhausted {
+		c.State.Counters.settled(c.State.Last.Policy)
+	}
+	c.State.Todo = c.State.Todo[1:]
+}
+
+// skip ends the call as failed. The failure is the one that it waited for, if there
+// was one.
+func (c *Call) skip(settlement Settlement, now time.Time) {
+	said := "skipped"
+	if settlement.By != "" {
+		said += " by " + settlement.By
+	}
+	if settlement.Reason != "" {
+		said += ": " + settlement.Reason
+	}
+	failure := ErrorObject{Kind: KindExplicit, Class: ClassFinal, Message: c.config.where() + ": " + said, Attempt: c.State.Attempts, Page: c.page()}
+	if last := c.State.Last.Error; last != nil {
+		failure = *last
+		failure.Message += " (" + said + ")"
+	}
+	c.State.Last.Error = &failure
+	c.end(c.failure(failure, now))
 }
 
 // Holds reports whether no attempt of a step may begin.

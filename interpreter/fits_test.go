@@ -215,6 +215,8 @@ func step(rng *rand.Rand, call *interpreter.Call, now time.Time, look func()) {
 	switch command.Kind {
 	case interpreter.DoAttempt:
 		call.Attempted(anyOutcome(rng), now)
+	case interpreter.DoHold:
+		call.Settle(interpreter.Settlement{Skip: rng.IntN(2) == 0}, now)
 	case interpreter.DoWait:
 		call.Waited()
 	case interpreter.DoSink:
@@ -261,7 +263,9 @@ func driveAnyhow(rng *rand.Rand, call *interpreter.Call) {
 
 func anyOutcome(rng *rand.Rand) interpreter.Outcome {
 	seconds := 2.0
-	switch rng.IntN(6) {
+	switch rng.IntN(7) {
+	case 4:
+		return interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHeld, Held: &interpreter.Hold{Version: rng.IntN(3)}}}
 	case 0:
 		return interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Status: 503}}
 	case 1:

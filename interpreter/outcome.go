@@ -49,8 +49,9 @@ func (o *Outcome) UnmarshalJSON(data []byte) error {
 // Failed reports whether the attempt failed.
 func (o Outcome) Failed() bool { return o.Err != nil }
 
-// PutOff reports whether the attempt was not made, because it waits for its turn.
-func (o Outcome) PutOff() bool { return o.Err != nil && o.Err.Turn != nil }
+// PutOff reports whether the attempt was not made, because it waits for its turn or
+// is held.
+func (o Outcome) PutOff() bool { return o.Err != nil && (o.Err.Turn != nil || o.Err.Held != nil) }
 
 // CallResult is the final outcome of a call, an iteration or a loop; kept in
 // workflow history.

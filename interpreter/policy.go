@@ -62,6 +62,15 @@ func (c *Counters) restart(policies []*playbook.Policy) {
 	}
 }
 
+// settled gives a policy that was exhausted its attempts again: people have decided
+// so.
+func (c *Counters) settled(policy int) {
+	if policy > 0 {
+		c.Policies[policy-1].Failures, c.Policies[policy-1].FailuresSince = 0, time.Time{}
+	}
+	c.ToldInRow, c.Told = 0, 0
+}
+
 // newRequest starts the polls of a new request at 0; only policies that page
 // go on counting.
 func (c *Counters) newRequest(policies []*playbook.Policy) {
@@ -91,6 +100,8 @@ type Decision struct {
 	// Fails and Succeeds turn the outcome round: a poll that never became
 	// ready fails, a failure with on_exhausted: succeed succeeds.
 	Fails, Succeeds bool
+	// Held says that people decide how a failure goes on.
+	Held bool
 	// Truncated marks a result that may lack pages.
 	Truncated bool
 	// Ignored says that the failure is an empty answer.
@@ -325,6 +336,8 @@ func (r round) exhaust(decision *Decision, why string) {
 	case playbook.ExhaustedSucceed:
 		succeed = true
 	case playbook.ExhaustedContinue:
+	case playbook.ExhaustedPause:
+		decision.Held = failed
 	}
 	decision.Succeeds = failed && succeed
 	decision.Fails = !failed && !succeed

@@ -40,7 +40,13 @@ func (a *apart) drive() interpreter.CallResult {
 		switch command.Kind {
 		case interpreter.DoAttempt:
 			call.Attempted(a.attempt(command.Input, ""), a.now)
+		case interpreter.DoHold:
+			fmt.Fprintf(&a.text, "held %s\n", a.json(command.Hold))
+			require.True(a.t, a.people(call, ""))
 		case interpreter.DoWait:
+			if a.people(call, "") {
+				continue
+			}
 			fmt.Fprintf(&a.text, "wait %s (%s): %s\n", command.Wait.Delay, command.Wait.Reason, command.Wait.Summary)
 			a.now = a.now.Add(command.Wait.Delay)
 			call.Waited()
@@ -100,7 +106,7 @@ func (a *apart) write(sink *interpreter.Call) bool {
 			sink.Attempted(a.attempt(command.Input, "  "), a.now)
 		case interpreter.DoFinish:
 			return !command.Result.Failed()
-		case interpreter.DoWait, interpreter.DoSink:
+		case interpreter.DoWait, interpreter.DoHold, interpreter.DoSink:
 			return false
 		}
 	}

@@ -109,8 +109,8 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v }).or(DefaultMaxWait),
 	},
 	{
-		key{name: "on_exhausted", doc: "`fail`, `succeed` or `continue`"},
-		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue),
+		key{name: "on_exhausted", doc: "`fail`, `succeed`, `continue` or `pause`"},
+		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue, ExhaustedPause),
 	},
 	{
 		key{name: "ignore", doc: "`true`: a failure is an empty answer, and the call succeeds"},

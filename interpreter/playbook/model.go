@@ -228,6 +228,7 @@ const (
 	ExhaustedFail     OnExhausted = "fail"
 	ExhaustedSucceed  OnExhausted = "succeed"
 	ExhaustedContinue OnExhausted = "continue"
+	ExhaustedPause    OnExhausted = "pause"
 )
 
 // Then is what a matching policy does. Pointer fields are nil when the author
