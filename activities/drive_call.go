@@ -413,6 +413,7 @@ type made struct {
 // attempt makes one attempt with the tool's own wrapping, and takes its failure
 // apart again. The error is one that ends the activity.
 func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (made, resultSize, error) {
+	input.ControlID, input.ControlVersion = d.in.ControlID, d.in.ControlVersion
 	run := d.catalogue.function(input.Activity())
 	if run == nil {
 		return failed(&interpreter.ErrorObject{

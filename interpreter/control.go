@@ -1,8 +1,11 @@
 package interpreter
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"reprise/interpreter/playbook"
 )
 
 // ControlMemo is the key under which a run keeps its Control in the memo of its
@@ -20,6 +23,15 @@ type Control struct {
 	Steps []string `json:"steps,omitempty"`
 	// Tunings are by step.
 	Tunings map[string]Tuning `json:"tunings,omitempty"`
+	// Said is about the last command.
+	Said Said `json:"said,omitzero"`
+}
+
+// Said is who said something, when and why; kept in workflow history.
+type Said struct {
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at,omitzero"`
 }
 
 // Tuning is what people have set for a step while it runs; kept in workflow
@@ -54,6 +66,42 @@ type Settlement struct {
 	// Reason and By say why, and who.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
+}
+
+// Wait is the hold as a wait that nobody knows the end of. failure is that of the
+// last attempt.
+func (h Hold) Wait(failure *ErrorObject) Wait {
+	if h.Exhausted {
+		return Wait{Reason: ReasonExhausted, Summary: "waits for a person: " + failure.Short()}
+	}
+	return Wait{Reason: ReasonPaused, Summary: "paused"}
+}
+
+// IsZero tells encoding/json to leave out what nobody has said.
+func (c Control) IsZero() bool { return c.Version == 0 }
+
+// Check finds what no command makes of a Control.
+func (c Control) Check() error {
+	if c.Version < 0 || !slices.IsSorted(c.Steps) {
+		return fmt.Errorf("control %d of %d steps", c.Version, len(c.Steps))
+	}
+	for _, step := range sortedKeys(c.Tunings) {
+		if err := c.Tunings[step].Check(); err != nil {
+			return fmt.Errorf("step %q: %w", step, err)
+		}
+	}
+	return nil
+}
+
+// Check finds what cannot be set.
+func (t Tuning) Check() error {
+	if t.MaxConcurrency < 0 || t.MaxConcurrency > playbook.MaxConcurrencyLimit {
+		return fmt.Errorf("max_concurrency must be from 1 to %d, not %d", playbook.MaxConcurrencyLimit, t.MaxConcurrency)
+	}
+	if t.Rate != nil && (t.Rate.Requests < 1 || t.Rate.PerSeconds <= 0) {
+		return fmt.Errorf("a rate limit needs requests and a time of more than 0")
+	}
+	return nil
 }
 
 // Hold keeps the call from its next attempt until people let it go on.

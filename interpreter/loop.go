@@ -21,6 +21,8 @@ const (
 	Pending   = "pending"
 	// RetryPending is a step or iteration that waits before it tries again.
 	RetryPending = "retry_pending"
+	// Paused is a step or iteration that people hold.
+	Paused = "paused"
 )
 
 // Elements lists what a loop runs over: the items of a list, or the entries of

@@ -14,6 +14,8 @@ const (
 	ReasonPoll        = "poll"
 	ReasonPage        = "page"
 	ReasonTurn        = "turn" // under a rate limit
+	ReasonPaused      = "paused"
+	ReasonExhausted   = "exhausted" // a person decides
 )
 
 // Counters is what the policies of one call have counted; kept in workflow

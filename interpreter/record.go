@@ -61,6 +61,8 @@ func (r *StepRecord) Await(call *Call, wait *Wait, until time.Time) {
 	case wait == nil:
 	case wait.Reason == ReasonTurn: // nothing has failed
 		r.Waiting = wait.Summary
+	case wait.Reason == ReasonPaused:
+		r.Status, r.Waiting = Paused, wait.Summary
 	default:
 		r.Status, r.Waiting = RetryPending, wait.Summary
 		r.Error = call.State.Last.Error
@@ -76,9 +78,6 @@ func (r *StepRecord) Follow(call *Call) {
 // those that wait. Kept in workflow history.
 type BatchOutput struct {
 	Iterations []IterationResult `json:"iterations"`
-	// Parked are the iterations that wait without holding their places in the
-	// loop's window.
-	Parked []Carried `json:"parked,omitempty"`
 	// Budget is the error of the loop where its failure budget was spent here.
 	Budget *ErrorObject `json:"budget,omitempty"`
 }

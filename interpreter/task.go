@@ -97,6 +97,9 @@ type DriveInput struct {
 	// Pages asks for nothing but pages of calls that are under way; what else
 	// happens is handed back. See Call.Detach.
 	Pages bool `json:"pages,omitempty"`
+	// ControlID and ControlVersion are those of ToolInput, for all attempts.
+	ControlID      string `json:"control_id,omitempty"`
+	ControlVersion int    `json:"control_version,omitempty"`
 }
 
 // DriveOutput is what DriveActivity gives, in the order of its calls; kept in

@@ -172,8 +172,8 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 			progress = before
 		}
 		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {
-			stats, open = progress.Stats, len(progress.Open)+progress.Parked
-			waiting = o.waiting(ctx, progress.Open) + progress.Parked
+			stats, open = progress.Stats, len(progress.Open)+progress.Waiting
+			waiting = o.waiting(ctx, progress.Open) + progress.Waiting
 		}
 	}
 	parts := []string{fmt.Sprintf("%d/%d done", stats.Success+stats.Failed, stats.Total)}

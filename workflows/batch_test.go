@@ -27,8 +27,8 @@ func TestAutoBatch(t *testing.T) {
 			Chosen: &Chosen{Indexes: []int{1, 5, 9, 100, 2000, 2001, 2949}, Size: 2950},
 		},
 	} {
-		require.Equal(t, 30, newLoop(input, step).batchSize(), name)
+		require.Equal(t, 30, newLoop(input, step, &controls{}).batchSize(), name)
 	}
 	step.Loop.AutoBatch, step.Loop.Batch = false, 7
-	require.Equal(t, 7, newLoop(LoopInput{Elements: some}, step).batchSize())
+	require.Equal(t, 7, newLoop(LoopInput{Elements: some}, step, &controls{}).batchSize())
 }

@@ -44,6 +44,8 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 	if err != nil {
 		return nil, err
 	}
+	ctx, controls := withControls(ctx, runID(input.Task), input.Control)
+	controls.listen(ctx, nil)
 	call := takeUp(ctx, book, step, input.Task, input.Call)
 	progress := callProgress{call: call, record: StepRecord{
 		Step: input.Task.Step, Visit: input.Task.Visit, Status: interpreter.Running, StartedAt: call.State.StartedAt,
@@ -66,7 +68,8 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 		if where == here {
 			break
 		}
-		input.Call = left
+		controls.drain(ctx)
+		input.Call, input.Control = left, controls.Control
 		failure, next := goOn(ctx, CallWorkflowName, input, "the state of step "+step.Name)
 		if failure == nil {
 			return nil, next
@@ -105,8 +108,8 @@ func (p *callProgress) answer() (Progress, error) {
 
 // handOver has a child go on with a call that has become long.
 func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carried, call *interpreter.Call) interpreter.CallResult {
-	input := CallInput{Task: task, Call: carried}
-	to := toChild(CallWorkflowName, childID(task, ""), task.Step+": goes on after many attempts")
+	input := CallInput{Task: task, Call: carried, Control: r.controls.Control}
+	to := toChild(CallWorkflowName, childID(task, ""), task.Step+": goes on after many attempts", takesStep(task.Step))
 	result, err := send[interpreter.CallResult](ctx, to, input, "the state of step "+task.Step)
 	switch {
 	case err == nil:

@@ -43,6 +43,8 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 // hostCalls runs DriveActivity. What a cancelled or failed one has done comes back
 // too; where nothing does, the output has no calls.
 func hostCalls(ctx workflow.Context, input interpreter.DriveInput, summary string) interpreter.DriveOutput {
+	controls := controlsOf(ctx)
+	input.ControlID, input.ControlVersion = controls.run, controls.Version
 	to := toHost(interpreter.DriveActivity, maxDriveTime, summary)
 	output, err := send[interpreter.DriveOutput](ctx, to, input, "the input of "+summary)
 	if err != nil || len(output.Calls) != len(input.Calls) {

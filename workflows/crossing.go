@@ -24,6 +24,8 @@ type destination struct {
 	// tells says that the details of a failure, or of a cancel, are what has been
 	// done until then.
 	tells bool
+	// takes reports whether a child has to act on what people say.
+	takes func(Steering) bool
 }
 
 type destinationKind int
@@ -49,9 +51,21 @@ func toDoor(name string, limit time.Duration, summary string) destination {
 	return destination{kind: isLocal, name: name, limit: limit, summary: summary}
 }
 
-// toChild is a child workflow with an ID, which tells how far it has come.
-func toChild(name, id, summary string) destination {
-	return destination{kind: isChild, name: name, id: id, summary: summary, tells: true}
+// toChild is a child workflow with an ID, which tells how far it has come. takes
+// says what of what people say it is told.
+func toChild(name, id, summary string, takes func(Steering) bool) destination {
+	return destination{kind: isChild, name: name, id: id, summary: summary, tells: true, takes: takes}
+}
+
+// signal sends a signal to a workflow of the same run and does not wait for what
+// becomes of it: who has ended need not hear.
+func signal(ctx workflow.Context, id, name string, message any) {
+	workflow.SignalExternalWorkflow(ctx, id, "", name, message)
+}
+
+// signalChild is signal for a child that may not have begun.
+func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name string, message any) {
+	child.SignalChildWorkflow(ctx, name, message)
 }
 
 // send gives input to an activity or a child and waits for what comes of it, which
@@ -73,7 +87,9 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 	case isLocal:
 		err = workflow.ExecuteLocalActivity(ctx, to.name, input).Get(ctx, &out)
 	case isChild:
-		err = workflow.ExecuteChildWorkflow(ctx, to.name, input).Get(ctx, &out)
+		child := workflow.ExecuteChildWorkflow(ctx, to.name, input)
+		defer controlsOf(ctx).steer(child, to.takes)()
+		err = child.Get(ctx, &out)
 	default:
 		err = workflow.ExecuteActivity(ctx, to.name, input).Get(ctx, &out)
 	}

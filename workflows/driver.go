@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -17,7 +18,6 @@ type going int
 
 const (
 	here      going = iota
-	later           // in a place of its own, when its wait is over
 	elsewhere       // in another history
 )
 
@@ -32,9 +32,14 @@ type driver struct {
 	// leaves says where the call goes on, before each wait and, with nil, before
 	// everything else that it does once it has begun; nil is here.
 	leaves func(wait *interpreter.Wait) going
+	// place is that of the call's child in the window of its loop; nil where the call
+	// keeps what it has.
+	place *place
 	// apart says that activities may fetch pages, alone that the next one is fetched
 	// by an attempt of its own.
 	apart, alone bool
+	// until is when a wait ends that goes on in another history.
+	until time.Time
 }
 
 // drive takes a call to its end within the workflow.
@@ -75,8 +80,8 @@ func (d *driver) goOn(ctx workflow.Context) (where going, left interpreter.Carri
 
 // next does what the call asks for next.
 func (d *driver) next(ctx workflow.Context) {
-	alone := d.alone
-	if d.alone = false; d.apart && !alone && d.call.TurnsPage() {
+	alone, held := d.alone, controlsOf(ctx).Holds(d.call.Step())
+	if d.alone = false; d.apart && !alone && !held && d.call.TurnsPage() {
 		d.pages(ctx)
 		return
 	}
@@ -85,8 +90,10 @@ func (d *driver) next(ctx workflow.Context) {
 		d.attempt(ctx, command.Input)
 	case interpreter.DoWait:
 		d.wait(ctx, command.Wait)
+	case interpreter.DoHold:
+		d.hold(ctx, command.Hold)
 	case interpreter.DoSink:
-		d.call.SinkDone(drive(ctx, command.Sink, d.waiting), workflow.Now(ctx))
+		d.sink(ctx, command.Sink)
 	case interpreter.DoFinish:
 	}
 }
@@ -104,7 +111,10 @@ func (d *driver) left(ctx workflow.Context) (where going, left interpreter.Carri
 	left = d.carry.carried
 	state := d.call.State
 	left.State, left.Until = &state, time.Time{}
-	if wait != nil {
+	switch {
+	case !d.until.IsZero():
+		left.Until = d.until
+	case wait != nil:
 		left.Until = now.Add(wait.Delay)
 	}
 	return where, left
@@ -119,8 +129,12 @@ func (d *driver) pages(ctx workflow.Context) {
 	}
 }
 
-// attempt makes one attempt.
+// attempt makes one attempt, unless people hold its step.
 func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
+	if controls := controlsOf(ctx); controls.Holds(d.call.Step()) {
+		d.call.Hold(interpreter.Hold{Version: controls.Version})
+		return
+	}
 	outcome := attempt(ctx, input)
 	if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
 		d.cancel(ctx)
@@ -130,20 +144,72 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 	logVerdict(ctx, d.call)
 }
 
-// wait is a durable timer whose summary says what it waits for. The page after it
-// is usually followed by another wait.
+// sink takes the call of a sink to its end.
+func (d *driver) sink(ctx workflow.Context, sink *interpreter.Call) {
+	within := &driver{call: sink, waiting: d.waiting, place: d.place}
+	within.run(ctx)
+	d.call.SinkDone(*sink.Result(), workflow.Now(ctx))
+}
+
+// wait waits as long as the call has to, or until people end that. The page after
+// it is usually followed by another wait.
 func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
+	until, long := longWait(ctx, wait)
+	settlement, err := d.rest(ctx, &wait, until, long, func() (*Settlement, error) {
+		return controlsOf(ctx).sleep(ctx, d.call, wait)
+	})
+	switch {
+	case errors.Is(err, errMoves):
+		d.until = until
+		return
+	case err != nil:
+		d.cancel(ctx)
+	case settlement != nil:
+		d.call.Settle(settlement.Settlement, workflow.Now(ctx))
+	default:
+		d.call.Waited()
+	}
+	d.alone = true
+}
+
+// hold waits until people let the call go on, or decide about it.
+func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
+	wait := hold.Wait(d.call.State.Last.Error)
+	settlement, err := d.rest(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
+		return controlsOf(ctx).release(ctx, d.call, hold)
+	})
+	switch {
+	case errors.Is(err, errMoves):
+	case err != nil:
+		d.cancel(ctx)
+	case settlement != nil:
+		d.call.Settle(settlement.Settlement, workflow.Now(ctx))
+	default:
+		d.call.Released()
+	}
+}
+
+// rest tells who asks that the call waits, until a time or, where that is zero,
+// until people say so, and leaves its place for a long wait.
+func (d *driver) rest(
+	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*Settlement, error),
+) (*Settlement, error) {
 	if d.waiting != nil {
-		d.waiting(d.call, &wait, workflow.Now(ctx).Add(wait.Delay))
+		d.waiting(d.call, wait, until)
 		defer d.waiting(d.call, nil, time.Time{})
 	}
-	timer := workflow.NewTimerWithOptions(ctx, wait.Delay, workflow.TimerOptions{Summary: wait.Summary})
-	if timer.Get(ctx, nil) != nil {
-		d.cancel(ctx)
-		return
+	if d.place == nil || !long {
+		return waits()
 	}
-	d.call.Waited()
-	d.alone = true
+	back := d.place.rest(ctx, until)
+	settlement, err := waits()
+	switch {
+	case errors.Is(err, errMoves):
+		d.place.stays()
+	case err == nil:
+		err = back()
+	}
+	return settlement, err
 }
 
 func (d *driver) cancel(ctx workflow.Context) { d.call.Cancel(workflow.Now(ctx)) }

@@ -94,7 +94,7 @@ func (s *RunState) check(book *playbook.Playbook, reprocess *Reprocess) error {
 	case len(s.Records) > maxRecords:
 		return fmt.Errorf("%d records of visits", len(s.Records))
 	}
-	return cmp.Or(s.Limits.Check(), s.Data.Check(), interpreter.NewGraph(book).Check(s.Routing))
+	return cmp.Or(s.Limits.Check(), s.Control.Check(), s.Data.Check(), interpreter.NewGraph(book).Check(s.Routing))
 }
 
 // check holds what is to run again against the playbook.
@@ -132,7 +132,7 @@ func (l LoopInput) check(book *playbook.Playbook, step *playbook.Step) error {
 	if step.Loop == nil {
 		return fmt.Errorf("step %q has no loop", step.Name)
 	}
-	if err := cmp.Or(l.Task.Check(book, step), l.SinkData.Check()); err != nil {
+	if err := cmp.Or(l.Task.Check(book, step), l.SinkData.Check(), l.Control.Check()); err != nil {
 		return err
 	}
 	if l.Chosen != nil {
@@ -169,7 +169,7 @@ func (b IterationInput) check(book *playbook.Playbook, step *playbook.Step) erro
 			return fmt.Errorf("iteration %d: %w", ended.Index, err)
 		}
 	}
-	return b.Task.Check(book, step, b.Calls...)
+	return cmp.Or(b.Task.Check(book, step, b.Calls...), b.Control.Check())
 }
 
 // check holds the input of a call against its step.
@@ -177,7 +177,7 @@ func (c CallInput) check(book *playbook.Playbook, step *playbook.Step) error {
 	if step.Loop != nil {
 		return fmt.Errorf("step %q has a loop", step.Name)
 	}
-	return c.Task.Check(book, step, c.Call)
+	return cmp.Or(c.Task.Check(book, step, c.Call), c.Control.Check())
 }
 
 // handed is the input of a workflow that runs a part of a run.

@@ -95,6 +95,12 @@ func (h handedOn) ending(t *testing.T) string {
 	} else {
 		s.env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
 			ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: "child"})
+			workflow.Go(ctx, func(ctx workflow.Context) { // a loop with a place for everybody
+				for {
+					workflow.GetSignalChannel(ctx, "place").Receive(ctx, nil)
+					workflow.SignalExternalWorkflow(ctx, "child", "", "control", map[string]any{"place": map[string]any{}})
+				}
+			})
 			return workflow.ExecuteChildWorkflow(ctx, h.workflow, json.RawMessage(encoded)).Get(ctx, nil)
 		}, workflow.RegisterOptions{Name: "parent"})
 		s.env.ExecuteWorkflow("parent")

@@ -35,6 +35,8 @@ func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	if input.RateLimit != nil {
 		limit += maxTurnWait
 	}
+	controls := controlsOf(ctx)
+	input.ControlID, input.ControlVersion = controls.run, controls.Version
 	to := toTool(input.Activity(), limit, attemptSummary(input))
 	result, err := send[interpreter.ToolResult](ctx, to, input, "the request of step "+input.Step)
 	if err != nil {

@@ -28,8 +28,11 @@ func IDWithin(id, suffix string) string {
 	return id[:room] + "~" + hex.EncodeToString(digest[:])[:digits] + suffix
 }
 
+// runID is the workflow ID of the run that a task belongs to.
+func runID(task Task) string { return cmp.Or(task.ID, task.Run.WorkflowID) }
+
 // childID is the ID of a child that a task has: its loop or its call, with a
 // suffix that of a part of the loop. Children are found by it.
 func childID(task Task, suffix string) string {
-	return IDWithin(cmp.Or(task.ID, task.Run.WorkflowID), fmt.Sprintf("/%s#%d%s", task.Step, task.Visit, suffix))
+	return IDWithin(runID(task), fmt.Sprintf("/%s#%d%s", task.Step, task.Visit, suffix))
 }

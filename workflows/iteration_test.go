@@ -22,7 +22,16 @@ import (
 // and the rest of it 20 minutes later, when it is answered otherwise.
 func goesOn(t *testing.T, mode string, answer, later play) (before, after *stage, output workflows.IterationOutput) {
 	t.Helper()
-	before, after = longOnceFailed(t, answer), newStage(t, later)
+	before = longOnceFailed(t, answer)
+	after, output = takenOn(t, before, mode, later)
+	return before, after, output
+}
+
+// takenOn runs a batch of five on a stage whose history becomes long, and the rest
+// of it 20 minutes later.
+func takenOn(t *testing.T, before *stage, mode string, later play) (after *stage, output workflows.IterationOutput) {
+	t.Helper()
+	after = newStage(t, later)
 	before.env.ExecuteWorkflow(alone, batchOfFive(mode))
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, before.env.GetWorkflowError(), &next)
@@ -32,15 +41,25 @@ func goesOn(t *testing.T, mode string, answer, later play) (before, after *stage
 	after.env.SetStartTime(began.Add(20 * time.Minute))
 	after.env.ExecuteWorkflow(alone, input)
 	require.NoError(t, after.env.GetWorkflowResult(&output))
-	return before, after, output
+	return after, output
 }
 
 // longOnceFailed is a stage whose history is long once an attempt has failed.
 func longOnceFailed(t *testing.T, answer play) *stage {
 	t.Helper()
-	s := newStage(t, answer)
+	return longOnce(t, answer, func(_ int, err error) bool { return err != nil })
+}
+
+// longOnce is a stage whose history is long once an attempt has ended, of which
+// over is told how many there were.
+func longOnce(t *testing.T, answer play, over func(attempts int, err error) bool) *stage {
+	t.Helper()
+	s, attempts := newStage(t, answer), 0
 	s.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, err error) {
-		if info.ActivityType.Name == "http" && err != nil {
+		if info.ActivityType.Name != "http" {
+			return
+		}
+		if attempts++; over(attempts, err) {
 			s.env.SetCurrentHistoryLength(5000)
 		}
 	})
@@ -48,7 +67,7 @@ func longOnceFailed(t *testing.T, answer play) *stage {
 }
 
 func batchOfFive(mode string) workflows.IterationInput {
-	input := workflows.IterationInput{MayPark: mode == "parallel", Task: interpreter.Task{
+	input := workflows.IterationInput{MayLeave: mode == "parallel", Task: interpreter.Task{
 		Name: "test.yaml", Step: "fetch", Visit: 1, Source: `
 apiVersion: reprise/v1
 kind: Playbook
@@ -102,7 +121,6 @@ func TestBatchGoesOnInAnotherHistory(t *testing.T) {
 	require.Equal(t, []time.Duration{40 * time.Minute}, after.timers)
 	require.Len(t, after.attempts, 3)
 	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes(t, output))
-	require.Empty(t, output.Parked)
 }
 
 // TestBatchThatCannotGoOn: where what it would take along is more than a payload
@@ -127,22 +145,21 @@ func TestBatchThatCannotGoOn(t *testing.T) {
 	}
 }
 
-// TestBatchTakesAlongWhoWaits: an element that gave its place back stays with its
-// batch when another one takes that into another history.
+// TestBatchTakesAlongWhoWaits: an element that waits goes along when another one of
+// its batch needs another history, and waits there for the rest of its time.
 func TestBatchTakesAlongWhoWaits(t *testing.T) {
 	t.Parallel()
-	before, after, output := goesOn(t, "parallel", func(n int, in interpreter.ToolInput) (any, error) {
+	before := longOnce(t, func(n int, in interpreter.ToolInput) (any, error) {
 		if *in.Index == failsFirst+1 {
 			return map[string]any{"pending": true}, nil
 		}
 		return failing(n, in)
-	}, fine)
-	require.Empty(t, append(before.timers, after.timers...), "who waits ends the batch")
-	require.Len(t, after.attempts, 1)
-	require.Equal(t, []int{0, 1, 3, 4}, indexes(t, output))
-	require.Len(t, output.Parked, 1)
-	require.Equal(t, failsFirst, *output.Parked[0].Index)
-	require.Equal(t, began.Add(time.Hour), output.Parked[0].Until.UTC())
+	}, func(attempts int, _ error) bool { return attempts > 10 })
+	after, output := takenOn(t, before, "parallel", fine)
+	require.Equal(t, []time.Duration{time.Hour}, before.timers)
+	require.Equal(t, []time.Duration{40 * time.Minute}, after.timers)
+	require.Len(t, after.attempts, 2)
+	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes(t, output))
 }
 
 // TestAttemptIsHandedOutAgain: what a worker hands back, or is lost with, is the

@@ -22,6 +22,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	if err != nil {
 		return nil, err
 	}
+	ctx, controls := withControls(ctx, runID(input.Task), input.Control)
 	going, stop := workflow.WithCancel(ctx)
 	b := &batch{
 		step: step, input: input, calls: make([]*interpreter.Call, len(input.Calls)), ended: input.Ended, stop: stop,
@@ -33,6 +34,10 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 		return nil, err
 	}
 	if step.Loop.Mode == playbook.Parallel {
+		b.place = newPlace(ctx, &b.input, step.Loop.MaxConcurrency)
+	}
+	controls.listen(ctx, b.place)
+	if b.place != nil {
 		b.parallel(going, step.Loop.MaxConcurrency)
 	} else {
 		b.sequential(going)
@@ -41,8 +46,9 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 		b.abandon()
 	}
 	if len(b.left) > 0 && going.Err() == nil {
+		controls.drain(ctx)
 		rest := input
-		rest.Calls, rest.Ended = slices.Concat(b.left, b.parked), b.ended
+		rest.Calls, rest.Ended, rest.Control = b.left, b.ended, controls.Control
 		failure, next := goOn(ctx, IterationWorkflowName, rest, fmt.Sprintf(
 			"what %d iterations of step %s take along to another history", len(rest.Calls), step.Name))
 		if failure == nil {
@@ -78,12 +84,12 @@ type batch struct {
 	// cancels what is under way.
 	budget *interpreter.ErrorObject
 	stop   workflow.CancelFunc
-	// parked are the iterations that leave the loop's window before they have ended,
-	// left those that go on in another history of this workflow. Where there are
-	// some of both, all go on there, and who waits may leave the window from there.
-	parked, left []interpreter.Carried
-	until        []time.Time // of the waits of calls under way
-	hosted       []int       // calls that an activity makes
+	// left are the iterations that go on in another history of this workflow.
+	left   []interpreter.Carried
+	until  []time.Time // of the waits of calls under way
+	hosted []int       // calls that an activity makes
+	// place is that in the loop's window; nil where one iteration follows the other.
+	place *place
 }
 
 // parallel has the iterations go on together.
@@ -95,10 +101,19 @@ func (b *batch) parallel(ctx workflow.Context, width int) {
 	for due := b.due(all); len(due) > 1 && !historyIsLong(ctx) && b.host(ctx, due, width); {
 		due = b.due(due)
 	}
-	fanOut(ctx, len(b.calls), width, func(ctx workflow.Context, i int) bool {
-		b.iterate(ctx, i)
-		return true
-	})
+	group := workflow.NewWaitGroup(ctx)
+	for i := range b.calls {
+		group.Add(1)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			defer group.Done()
+			began := b.place.begin(ctx) == nil
+			b.iterate(ctx, i)
+			if began {
+				b.place.end(ctx)
+			}
+		})
+	}
+	group.Wait(ctx)
 }
 
 // due are those of the calls that an activity can take further.
@@ -181,7 +196,7 @@ func (b *batch) failRest(calls []interpreter.Carried, failure *interpreter.Error
 			Status: interpreter.StatusError, Error: failure, Warnings: interpreter.Unwritten(b.step),
 		}})
 	}
-	b.parked, b.left = nil, nil
+	b.left = nil
 }
 
 // known is how far the loop has come, nil where it has no failure budget to keep.
@@ -195,10 +210,10 @@ func (b *batch) known() *interpreter.Known {
 
 // abandon ends iterations that were to go on elsewhere.
 func (b *batch) abandon() {
-	for _, carried := range slices.Concat(b.parked, b.left) {
+	for _, carried := range b.left {
 		b.ended = append(b.ended, interpreter.IterationResult{Index: *carried.Index, Cancelled: true})
 	}
-	b.parked, b.left = nil, nil
+	b.left = nil
 }
 
 // count adds an iteration that has ended to what the batch knows of the loop.
@@ -221,16 +236,8 @@ func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
 	}
 }
 
-const (
-	// parkFrom is the shortest wait for which an iteration leaves its place:
-	// leaving and coming back costs a second and some ten events.
-	parkFrom = 5 * time.Second
-	// maxParkedBytes bounds the state that an iteration takes along.
-	maxParkedBytes = 64 << 10
-)
-
 // iterate takes one iteration to its end: its call, with the sinks of its
-// policies and of the loop. One that waits for long may leave its place.
+// policies and of the loop.
 func (b *batch) iterate(ctx workflow.Context, i int) {
 	call, carried := b.calls[i], b.input.Calls[i]
 	iteration := interpreter.IterationResult{Index: *carried.Index}
@@ -241,17 +248,12 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	}
 	hosted := call.Finished() // and counted
 	d := &driver{
-		call: call, waiting: b.waiter(i), carry: &carrier{task: b.input.Task, carried: carried},
-		leaves: func(wait *interpreter.Wait) going { return b.whereTo(ctx, call, wait) },
+		call: call, waiting: b.waiter(i), carry: &carrier{task: b.input.Task, carried: carried}, place: b.place,
+		leaves: func(*interpreter.Wait) going { return b.whereTo(ctx) },
 	}
-	switch where, left := d.run(ctx); where {
-	case later:
-		b.parked = append(b.parked, left)
-		return
-	case elsewhere:
+	if where, left := d.run(ctx); where == elsewhere {
 		b.left = append(b.left, left)
 		return
-	case here:
 	}
 	iteration.Result = *call.Result()
 	iteration.Cancelled = iteration.Result.Failed() && iteration.Result.Error.Kind == interpreter.KindCancelled
@@ -262,16 +264,18 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	}
 }
 
-// whereTo says where an iteration goes on: behind a long wait in the loop, or in
-// another history where this one is long enough.
-func (b *batch) whereTo(ctx workflow.Context, call *interpreter.Call, wait *interpreter.Wait) going {
-	if wait != nil && b.input.MayPark && wait.Delay >= parkFrom && interpreter.EncodedSize(call.State) <= maxParkedBytes {
-		return later
+// whereTo says where an iteration goes on. When one leaves a history that is long,
+// all do, those that wait included.
+func (b *batch) whereTo(ctx workflow.Context) going {
+	where := whereHistoryIsLong(ctx)
+	if where == elsewhere {
+		b.place.keep()
+		controlsOf(ctx).move()
 	}
-	return whereHistoryIsLong(ctx)
+	return where
 }
 
-// output is the iterations that ended, in their order, and those that wait.
+// output is the iterations that ended, in their order.
 func (b *batch) output() *IterationOutput {
 	if b.step.Loop.StatsOnly {
 		for i := range b.ended {
@@ -279,7 +283,7 @@ func (b *batch) output() *IterationOutput {
 		}
 	}
 	slices.SortFunc(b.ended, func(x, y interpreter.IterationResult) int { return x.Index - y.Index })
-	return &IterationOutput{Iterations: b.ended, Parked: b.parked, Budget: b.budget}
+	return &IterationOutput{Iterations: b.ended, Budget: b.budget}
 }
 
 func finishIterations(ctx workflow.Context, step *playbook.Step, output *IterationOutput) (*IterationOutput, error) {
@@ -287,7 +291,7 @@ func finishIterations(ctx workflow.Context, step *playbook.Step, output *Iterati
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(*output)
 	}
-	if len(output.Iterations) == 1 && len(output.Parked) == 0 && output.Iterations[0].Result.Failed() {
+	if len(output.Iterations) == 1 && output.Iterations[0].Result.Failed() {
 		failure := output.Iterations[0].Result.Error
 		return nil, temporal.NewApplicationErrorWithOptions(failure.Message, failure.Kind,
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})

@@ -20,8 +20,7 @@ const mostTold = 500
 
 // Iterations is the answer to IterationsQuery.
 type Iterations struct {
-	// Iterations are those that failed, and of a loop those that wait without a
-	// child, of a child all that it has.
+	// Iterations are of a loop those that failed, of a child all that it has.
 	Iterations []IterationRecord `json:"iterations"`
 	// Left counts failed iterations that are not among them.
 	Left int `json:"left,omitempty"`
@@ -57,35 +56,8 @@ func (l *loop) iterations() (Iterations, error) {
 		})
 	}
 	answer.Left = l.result.Stats.Failed - len(answer.Iterations)
-	for _, carried := range l.parked {
-		if carried.State != nil {
-			answer.Iterations = append(answer.Iterations, iterationOf(*carried.Index, *carried.State, carried.Until, most))
-		}
-	}
 	slices.SortStableFunc(answer.Iterations, func(x, y IterationRecord) int { return cmp.Compare(x.Index, y.Index) })
 	return answer, nil
-}
-
-// nextRetryAt is when the first of the iterations that wait without a child is
-// due; zero for none.
-func (l *loop) nextRetryAt() time.Time {
-	var next time.Time
-	for _, carried := range l.parked {
-		if next.IsZero() || carried.Until.Before(next) {
-			next = carried.Until
-		}
-	}
-	return next
-}
-
-// park notes iterations that wait without a child.
-func (l *loop) park(calls []interpreter.Carried) { l.parked = append(l.parked, calls...) }
-
-// unpark forgets them.
-func (l *loop) unpark(calls []interpreter.Carried) {
-	l.parked = slices.DeleteFunc(l.parked, func(parked interpreter.Carried) bool {
-		return slices.ContainsFunc(calls, func(call interpreter.Carried) bool { return *call.Index == *parked.Index })
-	})
 }
 
 // answerLooks lets a child of a loop be asked for its iterations.
@@ -134,6 +106,12 @@ func iterationOf(index int, state interpreter.CallState, until time.Time, most i
 	case head.Wait != nil:
 		record.Waiting, record.NextRetryAt = head.Wait.Summary, until
 		if head.Wait.Reason != interpreter.ReasonTurn {
+			record.Status = interpreter.RetryPending
+		}
+	case head.Hold != nil:
+		wait := head.Hold.Wait(state.Last.Error)
+		record.Waiting, record.Status = wait.Summary, interpreter.Paused
+		if head.Hold.Exhausted {
 			record.Status = interpreter.RetryPending
 		}
 	case head.End != nil:

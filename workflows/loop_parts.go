@@ -89,6 +89,7 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 		Part: &Part{
 			First: index, Size: l.part.Size, Success: known.Success, Failed: known.Failed,
 		},
+		Control: l.controls.Control,
 	}
 	name := fmt.Sprintf("/part-%d", index)
 	if l.input.Part != nil && l.part.First == index {
@@ -98,7 +99,7 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 	l.below = id
 	defer func() { l.below = "" }()
 	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(end-1), l.size())
-	result, err := send[interpreter.LoopResult](ctx, toChild(LoopWorkflowName, id, summary), input,
+	result, err := send[interpreter.LoopResult](ctx, toChild(LoopWorkflowName, id, summary, takesAll), input,
 		fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))
 	switch {
 	case err == nil:

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -21,7 +22,10 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 	if err != nil {
 		return nil, err
 	}
-	l := newLoop(input, step)
+	ctx, controls := withControls(ctx, runID(input.Task), input.Control)
+	l := newLoop(input, step, controls)
+	controls.listen(ctx, nil)
+	l.listenForPlaces(ctx)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
@@ -48,17 +52,19 @@ type loop struct {
 	step   *playbook.Step
 	loop   *playbook.Loop
 	result *interpreter.LoopResult
-	open   []string              // workflow IDs of the iterations under way, in order of their start
-	below  string                // workflow ID of the part under way
-	parked []interpreter.Carried // iterations that wait without a child
-	under  int                   // iterations in children
+	// controls is what people have told the run.
+	controls *controls
+	window   *window
+	members  []*member // the batches that are open, in order of their start
+	below    string    // workflow ID of the part under way
+	under    int       // iterations in open batches
 	// largest is what the child that gave most takes in this history, bytes what
 	// all of them gave: more than the loop's result will take.
 	largest, bytes int
 }
 
-func newLoop(input LoopInput, step *playbook.Step) *loop {
-	l := &loop{input: input, step: step, loop: step.Loop, part: Part{Size: len(input.Elements)}}
+func newLoop(input LoopInput, step *playbook.Step, controls *controls) *loop {
+	l := &loop{input: input, step: step, loop: step.Loop, part: Part{Size: len(input.Elements)}, controls: controls}
 	if input.Part != nil {
 		l.part = *input.Part
 	}
@@ -66,7 +72,20 @@ func newLoop(input LoopInput, step *playbook.Step) *loop {
 	if l.loop.StatsOnly {
 		l.result.DropResults()
 	}
+	l.window = l.newWindow()
 	return l
+}
+
+// newWindow is one place for a sequential loop: it starts an iteration when the one
+// before has ended. People may change that of a parallel one while it runs.
+func (l *loop) newWindow() *window {
+	if l.loop.Mode != playbook.Parallel {
+		return &window{size: func() int { return 1 }, maxOpen: 1}
+	}
+	batch := l.batchSize()
+	return &window{maxOpen: max(1, maxOpen/batch), size: func() int {
+		return max(1, cmp.Or(l.controls.Tuned(l.step.Name).MaxConcurrency, l.loop.MaxConcurrency)/batch)
+	}}
 }
 
 // index is that of the element at a place of the input.
@@ -106,10 +125,10 @@ func (l *loop) batches() int {
 // leaf early; the rest is another part.
 func (l *loop) runLeaf(ctx workflow.Context) {
 	size, total := l.batchSize(), len(l.input.Elements)
-	window := newWindow(l.loop, size)
+	window := l.window
 	children, cancel := workflow.WithCancel(ctx)
 	next := 0
-	for next < total && window.enter(children) == nil {
+	for next < total && window.enter(children, l.goesOn) == nil {
 		if l.full(ctx, window) || l.result.Budget != nil {
 			window.leave()
 			break
@@ -119,7 +138,7 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 		window.open++
 		workflow.Go(children, func(ctx workflow.Context) {
 			defer func() { window.open-- }()
-			l.iterate(ctx, window, first, end)
+			l.child(ctx, l.carried(first, end))
 			l.withinBudget(cancel)
 		})
 	}
@@ -132,53 +151,6 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 	default:
 		l.result.Next = next
 	}
-}
-
-// window is how many batches of a loop may run, and how many may be open, those
-// that wait included.
-type window struct {
-	places    int // free
-	open      int
-	maxOpen   int
-	returning int // batches that wait for a place to go on
-}
-
-// maxOpen bounds the iterations of a loop that are open (language.md, section
-// loop).
-const maxOpen = 500
-
-// newWindow is one place for a sequential loop: it starts an iteration when the
-// one before has ended.
-func newWindow(loop *playbook.Loop, batch int) *window {
-	if loop.Mode != playbook.Parallel {
-		return &window{places: 1, maxOpen: 1}
-	}
-	return &window{places: max(1, loop.MaxConcurrency/batch), maxOpen: max(1, maxOpen/batch)}
-}
-
-// enter takes a place for a new batch. Batches that have waited go first.
-func (w *window) enter(ctx workflow.Context) error {
-	if err := workflow.Await(ctx, func() bool {
-		return w.places > 0 && w.returning == 0 && w.open < w.maxOpen
-	}); err != nil {
-		return err
-	}
-	w.places--
-	return nil
-}
-
-// leave gives a place back.
-func (w *window) leave() { w.places++ }
-
-// comeBack takes a place for a batch that has waited.
-func (w *window) comeBack(ctx workflow.Context) error {
-	w.returning++
-	defer func() { w.returning-- }()
-	if err := workflow.Await(ctx, func() bool { return w.places > 0 }); err != nil {
-		return err
-	}
-	w.places--
-	return nil
 }
 
 // withinBudget ends the loop once its failure budget is spent: those in flight
@@ -200,32 +172,8 @@ func (l *loop) known() interpreter.Known {
 	}
 }
 
-// iterate runs the elements from first up to end in one child. Those that wait
-// for long give their place back meanwhile: the child ends, and is started
-// again with them when they are due and a place is free.
-func (l *loop) iterate(ctx workflow.Context, window *window, first, end int) {
-	calls := l.carried(first, end)
-	for {
-		parked := l.child(ctx, calls)
-		window.leave()
-		if len(parked) == 0 || l.result.Budget != nil {
-			return
-		}
-		calls = parked
-		due := slices.MinFunc(calls, func(x, y interpreter.Carried) int { return x.Until.Compare(y.Until) }).Until
-		l.park(calls)
-		err := workflow.NewTimerWithOptions(ctx, due.Sub(workflow.Now(ctx)), workflow.TimerOptions{
-			Summary: l.summary(calls) + " waits",
-		}).Get(ctx, nil)
-		if err == nil {
-			err = window.comeBack(ctx)
-		}
-		l.unpark(calls)
-		if err != nil {
-			return
-		}
-	}
-}
+// goesOn reports whether people let the loop go on.
+func (l *loop) goesOn() bool { return !l.controls.Holds(l.step.Name) }
 
 // carried are the calls of the elements from first up to end, not begun yet.
 func (l *loop) carried(first, end int) []interpreter.Carried {
@@ -237,35 +185,31 @@ func (l *loop) carried(first, end int) []interpreter.Carried {
 	return calls
 }
 
-// parkUntil is the length of a history up to which iterations may leave their
-// place and come back; beyond it they wait in their child.
-const parkUntil = 2000
-
-// child runs calls in one child workflow, takes in those that ended and gives
-// those that wait.
-func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interpreter.Carried {
+// child runs calls in one child workflow, which has a place in the window, and
+// takes in how they ended. While all of them wait for long it gives the place back.
+func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) {
 	index := *calls[0].Index
 	input := IterationInput{
-		Task: l.input.Task, Calls: calls,
-		MayPark: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < parkUntil,
+		Task: l.input.Task, Calls: calls, Control: l.controls.Control,
+		MayLeave: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < restUntil,
 	}
 	if l.loop.FailureBudget != nil && len(calls) > 1 {
 		known := l.known()
 		input.Known = &known
 	}
-	id := childID(l.input.Task, fmt.Sprintf("/%d", index))
-	l.open, l.under = append(l.open, id), l.under+len(calls)
+	m := &member{id: childID(l.input.Task, fmt.Sprintf("/%d", index)), index: index, holds: true}
+	l.members, l.under = append(l.members, m), l.under+len(calls)
 	defer func() {
 		l.under -= len(calls)
-		l.open = slices.DeleteFunc(l.open, func(open string) bool { return open == id })
+		l.close(m)
 	}()
-	output, err := send[IterationOutput](ctx, toChild(IterationWorkflowName, id, l.summary(calls)), input,
-		fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
+	to := toChild(IterationWorkflowName, m.id, l.summary(calls), actsIn(calls))
+	output, err := send[IterationOutput](ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
 	if err != nil {
 		if !givenUp(ctx, err) {
 			l.failAll(ctx, calls, childError(err))
 		}
-		return nil
+		return
 	}
 	l.weigh(ctx, output)
 	for _, iteration := range output.Iterations {
@@ -274,7 +218,19 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) []interp
 	if l.result.Budget == nil {
 		l.result.Budget = output.Budget
 	}
-	return output.Parked
+}
+
+// actsIn reports whether a child with some calls has to act on what people say: on
+// decisions about one of them, and where they let its step go on.
+func actsIn(calls []interpreter.Carried) func(Steering) bool {
+	return func(steering Steering) bool {
+		if steering.Settle == nil {
+			return steering.Resumes
+		}
+		return steering.Settle.Index == nil || slices.ContainsFunc(calls, func(call interpreter.Carried) bool {
+			return *call.Index == *steering.Settle.Index
+		})
+	}
 }
 
 func (l *loop) add(ctx workflow.Context, iteration interpreter.IterationResult) {
@@ -305,8 +261,13 @@ func (l *loop) summary(calls []interpreter.Carried) string {
 }
 
 func (l *loop) progress() (Progress, error) {
+	waiting, next := l.resting()
+	open := make([]string, 0, len(l.members))
+	for _, m := range l.members {
+		open = append(open, m.id)
+	}
 	return Progress{
-		Stats: l.result.Stats, Open: slices.Clone(l.open), Under: l.under, Parked: len(l.parked),
-		NextRetryAt: l.nextRetryAt(), Part: l.below,
+		Stats: l.result.Stats, Open: open, Under: l.under - waiting, Waiting: waiting, NextRetryAt: next, Part: l.below,
+		Control: l.controls.Control,
 	}, nil
 }

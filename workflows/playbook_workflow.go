@@ -23,9 +23,14 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 		return nil, err
 	}
 	ctx = withOutbox(ctx, input.State.Limits)
+	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, input.State.Control)
 	r := newRun(ctx, book, input)
+	r.controls = controls
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
+	}
+	if err := r.answerSteering(ctx); err != nil {
+		return nil, err
 	}
 	if input.Reprocess != nil {
 		return r.reprocess(ctx)
@@ -81,15 +86,17 @@ func door(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
 // run is one execution of a playbook.
 type run struct {
 	RunState
-	id      string // of its workflow
-	book    *playbook.Playbook
-	input   Input
-	graph   *interpreter.Graph
-	records []*StepRecord
-	live    map[*StepRecord]*interpreter.Call // of the steps that make a call
-	cancel  workflow.CancelFunc               // of every branch
-	idle    idle
-	stays   bool // in this history to the end
+	id    string // of its workflow
+	book  *playbook.Playbook
+	input Input
+	graph *interpreter.Graph
+	// controls is what people have told the run.
+	controls *controls
+	records  []*StepRecord
+	live     map[*StepRecord]*interpreter.Call // of the steps that make a call
+	cancel   workflow.CancelFunc               // of every branch
+	idle     idle
+	stays    bool // in this history to the end
 }
 
 // newRun begins a run, or takes one up where its last history ended.
@@ -140,7 +147,7 @@ const maxRecords = 1000
 // continued is the input of the run's next history.
 func (r *run) continued() Input {
 	next, state := r.input, r.RunState
-	state.Records = r.snapshot()
+	state.Records, state.Control = r.snapshot(), r.controls.Control
 	if n := len(state.Records) - maxRecords; n > 0 {
 		state.Records = state.Records[n:]
 	}

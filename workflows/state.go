@@ -61,6 +61,7 @@ type Chosen struct {
 type RunState struct {
 	Run      interpreter.RunInfo   `json:"run"`
 	Limits   interpreter.RunLimits `json:"limits,omitzero"`
+	Control  interpreter.Control   `json:"control,omitzero"`
 	Data     interpreter.Data      `json:"data"`
 	Routing  interpreter.Routing   `json:"routing"`
 	Records  []StepRecord          `json:"records,omitempty"`
@@ -97,10 +98,12 @@ type Progress struct {
 	Open []string `json:"open,omitempty"`
 	// Under counts the iterations of these: more, where they run batches.
 	Under int `json:"under,omitempty"`
-	// Parked counts the iterations that wait without a child workflow; NextRetryAt is
-	// when the first of them is due.
-	Parked      int       `json:"parked,omitempty"`
+	// Waiting counts the iterations that have left their places while they wait;
+	// NextRetryAt is when the first of them is due.
+	Waiting     int       `json:"waiting,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
+	// Control is what people have told the run.
+	Control interpreter.Control `json:"control,omitzero"`
 	// Part is the workflow ID of the part of a large loop under way; it has a
 	// progress of its own, which is not in Stats yet.
 	Part string `json:"part,omitempty"`
@@ -121,6 +124,8 @@ type LoopInput struct {
 	// Part is set where the workflow runs a part of a loop that is too large
 	// for one history.
 	Part *Part `json:"part,omitempty"`
+	// Control is what people had told the run when the loop began.
+	Control interpreter.Control `json:"control,omitzero"`
 }
 
 // Part places a part of a loop within all of it; kept in workflow history.
@@ -143,15 +148,19 @@ type IterationInput struct {
 	// Known is how far the loop had come, where the batch counts on for its
 	// failure budget.
 	Known *interpreter.Known `json:"known,omitempty"`
-	// MayPark says that iterations which wait for long may end the child; the
-	// loop starts it again when they are due.
-	MayPark bool `json:"may_park,omitempty"`
+	// MayLeave says that the child leaves its place in the loop's window while all
+	// that it does is wait for long.
+	MayLeave bool `json:"may_leave,omitempty"`
+	// Control is what people had told the run when the child began.
+	Control interpreter.Control `json:"control,omitzero"`
 }
 
 // CallInput starts CallWorkflow; kept in workflow history.
 type CallInput struct {
 	Task Task                `json:"task"`
 	Call interpreter.Carried `json:"call"`
+	// Control is what people had told the run when the call went on here.
+	Control interpreter.Control `json:"control,omitzero"`
 }
 
 // IterationOutput is what IterationWorkflow gives.

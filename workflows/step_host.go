@@ -122,7 +122,7 @@ func (r *run) loop(
 // loopInput is what the loop of a step runs over: its collection, or in a
 // reprocess the elements chosen from it.
 func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope) (LoopInput, error) {
-	input := LoopInput{Task: r.task(start)}
+	input := LoopInput{Task: r.task(start), Control: r.controls.Control}
 	if r.input.Reprocess != nil {
 		again := r.input.Reprocess.Loops[r.Reprocessed]
 		input.Elements, input.Chosen = again.Elements, &again.Chosen
@@ -149,7 +149,7 @@ func (r *run) runLoop(
 	task, elements := input.Task, input.Elements
 	record.Loop = &LoopRecord{WorkflowID: childID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
 	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
-	result, err := send[interpreter.LoopResult](ctx, toChild(LoopWorkflowName, record.Loop.WorkflowID, summary), input,
+	result, err := send[interpreter.LoopResult](ctx, toChild(LoopWorkflowName, record.Loop.WorkflowID, summary, takesStep(step.Name)), input,
 		"the collection of step "+step.Name+" with what its expressions name")
 	switch {
 	case err == nil:

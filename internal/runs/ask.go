@@ -52,7 +52,7 @@ func add(progress *workflows.Progress, part workflows.Progress) {
 	progress.Stats.Success += part.Stats.Success
 	progress.Stats.Failed += part.Stats.Failed
 	progress.Open, progress.Under = part.Open, part.Under
-	progress.Parked, progress.NextRetryAt = part.Parked, part.NextRetryAt
+	progress.Waiting, progress.NextRetryAt = part.Waiting, part.NextRetryAt
 }
 
 // Workers counts those that the server knows to listen on a task queue. It lists

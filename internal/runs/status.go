@@ -299,7 +299,7 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	}
 	c := step.Loop
 	c.Success, c.Failed, c.Truncated = progress.Stats.Success, progress.Stats.Failed, progress.Stats.Truncated
-	c.Running, c.Waiting, c.Cancelled = max(progress.Under, len(progress.Open)), progress.Parked, 0
+	c.Running, c.Waiting, c.Cancelled = max(progress.Under, len(progress.Open)), progress.Waiting, 0
 	c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting)
 	step.open, step.NextRetryAt = progress.Open, progress.NextRetryAt
 	q.inPlace(ctx, step)

@@ -2,7 +2,7 @@ package playbook
 
 // The bounds of a loop: docs/language.md, section loop.
 const (
-	maxConcurrencyLimit = 500
+	MaxConcurrencyLimit = 500
 	maxBatch            = 500
 )
 
@@ -58,8 +58,8 @@ func (c *checker) checkBatch(loop *Loop) {
 
 func (c *checker) checkWindow(loop *Loop) {
 	if n := loop.MaxConcurrency; loop.Words.Has("max_concurrency") {
-		if n < 1 || n > maxConcurrencyLimit {
-			c.errorf(loop.Values["max_concurrency"], codeBounds, "max_concurrency must be from 1 to %d, not %d", maxConcurrencyLimit, n)
+		if n < 1 || n > MaxConcurrencyLimit {
+			c.errorf(loop.Values["max_concurrency"], codeBounds, "max_concurrency must be from 1 to %d, not %d", MaxConcurrencyLimit, n)
 		}
 		if loop.Mode != Parallel {
 			c.warnf(loop.Words["max_concurrency"], codeNoEffect, "max_concurrency has no effect: a sequential loop runs one iteration at a time; add mode: parallel")

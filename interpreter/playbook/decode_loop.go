@@ -35,7 +35,7 @@ var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 	},
 	{
 		key{name: "max_concurrency", doc: "iterations at a time in a parallel loop; default 10, at most 500"},
-		as(kindInteger, (*decoder).maxConcurrency).from(1).to(maxConcurrencyLimit).byRule().or(defaultMaxConcurrency),
+		as(kindInteger, (*decoder).maxConcurrency).from(1).to(MaxConcurrencyLimit).byRule().or(defaultMaxConcurrency),
 	},
 	{
 		key{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default 1"},

@@ -1,0 +1,202 @@
+package workflows
+
+import (
+	"errors"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// controlSignal passes on what a run was told, from a workflow to its children.
+const controlSignal = "control"
+
+// Steering is what a workflow tells its children; kept in workflow history.
+type Steering struct {
+	Control interpreter.Control `json:"control"`
+	// Resumes says that it lets something go on that was held.
+	Resumes bool        `json:"resumes,omitempty"`
+	Settle  *Settlement `json:"settle,omitempty"`
+	// Place is what a loop gives one of its children.
+	Place *placeGiven `json:"place,omitempty"`
+}
+
+// Settlement is what people have decided about items that wait; kept in workflow
+// history.
+type Settlement struct {
+	Step  string `json:"step,omitempty"`  // "" is every step
+	Index *int   `json:"index,omitempty"` // nil is every iteration
+	interpreter.Settlement
+}
+
+func (s *Settlement) means(step string, index *int) bool {
+	return (s.Step == "" || s.Step == step) && (s.Index == nil || index != nil && *index == *s.Index)
+}
+
+// controls is what a workflow knows of what people have told its run, with the
+// waits that this may end and the children to which it is passed on.
+type controls struct {
+	interpreter.Control
+	run      string // workflow ID of the run
+	waits    []*openWait
+	children []*steered
+	place    *place // in the window of a loop, nil for none
+}
+
+// openWait is a wait of a call in this workflow that people may end.
+type openWait struct {
+	call    *interpreter.Call
+	paused  bool // only a skip ends it before the run goes on
+	end     workflow.CancelFunc
+	settled *Settlement
+	moves   bool
+}
+
+// errMoves ends the wait of a call that goes on in another history.
+var errMoves = errors.New("the wait goes on in another history")
+
+// move ends all waits, because the workflow goes on in another history.
+func (c *controls) move() {
+	for _, wait := range c.waits {
+		if wait.moves = true; wait.end != nil {
+			wait.end()
+		}
+	}
+}
+
+// steered is a child that is told what people say.
+type steered struct {
+	child workflow.ChildWorkflowFuture
+	takes func(Steering) bool
+}
+
+func takesAll(Steering) bool { return true }
+
+type controlsKey struct{}
+
+// withControls gives a workflow what it knows of its run's control.
+func withControls(ctx workflow.Context, run string, known interpreter.Control) (workflow.Context, *controls) {
+	c := &controls{Control: known, run: run}
+	return workflow.WithValue(ctx, controlsKey{}, c), c
+}
+
+func controlsOf(ctx workflow.Context) *controls {
+	return ctx.Value(controlsKey{}).(*controls) // withControls put it there
+}
+
+// listen takes in what the workflow above passes on. place is what it may give, nil
+// for nothing.
+func (c *controls) listen(ctx workflow.Context, place *place) {
+	c.place = place
+	told := workflow.GetSignalChannel(ctx, controlSignal)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var steering Steering
+			told.Receive(ctx, &steering)
+			c.take(ctx, steering)
+		}
+	})
+}
+
+// drain takes in what has come and not been looked at, before the workflow goes on
+// in another history.
+func (c *controls) drain(ctx workflow.Context) {
+	told := workflow.GetSignalChannel(ctx, controlSignal)
+	for {
+		var steering Steering
+		if !told.ReceiveAsync(&steering) {
+			return
+		}
+		c.take(ctx, steering)
+	}
+}
+
+// take notes what people have said, ends the waits that are meant and passes it
+// on. It gives the number of waits that end here, and whether a child was told.
+func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, told bool) {
+	if steering.Control.Version > c.Version {
+		c.Control = steering.Control
+	}
+	if steering.Place != nil && c.place != nil {
+		c.place.given(*steering.Place)
+		return 0, false
+	}
+	if steering.Settle != nil {
+		ended = c.settle(steering.Settle)
+	}
+	for _, child := range c.children {
+		if child.takes(steering) {
+			signalChild(ctx, child.child, controlSignal, steering)
+			told = true
+		}
+	}
+	return ended, told
+}
+
+// settle ends the waits that a settlement means.
+func (c *controls) settle(settlement *Settlement) int {
+	ended := 0
+	for _, wait := range c.waits {
+		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.means(wait.call.Step(), wait.call.Index()) {
+			continue
+		}
+		wait.settled = settlement
+		if wait.end != nil {
+			wait.end()
+		}
+		ended++
+	}
+	return ended
+}
+
+// steer has a child told what people say, until it has ended.
+func (c *controls) steer(child workflow.ChildWorkflowFuture, takes func(Steering) bool) (ended func()) {
+	told := &steered{child: child, takes: takes}
+	c.children = append(c.children, told)
+	return func() {
+		c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == told })
+	}
+}
+
+// open notes a wait that people may end, until it is over.
+func (c *controls) open(wait *openWait) (over func()) {
+	c.waits = append(c.waits, wait)
+	return func() {
+		c.waits = slices.DeleteFunc(c.waits, func(other *openWait) bool { return other == wait })
+	}
+}
+
+// sleep is a durable timer whose summary says what a call waits for. It ends early
+// where people decide about the call. The error is that of a cancelled ctx.
+func (c *controls) sleep(ctx workflow.Context, call *interpreter.Call, wait interpreter.Wait) (*Settlement, error) {
+	timer, end := workflow.WithCancel(ctx)
+	open := &openWait{call: call, end: end}
+	defer c.open(open)()
+	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: wait.Summary}).Get(timer, nil)
+	return open.outcome(ctx, err)
+}
+
+// outcome is what a wait comes to whose timer ended with err.
+func (w *openWait) outcome(ctx workflow.Context, err error) (*Settlement, error) {
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case w.settled != nil:
+		return w.settled, nil
+	case w.moves:
+		return nil, errMoves
+	}
+	return nil, err
+}
+
+// release waits until people let a call go on that is held, or decide about it. The
+// error is that of a cancelled ctx.
+func (c *controls) release(ctx workflow.Context, call *interpreter.Call, hold interpreter.Hold) (*Settlement, error) {
+	open := &openWait{call: call, paused: !hold.Exhausted}
+	defer c.open(open)()
+	err := workflow.Await(ctx, func() bool {
+		return open.settled != nil || open.moves || open.paused && c.Version >= hold.Version && !c.Holds(call.Step())
+	})
+	return open.outcome(ctx, err)
+}

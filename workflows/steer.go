@@ -1,0 +1,320 @@
+package workflows
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// The updates with which people steer a run (docs/operations.md, section
+// steering). Each takes a Command and answers with a Standing; any SDK can send
+// them. They are part of histories, so their names never change.
+const (
+	PauseUpdate    = "pause"
+	ResumeUpdate   = "resume"
+	RetryNowUpdate = "retry_now"
+	SkipUpdate     = "skip"
+	SetUpdate      = "set"
+)
+
+// Command is the argument of the updates; kept in workflow history. Which fields
+// are read depends on the update.
+type Command struct {
+	// Step is the one that is meant; "" is the run.
+	Step string `json:"step,omitempty"`
+	// Index is the iteration of the step's loop; nil is all that wait.
+	Index *int `json:"index,omitempty"`
+	// Reason and By say why, and who.
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
+	// Tuning is what SetUpdate sets.
+	Tuning *interpreter.Tuning `json:"tuning,omitempty"`
+}
+
+// Standing is how a run stands after a command: the answer to an update.
+type Standing struct {
+	// Changed is false where it stood so already.
+	Changed bool                `json:"changed"`
+	Control interpreter.Control `json:"control"`
+	// Ended is how many waits the command has ended in the run's own history. Those
+	// in loops are ended by the loops, of which Told says that there are some.
+	Ended int  `json:"ended,omitempty"`
+	Told  bool `json:"told,omitempty"`
+}
+
+// answerSteering lets people steer the run.
+func (r *run) answerSteering(ctx workflow.Context) error {
+	for _, update := range []struct {
+		name  string
+		check func(Command) error
+		do    func(workflow.Context, Command) (Standing, error)
+	}{
+		{PauseUpdate, r.checkPause, r.pause},
+		{ResumeUpdate, r.checkResume, r.resume},
+		{RetryNowUpdate, r.checkRetryNow, r.settleWith(false)},
+		{SkipUpdate, r.checkSkip, r.settleWith(true)},
+		{SetUpdate, r.checkSet, r.set},
+	} {
+		options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, command Command) error { return update.check(command) }}
+		if err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, update.do, options); err != nil {
+			return fmt.Errorf("set update handler %s: %w", update.name, err)
+		}
+	}
+	return nil
+}
+
+// maxSaid bounds the texts of a command, in bytes: they stand in memos, summaries
+// and messages.
+const maxSaid = 500
+
+// step finds the step of a command, nil where it means the run.
+func (r *run) commanded(command Command) (*playbook.Step, error) {
+	if len(command.Reason) > maxSaid || len(command.By) > maxSaid {
+		return nil, fmt.Errorf("reason and by may have %d bytes each", maxSaid)
+	}
+	if command.Step == "" {
+		if command.Index != nil {
+			return nil, errors.New("an index needs the step whose iteration it is")
+		}
+		return nil, nil
+	}
+	step := r.book.Step(command.Step)
+	switch {
+	case step == nil:
+		return nil, fmt.Errorf("the playbook has no step %q; its steps are %s", command.Step, strings.Join(r.stepNames(), ", "))
+	case command.Index != nil && step.Loop == nil:
+		return nil, fmt.Errorf("step %s has no loop, so it has no iteration %d; leave the index out", step.Name, *command.Index)
+	case command.Index != nil && *command.Index < 0:
+		return nil, fmt.Errorf("iterations are counted from 0, so there is no iteration %d", *command.Index)
+	}
+	return step, nil
+}
+
+func (r *run) stepNames() []string {
+	names := make([]string, 0, len(r.book.Steps))
+	for _, step := range r.book.Steps {
+		names = append(names, step.Name)
+	}
+	return names
+}
+
+func (r *run) checkPause(command Command) error {
+	step, err := r.commanded(command)
+	if err != nil || step == nil {
+		return err
+	}
+	return r.ahead(step)
+}
+
+// ahead refuses a step of which nothing is to come.
+func (r *run) ahead(step *playbook.Step) error {
+	for _, record := range slices.Backward(r.records) {
+		if record.Step == step.Name && record.EndedAt.IsZero() {
+			return nil
+		}
+	}
+	if r.Routing.Visits[step.Name] > 0 {
+		return fmt.Errorf("step %s has ended; what goes on is: %s", step.Name, cmp.Or(strings.Join(r.going(), ", "), "nothing"))
+	}
+	return nil
+}
+
+// going are the names of the steps that have begun and not ended.
+func (r *run) going() []string {
+	var names []string
+	for _, record := range r.records {
+		if record.EndedAt.IsZero() && !slices.Contains(names, record.Step) {
+			names = append(names, record.Step)
+		}
+	}
+	return names
+}
+
+func (r *run) checkResume(command Command) error {
+	step, err := r.commanded(command)
+	switch {
+	case err != nil || step == nil:
+		return err
+	case r.controls.Paused:
+		return fmt.Errorf("the run is paused, not step %s alone; resume the run", step.Name)
+	}
+	return nil
+}
+
+// checkRetryNow refuses where nothing waits, or where what waits is held anyway.
+func (r *run) checkRetryNow(command Command) error {
+	if err := r.checkSettle(command); err != nil {
+		return err
+	}
+	switch {
+	case r.controls.Paused:
+		return errors.New("the run is paused, so nothing is tried now; resume it first")
+	case command.Step != "" && r.controls.Holds(command.Step):
+		return fmt.Errorf("step %s is paused, so nothing of it is tried now; resume it first", command.Step)
+	}
+	return nil
+}
+
+func (r *run) checkSkip(command Command) error {
+	if command.Step == "" {
+		return errors.New("say which step is meant: what is skipped fails")
+	}
+	return r.checkSettle(command)
+}
+
+// checkSettle refuses where nothing waits. What waits in a loop, the loop knows.
+func (r *run) checkSettle(command Command) error {
+	step, err := r.commanded(command)
+	if err != nil {
+		return err
+	}
+	if step != nil {
+		if !slices.Contains(r.going(), step.Name) {
+			return fmt.Errorf("step %s does not go on, so nothing of it waits; what goes on is: %s",
+				step.Name, cmp.Or(strings.Join(r.going(), ", "), "nothing"))
+		}
+		if err := r.checkIndex(step, command.Index); err != nil {
+			return err
+		}
+	}
+	settlement := Settlement{Step: command.Step, Index: command.Index}
+	for _, wait := range r.controls.waits {
+		if settlement.means(wait.call.Step(), wait.call.Index()) {
+			return nil
+		}
+	}
+	if len(r.controls.children) > 0 && (step == nil || step.Loop != nil || r.isHandedOver(step)) {
+		return nil
+	}
+	return fmt.Errorf("nothing waits: %s", r.doing(step))
+}
+
+// checkIndex refuses an iteration that the loop of a step does not have.
+func (r *run) checkIndex(step *playbook.Step, index *int) error {
+	if index == nil {
+		return nil
+	}
+	for _, record := range slices.Backward(r.records) {
+		if record.Step == step.Name && record.Loop != nil && r.input.Reprocess == nil && *index >= record.Loop.Stats.Total {
+			return fmt.Errorf("step %s has %d iterations, 0 to %d, and no iteration %d",
+				step.Name, record.Loop.Stats.Total, record.Loop.Stats.Total-1, *index)
+		}
+	}
+	return nil
+}
+
+// isHandedOver reports whether the call of a step goes on in a history of its own.
+func (r *run) isHandedOver(step *playbook.Step) bool {
+	return slices.ContainsFunc(r.records, func(record *StepRecord) bool {
+		return record.Step == step.Name && record.Call != "" && record.EndedAt.IsZero()
+	})
+}
+
+// doing says what a step is doing that does not wait, or all of them.
+func (r *run) doing(step *playbook.Step) string {
+	for record, call := range r.inOrder() {
+		if step == nil || record.Step == step.Name {
+			return fmt.Sprintf("attempt %d of step %s is under way", call.Attempt(), record.Step)
+		}
+	}
+	return "no attempt is due"
+}
+
+// inOrder are the calls that are made here, in the order in which they began.
+func (r *run) inOrder() func(yield func(*StepRecord, *interpreter.Call) bool) {
+	return func(yield func(*StepRecord, *interpreter.Call) bool) {
+		for _, record := range r.records {
+			if call := r.live[record]; call != nil && !yield(record, call) {
+				return
+			}
+		}
+	}
+}
+
+func (r *run) checkSet(command Command) error {
+	step, err := r.commanded(command)
+	switch {
+	case err != nil:
+		return err
+	case step == nil || command.Index != nil:
+		return errors.New("what is set is set for a step; say which")
+	case command.Tuning == nil || *command.Tuning == (interpreter.Tuning{}):
+		return errors.New("nothing is set; max_concurrency and rate can be")
+	case step.Action == nil:
+		return fmt.Errorf("step %s calls no tool, so there is nothing to set", step.Name)
+	case command.Tuning.MaxConcurrency != 0 && (step.Loop == nil || step.Loop.Mode != playbook.Parallel):
+		return fmt.Errorf("step %s has no parallel loop, so there is no max_concurrency to set", step.Name)
+	}
+	return cmp.Or(command.Tuning.Check(), r.ahead(step))
+}
+
+func (r *run) pause(ctx workflow.Context, command Command) (Standing, error) {
+	return r.change(ctx, command, false, func(c *interpreter.Control) bool { return c.Pause(command.Step) })
+}
+
+func (r *run) resume(ctx workflow.Context, command Command) (Standing, error) {
+	return r.change(ctx, command, true, func(c *interpreter.Control) bool { return c.Resume(command.Step) })
+}
+
+func (r *run) set(ctx workflow.Context, command Command) (Standing, error) {
+	return r.change(ctx, command, false, func(c *interpreter.Control) bool {
+		c.Tune(command.Step, *command.Tuning)
+		return true
+	})
+}
+
+// change changes what the run is told: it is written where attempts see it, and
+// passed on to who has to act.
+func (r *run) change(
+	ctx workflow.Context, command Command, resumes bool, changes func(*interpreter.Control) bool,
+) (Standing, error) {
+	control := r.controls.Control
+	if !changes(&control) {
+		return Standing{Control: control}, nil
+	}
+	control.Said = interpreter.Said{Reason: command.Reason, By: command.By, At: workflow.Now(ctx)}
+	if err := workflow.UpsertMemo(ctx, map[string]any{interpreter.ControlMemo: control}); err != nil {
+		return Standing{}, fmt.Errorf("write the memo: %w", err)
+	}
+	r.publishPaused(ctx, r.controls.Paused, control.Paused)
+	_, told := r.controls.take(ctx, Steering{Control: control, Resumes: resumes})
+	r.describe(ctx)
+	return Standing{Changed: true, Control: control, Told: told}, nil
+}
+
+// publishPaused keeps the status by which runs are found.
+func (r *run) publishPaused(ctx workflow.Context, before, after bool) {
+	switch {
+	case before == after:
+	case after:
+		r.publish(ctx, interpreter.Paused)
+	default:
+		r.publish(ctx, interpreter.Running)
+	}
+}
+
+// settleWith ends waits: the items are tried again now, or skipped.
+func (r *run) settleWith(skip bool) func(workflow.Context, Command) (Standing, error) {
+	return func(ctx workflow.Context, command Command) (Standing, error) {
+		ended, told := r.controls.take(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
+			Step: command.Step, Index: command.Index,
+			Settlement: interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By},
+		}})
+		return Standing{Changed: ended > 0 || told, Control: r.controls.Control, Ended: ended, Told: told}, nil
+	}
+}
+
+// takesStep is what the loop or the call of a step is told: all that changes the
+// run, and decisions about that step.
+func takesStep(name string) func(Steering) bool {
+	return func(steering Steering) bool {
+		return steering.Settle == nil || steering.Settle.Step == "" || steering.Settle.Step == name
+	}
+}
