@@ -123,11 +123,15 @@ func iterationOf(index int, state interpreter.CallState, until time.Time, most i
 
 // look completes the progress of a run: what its queries tell beyond the records.
 func (r *run) look(progress *Progress) {
+	progress.Control = r.controls.Control
 	for i, record := range r.records {
 		shown := &progress.Steps[i]
 		step := r.book.Step(record.Step)
 		if step == nil || step.Action == nil || !record.EndedAt.IsZero() {
 			continue
+		}
+		if r.controls.Holds(step.Name) && step.Loop != nil {
+			shown.Status = interpreter.Paused
 		}
 		shown.MaxAttempts = interpreter.MostAttempts(step, r.Limits)
 		if call := r.live[record]; call != nil {

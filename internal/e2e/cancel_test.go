@@ -91,7 +91,7 @@ func TestCancelALoop(t *testing.T) {
 			children++
 		}
 	}
-	require.Equal(t, 2, children, "the children under way are cancelled; those that wait have none")
+	require.Equal(t, 4, children, "the children under way are cancelled, those that wait included")
 }
 
 // awaitLoop waits until a loop has n iterations that have ended.

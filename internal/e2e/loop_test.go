@@ -161,14 +161,14 @@ func TestFailureBudget(t *testing.T) {
 func TestFailureBudgetCancelsThoseInFlight(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		batch, children, waits int
-		ends                   enums.EventType // of children whose iterations failed
+		batch, children, cancelled int
+		ends                       enums.EventType // of children whose iterations failed
 	}{
 		{
-			1, 3, 1, enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED,
+			1, 3, 2, enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED,
 		},
 		{
-			2, 2, 0, enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED,
+			2, 2, 1, enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED,
 		},
 	} {
 		t.Run(fmt.Sprint("batch ", c.batch), func(t *testing.T) {
@@ -198,10 +198,9 @@ func TestFailureBudgetCancelsThoseInFlight(t *testing.T) {
 				"3 of 3 ended iterations failed (1), budget 0.5 after 3 samples; 7 of 10 did not run to their end")
 
 			at := w.times(record.Loop.WorkflowID)
-			ended, waits := at[c.ends], at[enums.EVENT_TYPE_TIMER_CANCELED]
-			cancelled := at[enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED]
-			require.Equal(t, [3]int{c.children, 1, c.waits}, [3]int{len(ended), len(cancelled), len(waits)})
-			for _, over := range append(cancelled, waits...) {
+			ended, cancelled := at[c.ends], at[enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED]
+			require.Equal(t, [2]int{c.children, c.cancelled}, [2]int{len(ended), len(cancelled)})
+			for _, over := range cancelled {
 				require.WithinDuration(t, ended[len(ended)-1], over, 5*time.Second)
 			}
 		})

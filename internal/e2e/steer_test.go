@@ -1,0 +1,369 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// gauge is an API that fails while it is told to, and notes when attempts begin.
+type gauge struct {
+	url   string
+	mu    sync.Mutex
+	down  bool
+	times []time.Time
+	of    map[string]int
+}
+
+func newGauge(t *testing.T) *gauge {
+	t.Helper()
+	g := &gauge{of: map[string]int{}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.mu.Lock()
+		g.times = append(g.times, time.Now())
+		g.of[r.URL.Query().Get("n")]++
+		down, n := g.down, len(g.times)
+		g.mu.Unlock()
+		if pause, err := time.ParseDuration(r.URL.Query().Get("takes")); err == nil {
+			time.Sleep(pause)
+		}
+		if down {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"n": %d}`, n)
+	}))
+	t.Cleanup(server.Close)
+	g.url = server.URL
+	return g
+}
+
+func (g *gauge) set(down bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.down = down
+}
+
+// began is how many attempts began after a time.
+func (g *gauge) began(after time.Time) (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, at := range g.times {
+		if at.After(after) {
+			n++
+		}
+	}
+	return n
+}
+
+// steer sends a command to a run.
+func (w *world) steer(run client.WorkflowRun, update string, command workflows.Command) (workflows.Standing, error) {
+	w.t.Helper()
+	var standing workflows.Standing
+	handle, err := w.env.Client().UpdateWorkflow(w.t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID: run.GetID(), UpdateName: update, Args: []any{command}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return standing, err
+	}
+	return standing, handle.Get(w.t.Context(), &standing)
+}
+
+func (w *world) steers(run client.WorkflowRun, update string, command workflows.Command) workflows.Standing {
+	w.t.Helper()
+	standing, err := w.steer(run, update, command)
+	require.NoError(w.t, err)
+	return standing
+}
+
+// shapes are the ways in which attempts are made.
+var shapes = []struct {
+	name, step string
+	elements   int
+}{
+	{"a poll", `
+    params: {n: poll, takes: 50ms}
+    retry: [{when: "{{ _retry.count < 60 }}", then: {max_attempts: 100, backoff: none}}]`, 60},
+	{"pages", `
+    params: {n: pages, takes: 50ms}
+    retry: [{when: "{{ _retry.index < 60 }}", then: {max_attempts: 100, next_call: {params: {page: "{{ _retry.index }}"}}, collect: {}}}]`, 60},
+	{"a loop", `
+    params: {n: "{{ n }}", takes: 200ms}
+    loop: {collection: "{{ 1..60 }}", element: n, mode: parallel, max_concurrency: 4}`, 60},
+	{"a sequential loop", `
+    params: {n: "{{ n }}", takes: 50ms}
+    loop: {collection: "{{ 1..60 }}", element: n}`, 60},
+	{"batches", `
+    params: {n: "{{ n }}", takes: 200ms}
+    loop: {collection: "{{ 1..60 }}", element: n, mode: parallel, batch: 20, max_concurrency: 4}`, 60},
+}
+
+// TestPauseAndResume: in whatever way attempts are made, none begins later than 2 s
+// after the command, and the rest are made after resume, each once.
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	for _, shape := range shapes {
+		for _, step := range []string{"", "fetch"} {
+			t.Run(shape.name+"/"+step, func(t *testing.T) {
+				t.Parallel()
+				w, api := newWorking(t), newGauge(t)
+				run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"`+shape.step+"\n"), map[string]any{"api": api.url})
+				require.Eventually(t, func() bool { return api.began(time.Time{}) >= 8 }, patience, tick)
+				standing := w.steers(run, workflows.PauseUpdate, workflows.Command{Step: step, Reason: "the API is down", By: "ada"})
+				require.True(t, standing.Changed)
+				require.True(t, standing.Control.Holds("fetch"))
+				paused := time.Now().Add(2 * time.Second)
+				require.False(t, w.steers(run, workflows.PauseUpdate, workflows.Command{Step: step}).Changed, "it is so already")
+				w.awaitPaused(run, "fetch")
+				require.Never(t, func() bool { return api.began(paused) > 0 }, 5*time.Second, 100*time.Millisecond)
+				require.Less(t, api.began(time.Time{}), shape.elements, "it was paused before its end")
+
+				resumed := time.Now()
+				require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.Command{Step: step}).Changed)
+				require.Eventually(t, func() bool { return api.began(resumed) > 0 }, patience, tick)
+				result, err := w.outcome(run)
+				require.NoError(t, err)
+				require.Equal(t, "completed", result.Status, "%+v", result.Error)
+				require.Equal(t, shape.elements, api.began(time.Time{}), "each attempt once")
+			})
+		}
+	}
+}
+
+// awaitPaused waits until a run tells that a step is paused.
+func (w *world) awaitPaused(run client.WorkflowRun, step string) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		progress, ok := w.progress(run)
+		for _, record := range progress.Steps {
+			if ok && record.Step == step && record.Status == interpreter.Paused {
+				return true
+			}
+		}
+		return false
+	}, patience, tick, "step %s does not become paused", step)
+}
+
+// waitingItems are the ways in which items wait for their next attempt.
+var waitingItems = []struct{ name, step string }{
+	{"a step", `params: {n: "1"}`},
+	{"a loop", `
+    params: {n: "{{ n }}"}
+    loop: {collection: "{{ 1..3 }}", element: n, mode: parallel}`},
+	{"a sequential loop", `
+    params: {n: "{{ n }}"}
+    loop: {collection: [1], element: n}`},
+	{"a batch", `
+    params: {n: "{{ n }}"}
+    loop: {collection: "{{ 1..3 }}", element: n, mode: parallel, batch: 3}`},
+}
+
+// TestRetryNow: what waits for an hour is tried again at once, and so is what waits
+// for a person.
+func TestRetryNow(t *testing.T) {
+	t.Parallel()
+	for _, wait := range waitingItems {
+		for policy, then := range map[string]string{
+			"a delay": "{max_attempts: 3, delay: 1h}", "exhausted": "{max_attempts: 1, on_exhausted: pause}",
+		} {
+			t.Run(wait.name+"/"+policy, func(t *testing.T) {
+				t.Parallel()
+				w, api := newWorking(t), newGauge(t)
+				api.set(true)
+				run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    `+wait.step+`
+    retry: [{when: "{{ error is defined }}", then: `+then+"}]\n"), map[string]any{"api": api.url})
+				elements := w.awaitWaiting(run)
+				require.Equal(t, elements, api.began(time.Time{}))
+				api.set(false)
+				w.steers(run, workflows.RetryNowUpdate, workflows.Command{})
+				result, err := w.outcome(run)
+				require.NoError(t, err)
+				require.Equal(t, "completed", result.Status, "%+v", result.Error)
+				require.Equal(t, 2*elements, api.began(time.Time{}))
+			})
+		}
+	}
+}
+
+// awaitWaiting waits until all elements of step fetch wait, and gives their number.
+func (w *world) awaitWaiting(run client.WorkflowRun) int {
+	w.t.Helper()
+	elements := 1
+	require.Eventually(w.t, func() bool {
+		progress, ok := w.progress(run)
+		if !ok || len(progress.Steps) == 0 {
+			return false
+		}
+		record := progress.Steps[0]
+		if record.Loop == nil {
+			return record.Waiting != ""
+		}
+		elements = record.Loop.Stats.Total
+		return w.waitingIterations(record.Loop.WorkflowID) == elements
+	}, patience, tick, "they do not wait")
+	return elements
+}
+
+// waitingIterations counts the iterations of a loop that wait.
+func (w *world) waitingIterations(loop string) int {
+	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), loop, "", workflows.ProgressQuery)
+	var progress workflows.Progress
+	if err != nil || answer.Get(&progress) != nil {
+		return 0
+	}
+	waiting := 0
+	for _, id := range progress.Open {
+		answer, err := w.env.Client().QueryWorkflow(w.t.Context(), id, "", workflows.IterationsQuery)
+		var iterations workflows.Iterations
+		if err != nil || answer.Get(&iterations) != nil {
+			return 0
+		}
+		for _, iteration := range iterations.Iterations {
+			if iteration.Waiting != "" {
+				waiting++
+			}
+		}
+	}
+	return waiting
+}
+
+// TestSkip: one of the items that wait fails with what it waited for, with who said
+// so and why; the others are tried again.
+func TestSkip(t *testing.T) {
+	t.Parallel()
+	for _, wait := range waitingItems {
+		t.Run(wait.name, func(t *testing.T) {
+			t.Parallel()
+			w, api := newWorking(t), newGauge(t)
+			api.set(true)
+			run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    `+wait.step+`
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 3, delay: 1h}}]
+`), map[string]any{"api": api.url})
+			elements := w.awaitWaiting(run)
+			command := workflows.Command{Step: "fetch", Reason: "the patient has left", By: "ada"}
+			if elements > 1 {
+				one := 1
+				command.Index = &one
+			}
+			w.steers(run, workflows.SkipUpdate, command)
+			api.set(false)
+			if elements > 1 {
+				require.Eventually(t, func() bool {
+					w.steers(run, workflows.RetryNowUpdate, workflows.Command{Step: "fetch"})
+					return w.loopFailed(run) == 1
+				}, patience, tick)
+			}
+			result, err := w.outcome(run)
+			require.NoError(t, err)
+			record := step(t, result, "fetch")
+			failure := record.Error
+			if record.Loop != nil {
+				require.Equal(t, [2]int{elements - 1, 1}, [2]int{record.Loop.Stats.Success, record.Loop.Stats.Failed})
+				failure = record.Loop.Errors[0].Error
+			}
+			require.Equal(t, 503, failure.Status)
+			require.Contains(t, failure.Message, "(skipped by ada: the patient has left)")
+		})
+	}
+}
+
+// loopFailed is how many iterations of step fetch have failed.
+func (w *world) loopFailed(run client.WorkflowRun) int {
+	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), run.GetID()+"/fetch#1", "", workflows.ProgressQuery)
+	var progress workflows.Progress
+	if err != nil || answer.Get(&progress) != nil {
+		return 0
+	}
+	return progress.Stats.Failed
+}
+
+// TestSet: a loop that takes one at a time takes more from now on, and fewer again.
+func TestSet(t *testing.T) {
+	t.Parallel()
+	w, api := newWorking(t), newGauge(t)
+	run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    params: {n: "{{ n }}", takes: 1s}
+    loop: {collection: "{{ 1..40 }}", element: n, mode: parallel, max_concurrency: 1}
+`), map[string]any{"api": api.url})
+	require.Eventually(t, func() bool { return api.began(time.Time{}) >= 1 }, patience, tick)
+	standing := w.steers(run, workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 20}})
+	require.Equal(t, 20, standing.Control.Tuned("fetch").MaxConcurrency)
+	set := time.Now()
+	require.Eventually(t, func() bool { return api.began(set) >= 15 }, 10*time.Second, tick, "more than one at a time")
+	w.steers(run, workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{
+		Rate: &interpreter.Rate{Requests: 2, PerSeconds: 1},
+	}})
+	limited := time.Now().Add(2 * time.Second)
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	took := time.Since(limited).Seconds()
+	require.LessOrEqual(t, float64(api.began(limited)), 2*took+3, "no more than two a second")
+}
+
+// TestSteeringIsRefused: a command that does not fit says what would.
+func TestSteeringIsRefused(t *testing.T) {
+	t.Parallel()
+	w, api := newWorking(t), newGauge(t)
+	run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    params: {takes: 2m}
+    timeout: 3m
+    next: [{when: "{{ true }}", then: [{step: load}]}]
+  - step: load
+    tool: http
+    url: "{{ api }}/"
+    loop: {collection: [1, 2]}
+`), map[string]any{"api": api.url})
+	require.Eventually(t, func() bool { return api.began(time.Time{}) == 1 }, patience, tick)
+	one, negative := 1, -1
+	for _, c := range []struct {
+		update  string
+		command workflows.Command
+		says    string
+	}{
+		{workflows.PauseUpdate, workflows.Command{Step: "fetsh"}, `the playbook has no step "fetsh"; its steps are fetch, load`},
+		{workflows.ResumeUpdate, workflows.Command{Step: "fetch", Index: &one}, "step fetch has no loop, so it has no iteration 1"},
+		{workflows.SkipUpdate, workflows.Command{}, "say which step is meant"},
+		{workflows.SkipUpdate, workflows.Command{Step: "load"}, "step load does not go on, so nothing of it waits; what goes on is: fetch"},
+		{workflows.RetryNowUpdate, workflows.Command{Step: "load", Index: &negative}, "iterations are counted from 0"},
+		{workflows.RetryNowUpdate, workflows.Command{Step: "fetch"}, "nothing waits: attempt 1 of step fetch is under way"},
+		{workflows.SetUpdate, workflows.Command{Step: "fetch"}, "nothing is set"},
+		{workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 4}}, "step fetch has no parallel loop"},
+		{workflows.SetUpdate, workflows.Command{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{}}}, "a rate limit needs requests"},
+	} {
+		_, err := w.steer(run, c.update, c.command)
+		require.ErrorContains(t, err, c.says)
+	}
+	w.steers(run, workflows.PauseUpdate, workflows.Command{})
+	_, err := w.steer(run, workflows.RetryNowUpdate, workflows.Command{})
+	require.ErrorContains(t, err, "nothing waits")
+	_, err = w.steer(run, workflows.ResumeUpdate, workflows.Command{Step: "fetch"})
+	require.ErrorContains(t, err, "the run is paused, not step fetch alone; resume the run")
+	require.Equal(t, "cancelled", w.cancel(run).Status, "a paused run can be cancelled")
+}
