@@ -25,7 +25,7 @@ func Decode(data []byte) (any, error) {
 		decoder.Reset(noText)
 		decoders.Put(decoder)
 	}()
-	v, err := (&reader{decoder: decoder}).value()
+	v, err := (&reader{decoder: decoder}).value(0)
 	if errors.Is(err, io.EOF) {
 		return nil, errors.New("not JSON: the text is empty")
 	}
@@ -55,23 +55,22 @@ func located(err error) error {
 // reader makes canonical values of what its decoder reads.
 type reader struct {
 	decoder *jsontext.Decoder
-	// stack holds the elements of open lists and the entries of open maps, so
-	// that each can be made at its size.
+	// stack holds the elements of open lists, so that each can be made at its size.
 	stack []any
-	names []string
 	// known are keys read before: the rows of a page share theirs.
-	known [64]string
+	known [64]struct{ quoted, text string }
 	// unquoted is the last text that was not written as it is.
 	unquoted []byte
 }
 
-func (r *reader) value() (any, error) {
+// value reads one value; like is how many entries it probably has if it is a map.
+func (r *reader) value(like int) (any, error) {
 	if r.decoder.StackDepth() > maxDepth {
 		return nil, errDepth
 	}
 	switch r.decoder.PeekKind() {
 	case jsontext.KindBeginObject:
-		return r.object()
+		return r.object(like)
 	case jsontext.KindBeginArray:
 		return r.list()
 	}
@@ -91,15 +90,22 @@ func (r *reader) value() (any, error) {
 	}
 }
 
+// mostAlike bounds how many entries a map is made for because another has them,
+// so that a large one and many that are empty take no more than was estimated.
+const mostAlike = 28
+
 func (r *reader) list() (any, error) {
-	start := len(r.stack)
+	start, like := len(r.stack), 0 // the rows of a page are alike
 	if _, err := r.decoder.ReadToken(); err != nil {
 		return nil, err
 	}
 	for r.decoder.PeekKind() != jsontext.KindEndArray {
-		v, err := r.value()
+		v, err := r.value(like)
 		if err != nil {
 			return nil, err
+		}
+		if row, ok := v.(map[string]any); ok {
+			like = min(len(row), mostAlike)
 		}
 		r.stack = append(r.stack, v)
 	}
@@ -110,42 +116,32 @@ func (r *reader) list() (any, error) {
 	return list, err
 }
 
-func (r *reader) object() (any, error) {
-	start, first := len(r.stack), len(r.names)
+func (r *reader) object(like int) (any, error) {
 	if _, err := r.decoder.ReadToken(); err != nil {
 		return nil, err
 	}
+	object := make(map[string]any, like)
 	for r.decoder.PeekKind() != jsontext.KindEndObject {
-		key, err := r.decoder.ReadValue()
+		quoted, err := r.decoder.ReadValue()
 		if err != nil {
 			return nil, err
 		}
-		r.names = append(r.names, r.key(r.text(key)))
-		v, err := r.value()
-		if err != nil {
+		key := r.key(quoted)
+		if object[key], err = r.value(0); err != nil { // the last of several wins
 			return nil, err
 		}
-		r.stack = append(r.stack, v)
 	}
-	object := make(map[string]any, len(r.stack)-start)
-	for i, key := range r.names[first:] {
-		object[key] = r.stack[start+i] // the last of several wins
-	}
-	r.names, r.stack = r.names[:first], r.stack[:start]
 	_, err := r.decoder.ReadToken()
 	return object, err
 }
 
-// key is a text that may have been read before.
-func (r *reader) key(text []byte) string {
-	if len(text) == 0 {
-		return ""
+// key is what a quoted key means, which may have been read before.
+func (r *reader) key(quoted []byte) string {
+	place := &r.known[(len(quoted)*7+int(quoted[len(quoted)/2])+31*int(quoted[len(quoted)-2]))%len(r.known)]
+	if place.quoted != string(quoted) {
+		place.quoted, place.text = string(quoted), string(r.text(quoted))
 	}
-	place := &r.known[(len(text)*7+int(text[0])+31*int(text[len(text)-1]))%len(r.known)]
-	if *place != string(text) {
-		*place = string(text)
-	}
-	return *place
+	return place.text
 }
 
 // text is what a quoted text means.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,19 +17,24 @@ import (
 // HTML escapes, byte for byte as encoding/json does. A number that is not finite
 // is an error.
 func Encode(v any) ([]byte, error) {
-	w, _ := writers.Get().(*writer)
-	w.out.Reset()
-	w.encoder.Reset(&w.out, jsontext.AllowDuplicateNames(true), jsontext.EscapeForJS(true))
-	if !w.value(v) {
+	scratch, _ := buffers.Get().(*[]byte)
+	out, ok := appendValue((*scratch)[:0], v, 0)
+	if !ok {
 		return encodeWithReasons(v)
 	}
-	out := bytes.TrimSuffix(w.out.Bytes(), []byte("\n"))
 	if cap(out) > keptBuffer {
 		return out, nil
 	}
-	defer writers.Put(w)
+	*scratch = out
+	defer buffers.Put(scratch)
 	return bytes.Clone(out), nil
 }
+
+// buffers are used again, so that what is written needs no more memory than its
+// size. Large ones are given away.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const keptBuffer = 1 << 20
 
 // encodeWithReasons is Encode by encoding/json, which takes more than canonical
 // values, and says what is wrong with the others. It is several times slower.
@@ -41,63 +48,53 @@ func encodeWithReasons(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// writer writes canonical values. Its methods give false for what is not.
-type writer struct {
-	encoder *jsontext.Encoder
-	out     bytes.Buffer
-}
-
-// writers are used again, so that what is written needs no more memory than its
-// size. Large ones are given away.
-var writers = sync.Pool{New: func() any { return &writer{encoder: new(jsontext.Encoder)} }}
-
-const keptBuffer = 1 << 20
-
-func (w *writer) value(v any) bool {
-	if w.encoder.StackDepth() > maxDepth {
-		return false
+// appendValue writes a value. It gives false for what is not canonical.
+func appendValue(out []byte, v any, depth int) ([]byte, bool) {
+	if depth > maxDepth {
+		return out, false
 	}
 	switch v := v.(type) {
 	case nil:
-		return w.token(jsontext.Null)
+		return append(out, "null"...), true
 	case bool:
-		return w.token(jsontext.Bool(v))
+		return strconv.AppendBool(out, v), true
 	case int:
-		return w.token(jsontext.Int(int64(v)))
+		return strconv.AppendInt(out, int64(v), 10), true
 	case float64:
-		return isFinite(v) && w.token(jsontext.Float(v))
+		return jsontext.AppendFloat(out, v, 64), isFinite(v)
 	case string:
-		return w.token(jsontext.String(v))
+		return appendText(out, v)
 	case json.Number:
-		return isNumber(string(v)) && w.encoder.WriteValue(jsontext.Value(v)) == nil
+		return append(out, v...), isNumber(string(v))
 	case []any:
-		return w.list(v)
+		return appendList(out, v, depth)
 	case map[string]any:
-		return w.object(v)
+		return appendMap(out, v, depth)
 	default:
-		return false
+		return out, false
 	}
 }
 
-func (w *writer) token(token jsontext.Token) bool { return w.encoder.WriteToken(token) == nil }
-
-func (w *writer) list(list []any) bool {
+func appendList(out []byte, list []any, depth int) ([]byte, bool) {
 	if list == nil {
-		return w.token(jsontext.Null)
+		return append(out, "null"...), true
 	}
-	ok := w.token(jsontext.BeginArray)
-	for _, element := range list {
-		if !ok {
-			return false
+	out = append(out, '[')
+	for i, element := range list {
+		if i > 0 {
+			out = append(out, ',')
 		}
-		ok = w.value(element)
+		var ok bool
+		if out, ok = appendValue(out, element, depth+1); !ok {
+			return out, false
+		}
 	}
-	return ok && w.token(jsontext.EndArray)
+	return append(out, ']'), true
 }
 
-func (w *writer) object(m map[string]any) bool {
+func appendMap(out []byte, m map[string]any, depth int) ([]byte, bool) {
 	if m == nil {
-		return w.token(jsontext.Null)
+		return append(out, "null"...), true
 	}
 	const usual = 16 // as many keys need no memory of their own
 	keys := make([]string, 0, usual)
@@ -105,14 +102,35 @@ func (w *writer) object(m map[string]any) bool {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	ok := w.token(jsontext.BeginObject)
-	for _, key := range keys {
-		if !ok {
-			return false
+	out = append(out, '{')
+	for i, key := range keys {
+		if i > 0 {
+			out = append(out, ',')
 		}
-		ok = w.token(jsontext.String(key)) && w.value(m[key])
+		var ok bool
+		if out, ok = appendText(out, key); !ok {
+			return out, false
+		}
+		if out, ok = appendValue(append(out, ':'), m[key], depth+1); !ok {
+			return out, false
+		}
 	}
-	return ok && w.token(jsontext.EndObject)
+	return append(out, '}'), true
 }
+
+// appendText writes a text in quotes. It gives false for what is not UTF-8.
+func appendText(out []byte, s string) ([]byte, bool) {
+	start := len(out)
+	out, err := jsontext.AppendQuote(out, s)
+	if strings.IndexByte(s, lineBreak[0]) >= 0 && (strings.Contains(s, lineBreak) || strings.Contains(s, paragraph)) {
+		out = append(out[:start], forJavaScript.Replace(string(out[start:]))...)
+	}
+	return out, err == nil
+}
+
+// What JavaScript reads as line breaks has escapes, as encoding/json gives it.
+const lineBreak, paragraph = "\u2028", "\u2029"
+
+var forJavaScript = strings.NewReplacer(lineBreak, `\u2028`, paragraph, `\u2029`)
 
 func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
