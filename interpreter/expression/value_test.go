@@ -104,7 +104,7 @@ func TestDecode(t *testing.T) {
 		`  `:  "the text is empty",
 		`1 2`: "more text behind",
 		`1}`:  "more text behind",
-		`{a}`: "not JSON: invalid character 'a' at start of value at byte 1",
+		`{a}`: "not JSON: invalid character 'a' at start of string (expecting '\"') at byte 1",
 		`NaN`: "not JSON: invalid character 'N' at start of value at byte 0",
 
 		`{"a": [1, 2`:           "not JSON: unexpected EOF at byte 11",
