@@ -30,8 +30,8 @@ func Decode(data []byte) (any, error) {
 }
 
 // whyNot says what is wrong with a text, and where, without the keys that lead
-// there. It is not asked for values: pages and batches would take 4 % more of the
-// processor.
+// there. It is not asked for values: pages and batches would take 4 to 11 % more
+// of the processor.
 func whyNot(data []byte) error {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	_, err := decoder.ReadValue()
