@@ -133,7 +133,7 @@ func TestWhatGoesOnInAnotherHistory(t *testing.T) {
 	}{
 		{"sequential batch", "mode: sequential, batch: 6", 0, 5, "IterationWorkflow", false},
 		{"parallel batch", "mode: parallel, batch: 6", 0, 5, "IterationWorkflow", false},
-		{"parallel batch, parked", "mode: parallel, batch: 6", 0, 5, "IterationWorkflow", true},
+		{"parallel batch, waiting", "mode: parallel, batch: 6", 0, 5, "IterationWorkflow", true},
 		{"sequential", "mode: sequential", 0, 5, "IterationWorkflow", false},
 		{"step", "", longElement, longElement, "CallWorkflow", false},
 	} {
