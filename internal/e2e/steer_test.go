@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
 	"reprise/interpreter"
@@ -20,6 +22,7 @@ type gauge struct {
 	url   string
 	mu    sync.Mutex
 	down  bool
+	flaky uint64 // seed by which attempts fail now and then; 0 for none
 	times []time.Time
 	of    map[string]int
 }
@@ -32,6 +35,7 @@ func newGauge(t *testing.T) *gauge {
 		g.times = append(g.times, time.Now())
 		g.of[r.URL.Query().Get("n")]++
 		down, n := g.down, len(g.times)
+		down = down || g.flaky != 0 && (g.flaky*uint64(n))>>40&3 == 3
 		g.mu.Unlock()
 		if pause, err := time.ParseDuration(r.URL.Query().Get("takes")); err == nil {
 			time.Sleep(pause)
@@ -51,6 +55,13 @@ func (g *gauge) set(down bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.down = down
+}
+
+// steady has every attempt succeed from now on.
+func (g *gauge) steady() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flaky, g.down = 0, false
 }
 
 // began is how many attempts began after a time.
@@ -366,4 +377,87 @@ func TestSteeringIsRefused(t *testing.T) {
 	_, err = w.steer(run, workflows.ResumeUpdate, workflows.Command{Step: "fetch"})
 	require.ErrorContains(t, err, "the run is paused, not step fetch alone; resume the run")
 	require.Equal(t, "cancelled", w.cancel(run).Status, "a paused run can be cancelled")
+}
+
+// TestSteeringInAnyOrder: whatever people say, in whatever order, while workers
+// come and go: no attempt begins while the run is held, and no element is lost.
+// With -soak there are 200 rounds.
+func TestSteeringInAnyOrder(t *testing.T) {
+	t.Parallel()
+	rounds := 4
+	if *soak {
+		rounds = 200
+	}
+	for round := range rounds {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			t.Parallel()
+			t.Logf("seed %d", seed)
+			steerAtRandom(t, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+// steerAtRandom steers a loop whose attempts fail now and then.
+func steerAtRandom(t *testing.T, random *rand.Rand) {
+	w, api := newWorld(t), newGauge(t)
+	api.flaky = random.Uint64()
+	worker := w.spawn()
+	const elements = 30
+	batch := []int{1, 1, 5, 30}[random.IntN(4)]
+	then := []string{"{max_attempts: 11, delay: 6s}", "{max_attempts: 11, delay: 200ms}", "{max_attempts: 2, delay: 200ms, on_exhausted: pause}"}
+	run := w.start(book(fmt.Sprintf(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    params: {n: "{{ n }}", takes: 50ms}
+    loop: {collection: "{{ 1..%d }}", element: n, mode: %s, batch: %d}
+    retry: [{when: "{{ error is defined }}", then: %s}]
+`, elements, []string{"parallel", "sequential"}[random.IntN(2)], batch, then[random.IntN(len(then))])), map[string]any{"api": api.url})
+	require.Eventually(t, func() bool { return api.began(time.Time{}) > 0 }, patience, tick)
+	skipped := 0
+	for range 12 {
+		time.Sleep(time.Duration(random.IntN(600)) * time.Millisecond)
+		switch command := (workflows.Command{Step: []string{"", "fetch"}[random.IntN(2)]}); random.IntN(6) {
+		case 0, 1:
+			if _, err := w.steer(run, workflows.PauseUpdate, command); err != nil {
+				break // it has ended
+			}
+			held := time.Now().Add(2 * time.Second)
+			time.Sleep(time.Until(held) + time.Duration(random.IntN(1000))*time.Millisecond)
+			require.Zero(t, api.began(held), "an attempt began while the run was held")
+			_, _ = w.steer(run, workflows.ResumeUpdate, command)
+		case 2:
+			_, _ = w.steer(run, workflows.RetryNowUpdate, command)
+		case 3:
+			index := random.IntN(elements)
+			if _, err := w.steer(run, workflows.SkipUpdate, workflows.Command{Step: "fetch", Index: &index}); err == nil {
+				skipped++
+			}
+		case 4:
+			_, _ = w.steer(run, workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 1 + random.IntN(20)}})
+		case 5:
+			worker.Kill()
+			worker = w.spawn()
+		}
+	}
+	api.steady()
+	require.Eventually(t, func() bool {
+		_, _ = w.steer(run, workflows.ResumeUpdate, workflows.Command{})
+		_, err := w.steer(run, workflows.RetryNowUpdate, workflows.Command{})
+		return err != nil && w.ended(run)
+	}, patience, tick)
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	stats := step(t, result, "fetch").Loop.Stats
+	require.Equal(t, elements, stats.Total)
+	require.Equal(t, elements, stats.Success+stats.Failed+stats.Cancelled)
+	require.LessOrEqual(t, stats.Failed, skipped, "who was not skipped succeeds, or waits for people")
+	require.Len(t, api.of, elements, "every element was tried")
+}
+
+// ended reports whether a run has.
+func (w *world) ended(run client.WorkflowRun) bool {
+	described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), run.GetID(), run.GetRunID())
+	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }

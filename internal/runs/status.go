@@ -299,7 +299,7 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	}
 	c := step.Loop
 	c.Success, c.Failed, c.Truncated = progress.Stats.Success, progress.Stats.Failed, progress.Stats.Truncated
-	c.Running, c.Waiting, c.Cancelled = max(progress.Under, len(progress.Open)), progress.Waiting, 0
+	c.Running, c.Waiting, c.Cancelled = progress.Under, progress.Waiting, 0
 	c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting)
 	step.open, step.NextRetryAt = progress.Open, progress.NextRetryAt
 	q.inPlace(ctx, step)
@@ -328,19 +328,22 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 		})
 	}
 	_ = group.Wait()
+	waiting := 0
 	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {
-			if iteration.Status != interpreter.RetryPending || step.Loop.Running == 0 {
+			if iteration.Status != interpreter.RetryPending {
 				continue
 			}
-			step.Loop.Running--
-			step.Loop.Waiting++
+			waiting++
 			next := iteration.NextRetryAt // zero where it is about to leave its child
 			if step.NextRetryAt.IsZero() || !next.IsZero() && next.Before(step.NextRetryAt) {
 				step.NextRetryAt = next
 			}
 			step.Error = cmp.Or(iteration.Error, step.Error)
 		}
+	}
+	if more := min(waiting-step.Loop.Waiting, step.Loop.Running); more > 0 { // who waits in its place
+		step.Loop.Waiting, step.Loop.Running = step.Loop.Waiting+more, step.Loop.Running-more
 	}
 }
 

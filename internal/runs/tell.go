@@ -247,10 +247,13 @@ func (t *teller) activity(ctx context.Context, id int64, event *historypb.Histor
 			return fmt.Errorf("read how an attempt of %s ended: %w", t.workflowID, err)
 		}
 		failure = workflows.AttemptError(temporal.GetDefaultFailureConverter().FailureToError(told))
-		if failure.Turn != nil { // it was not made
+		if (interpreter.Outcome{Err: failure}).PutOff() { // it was not made
 			return nil
 		}
 	} else if event.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED {
+		if of.started == nil { // nor was this one
+			return nil
+		}
 		failure = workflows.AttemptError(temporal.NewCanceledError())
 	}
 	started := t.attemptStarted(of)
