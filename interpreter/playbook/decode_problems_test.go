@@ -66,6 +66,32 @@ func TestDurations(t *testing.T) {
 	}
 }
 
+// TestRequiredKeys checks that a key that is missing is reported, unless what is
+// reported is the key that it may have been meant as.
+func TestRequiredKeys(t *testing.T) {
+	t.Parallel()
+
+	const older = "apiVersion: noetl.io/v1\nkind: Playbook\nworkflow: [{step: start}]\n"
+
+	for text, want := range map[string]string{
+		older + "metadata: {nMme: a, path: b}\n":                            `4:11: metadata needs "name", for example name: my_playbook [missing-key]`,
+		older + "metadata: {nMme: [a]}\n":                                   `4:11: metadata needs "name", for example name: my_playbook [missing-key]`,
+		older + "metadata: {name: a, nMme: b}\n":                            "",
+		"apiVersion: reprise/v1\n" + older[24:] + "metadata: {nMme: a}\n":   `4:12: unknown key "nMme" in metadata; did you mean "name"? [unknown-key]`,
+		head + "workflow: [{stp: start}]\n":                                 `4:13: unknown key "stp" in step "", which has no tool; did you mean "step"? [unknown-key]`,
+		older + "metadata: {name: a, description: b, path: c, tags: [d]}\n": "",
+	} {
+		_, found := decode(t, text)
+		if want == "" {
+			require.Empty(t, found)
+			continue
+		}
+
+		require.Len(t, found, 1, text)
+		require.Equal(t, "x.yaml:"+want, found[0].String())
+	}
+}
+
 // TestAllProblemsAtOnce checks that one bad section hides nothing of another.
 func TestAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
@@ -299,6 +325,8 @@ func TestSections(t *testing.T) {
 // place in the file, and that a playbook without problems has steps.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(everything))
+
+	f.Add([]byte("apiVersion: noetl.io/v1\nkind: Playbook\nworkflow: [{step: start}]\nmetadata:\n  nMme: fetch_all\n\n  path: testsa\n"))
 
 	paths, err := filepath.Glob("testdata/*/*.yaml")
 	require.NoError(f, err)

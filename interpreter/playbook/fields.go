@@ -13,7 +13,6 @@ import (
 
 // fields are the keys of one section as the author wrote them.
 type fields struct {
-	node    *yaml.Node
 	section *section
 	path    string // what messages call the map
 	pos     source.Position
@@ -21,6 +20,7 @@ type fields struct {
 	keys    []*key // those of values, in the order of the file
 	values  map[string]*yaml.Node
 	rest    []restField // keys of an open section, or of metadata, that are not its own
+	unknown []string    // keys that are reported, here or by the check of the tool's fields
 	done    []string    // words that were read before the others
 }
 
@@ -59,7 +59,7 @@ func (d *decoder) fields(n *yaml.Node, s *section, path string) (*fields, bool) 
 		return nil, false
 	}
 	f := &fields{
-		node: n, section: s, path: path, pos: position(n),
+		section: s, path: path, pos: position(n),
 		words: Words{}, keys: make([]*key, 0, len(n.Content)/2), values: map[string]*yaml.Node{},
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -88,6 +88,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 	case d.older && s == metadataSection:
 		// noetl.io/v1 keeps lists and maps there; nothing reads them.
 	default:
+		f.unknown = append(f.unknown, name)
 		d.errorf(pos, codeUnknownKey, "unknown key %q in %s%s", shorten(name), path, d.nearKey(name, s))
 		yamltree.EachScalar(value, func(n *yaml.Node) { d.unread = append(d.unread, n.Value) })
 	}
@@ -116,6 +117,7 @@ func (d *decoder) nearKey(name string, s *section) string {
 }
 
 func (d *decoder) toolField(f *fields, s *section, spelt string, pos source.Position, value *yaml.Node) {
+	f.unknown = append(f.unknown, spelt)
 	name := spelt
 	if newer, ok := s.fields[spelt]; ok && d.older {
 		name = newer
@@ -135,11 +137,8 @@ func (d *decoder) require(f *fields, path, name, hint string) bool {
 		return true
 	}
 	// A misspelt key is reported as unknown; that it is missing follows.
-	for i := 0; i+1 < len(f.node.Content); i += 2 {
-		if f.words.Has(f.node.Content[i].Value) {
-			continue // a key of its own
-		}
-		if expression.Suggest(f.node.Content[i].Value, []string{name}) != "" {
+	for _, unknown := range f.unknown {
+		if expression.Suggest(unknown, []string{name}) != "" {
 			return false
 		}
 	}
