@@ -121,10 +121,14 @@ func (l *lexer) dollar() {
 }
 
 // unterminated reports what is wrong with a literal that reached the end: the
-// template that swallowed its end, if one did.
+// template that swallowed its end, if one did. Nothing is wrong with one that was
+// not read to its end.
 func (l *lexer) unterminated(start int, inside piece, mark string) {
+	if l.templates > maxParams {
+		return
+	}
 	before := len(l.problems)
-	if len(inside.spans) > 0 && l.templates <= maxParams {
+	if len(inside.spans) > 0 {
 		last := inside.spans[len(inside.spans)-1]
 		at := inside.offsets[last.start]
 		_, problems := expression.ParseTemplate(string(inside.text[last.start:last.end]))
@@ -160,6 +164,9 @@ func (l *lexer) quotedName(start int) {
 			return
 		}
 		l.at++
+	}
+	if l.templates > maxParams {
+		return // it was not read to its end
 	}
 	l.problem(extent{start, start + 1}, CodeSyntax, fmt.Sprintf("a name that starts with %c has no end", l.source[start]))
 }

@@ -94,11 +94,8 @@ func (p *parser) tableAs() int {
 }
 
 // refusal says what would have to stand in the place of param i if not a
-// value; "" where a value may stand.
+// value; "" where a value may stand. It is not the first token: see takesParams.
 func (p *parser) refusal(i int, in frame) (what, hint string) {
-	if i == 0 {
-		return "a whole statement", "write the statement, with templates for its values"
-	}
 	if p.is(i-1, ".") || p.is(i+1, ".") {
 		return "part of a name with dots", "write the name"
 	}

@@ -18,13 +18,13 @@ func sortProblems(problems []Problem) {
 	sort.SliceStable(problems, func(i, j int) bool { return problems[i].Offset < problems[j].Offset })
 }
 
-// is tells whether token i is one of the words or signs.
+// is tells whether token i is one of the words, or of what punctuates them.
 func (p *parser) is(i int, texts ...string) bool {
 	if i < 0 || i >= len(p.tokens) {
 		return false
 	}
 	t := p.tokens[i]
-	return (t.kind == wordToken || t.kind == punctToken || t.kind == operatorToken) && slices.Contains(texts, t.text)
+	return (t.kind == wordToken || t.kind == punctToken) && slices.Contains(texts, t.text)
 }
 
 // split keeps the first statement and reports a second one. A semicolon inside
