@@ -10,17 +10,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/connect"
+	"reprise/internal/exitcode"
 )
 
-// Exit statuses (docs/language.md, section command line).
+// Exit statuses, by the names that the commands use.
 const (
-	exitOK       = 0
-	exitFailed   = 1
-	exitUsage    = 2
-	exitNoServer = 3 // or it did not tell how the run ended
-	exitPartial  = 4
-	// exitInterrupted is what shells use for a command ended by Ctrl-C.
-	exitInterrupted = 130
+	exitOK          = exitcode.OK
+	exitFailed      = exitcode.Failed
+	exitUsage       = exitcode.Usage
+	exitNoServer    = exitcode.NoServer
+	exitPartial     = exitcode.Partial
+	exitInterrupted = exitcode.Interrupted
 )
 
 // Streams are the standard streams of the command. Out takes what programs

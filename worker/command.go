@@ -16,6 +16,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/connect"
+	"reprise/internal/exitcode"
 	"reprise/internal/host"
 	"reprise/internal/localserver"
 	"reprise/internal/payload"
@@ -24,14 +25,6 @@ import (
 	"reprise/internal/secrets"
 	"reprise/internal/telemetry"
 	"reprise/workflows"
-)
-
-// Exit statuses, those of the starter.
-const (
-	exitOK       = 0
-	exitFailed   = 1
-	exitUsage    = 2
-	exitNoServer = 3
 )
 
 const defaultAddress = "127.0.0.1:7233"
@@ -83,7 +76,7 @@ type telemetryOptions struct {
 // run is main with the world passed in. It returns the exit status once ctx
 // ends or the worker cannot go on.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	status := exitUsage // until the command runs, only usage can be wrong
+	status := exitcode.Usage // until the command runs, only usage can be wrong
 	command, opts := newCommand()
 	secret := &secrets.Set{}
 	command.SetArgs(args)
@@ -96,10 +89,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	err := command.Execute()
 	if err == nil {
-		return exitOK
+		return exitcode.OK
 	}
 	_, _ = fmt.Fprintf(stderr, "worker: %s\n", secret.Text(err.Error()))
-	if status == exitUsage {
+	if status == exitcode.Usage {
 		_, _ = fmt.Fprintln(stderr, "See worker --help.")
 	}
 	return status
@@ -158,17 +151,17 @@ func envBool(name string) bool {
 func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stderr io.Writer) (int, error) {
 	logger, err := newLogger(opts, stderr)
 	if err != nil {
-		return exitUsage, err
+		return exitcode.Usage, err
 	}
 	logger = slog.New(secret.Handler(logger.Handler()))
 	resources, err := opts.resources()
 	if err != nil {
-		return exitUsage, err
+		return exitcode.Usage, err
 	}
 	resources.Logger, resources.Secrets = logger, secret
 	server, err := connect.Resolve(opts.server)
 	if err != nil {
-		return exitUsage, err
+		return exitcode.Usage, err
 	}
 	if server.HostPort == "" {
 		server.HostPort = defaultAddress
@@ -177,27 +170,27 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 	server = connect.WithKey(server, kept.Key)
 	store, err := payload.Open(ctx, cmp.Or(opts.payloads, kept.PayloadStore))
 	if err != nil {
-		return exitUsage, err
+		return exitcode.Usage, err
 	}
 	defer func() { _ = store.Close() }()
 	if resources.Payloads, err = host.Payloads(store, os.LookupEnv); err != nil {
-		return exitUsage, err
+		return exitcode.Usage, err
 	}
 	watched, err := telemetry.New(ctx, telemetry.Options{
 		Service: "reprise-worker", Version: version(), MetricsAddress: opts.telemetry.address,
 		TraceHeaders: opts.telemetry.headers, Logger: logger, Secrets: secret,
 	})
 	if err != nil {
-		return exitUsage, err
+		return exitcode.Usage, err
 	}
 	defer watched.Close()
 	watched.Store(store)
 	c, err := connect.Dial(ctx, watched.Client(host.ClientOptions(store, server, logger)), logger)
 	if err != nil {
 		if ctx.Err() != nil {
-			return exitOK, nil
+			return exitcode.OK, nil
 		}
-		return exitNoServer, err
+		return exitcode.NoServer, err
 	}
 	defer c.Close()
 	resources.Telemetry = watched.Activities()
@@ -243,15 +236,15 @@ func work(
 		},
 	})
 	if err := w.Start(); err != nil {
-		return exitFailed, fmt.Errorf("start: %w", err)
+		return exitcode.Failed, fmt.Errorf("start: %w", err)
 	}
 	defer w.Stop()
 	ready()
 	select {
 	case <-ctx.Done():
-		return exitOK, nil
+		return exitcode.OK, nil
 	case err := <-fatal:
-		return exitFailed, fmt.Errorf("cannot go on: %w", err)
+		return exitcode.Failed, fmt.Errorf("cannot go on: %w", err)
 	}
 }
 

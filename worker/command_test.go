@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/ending"
+	"reprise/internal/exitcode"
 	"reprise/internal/testenv"
 	"reprise/workflows"
 )
@@ -28,14 +29,14 @@ func TestUsage(t *testing.T) {
 		status  int
 		message string
 	}{
-		{[]string{"--nonsense"}, exitUsage, "unknown flag: --nonsense\nSee worker --help."},
-		{[]string{"more"}, exitUsage, `unknown command "more"`},
-		{[]string{"--log-level", "loud"}, exitUsage, `--log-level "loud" is unknown, expected debug, info, warn or error`},
-		{[]string{"--log-format", "xml"}, exitUsage, `--log-format "xml" is unknown, expected text or json`},
-		{[]string{"--connections", "/nowhere"}, exitUsage, "read the connections"},
-		{[]string{"--profile", "nobody"}, exitUsage, "nobody"},
-		{[]string{"--metrics-address", "nowhere"}, exitUsage, `open the metrics address "nowhere"`},
-		{[]string{"--address", "127.0.0.1:1"}, exitNoServer, "no Temporal server answers at 127.0.0.1:1"},
+		{[]string{"--nonsense"}, exitcode.Usage, "unknown flag: --nonsense\nSee worker --help."},
+		{[]string{"more"}, exitcode.Usage, `unknown command "more"`},
+		{[]string{"--log-level", "loud"}, exitcode.Usage, `--log-level "loud" is unknown, expected debug, info, warn or error`},
+		{[]string{"--log-format", "xml"}, exitcode.Usage, `--log-format "xml" is unknown, expected text or json`},
+		{[]string{"--connections", "/nowhere"}, exitcode.Usage, "read the connections"},
+		{[]string{"--profile", "nobody"}, exitcode.Usage, "nobody"},
+		{[]string{"--metrics-address", "nowhere"}, exitcode.Usage, `open the metrics address "nowhere"`},
+		{[]string{"--address", "127.0.0.1:1"}, exitcode.NoServer, "no Temporal server answers at 127.0.0.1:1"},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +61,7 @@ func TestMistakesInConfigurationTellNoSecret(t *testing.T) {
 	fails := func(args ...string) {
 		t.Helper()
 		var out, errs bytes.Buffer
-		require.NotEqual(t, exitOK, run(t.Context(), args, &out, &errs))
+		require.NotEqual(t, exitcode.OK, run(t.Context(), args, &out, &errs))
 		require.NotEmpty(t, errs.String())
 		require.NotContains(t, out.String()+errs.String(), secret[:6], "nor a piece of it")
 	}
@@ -85,7 +86,7 @@ func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{"--help": "Examples:", "--version": "worker "} {
 		var out bytes.Buffer
-		require.Equal(t, exitOK, run(t.Context(), []string{flag}, &out, io.Discard))
+		require.Equal(t, exitcode.OK, run(t.Context(), []string{flag}, &out, io.Discard))
 		require.Contains(t, out.String(), want)
 	}
 }
@@ -147,7 +148,7 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	cancel()
 	select {
 	case got := <-status:
-		require.Equal(t, exitOK, got)
+		require.Equal(t, exitcode.OK, got)
 	case <-time.After(30 * time.Second):
 		t.Fatal("the worker does not stop")
 	}
