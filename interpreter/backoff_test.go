@@ -29,7 +29,7 @@ func waits(t testing.TB, then playbook.Then, n int, failure interpreter.ErrorObj
 	decision, err := interpreter.Decide([]*playbook.Policy{{Number: 1, Then: then}},
 		interpreter.Outcome{Err: &failure}, &counters, always{}, started, func() float64 { return random })
 	require.NoError(t, err)
-	require.True(t, decision.Repeat)
+	require.Equal(t, interpreter.RulingRepeats, decision.Ruling)
 	return decision.Delay
 }
 
@@ -150,8 +150,8 @@ func TestToldTooOften(t *testing.T) {
 		outcome := interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, RetryAfter: ptr(1.0)}}
 		decision, err := interpreter.Decide(policies, outcome, &counters, always{}, started, nil)
 		require.NoError(t, err)
-		require.Equal(t, i <= 1000, decision.Repeat, "told wait %d", i)
-		require.Equal(t, i > 1000, decision.Exhausted, "told wait %d", i)
+		require.Equal(t, i <= 1000, decision.Ruling == interpreter.RulingRepeats, "told wait %d", i)
+		require.Equal(t, i > 1000, decision.Ruling.Exhausted(), "told wait %d", i)
 	}
 }
 

@@ -75,29 +75,31 @@ func (c *Call) note(outcome Outcome, now time.Time) {
 }
 
 func (c *Call) afterFailure(decision Decision, budget *expression.Budget, now time.Time) {
-	switch {
-	case decision.Repeat && c.config.then(decision.Policy).Restart:
-		c.restart(decision, now)
-	case decision.Repeat:
+	switch decision.Ruling {
+	case RulingRepeats:
+		if c.config.then(decision.Policy).Restart {
+			c.restart(decision, now)
+			return
+		}
 		c.again(c.wait(decision))
-	case decision.Succeeds, decision.Ignored:
+	case RulingSucceeds, RulingIgnores:
 		// Its failure is ignored, or turned into a success: it stays in the warning.
 		decision.Why += "; " + c.State.Last.Error.Message
 		result := c.success(decision, budget, now)
 		c.State.Last.Error = nil
-		if decision.Ignored {
+		if decision.Ruling == RulingIgnores {
 			c.matched(decision.Policy) // what it matched is an answer
 		}
 		c.end(result)
 	default:
 		failure := *c.State.Last.Error
-		failure.Policy, failure.Exhausted = decision.Policy, decision.Exhausted
+		failure.Policy, failure.Exhausted = decision.Policy, decision.Ruling.Exhausted()
 		if decision.Cut != "" {
 			failure.Message += " (" + decision.Cut + ")"
 			c.warn(c.config.where() + ": " + decision.Cut)
 		}
 		c.State.Last.Error = &failure
-		if decision.Held {
+		if decision.Ruling == RulingHolds {
 			c.Hold(Hold{Exhausted: true})
 			return
 		}
@@ -111,14 +113,14 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 	c.matched(decision.Matched...)
 	then := c.config.then(decision.Policy)
 	switch {
-	case decision.Repeat && then.NextCall == nil:
+	case decision.repeats() && then.NextCall == nil:
 		c.again(c.wait(decision)) // a poll's pages are not collected
 		return
-	case decision.Fails && then.NextCall == nil:
+	case decision.Ruling == RulingFails && then.NextCall == nil:
 		// What a poll that never became ready said last is no page.
 		c.end(c.failure(*c.exhaustedError(decision), now))
 		return
-	case decision.Repeat && then.EndOnRepeat && hash(c.State.Last.Data.Data) == c.State.LastPage:
+	case decision.repeats() && then.EndOnRepeat && hash(c.State.Last.Data.Data) == c.State.LastPage:
 		// The page before has come again: it is neither collected nor written.
 		c.end(c.success(decision, budget, now))
 		return
@@ -128,10 +130,10 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 		return
 	}
 	switch {
-	case decision.Repeat:
+	case decision.repeats():
 		c.State.PagedBy = pagedBy(c.State.PagedBy, c.config.Policies[decision.Policy-1], c.State.Last.Data.Data)
 		c.turnPage(decision, budget, now)
-	case decision.Fails:
+	case decision.Ruling == RulingFails:
 		c.end(c.failure(*c.exhaustedError(decision), now), c.pageSink(decision)...)
 	default:
 		c.end(c.success(decision, budget, now), c.pageSink(decision)...)
@@ -262,13 +264,13 @@ func (c *Call) sinksOf(result *CallResult) []Todo {
 func (c *Call) pageSink(decision Decision) []Todo {
 	number := decision.Policy
 	switch {
-	case c.config.then(number).PerIteration == nil && decision.Repeat:
+	case c.config.then(number).PerIteration == nil && decision.repeats():
 		return nil
 	case c.config.then(number).PerIteration == nil:
 		if number = c.config.usedLast(c.State.Pager, func(then *playbook.Then) bool { return then.PerIteration != nil }); number == 0 {
 			return nil
 		}
-	case decision.Repeat:
+	case decision.repeats():
 		c.State.Pager = number
 	}
 	return []Todo{{Sink: &PendingSink{Policy: number, Page: true}}}
@@ -413,7 +415,7 @@ func (c *Call) collectPage(decision Decision) error {
 	number := decision.Policy
 	if c.config.then(number).Collect == nil {
 		number = 0
-		if !decision.Repeat {
+		if !decision.repeats() {
 			number = c.config.usedLast(c.State.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
 		}
 	}

@@ -71,12 +71,12 @@ func (c *Call) success(decision Decision, budget *expression.Budget, now time.Ti
 	result := &CallResult{
 		Status: StatusSuccess, Data: expression.Of(data), Meta: c.meta(now), Warnings: slices.Clone(c.State.Warnings),
 	}
-	if decision.Truncated {
+	if decision.Ruling.Truncated() {
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: policy %d stopped the call after %d pages (%s); the result may be incomplete",
 			c.config.where(), decision.Policy, c.State.Successes, decision.Why))
-	} else if decision.Policy == 0 && !decision.Stopped {
+	} else if decision.Policy == 0 && decision.Ruling != RulingStops {
 		if lacks := cutShort(c.State.PagedBy, c.config.Policies, c.State.Last); lacks != "" {
 			result.Meta.Truncated = true
 			result.Warnings = append(result.Warnings, fmt.Sprintf(
@@ -98,7 +98,7 @@ func (c *Call) data(decision Decision, budget *expression.Budget) (any, error) {
 		return result.Render(c.policyScope(), budget)
 	}
 	switch {
-	case decision.Ignored:
+	case decision.Ruling == RulingIgnores:
 		return nil, nil
 	case collected:
 		return c.State.Collected.Data, nil

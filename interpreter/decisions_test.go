@@ -125,7 +125,7 @@ func (tb table) decide(t *testing.T, policies []*playbook.Policy) {
 		decision, err := interpreter.Decide(policies, outcome, &counters, conditions{outcome, i + 1}, now,
 			func() float64 { return tb.random })
 		require.Equal(t, row.decision, describe(decision, err), "row %d: %s", i+1, row.outcome)
-		if decision.Repeat {
+		if decision.Ruling == interpreter.RulingRepeats {
 			now = now.Add(decision.Delay)
 		}
 	}
@@ -177,26 +177,21 @@ func describe(d interpreter.Decision, err error) string {
 	switch {
 	case err != nil:
 		return "error " + err.Error()
-	case d.Repeat:
+	case d.Ruling == interpreter.RulingRepeats:
 		return fmt.Sprintf("repeat policy %d after %s (%s %d/%d)", d.Policy, d.Delay, d.Reason, d.Count, d.Limit)
-	case d.Stopped:
+	case d.Ruling == interpreter.RulingStops:
 		return "stop"
 	case d.Policy == 0:
 		return "no match"
 	}
 	text := fmt.Sprintf("end policy %d", d.Policy)
-	if d.Exhausted {
+	if d.Ruling.Exhausted() {
 		text = fmt.Sprintf("exhausted policy %d: %s", d.Policy, d.Why)
 	}
-	for _, flag := range []struct {
-		set  bool
-		name string
-	}{{d.Fails, "fails"}, {d.Succeeds, "succeeds"}, {d.Truncated, "truncated"}, {d.Ignored, "ignored"}} {
-		if flag.set {
-			text += ", " + flag.name
-		}
-	}
-	return text
+	return text + map[interpreter.Ruling]string{
+		interpreter.RulingFails: ", fails", interpreter.RulingSucceeds: ", succeeds, truncated",
+		interpreter.RulingTruncates: ", truncated", interpreter.RulingIgnores: ", ignored",
+	}[d.Ruling]
 }
 
 // conditions evaluates policies against one outcome, which is that of the

@@ -83,38 +83,50 @@ func (c *Counters) newRequest(policies []*playbook.Policy) {
 	}
 }
 
+// Ruling is what the policies make of an outcome.
+type Ruling uint8
+
+// The rulings. Those from RulingGivesUp on are of a policy that would repeat and may
+// not: it is exhausted.
+const (
+	RulingStands    Ruling = iota // the outcome is the end of the call
+	RulingStops                   // so it is, by stop_when
+	RulingRepeats                 // another attempt follows
+	RulingIgnores                 // the failure is an empty answer
+	RulingGivesUp                 // the failure stays
+	RulingHolds                   // people decide how the failure goes on
+	RulingSucceeds                // the failure is a success, which may lack pages
+	RulingFails                   // the success is a failure: a poll that never became ready
+	RulingTruncates               // the success stays, and may lack pages
+)
+
+// Exhausted reports whether a policy would repeat and may not.
+func (r Ruling) Exhausted() bool { return r >= RulingGivesUp }
+
+// Truncated reports whether the call's result may lack pages.
+func (r Ruling) Truncated() bool { return r == RulingSucceeds || r == RulingTruncates }
+
 // Decision is what the policies say about an outcome.
 type Decision struct {
+	Ruling Ruling
 	// Policy is the number of the policy that decided, 0 if none matched.
 	Policy int
 	// Matched lists every policy that matched, in order: more than one where
 	// an exhausted policy says continue.
 	Matched []int
-	// Repeat asks for another attempt after Delay, for Reason.
-	Repeat bool
+	// Delay is how long to wait before another attempt, and Reason is why.
 	Delay  time.Duration
 	Reason string
 	// Count and Limit are the policy's count for this match and its
 	// max_attempts, for summaries such as "attempt 3/5".
 	Count, Limit int
-	// Exhausted says that a policy would repeat and may not.
-	Exhausted bool
-	// Fails and Succeeds turn the outcome round: a poll that never became
-	// ready fails, a failure with on_exhausted: succeed succeeds.
-	Fails, Succeeds bool
-	// Held says that people decide how a failure goes on.
-	Held bool
-	// Truncated marks a result that may lack pages.
-	Truncated bool
-	// Ignored says that the failure is an empty answer.
-	Ignored bool
-	// Stopped says that stop_when ended the call.
-	Stopped bool
 	// Why says in words what exhausted the policy.
 	Why string
 	// Cut tells of a policy that ended by the operator's limit before its own.
 	Cut string
 }
+
+func (d *Decision) repeats() bool { return d.Ruling == RulingRepeats }
 
 // Conditions evaluates a policy's conditions for the outcome at hand.
 type Conditions interface {
@@ -143,7 +155,9 @@ func Decide(
 			return Decision{}, err
 		}
 		if stop {
-			decision.Stopped = true
+			if !decision.Ruling.Exhausted() {
+				decision.Ruling = RulingStops
+			}
 			return decision, nil
 		}
 		if !match {
@@ -153,21 +167,15 @@ func Decide(
 		decision.Matched = append(decision.Matched, policy.Number)
 		if !policy.Then.Repeats || policy.Then.Restart && !outcome.Failed() {
 			if outcome.Failed() && policy.Then.Ignore {
-				decision.Ignored, decision.Exhausted, decision.Why = true, false, ""
+				decision.Ruling, decision.Why = RulingIgnores, ""
 			}
 			return decision, nil
 		}
 		round := round{policy: policy, outcome: outcome, counters: counters, now: now, random: random, counted: counted}
 		counted = true
-		if round.repeat(&decision); decision.Repeat {
+		if round.repeat(&decision); decision.repeats() || policy.Then.OnExhausted != playbook.ExhaustedContinue {
 			return decision, nil
 		}
-		if policy.Then.OnExhausted != playbook.ExhaustedContinue {
-			return decision, nil
-		}
-		// Where no policy after this one repeats, a success still lacks what
-		// this one would have gone on for.
-		decision.Fails, decision.Succeeds, decision.Truncated = false, false, !outcome.Failed()
 	}
 	return decision, nil
 }
@@ -216,8 +224,8 @@ func (r round) repeat(decision *Decision) {
 		r.exhaust(decision, why)
 		return
 	}
-	decision.Exhausted, decision.Why, decision.Truncated, decision.Cut = false, "", false, ""
-	decision.Repeat, decision.Delay, decision.Reason = true, delay, r.reason(told)
+	decision.Why, decision.Cut = "", ""
+	decision.Ruling, decision.Delay, decision.Reason = RulingRepeats, delay, r.reason(told)
 	if !r.outcome.Failed() && then.NextCall != nil {
 		decision.Reason = ReasonPage
 	}
@@ -326,22 +334,34 @@ func (r round) reason(told bool) string {
 	return ReasonPoll
 }
 
-// exhaust applies on_exhausted and its defaults: a failure stays one, pages
-// give what there is and say so, a poll that never became ready fails.
+// exhaust ends the match of a policy that may not repeat.
 func (r round) exhaust(decision *Decision, why string) {
-	decision.Exhausted, decision.Why = true, why
-	failed, pages := r.outcome.Failed(), r.policy.Then.NextCall != nil
-	succeed := !failed && pages
-	switch r.policy.Then.OnExhausted {
-	case playbook.ExhaustedFail:
-		succeed = false
-	case playbook.ExhaustedSucceed:
-		succeed = true
-	case playbook.ExhaustedContinue:
-	case playbook.ExhaustedPause:
-		decision.Held = failed
+	decision.Ruling, decision.Why = r.exhausted(), why
+}
+
+// exhausted applies on_exhausted and its defaults: a failure stays one, pages give
+// what there is and say so, a poll that never became ready fails. Where the policies
+// go on and none of them repeats, a success still lacks what this one would have gone
+// on for.
+func (r round) exhausted() Ruling {
+	then := &r.policy.Then
+	if r.outcome.Failed() {
+		switch then.OnExhausted {
+		case playbook.ExhaustedSucceed:
+			return RulingSucceeds
+		case playbook.ExhaustedPause:
+			return RulingHolds
+		}
+		return RulingGivesUp
 	}
-	decision.Succeeds = failed && succeed
-	decision.Fails = !failed && !succeed
-	decision.Truncated = succeed
+	switch then.OnExhausted {
+	case playbook.ExhaustedFail:
+		return RulingFails
+	case playbook.ExhaustedSucceed, playbook.ExhaustedContinue:
+		return RulingTruncates
+	}
+	if then.NextCall == nil {
+		return RulingFails
+	}
+	return RulingTruncates
 }

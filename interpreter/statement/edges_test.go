@@ -125,6 +125,7 @@ func TestMostTemplates(t *testing.T) {
 	// The last one is read, and is what the literal lacks an end for.
 	const unclosed = `syntax at {{: "{{" is never closed; to write two braces as text use {{ '{{' }}`
 	require.Equal(t, unclosed, outcome(before+"'{{ a '", statement.SQLite))
+	require.Equal(t, `sql-syntax at ": a name that starts with " has no end`, outcome(before+`"{{ a }}`, statement.SQLite))
 	// Behind them nothing is read, so nothing is said about it.
 	for _, last := range []string{"{{ a }}", "'{{ a }}'", "'{{ a", `"{{ a }}"`, "$${{ a }}$$", "{{ 1 + }}"} {
 		require.Equal(t, "too-large at {{: a statement has at most 1000 templates", outcome(before+"{{ a }}, "+last, statement.Postgres), last)
