@@ -42,11 +42,11 @@ type CallConfig struct {
 	// Random draws from the host's deterministic stream, in [0, 1).
 	Random func() float64
 	// Sink is set where the call is one of a sink.
-	Sink *SinkSource
+	Sink *sinkSource
 }
 
-// SinkSource is what a sink writes and where it stands.
-type SinkSource struct {
+// sinkSource is what a sink writes and where it stands.
+type sinkSource struct {
 	Place      string
 	Page       int
 	Result     any
@@ -75,7 +75,7 @@ type CallState struct {
 	Seen            Fingerprints     `json:"seen,omitempty"`      // of requests made
 	PagedBy         *PagedBy         `json:"paged_by,omitempty"`
 	LastPage        string           `json:"last_page,omitempty"` // digest of the page before
-	Last            LastAttempt      `json:"last"`
+	Last            lastAttempt      `json:"last"`
 	Turn            *Turn            `json:"turn,omitempty"`     // that the next attempt waits for, or comes back for
 	Written         int              `json:"written,omitempty"`  // sinks that are done
 	Detached        int              `json:"detached,omitempty"` // elements of Collected that stayed with the workflow
@@ -91,7 +91,7 @@ type Todo struct {
 	Attempt *PendingAttempt `json:"attempt,omitempty"`
 	Wait    *Wait           `json:"wait,omitempty"`
 	Hold    *Hold           `json:"hold,omitempty"`
-	Sink    *PendingSink    `json:"sink,omitempty"`
+	Sink    *pendingSink    `json:"sink,omitempty"`
 	End     *CallResult     `json:"end,omitempty"`
 }
 
@@ -102,9 +102,9 @@ type PendingAttempt struct {
 	Request *Request `json:"request,omitempty"`
 }
 
-// PendingSink is a sink that has to run: by the number of its policy, from
+// pendingSink is a sink that has to run: by the number of its policy, from
 // CallConfig.After, or CallConfig.DeadLetter. Kept with CallState.
-type PendingSink struct {
+type pendingSink struct {
 	Policy     int  `json:"policy,omitempty"`
 	Page       bool `json:"page,omitempty"`
 	After      int  `json:"after,omitempty"`
@@ -113,8 +113,8 @@ type PendingSink struct {
 	State *CallState `json:"state,omitempty"`
 }
 
-// LastAttempt is the outcome of the attempt before; kept with CallState.
-type LastAttempt struct {
+// lastAttempt is the outcome of the attempt before; kept with CallState.
+type lastAttempt struct {
 	Data         expression.Value `json:"data,omitzero"`
 	Meta         ToolMeta         `json:"meta,omitzero"`
 	Error        *ErrorObject     `json:"error,omitempty"`
@@ -131,12 +131,12 @@ type Wait struct {
 	Rest bool `json:"rest,omitempty"`
 }
 
-// CommandKind says what a host has to do next.
-type CommandKind int
+// commandKind says what a host has to do next.
+type commandKind int
 
 // What a call can ask of its host.
 const (
-	DoAttempt CommandKind = iota // run the tool once, then Attempted
+	DoAttempt commandKind = iota // run the tool once, then Attempted
 	DoWait                       // wait durably, then Waited
 	DoHold                       // wait until people let it go on, then Released
 	DoSink                       // run the sink's call to its end, then SinkDone
@@ -145,7 +145,7 @@ const (
 
 // Command is the next thing to do. Which fields are set depends on Kind.
 type Command struct {
-	Kind   CommandKind
+	Kind   commandKind
 	Input  ToolInput
 	Wait   Wait
 	Hold   Hold

@@ -65,10 +65,10 @@ func (c *Call) note(outcome Outcome, now time.Time) {
 		}
 		failure.Attempt, failure.Page, failure.At = c.State.Attempts, c.page(), now
 		// The last page stays: on_exhausted may make it the result.
-		c.State.Last = LastAttempt{Data: c.State.Last.Data, Meta: outcome.Meta, Error: &failure}
+		c.State.Last = lastAttempt{Data: c.State.Last.Data, Meta: outcome.Meta, Error: &failure}
 		return
 	}
-	c.State.Last = LastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta}
+	c.State.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta}
 	if c.config.Sink == nil {
 		c.State.Successes++
 	}
@@ -208,7 +208,7 @@ func (c *Call) restart(decision Decision, now time.Time) {
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
 		Counters: before.Counters, Written: before.Written, Warnings: before.Warnings,
 		Request: Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
-		Last:    LastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
+		Last:    lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
 	}
 	c.operation = pageKey{}
 	if c.begin(now); c.State.head().Attempt != nil {
@@ -236,24 +236,24 @@ func (c *Call) end(result *CallResult, page ...Todo) {
 // cancelled it, to the one for dead letters.
 func (c *Call) sinksOf(result *CallResult) []Todo {
 	var todo []Todo
-	add := func(sink PendingSink) { todo = append(todo, Todo{Sink: &sink}) }
+	add := func(sink pendingSink) { todo = append(todo, Todo{Sink: &sink}) }
 	if result.Failed() {
 		if decided := c.State.Last.Policy; result.Error.asksPolicies() && c.config.then(decided).Sink != nil {
-			add(PendingSink{Policy: decided})
+			add(pendingSink{Policy: decided})
 		}
 		if c.config.DeadLetter != nil && result.Error.Kind != KindCancelled {
-			add(PendingSink{DeadLetter: true})
+			add(pendingSink{DeadLetter: true})
 		}
 		return todo
 	}
 	for _, policy := range c.config.Policies {
 		then := &policy.Then
 		if then.Sink != nil && (then.NextCall != nil || then.Collect != nil || slices.Contains(c.State.Matched, policy.Number)) {
-			add(PendingSink{Policy: policy.Number})
+			add(pendingSink{Policy: policy.Number})
 		}
 	}
 	for i := range c.config.After {
-		add(PendingSink{After: i + 1})
+		add(pendingSink{After: i + 1})
 	}
 	return todo
 }
@@ -273,7 +273,7 @@ func (c *Call) pageSink(decision Decision) []Todo {
 	case decision.repeats():
 		c.State.Pager = number
 	}
-	return []Todo{{Sink: &PendingSink{Policy: number, Page: true}}}
+	return []Todo{{Sink: &pendingSink{Policy: number, Page: true}}}
 }
 
 // behindPage takes up what waits for the sink of a page, unless that is due: the
@@ -341,7 +341,7 @@ func (c *Call) SinkDone(result CallResult, now time.Time) {
 
 // sinkFailed leaves nothing to do but the dead letter and the end. What a page's
 // sink could not write is no result.
-func (c *Call) sinkFailed(sink PendingSink, cause *ErrorObject, now time.Time) {
+func (c *Call) sinkFailed(sink pendingSink, cause *ErrorObject, now time.Time) {
 	failure, before := sinkError(c.config.pendingSink(sink).Place, cause), c.Result()
 	if before != nil && before.Failed() {
 		c.warn(failure.Message)

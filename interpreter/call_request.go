@@ -61,7 +61,7 @@ func (c *Call) args(request *Request, scope *Scope, budget *expression.Budget) e
 	if routed != nil {
 		scope = scope.With(map[string]any{"args": routed})
 	}
-	secret := deferring{book: c.config.deferringBook(), scope: scope, budget: budget, in: InArgs}
+	secret := deferring{book: c.config.deferringBook(), scope: scope, budget: budget, in: inArgs}
 	own, err := secret.value(c.action.Args)
 	if err != nil {
 		return err

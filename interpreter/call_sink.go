@@ -9,7 +9,7 @@ import (
 
 // sinkCall is the call of a pending sink. Its scope is that of when and then, with
 // `this` being the call's own envelope once it has ended.
-func (c *Call) sinkCall(pending PendingSink) *Call {
+func (c *Call) sinkCall(pending pendingSink) *Call {
 	config, scope, result := c.config, c.policyScope(), c.State.Last.Contribution.Data
 	if ended := c.Result(); !pending.Page {
 		scope = scope.With(map[string]any{"this": ended.Envelope(), "error": ended.Error.Value()})
@@ -34,7 +34,7 @@ func (c *Call) sinkCall(pending PendingSink) *Call {
 }
 
 // pendingSink is the sink that one stands for.
-func (c *CallConfig) pendingSink(pending PendingSink) *playbook.Sink {
+func (c *CallConfig) pendingSink(pending pendingSink) *playbook.Sink {
 	switch {
 	case pending.After != 0:
 		return c.After[pending.After-1]
@@ -64,7 +64,7 @@ func sinkError(place string, cause *ErrorObject) *ErrorObject {
 // call or step the sink belongs to, with the scope at that point.
 func NewSinkCall(config CallConfig, sink *playbook.Sink, page int, result any) *Call {
 	config.Action, config.Policies = sink.Action, sink.Action.Retry
-	config.Sink = &SinkSource{Place: sink.Place, Page: page, Result: result}
+	config.Sink = &sinkSource{Place: sink.Place, Page: page, Result: result}
 	return NewCall(config)
 }
 

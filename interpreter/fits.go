@@ -271,7 +271,7 @@ func checkEnd(row []Todo) error {
 
 // checkSink finds a sink that the call does not have, and one that comes too early:
 // only the first may be that of a page, or under way.
-func (c *CallConfig) checkSink(sink PendingSink, first bool) error {
+func (c *CallConfig) checkSink(sink pendingSink, first bool) error {
 	under := sink.State
 	sink.State = nil
 	switch {
@@ -291,13 +291,13 @@ func (c *CallConfig) checkSink(sink PendingSink, first bool) error {
 }
 
 // hasSink reports whether a sink is one of the call's.
-func (c *CallConfig) hasSink(sink PendingSink) bool {
+func (c *CallConfig) hasSink(sink pendingSink) bool {
 	switch sink {
-	case PendingSink{Policy: sink.Policy, Page: sink.Page}:
+	case pendingSink{Policy: sink.Policy, Page: sink.Page}:
 		return sink.Policy > 0 && sink.Policy <= len(c.Policies) && c.pendingSink(sink) != nil
-	case PendingSink{After: sink.After}:
+	case pendingSink{After: sink.After}:
 		return sink.After > 0 && sink.After <= len(c.After)
-	case PendingSink{DeadLetter: true}:
+	case pendingSink{DeadLetter: true}:
 		return c.DeadLetter != nil
 	}
 	return false

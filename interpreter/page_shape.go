@@ -85,7 +85,7 @@ func pageMembers(policy *playbook.Policy) []expression.Ref {
 // cutShort says what a page lacks that ends the call because no policy matched
 // it, "" where it looks like a last page: it has what the condition names, or
 // rows. APIs that leave out what is false are common.
-func cutShort(paged *PagedBy, policies []*playbook.Policy, last LastAttempt) string {
+func cutShort(paged *PagedBy, policies []*playbook.Policy, last lastAttempt) string {
 	data := last.Data.Data
 	object, _ := data.(map[string]any)
 	if paged == nil || len(object) > 0 && !gaveNothing(last.Contribution.Data) {

@@ -21,7 +21,7 @@ const (
 // Counters is what the policies of one call have counted; kept in workflow
 // history. Policies[i] belongs to the policy with number i+1.
 type Counters struct {
-	Policies []Counter `json:"policies,omitempty"`
+	Policies []counter `json:"policies,omitempty"`
 	// ToldInRow counts told waits since the last attempt that was not told to
 	// wait; Told counts them in the whole call.
 	ToldInRow int `json:"told_in_row,omitempty"`
@@ -31,9 +31,9 @@ type Counters struct {
 	Limits RunLimits `json:"limits,omitzero"`
 }
 
-// Counter counts one policy's matches, failures and successes apart, each with
+// counter counts one policy's matches, failures and successes apart, each with
 // the time of the first match it still counts.
-type Counter struct {
+type counter struct {
 	Failures       int       `json:"failures,omitempty"`
 	FailuresSince  time.Time `json:"failures_since,omitzero"`
 	Successes      int       `json:"successes,omitempty"`
@@ -41,7 +41,7 @@ type Counter struct {
 }
 
 // NewCounters starts counting for n policies.
-func NewCounters(n int) Counters { return Counters{Policies: make([]Counter, n)} }
+func NewCounters(n int) Counters { return Counters{Policies: make([]counter, n)} }
 
 // success gives every page its own budget of failures. Restarts are counted in
 // the whole call.
@@ -59,7 +59,7 @@ func (c *Counters) success(policies []*playbook.Policy) {
 func (c *Counters) restart(policies []*playbook.Policy) {
 	for i, policy := range policies {
 		if !policy.Then.Restart {
-			c.Policies[i] = Counter{}
+			c.Policies[i] = counter{}
 		}
 	}
 }
@@ -128,8 +128,8 @@ type Decision struct {
 
 func (d *Decision) repeats() bool { return d.Ruling == RulingRepeats }
 
-// Conditions evaluates a policy's conditions for the outcome at hand.
-type Conditions interface {
+// conditions evaluates a policy's conditions for the outcome at hand.
+type conditions interface {
 	StopWhen(policy *playbook.Policy) (bool, error)
 	When(policy *playbook.Policy) (bool, error)
 }
@@ -140,7 +140,7 @@ type Conditions interface {
 // gives the same decision. Errors are those of conditions.
 func Decide(
 	policies []*playbook.Policy, outcome Outcome, counters *Counters,
-	conditions Conditions, now time.Time, random func() float64,
+	conditions conditions, now time.Time, random func() float64,
 ) (Decision, error) {
 	if !outcome.Failed() {
 		counters.success(policies)
@@ -180,7 +180,7 @@ func Decide(
 	return decision, nil
 }
 
-func ask(conditions Conditions, policy *playbook.Policy) (stop, match bool, err error) {
+func ask(conditions conditions, policy *playbook.Policy) (stop, match bool, err error) {
 	if policy.StopWhen != nil {
 		if stop, err = conditions.StopWhen(policy); err != nil || stop {
 			return stop, false, err

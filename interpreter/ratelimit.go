@@ -124,15 +124,15 @@ type Limiter struct {
 	Asked time.Time `json:"asked,omitzero"`
 }
 
-// TurnGrace is how long a turn stays free for those it was promised to. When
+// turnGrace is how long a turn stays free for those it was promised to. When
 // nobody has come for it by then, they are taken to be gone, all of them.
-const TurnGrace = 5 * time.Second
+const turnGrace = 5 * time.Second
 
 // Lease hands out turns behind those handed out before. A promise reserves no
 // turn, or one that nobody comes for would be lost: it says when to come back,
 // and keeps those away from the turns until then who asked later.
 func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
-	abandoned := !l.Next.Add(TurnGrace).After(now)
+	abandoned := !l.Next.Add(turnGrace).After(now)
 	if soonest := now.Add(max(l.pause(request, now), asWait(request.AfterSeconds))); l.Next.Before(soonest) {
 		l.Next = soonest
 	}

@@ -37,14 +37,14 @@ type Request struct {
 	Origin string `json:"origin,omitempty"`
 	// Overlay is what next_call changed so far; it is laid over the fields
 	// whenever they are rendered again.
-	Overlay Overlay `json:"overlay,omitzero"`
+	Overlay overlay `json:"overlay,omitzero"`
 	// Deferred are the expressions that only the activity can evaluate.
-	Deferred []Deferred `json:"deferred,omitempty"`
+	Deferred []deferred `json:"deferred,omitempty"`
 }
 
-// Overlay is the sum of the next_call sections applied so far; kept in
+// overlay is the sum of the next_call sections applied so far; kept in
 // workflow history. In Params and Headers nil removes a key.
-type Overlay struct {
+type overlay struct {
 	Args    expression.Value            `json:"args,omitzero"`
 	Params  map[string]expression.Value `json:"params,omitempty"`
 	Headers map[string]expression.Value `json:"headers,omitempty"`
@@ -53,7 +53,7 @@ type Overlay struct {
 }
 
 // IsZero tells encoding/json to leave an empty overlay out.
-func (o Overlay) IsZero() bool {
+func (o overlay) IsZero() bool {
 	return o.Args.IsZero() && len(o.Params) == 0 && len(o.Headers) == 0 && len(o.Fields) == 0
 }
 
@@ -102,10 +102,10 @@ func (r renderer) fields(request *Request, wanted func(*playbook.Node) bool) err
 }
 
 func (r renderer) field(field *playbook.Entry, request *Request) (value any, err error) {
-	secret := deferring{book: r.book, scope: r.scope, budget: r.budget, in: InFields}
+	secret := deferring{book: r.book, scope: r.scope, budget: r.budget, in: inFields}
 	switch {
 	case field.Key == fieldStatement && field.Value.Statement() != nil:
-		secret.in = InParams
+		secret.in = inParams
 		var params []any
 		params, err = secret.params(field.Value)
 		if err == nil {
@@ -159,7 +159,7 @@ func (r *Request) applyOverlay() {
 // deferNoMore drops what was deferred at a place that has another value now.
 func (r *Request) deferNoMore(path ...string) {
 	if len(r.Deferred) > 0 {
-		r.Deferred = without(r.Deferred, InFields, path...)
+		r.Deferred = without(r.Deferred, inFields, path...)
 	}
 }
 

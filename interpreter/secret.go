@@ -73,24 +73,24 @@ func (c *CallConfig) refuseSealed(input ToolInput) error {
 	return RefuseSealed(c.Book, "what it writes", written...)
 }
 
-// SecretWork says what an attempt has to do with secret results; kept in workflow
+// secretWork says what an attempt has to do with secret results; kept in workflow
 // history.
-type SecretWork struct {
+type secretWork struct {
 	// Run is the first run of the chain. A result is sealed for it and its step.
 	Run string `json:"run"`
 	// Seals says that the attempt's own result is to be sealed.
 	Seals bool `json:"seals,omitempty"`
 	// Sealed are the sealed results that Deferred uses, by the names of their steps.
 	Sealed   map[string]string `json:"sealed,omitempty"`
-	Deferred []Deferred        `json:"deferred,omitempty"`
+	Deferred []deferred        `json:"deferred,omitempty"`
 	// Now is what now() gives in Deferred: when the request was rendered.
 	Now time.Time `json:"now,omitzero"`
 }
 
-// Deferred is an expression that uses a secret result: the activity evaluates it.
+// deferred is an expression that uses a secret result: the activity evaluates it.
 // Until then stars stand in its place. Kept in workflow history.
-type Deferred struct {
-	In   DeferredIn `json:"in"`
+type deferred struct {
+	In   deferredIn `json:"in"`
 	Path []string   `json:"path"` // keys, and indexes of lists; the first is the field's name
 	// Template is the text as the author wrote it; "" for a parameter of the
 	// statement, whose number is Path.
@@ -103,14 +103,14 @@ type Deferred struct {
 	Scope expression.Value `json:"scope,omitzero"`
 }
 
-// DeferredIn says in what part of a request an expression stands.
-type DeferredIn string
+// deferredIn says in what part of a request an expression stands.
+type deferredIn string
 
 // The parts of a request that may use secret results.
 const (
-	InFields DeferredIn = "fields"
-	InArgs   DeferredIn = "args"
-	InParams DeferredIn = "params"
+	inFields deferredIn = "fields"
+	inArgs   deferredIn = "args"
+	inParams deferredIn = "params"
 )
 
 // deferring renders values and leaves those out that use a sealed result.
@@ -118,8 +118,8 @@ type deferring struct {
 	book   *playbook.Playbook // nil where nothing is deferred
 	scope  *Scope
 	budget *expression.Budget
-	in     DeferredIn
-	found  []Deferred
+	in     deferredIn
+	found  []deferred
 }
 
 // value renders what stands at a path.
@@ -129,7 +129,7 @@ func (d *deferring) value(node *playbook.Node, path ...string) (any, error) {
 	case len(steps) == 0:
 		return node.Render(d.scope, d.budget)
 	case node.Template != nil:
-		d.add(Deferred{Path: path, Template: node.Raw}, steps, node.Refs())
+		d.add(deferred{Path: path, Template: node.Raw}, steps, node.Refs())
 		return playbook.Hidden, nil
 	case node.Items != nil:
 		list := make([]any, len(node.Items))
@@ -159,7 +159,7 @@ func (d *deferring) url(node *playbook.Node) (any, error) {
 	if len(steps) == 0 {
 		return node.RenderURL(d.scope, d.budget)
 	}
-	d.add(Deferred{Path: []string{fieldURL}, Template: node.Raw}, steps, node.Refs())
+	d.add(deferred{Path: []string{fieldURL}, Template: node.Raw}, steps, node.Refs())
 	return node.RenderURLWithout(func(segment expression.Segment) bool {
 		return len(d.sealedOf(segment.Program.Refs())) > 0
 	}, d.scope, d.budget)
@@ -174,7 +174,7 @@ func (d *deferring) params(node *playbook.Node) ([]any, error) {
 	values := make([]any, parsed.Params())
 	for i, template := range parsed.Templates() {
 		if steps := d.sealedOf(template.Refs()); len(steps) > 0 {
-			d.add(Deferred{Path: []string{strconv.Itoa(i)}, Dialect: parsed.Dialect()}, steps, template.Refs())
+			d.add(deferred{Path: []string{strconv.Itoa(i)}, Dialect: parsed.Dialect()}, steps, template.Refs())
 			values[i] = playbook.Hidden
 			continue
 		}
@@ -187,7 +187,7 @@ func (d *deferring) params(node *playbook.Node) ([]any, error) {
 	return values, nil
 }
 
-func (d *deferring) add(deferred Deferred, steps []string, refs []expression.Ref) {
+func (d *deferring) add(deferred deferred, steps []string, refs []expression.Ref) {
 	deferred.In, deferred.Steps, deferred.Scope = d.in, steps, expression.Of(d.capture(refs))
 	d.found = append(d.found, deferred)
 }
@@ -234,16 +234,16 @@ func (d *deferring) capture(refs []expression.Ref) map[string]any {
 }
 
 // without drops what was deferred where a field, or the args, are rendered again.
-func without(all []Deferred, in DeferredIn, path ...string) []Deferred {
-	return slices.DeleteFunc(slices.Clone(all), func(deferred Deferred) bool {
+func without(all []deferred, in deferredIn, path ...string) []deferred {
+	return slices.DeleteFunc(slices.Clone(all), func(deferred deferred) bool {
 		return deferred.In == in && len(deferred.Path) >= len(path) && slices.Equal(deferred.Path[:len(path)], path)
 	})
 }
 
 // withoutCoveredBy drops deferred args over which others were laid.
-func withoutCoveredBy(all []Deferred, args any) []Deferred {
-	return slices.DeleteFunc(slices.Clone(all), func(deferred Deferred) bool {
-		if deferred.In != InArgs {
+func withoutCoveredBy(all []deferred, args any) []deferred {
+	return slices.DeleteFunc(slices.Clone(all), func(deferred deferred) bool {
+		if deferred.In != inArgs {
 			return false
 		}
 		over := args
@@ -271,12 +271,12 @@ func (c *CallConfig) deferringBook() *playbook.Playbook {
 }
 
 // secretWork is what the next attempt has to do with secrets, nil for nothing.
-func (c *CallConfig) secretWork(request Request) *SecretWork {
+func (c *CallConfig) secretWork(request Request) *secretWork {
 	seals := c.Step.Secret && c.Sink == nil
 	if !seals && len(request.Deferred) == 0 {
 		return nil
 	}
-	work := &SecretWork{Run: c.Run.RunID, Seals: seals, Deferred: request.Deferred}
+	work := &secretWork{Run: c.Run.RunID, Seals: seals, Deferred: request.Deferred}
 	for _, deferred := range request.Deferred {
 		for _, step := range deferred.Steps {
 			if work.Sealed == nil {
@@ -289,7 +289,7 @@ func (c *CallConfig) secretWork(request Request) *SecretWork {
 }
 
 // deferredDigest tells requests apart that differ in what is deferred.
-func deferredDigest(all []Deferred) string {
+func deferredDigest(all []deferred) string {
 	encoded, err := json.Marshal(all)
 	if err != nil {
 		return fmt.Sprint(all)
@@ -314,7 +314,7 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 	for i, param := range in.Params {
 		params[i] = param.Data
 	}
-	roots := map[DeferredIn]any{InFields: fields, InArgs: args, InParams: params}
+	roots := map[deferredIn]any{inFields: fields, inArgs: args, inParams: params}
 	budget := expression.NewBudget(expression.DecisionLimits, work.Now)
 	statements := map[statement.Dialect]*statement.Statement{}
 	for _, deferred := range work.Deferred {
@@ -330,22 +330,22 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 		}
 		roots[deferred.In] = placed(roots[deferred.In], deferred.Path, value)
 	}
-	fields = asMap(roots[InFields])
+	fields = asMap(roots[inFields])
 	in.Fields = make(map[string]expression.Value, len(fields))
 	for _, name := range sortedKeys(fields) {
 		in.Fields[name] = expression.Of(fields[name])
 	}
 	if in.Args != nil {
-		in.Args = &expression.Value{Data: roots[InArgs]}
+		in.Args = &expression.Value{Data: roots[inArgs]}
 	}
-	list, _ := roots[InParams].([]any)
+	list, _ := roots[inParams].([]any)
 	in.Params = values(list)
 	return in, nil
 }
 
 // place is where a deferred expression stands, for messages.
-func (d Deferred) place() string {
-	if d.In == InFields {
+func (d deferred) place() string {
+	if d.In == inFields {
 		return strings.Join(d.Path, ".")
 	}
 	return string(d.In) + "." + strings.Join(d.Path, ".")
@@ -365,13 +365,13 @@ type deferredText struct {
 
 // read gives the text of the expression. statements are those of the attempt that
 // were read before.
-func (d Deferred) read(in ToolInput, statements map[statement.Dialect]*statement.Statement) (deferredText, error) {
-	if d.In != InParams {
+func (d deferred) read(in ToolInput, statements map[statement.Dialect]*statement.Statement) (deferredText, error) {
+	if d.In != inParams {
 		node, problems := playbook.NewTemplate(d.Template)
 		if len(problems) > 0 {
 			return deferredText{}, errNotDeferred
 		}
-		return deferredText{node: node, isURL: d.In == InFields && d.Path[0] == fieldURL}, nil
+		return deferredText{node: node, isURL: d.In == inFields && d.Path[0] == fieldURL}, nil
 	}
 	if statements[d.Dialect] == nil {
 		statements[d.Dialect], _ = statement.Parse(expression.Text(in.Fields[fieldStatement].Data), d.Dialect)
@@ -397,7 +397,7 @@ func (t deferredText) render(scope expression.Scope, budget *expression.Budget) 
 
 // tell shows what each expression over secrets gives, which others may repeat
 // without the text around it.
-func (t deferredText) tell(d Deferred, scope expression.Scope, now time.Time, seen func(any)) {
+func (t deferredText) tell(d deferred, scope expression.Scope, now time.Time, seen func(any)) {
 	budget := expression.NewBudget(expression.DecisionLimits, now)
 	for _, segment := range t.template().Segments() {
 		if segment.Program == nil || !d.uses(segment.Program.Refs()) {
@@ -417,7 +417,7 @@ func (t deferredText) template() *expression.Template {
 }
 
 // uses reports whether an expression with these names uses one of the results.
-func (d Deferred) uses(refs []expression.Ref) bool {
+func (d deferred) uses(refs []expression.Ref) bool {
 	return slices.ContainsFunc(refs, func(ref expression.Ref) bool {
 		if ref.Root != "steps" || len(ref.Path) == 0 {
 			return ref.Root == "steps" || slices.Contains(d.Steps, ref.Root)

@@ -59,7 +59,7 @@ func StepArgs(step *playbook.Step, routed any, scope *Scope, budget *expression.
 		return routed, nil
 	}
 	// Secret args are not known here, and nothing may name them.
-	secret := deferring{book: scope.root().book, scope: scope, budget: budget, in: InArgs}
+	secret := deferring{book: scope.root().book, scope: scope, budget: budget, in: inArgs}
 	args, err := secret.value(step.Action.Args)
 	if err != nil {
 		return nil, err

@@ -226,7 +226,7 @@ func (d Driven) Handed(before *CallState) Driven {
 func (c *Call) Snapshot() CallState {
 	state := c.State
 	if state.head().Attempt != nil && !slices.ContainsFunc(c.config.Policies, failsWell) {
-		state.Last = LastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
+		state.Last = lastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
 	}
 	state.Counters.Policies = slices.Clone(state.Counters.Policies)
 	return state

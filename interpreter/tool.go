@@ -60,7 +60,7 @@ type ToolInput struct {
 	ControlID      string `json:"control_id,omitempty"`
 	ControlVersion int    `json:"control_version,omitempty"`
 	// Secret says what the attempt has to do with secret results, nil for nothing.
-	Secret *SecretWork `json:"secret,omitempty"`
+	Secret *secretWork `json:"secret,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
 	// writes has also made the attempt; nil elsewhere.
 	Note *Note `json:"-"`
