@@ -125,7 +125,7 @@ type lastAttempt struct {
 // Wait is a pause before the next attempt; kept with CallState.
 type Wait struct {
 	Delay   time.Duration `json:"delay"`
-	Reason  string        `json:"reason"`
+	Reason  Reason        `json:"reason"`
 	Summary string        `json:"summary"`
 	// Rest says that it began elsewhere, and this is what is left of it.
 	Rest bool `json:"rest,omitempty"`

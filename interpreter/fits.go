@@ -106,7 +106,7 @@ func (g *Graph) Check(routing Routing) error {
 // Check finds a result that no call gives.
 func (r CallResult) Check() error {
 	switch r.Status {
-	case StatusSuccess, StatusPartialSuccess:
+	case StatusSuccess, Partial:
 		return nil
 	case StatusError:
 		if r.Error == nil {

@@ -279,7 +279,7 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 	}
 	switch status {
 	case Partial:
-		result.Status = StatusPartialSuccess
+		result.Status = Partial
 	case Failed:
 		result.Status = StatusError
 		result.Error = l.failure(step)

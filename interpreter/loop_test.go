@@ -288,7 +288,7 @@ func TestLoopOfAStep(t *testing.T) {
 	ended := started.Add(time.Minute)
 
 	partial := gather("sfts", inOrder(4)).CallResult(step, started, ended)
-	require.Equal(t, interpreter.StatusPartialSuccess, partial.Status)
+	require.Equal(t, interpreter.Partial, partial.Status)
 	require.False(t, partial.Failed(), "partial success takes the routes of a success")
 	require.True(t, partial.Meta.Truncated)
 	require.Equal(t, 8, partial.Meta.Attempts)

@@ -7,11 +7,11 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Statuses of an envelope (language.md, section results).
+// Statuses of an envelope (language.md, section results); that of a loop may be
+// Partial.
 const (
-	StatusSuccess        = "success"
-	StatusPartialSuccess = "partial_success"
-	StatusError          = "error"
+	StatusSuccess = "success"
+	StatusError   = "error"
 )
 
 // Outcome is what one attempt gave: data, or an error. Kept in workflow history

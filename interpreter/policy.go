@@ -7,15 +7,18 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Reasons of a repeat, as events and summaries name them.
+// Reason is why a call waits, as events and summaries name it.
+type Reason string
+
+// The reasons of a wait.
 const (
-	ReasonFailure     = "failure"
-	ReasonRateLimited = "rate_limited"
-	ReasonPoll        = "poll"
-	ReasonPage        = "page"
-	ReasonTurn        = "turn" // under a rate limit
-	ReasonPaused      = "paused"
-	ReasonExhausted   = "exhausted" // a person decides
+	ReasonFailure     Reason = "failure"
+	ReasonRateLimited Reason = "rate_limited"
+	ReasonPoll        Reason = "poll"
+	ReasonPage        Reason = "page"
+	ReasonTurn        Reason = "turn" // under a rate limit
+	ReasonPaused      Reason = "paused"
+	ReasonExhausted   Reason = "exhausted" // a person decides
 )
 
 // Counters is what the policies of one call have counted; kept in workflow
@@ -116,7 +119,7 @@ type Decision struct {
 	Matched []int
 	// Delay is how long to wait before another attempt, and Reason is why.
 	Delay  time.Duration
-	Reason string
+	Reason Reason
 	// Count and Limit are the policy's count for this match and its
 	// max_attempts, for summaries such as "attempt 3/5".
 	Count, Limit int
@@ -324,7 +327,7 @@ func (r round) pollTold() time.Duration {
 	return asWait(*r.outcome.Meta.RetryAfter)
 }
 
-func (r round) reason(told bool) string {
+func (r round) reason(told bool) Reason {
 	switch {
 	case told:
 		return ReasonRateLimited

@@ -163,7 +163,7 @@ func (w *walk) end(name, data string) {
 		result.Status = interpreter.StatusError
 		result.Error = &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 500, Message: "500"}
 	case "~":
-		result.Status = interpreter.StatusPartialSuccess
+		result.Status = interpreter.Partial
 	default:
 		result.Data = expression.Of(value(w.t, data))
 	}

@@ -90,7 +90,7 @@ func TestEndScope(t *testing.T) {
 		},
 		{
 			"partial success",
-			interpreter.CallResult{Status: interpreter.StatusPartialSuccess, Data: expression.Of("x")},
+			interpreter.CallResult{Status: interpreter.Partial, Data: expression.Of("x")},
 			nil,
 			`["x","x",null,"partial_success",{}]`,
 		},

@@ -13,7 +13,7 @@ type WaitSummary struct {
 	Name string
 	// Index is that of the iteration, nil without a loop.
 	Index  *int
-	Reason string
+	Reason Reason
 	// Attempt is the number of what follows the wait: an attempt under its policy, a
 	// poll, a page or a restart. It is 0 for a turn.
 	Attempt int

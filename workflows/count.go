@@ -62,7 +62,7 @@ func countCall(ctx workflow.Context, call *interpreter.Call) {
 func countWait(ctx workflow.Context, call *interpreter.Call, wait interpreter.Wait) {
 	if !wait.Rest {
 		facts := call.Facts()
-		counter{ctx}.Observe(meter.Waits, wait.Delay, facts.Playbook, facts.Step, wait.Reason)
+		counter{ctx}.Observe(meter.Waits, wait.Delay, facts.Playbook, facts.Step, string(wait.Reason))
 	}
 }
 

@@ -321,7 +321,7 @@ func (r *run) keep(done ended) {
 	case step.Action != nil:
 		r.Last = done.result.Data
 	}
-	if done.result.Status == interpreter.StatusPartialSuccess || r.strictly(done.record) {
+	if done.result.Status == interpreter.Partial || r.strictly(done.record) {
 		r.Partial = true
 	}
 }

@@ -194,7 +194,7 @@ func (r *run) close(ctx workflow.Context, record *StepRecord, result interpreter
 
 func recordStatus(result interpreter.CallResult) string {
 	switch {
-	case result.Status == interpreter.StatusPartialSuccess:
+	case result.Status == interpreter.Partial:
 		return interpreter.Partial
 	case !result.Failed():
 		return interpreter.Completed

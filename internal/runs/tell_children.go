@@ -36,7 +36,7 @@ func (t *teller) timer(event *historypb.HistoryEvent) {
 	}
 	told := Event{
 		Event: StepRetry, At: event.GetEventTime().AsTime(), Step: at.step, Visit: at.visit, Sink: at.sink,
-		Delay: event.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration().Seconds(), Reason: wait.Reason,
+		Delay: event.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration().Seconds(), Reason: string(wait.Reason),
 	}
 	if at.index >= 0 {
 		told.Index = &at.index
