@@ -82,12 +82,14 @@ type Ask struct {
 	Index *int
 	// Failed takes iterations and steps that failed, with their attempts.
 	Failed bool
-	Kinds  []string // words
-	Follow bool     // go on until the run has ended
+	// Attempts takes the attempts of all iterations too.
+	Attempts bool
+	Kinds    []string // words
+	Follow   bool     // go on until the run has ended
 }
 
 // within reports whether the attempts of iterations are asked for.
-func (a Ask) within() bool { return a.Step != "" || a.Index != nil || a.Failed }
+func (a Ask) within() bool { return a.Attempts || a.Step != "" || a.Index != nil || a.Failed }
 
 // takes reports whether an event is asked for; that it has failed is looked at
 // where that is known.

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/runs"
+	"reprise/internal/stats"
+)
+
+// statsOptions is the command line of stats.
+type statsOptions struct {
+	server   serverFlags
+	playbook string
+	last     int
+	output   string
+}
+
+const statsLong = `Sum up one run or several: how many attempts things needed, which errors they met, what
+they waited for and for how long, and what was slowest.
+
+Each ID is the workflow ID of a run, or enough of its beginning to tell it from other
+runs; without ID it is the run that was started last. --playbook takes the last runs of a
+playbook in place of IDs.
+
+The reliability of a step is the share of its items, which are iterations or visits
+without a loop, that succeeded without being tried again. The success rate counts those
+that succeeded in the end, the retry rate those that were tried again. Pages are no
+retries.
+
+All histories of the runs are read, those of iterations too, and none is held; a large
+run takes a while, and standard error says how far that is. Waits for a rate limit of
+up to five seconds are made within attempts and count as their time.
+
+Exit status: 0, 2 where there is no such run, 3 no server, 130 by Ctrl-C.`
+
+func newStatsCommand(a *app) *cobra.Command {
+	options := &statsOptions{}
+	command := &cobra.Command{
+		Use: "stats [ID…]", Short: "Sum up runs: attempts, errors, waits, reliability", Long: statsLong,
+		Example: `  starter stats
+  starter stats patients-7x2k
+  starter stats patients-7x2k patients-9qqa
+  starter stats --playbook patients --last 20
+  starter stats --output json | jq '.steps[] | {step, reliability, retry_rate}'`,
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := options.check(command, args); err != nil {
+				return err
+			}
+			return a.stats(options, args)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.playbook, "playbook", "", "the last runs of the playbook with this name")
+	flags.IntVar(&options.last, "last", mostRuns, "how many of them")
+	options.server.add(command)
+	outputFlag(command, &options.output)
+	return command
+}
+
+func (o *statsOptions) check(command *cobra.Command, ids []string) error {
+	if err := checkOutput(o.output); err != nil {
+		return err
+	}
+	switch {
+	case o.playbook != "" && len(ids) > 0:
+		return usageError("--playbook chooses runs in place of IDs; give one or the other")
+	case o.playbook == "" && command.Flags().Changed("last"):
+		return usageError("--last needs --playbook")
+	case o.last < 1:
+		return usageError("--last %d is less than 1", o.last)
+	}
+	for _, id := range ids {
+		if err := checkRun(id, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) stats(options *statsOptions, ids []string) error {
+	ctx := a.interrupts.asked
+	s, err := options.server.stored(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	found, err := a.chosen(ctx, s, options, ids)
+	if err != nil {
+		return err
+	}
+	collector := stats.NewCollector(nil)
+	for i, run := range found {
+		if err := a.collect(ctx, s, run, collector, fmt.Sprintf("%d of %d", i+1, len(found))); err != nil {
+			return err
+		}
+	}
+	sums := collector.Stats()
+	if options.output == "json" {
+		return printJSON(a.Out, sums)
+	}
+	writeStats(a.Out, sums)
+	return nil
+}
+
+// chosen are the runs to sum up, each once.
+func (a *app) chosen(ctx context.Context, s *session, options *statsOptions, ids []string) ([]runs.Found, error) {
+	if options.playbook != "" {
+		list, err := s.runs().List(ctx, runs.Filter{Playbook: options.playbook, Limit: options.last})
+		if errors.Is(err, runs.ErrNoAttributes) {
+			return nil, usageError("%w, so --playbook cannot choose; name the runs", err)
+		}
+		if err == nil && len(list.Runs) == 0 {
+			err = usageError("there are no runs of the playbook %q on %s, namespace %s; %s list shows runs",
+				options.playbook, s.address, s.namespace, program())
+		}
+		ids = nil
+		for i, run := range list.Runs { // the list may know another history of the run than its first
+			if list.Runs[i], err = s.runs().Find(ctx, run.WorkflowID, run.RunID); err != nil {
+				return nil, err
+			}
+		}
+		return list.Runs, err
+	}
+	if len(ids) == 0 {
+		ids = []string{""}
+	}
+	var all []runs.Found
+	known := map[string]bool{}
+	for _, id := range ids {
+		run, err := s.runs().Find(ctx, id, "")
+		if err != nil {
+			return nil, a.findError(s, err)
+		}
+		if id == "" {
+			a.notef("the newest run: %s", run.WorkflowID)
+		}
+		if !known[run.RunID] {
+			all = append(all, run)
+		}
+		known[run.RunID] = true
+	}
+	return all, nil
+}
+
+const (
+	// quietFor is how long a run is read before it is said how far that is.
+	quietFor = 2 * time.Second
+	// sayEvery is how often it is said.
+	sayEvery = 200 * time.Millisecond
+)
+
+// collect reads all that happened in a run.
+func (a *app) collect(ctx context.Context, s *session, run runs.Found, into *stats.Collector, which string) error {
+	shown := newProgress(a.Streams)
+	defer shown.close()
+	into.Begin(run)
+	at := time.Now()
+	said := at.Add(quietFor - sayEvery)
+	told, err := s.runs().Events(ctx, run, runs.Ask{Attempts: true}, func(event runs.Event) error {
+		if into.Add(event); time.Since(said) >= sayEvery {
+			said = time.Now()
+			seen, ended := into.Seen()
+			shown.show([]line{{key: "read", text: fmt.Sprintf(
+				"reading %s (%s): %d events, %d iterations and steps", run.WorkflowID, which, seen, ended)}})
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return withStatus(exitInterrupted, errSaid)
+	}
+	if err != nil {
+		return err
+	}
+	notes := told.Notes
+	if !run.Ended() {
+		notes = append(notes, "it goes on, so these are figures of the moment")
+	}
+	into.End(at, notes...)
+	return nil
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/stats"
+)
+
+// mostNamed bounds the runs that stats names one by one.
+const mostNamed = 20
+
+// writeStats writes figures for eyes.
+func writeStats(w io.Writer, s stats.Stats) {
+	for i, run := range s.Runs {
+		if i == mostNamed {
+			_, _ = fmt.Fprintf(w, "and %d more runs\n", len(s.Runs)-i)
+			break
+		}
+		_, _ = fmt.Fprintf(w, "%s%s: %s, %s\n", visible(run.WorkflowID), inBrackets(visible(run.Playbook)), run.Status, roughly(run.At.Sub(run.StartedAt)))
+	}
+	for _, note := range s.Notes {
+		_, _ = fmt.Fprintf(w, "note: %s\n", note)
+	}
+	_, _ = fmt.Fprintf(w, "%s in attempts, %s in waits, %s of both (%s) for rate limits\n",
+		seconds(s.AttemptSeconds), seconds(s.WaitSeconds), seconds(s.LimitSeconds), percent(s.LimitShare))
+	figureTable(w, s)
+	attemptTable(w, s.Attempts)
+	errorTables(w, s)
+	waitTable(w, s.Waits)
+	slowTable(w, "Slowest steps", s.SlowestSteps, len(s.Runs) > 1)
+	slowTable(w, "Slowest iterations", s.SlowestIterations, len(s.Runs) > 1)
+}
+
+func inBrackets(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (" + name + ")"
+}
+
+// section writes a table with its title; nothing where it has no rows.
+func section(w io.Writer, title string, rows table.Writer) {
+	if rows.Length() > 0 {
+		_, _ = fmt.Fprintf(w, "\n%s\n%s\n", title, rows.Render())
+	}
+}
+
+func figureTable(w io.Writer, s stats.Stats) {
+	several := false
+	for _, of := range s.Steps {
+		several = several || of.Playbook != s.Steps[0].Playbook
+	}
+	rows := newTable("step", "items", "reliability", "success", "retried", "failed", "open", "waited")
+	for _, of := range s.Steps {
+		if of.Items == 0 {
+			continue
+		}
+		name := of.Step
+		if several {
+			name = of.Playbook + "/" + of.Step
+		}
+		rows.AppendRow(table.Row{
+			cell(name, 30), of.Items, rate(of.Reliability), rate(of.SuccessRate), rate(of.RetryRate),
+			number(of.Failed), number(of.Open), seconds(of.WaitSeconds),
+		})
+	}
+	section(w, "Steps", rows)
+}
+
+func attemptTable(w io.Writer, bars []stats.Bar) {
+	rows, all, most := newTable("attempts", "items", "share", ""), 0, 0
+	for _, bar := range bars {
+		all, most = all+bar.Items, max(most, bar.Items)
+	}
+	for _, bar := range bars {
+		const width = 40
+		drawn := strings.Repeat("█", int(math.Ceil(width*float64(bar.Items)/float64(most))))
+		rows.AppendRow(table.Row{barName(bar), bar.Items, percent(float64(bar.Items) / float64(all)), drawn})
+	}
+	section(w, "Attempts until success", rows)
+}
+
+// barName says which numbers of attempts a bar counts.
+func barName(bar stats.Bar) string {
+	switch bar.To {
+	case bar.From:
+		return fmt.Sprint(bar.From)
+	case 0:
+		return fmt.Sprintf("%d or more", bar.From)
+	}
+	return fmt.Sprintf("%d–%d", bar.From, bar.To)
+}
+
+func errorTables(w io.Writer, s stats.Stats) {
+	rows := newTable("class", "kind", "status", "attempts", "failed items")
+	for _, of := range s.Errors {
+		rows.AppendRow(table.Row{cell(of.Class, 20), cell(of.Kind, 20), number(of.Status), of.Attempts, number(of.Items)})
+	}
+	section(w, "Errors", rows)
+	if len(s.Failures) == 0 {
+		return
+	}
+	rows = newTable("step", "failed", "first of them", "error")
+	for _, of := range s.Failures {
+		rows.AppendRow(table.Row{cell(of.Step, 20), of.Items, indexList(of), oneLine(of.Message, 60)})
+	}
+	section(w, "Failures", rows)
+	if s.FailuresLeft > 0 {
+		_, _ = fmt.Fprintf(w, "and %d more\n", s.FailuresLeft)
+	}
+}
+
+func indexList(of stats.Failure) string {
+	return strings.Trim(fmt.Sprint(of.Indexes), "[]")
+}
+
+func waitTable(w io.Writer, waits []stats.Waits) {
+	rows := newTable("reason", "waits", "time", "mean")
+	for _, of := range waits {
+		rows.AppendRow(table.Row{cell(of.Reason, 20), of.Waits, seconds(of.Seconds), seconds(of.Seconds / float64(of.Waits))})
+	}
+	section(w, "Waits", rows)
+}
+
+func slowTable(w io.Writer, title string, slow []stats.Slow, several bool) {
+	rows := newTable("what", "time", "attempts", "state")
+	if several {
+		rows = newTable("what", "time", "attempts", "state", "run")
+	}
+	for _, of := range slow {
+		row := table.Row{cell(slowName(of), 40), seconds(of.Seconds), number(of.Attempts), of.Status}
+		if several {
+			row = append(row, cell(of.WorkflowID, 30))
+		}
+		rows.AppendRow(row)
+	}
+	section(w, title, rows)
+}
+
+// slowName is an item as events name it.
+func slowName(of stats.Slow) string {
+	name := of.Step
+	if of.Visit > 1 {
+		name += fmt.Sprintf("#%d", of.Visit)
+	}
+	if of.Index != nil {
+		name += fmt.Sprintf("[%d]", *of.Index)
+	}
+	return name
+}
+
+// cell is a text from data, cut to a width.
+func cell(content string, width int) string { return text.Snip(oneLineOf(content), width, "…") }
+
+func rate(share *float64) string {
+	if share == nil {
+		return ""
+	}
+	return percent(*share)
+}
+
+// percent never says that all are where some are not.
+func percent(share float64) string {
+	switch text := fmt.Sprintf("%.1f%%", 100*share); {
+	case text == "100.0%" && share < 1:
+		return "99.9%"
+	case text == "0.0%" && share > 0:
+		return "<0.1%"
+	default:
+		return text
+	}
+}
