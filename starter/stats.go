@@ -95,7 +95,7 @@ func (a *app) stats(options *statsOptions, ids []string) error {
 	}
 	collector := stats.NewCollector(nil)
 	for i, run := range found {
-		if err := a.collect(ctx, s, run, collector, fmt.Sprintf("%d of %d", i+1, len(found))); err != nil {
+		if _, err := a.collect(ctx, s, run, collector, fmt.Sprintf("%d of %d", i+1, len(found))); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,9 @@ const (
 )
 
 // collect reads all that happened in a run.
-func (a *app) collect(ctx context.Context, s *session, run runs.Found, into *stats.Collector, which string) error {
+func (a *app) collect(
+	ctx context.Context, s *session, run runs.Found, into *stats.Collector, which string,
+) (runs.Told, error) {
 	shown := newProgress(a.Streams)
 	defer shown.close()
 	into.Begin(run)
@@ -171,15 +173,15 @@ func (a *app) collect(ctx context.Context, s *session, run runs.Found, into *sta
 		return nil
 	})
 	if ctx.Err() != nil {
-		return withStatus(exitInterrupted, errSaid)
+		return told, withStatus(exitInterrupted, errSaid)
 	}
 	if err != nil {
-		return err
+		return told, err
 	}
 	notes := told.Notes
 	if !run.Ended() {
 		notes = append(notes, "it goes on, so these are figures of the moment")
 	}
 	into.End(at, notes...)
-	return nil
+	return told, nil
 }

@@ -28,7 +28,7 @@ func writeStats(w io.Writer, s stats.Stats) {
 		_, _ = fmt.Fprintf(w, "note: %s\n", note)
 	}
 	_, _ = fmt.Fprintf(w, "%s in attempts, %s in waits, %s of both (%s) for rate limits\n",
-		seconds(s.AttemptSeconds), seconds(s.WaitSeconds), seconds(s.LimitSeconds), percent(s.LimitShare))
+		seconds(s.AttemptSeconds), seconds(s.WaitSeconds), seconds(s.LimitSeconds), stats.Percent(s.LimitShare))
 	figureTable(w, s)
 	attemptTable(w, s.Attempts)
 	errorTables(w, s)
@@ -81,20 +81,9 @@ func attemptTable(w io.Writer, bars []stats.Bar) {
 	for _, bar := range bars {
 		const width = 40
 		drawn := strings.Repeat("█", int(math.Ceil(width*float64(bar.Items)/float64(most))))
-		rows.AppendRow(table.Row{barName(bar), bar.Items, percent(float64(bar.Items) / float64(all)), drawn})
+		rows.AppendRow(table.Row{bar.Name(), bar.Items, stats.Percent(float64(bar.Items) / float64(all)), drawn})
 	}
 	section(w, "Attempts until success", rows)
-}
-
-// barName says which numbers of attempts a bar counts.
-func barName(bar stats.Bar) string {
-	switch bar.To {
-	case bar.From:
-		return fmt.Sprint(bar.From)
-	case 0:
-		return fmt.Sprintf("%d or more", bar.From)
-	}
-	return fmt.Sprintf("%d–%d", bar.From, bar.To)
 }
 
 func errorTables(w io.Writer, s stats.Stats) {
@@ -134,25 +123,13 @@ func slowTable(w io.Writer, title string, slow []stats.Slow, several bool) {
 		rows = newTable("what", "time", "attempts", "state", "run")
 	}
 	for _, of := range slow {
-		row := table.Row{cell(slowName(of), 40), seconds(of.Seconds), number(of.Attempts), of.Status}
+		row := table.Row{cell(of.Name(), 40), seconds(of.Seconds), number(of.Attempts), of.Status}
 		if several {
 			row = append(row, cell(of.WorkflowID, 30))
 		}
 		rows.AppendRow(row)
 	}
 	section(w, title, rows)
-}
-
-// slowName is an item as events name it.
-func slowName(of stats.Slow) string {
-	name := of.Step
-	if of.Visit > 1 {
-		name += fmt.Sprintf("#%d", of.Visit)
-	}
-	if of.Index != nil {
-		name += fmt.Sprintf("[%d]", *of.Index)
-	}
-	return name
 }
 
 // cell is a text from data, cut to a width.
@@ -162,17 +139,5 @@ func rate(share *float64) string {
 	if share == nil {
 		return ""
 	}
-	return percent(*share)
-}
-
-// percent never says that all are where some are not.
-func percent(share float64) string {
-	switch text := fmt.Sprintf("%.1f%%", 100*share); {
-	case text == "100.0%" && share < 1:
-		return "99.9%"
-	case text == "0.0%" && share > 0:
-		return "<0.1%"
-	default:
-		return text
-	}
+	return stats.Percent(*share)
 }

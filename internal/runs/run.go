@@ -301,9 +301,9 @@ func (run *Run) Book() (*playbook.Playbook, error) {
 	return interpreter.Load(run.Input.Name, run.Input.Source)
 }
 
-// StepNames are those of the playbook of a run, which its first event holds. It
-// takes one call to the server.
-func (r *Reader) StepNames(ctx context.Context, run Found) ([]string, error) {
+// Playbook is that of a run, which its first event holds. It takes one call to the
+// server.
+func (r *Reader) Playbook(ctx context.Context, run Found) (*playbook.Playbook, error) {
 	first, err := r.begun(ctx, run.WorkflowID, run.last)
 	if err != nil {
 		return nil, err
@@ -315,6 +315,15 @@ func (r *Reader) StepNames(ctx context.Context, run Found) ([]string, error) {
 	book, err := (&Run{Input: input}).Book()
 	if err != nil {
 		return nil, fmt.Errorf("read the playbook of %s: %w", run.WorkflowID, err)
+	}
+	return book, nil
+}
+
+// StepNames are those of the playbook of a run. It takes one call to the server.
+func (r *Reader) StepNames(ctx context.Context, run Found) ([]string, error) {
+	book, err := r.Playbook(ctx, run)
+	if err != nil {
+		return nil, err
 	}
 	names := make([]string, len(book.Steps))
 	for i, step := range book.Steps {

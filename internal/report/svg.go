@@ -1,0 +1,239 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/interpreter"
+)
+
+// Measures of the time line, in units of its SVG.
+const (
+	labelWidth   = 190
+	columnWidth  = 4
+	timeWidth    = columns * columnWidth
+	fullWidth    = labelWidth + timeWidth + 110
+	axisHeight   = 26
+	barHeight    = 16
+	bandHeight   = 12
+	gap          = 4
+	mostTicks    = 8
+	labelLetters = 26
+)
+
+// drawing is the time line as its template draws it.
+type drawing struct {
+	Width, Height, Right int
+	Ticks                []tick
+	Lanes                []drawnLane
+	Left                 string // visits that are not drawn
+}
+
+type tick struct {
+	X    float64
+	Text string
+}
+
+type drawnLane struct {
+	Y, TextY           int
+	Name, Short, State string
+	X, Width           float64
+	Took               string
+	Height             int
+	Own                drawnBand
+	Bands              []drawnBand
+}
+
+// drawnBand has a path for what runs, what waits, what is open and does neither,
+// and the ends of those that failed.
+type drawnBand struct {
+	Y, TextY, Height            int
+	Name                        string
+	Open, Busy, Waiting, Failed string
+}
+
+// draw lays out the time line.
+func (t *Timeline) draw() drawing {
+	d := drawing{Width: fullWidth, Right: labelWidth + timeWidth, Ticks: t.ticks()}
+	switch n := len(t.left); n {
+	case 0:
+	case mostLeft:
+		d.Left = fmt.Sprintf("%d or", n)
+	default:
+		d.Left = fmt.Sprint(n)
+	}
+	y := axisHeight
+	lanes := slices.Clone(t.lanes)
+	slices.SortStableFunc(lanes, func(x, y *lane) int { return x.first.Compare(y.first) })
+	for _, lane := range lanes {
+		drawn := t.drawLane(lane, y)
+		y += drawn.Height + 2*gap
+		d.Lanes = append(d.Lanes, drawn)
+	}
+	d.Height = y
+	return d
+}
+
+func (t *Timeline) drawLane(l *lane, y int) drawnLane {
+	name := l.step
+	if l.number > 1 {
+		name += fmt.Sprintf("#%d", l.number)
+	}
+	drawn := drawnLane{Y: y, TextY: y + barHeight - 4, Name: name, Short: cut(name, labelLetters), State: state(l.status), Height: barHeight}
+	if !l.from.IsZero() {
+		drawn.X = labelWidth + t.at(l.from)*columnWidth
+		drawn.Width = max(1.5, (t.at(l.to)-t.at(l.from))*columnWidth)
+		drawn.Took = took(l.to.Sub(l.from))
+	}
+	drawn.Own = l.own.draw(y+4, barHeight-8, 1)
+	scale := l.scale()
+	for _, band := range l.bands {
+		if band == nil {
+			continue
+		}
+		below := band.draw(y+drawn.Height+gap, bandHeight, scale)
+		below.Name = indexes(band.first, band.last)
+		drawn.Bands = append(drawn.Bands, below)
+		drawn.Height += bandHeight + gap
+	}
+	return drawn
+}
+
+func indexes(first, last int) string {
+	if first == last {
+		return fmt.Sprint(first)
+	}
+	return fmt.Sprintf("%d–%d", first, last)
+}
+
+// draw makes the paths of a band, in which a height stands for scale.
+func (b *band) draw(y, height int, scale float32) drawnBand {
+	var open, busy, waiting, failed shape
+	for i := range columns {
+		bottom := float64(y + height)
+		tall := func(count float32) float64 {
+			if count <= 0 {
+				return 0
+			}
+			return max(1.5, math.Round(float64(count/scale)*float64(height)*2)/2)
+		}
+		runs, waits := min(tall(b.busy[i]), float64(height)), tall(b.waiting[i])
+		waits = min(waits, float64(height)-runs)
+		rest := min(tall(b.open[i]-b.busy[i]-b.waiting[i]), float64(height)-runs-waits)
+		busy.add(i, bottom-runs, runs)
+		waiting.add(i, bottom-runs-waits, waits)
+		open.add(i, bottom-runs-waits-rest, rest)
+		if b.failed[i] > 0 {
+			failed.add(i, float64(y)-1, 3)
+		}
+	}
+	return drawnBand{
+		Y: y, TextY: y + height - 2, Height: height,
+		Open: open.path(), Busy: busy.path(), Waiting: waiting.path(), Failed: failed.path(),
+	}
+}
+
+// shape is rectangles beside each other; those that are alike are one.
+type shape struct {
+	b         strings.Builder
+	from, to  int // columns
+	top, tall float64
+}
+
+func (s *shape) add(column int, top, tall float64) {
+	if tall <= 0 {
+		return
+	}
+	if s.to == column && s.top == top && s.tall == tall {
+		s.to++
+		return
+	}
+	s.flush()
+	s.from, s.to, s.top, s.tall = column, column+1, top, tall
+}
+
+func (s *shape) flush() {
+	if s.to > s.from {
+		fmt.Fprintf(&s.b, "M%d %gh%dv%gh-%dz", labelWidth+s.from*columnWidth, s.top, (s.to-s.from)*columnWidth, s.tall, (s.to-s.from)*columnWidth)
+	}
+	s.from, s.to = 0, 0
+}
+
+func (s *shape) path() string {
+	s.flush()
+	return s.b.String()
+}
+
+// ticks are the times at the axis, since the start.
+func (t *Timeline) ticks() []tick {
+	whole := t.to.Sub(t.from)
+	every := whole
+	for _, step := range []time.Duration{
+		time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second,
+		5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute,
+		30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
+		30 * 24 * time.Hour, 365 * 24 * time.Hour,
+	} {
+		if every = step; whole/step <= mostTicks {
+			break
+		}
+	}
+	var ticks []tick
+	for at := time.Duration(0); at <= whole && len(ticks) <= 10*mostTicks; at += every {
+		ticks = append(ticks, tick{labelWidth + t.at(t.from.Add(at))*columnWidth, short(at)})
+	}
+	return ticks
+}
+
+// short is a time without units that are 0.
+func short(d time.Duration) string {
+	if d >= 24*time.Hour {
+		if rest := d % (24 * time.Hour); rest != 0 {
+			return fmt.Sprintf("%dd%dh", d/(24*time.Hour), rest/time.Hour)
+		}
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// took is a time with as many digits as eyes want.
+func took(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	case d < 24*time.Hour:
+		return short(d.Round(time.Second))
+	}
+	return short(d.Round(time.Hour))
+}
+
+func cut(text string, most int) string {
+	if letters := []rune(text); len(letters) > most {
+		return string(letters[:most-1]) + "…"
+	}
+	return text
+}
+
+// state is a word for a class of the style sheet: of those that there are.
+func state(status string) string {
+	known := []string{
+		interpreter.Running, interpreter.Completed, interpreter.Partial, interpreter.Failed, interpreter.Cancelled,
+		interpreter.RetryPending, interpreter.Skipped, interpreter.Pending, interpreter.Paused,
+	}
+	if slices.Contains(known, status) {
+		return status
+	}
+	return interpreter.Pending
+}

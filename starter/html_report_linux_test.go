@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	nethttp "net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/report"
+)
+
+// chromium is the browser of these tests; they are skipped where there is none, but
+// not in CI.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "/usr/bin/chromium"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") == "" {
+		t.Skip("this test needs a browser: install the package chromium")
+	}
+	require.FailNow(t, "CI needs a browser: install the package chromium")
+	return ""
+}
+
+// site serves a page, and is the proxy through which its browser reaches everything.
+type site struct {
+	page  string
+	mu    sync.Mutex
+	asked []string
+}
+
+func (s *site) ServeHTTP(w nethttp.ResponseWriter, r *nethttp.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	host, _, _ := strings.Cut(r.Host, ":")
+	if !strings.HasSuffix(host, ".google.com") && !strings.HasSuffix(host, ".googleapis.com") { // what the browser asks itself
+		s.asked = append(s.asked, r.Method+" "+r.Host+r.URL.Path)
+	}
+	if r.Host != "report.example" {
+		nethttp.Error(w, "outside", nethttp.StatusForbidden)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write([]byte(s.page))
+}
+
+// opened opens a page in a browser: what it had then, what it said on its console, and
+// what it asked for.
+func opened(t *testing.T, page string, flags ...string) (dom, console string, asked []string) {
+	t.Helper()
+	served := &site{page: page}
+	server := httptest.NewServer(served)
+	defer server.Close()
+	flags = append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps",
+		"--disable-features=OptimizationHints,MediaRouter,Translate", "--no-pings", "--hide-scrollbars",
+		"--enable-logging=stderr", "--v=0", "--user-data-dir=" + t.TempDir(), "--proxy-server=" + server.URL, "--dump-dom",
+	}, append(flags, "http://report.example/")...)
+	window := exec.Command(chromium(t), flags...)
+	var out, said bytes.Buffer
+	window.Stdout, window.Stderr = &out, &said
+	window.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, window.Start())
+	late := time.AfterFunc(2*time.Minute, func() { _ = syscall.Kill(-window.Process.Pid, syscall.SIGKILL) })
+	defer late.Stop()
+	require.NoError(t, window.Wait(), said.String())
+	_ = syscall.Kill(-window.Process.Pid, syscall.SIGKILL) // what it left
+	for line := range strings.Lines(said.String()) {
+		if strings.Contains(line, "CONSOLE") {
+			console += line
+		}
+	}
+	served.mu.Lock()
+	defer served.mu.Unlock()
+	return out.String(), console, served.asked
+}
+
+// TestAReportInABrowser: it reads as it was written, asks for nothing else and has
+// nothing to complain of.
+func TestAReportInABrowser(t *testing.T) {
+	t.Parallel()
+	for name, doc := range map[string]report.Document{
+		"small": reportOf(t, 120, "HTTP 404 from GET http://api/patients/40"), "hostile": hostileReport(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			page := rendered(t, doc)
+			dom, console, asked := opened(t, page)
+			require.Equal(t, texts(t, page), texts(t, dom))
+			require.Empty(t, console)
+			require.Equal(t, []string{"GET report.example/"}, asked)
+			require.NotContains(t, dom, "<script")
+			require.NotContains(t, dom, "<img")
+		})
+	}
+}
+
+// TestABrowserThatFails: the test above would see it.
+func TestABrowserThatFails(t *testing.T) {
+	t.Parallel()
+	_, console, asked := opened(t, `<!doctype html><script>fail()</script><img src="http://evil.example/x">`)
+	require.Contains(t, console, "fail is not defined")
+	require.Contains(t, asked, "GET evil.example/x")
+}
+
+// TestPicturesOfAReport makes screenshots for eyes, where REPRISE_TEST_PICTURES says.
+func TestPicturesOfAReport(t *testing.T) {
+	folder := os.Getenv("REPRISE_TEST_PICTURES")
+	if folder == "" {
+		t.Skip("REPRISE_TEST_PICTURES names no folder for them")
+	}
+	for name, doc := range map[string]report.Document{
+		"small": reportOf(t, 30, "HTTP 404 from GET http://api/patients/40"), "large": reportOf(t, 100_000, "HTTP 404"), "hostile": hostileReport(t),
+	} {
+		for theme, flag := range map[string]string{"light": "--blink-settings=preferredColorScheme=1", "dark": "--blink-settings=preferredColorScheme=0"} {
+			opened(t, rendered(t, doc), flag, "--window-size=1280,2600", "--screenshot="+filepath.Join(folder, name+"_"+theme+".png"))
+		}
+	}
+}

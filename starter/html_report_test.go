@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"reprise/internal/report"
+	"reprise/internal/runs"
+	"reprise/internal/stats"
+	"reprise/interpreter"
+)
+
+const reported = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: patients}
+workload: {api: ""}
+workflow:
+  - step: token
+    tool: http
+    url: "{{ api }}/token"
+    retry: [{when: error is defined, then: {max_attempts: 5}}]
+    next:
+      - {when: "{{ token.kind == '<b>bold</b>' }}", then: fetch}
+      - {else: audit}
+  - step: fetch
+    tool: http
+    url: "{{ api }}/patients/{{ item }}"
+    loop: {collection: [1]}
+    next: audit
+  - step: audit
+    tool: http
+    url: "{{ api }}/audit"
+`
+
+// hostileText is what somebody may have put into data.
+const hostileText = "<script>fail()</script> \"'><img src=http://evil.example/x onerror=fail()> \u202egnp.exe\u2066 {{.}} </style></svg>\x1b[31m\x00\u2028"
+
+// happening writes the events of a made-up run.
+type happening struct {
+	take func(runs.Event)
+}
+
+func (h happening) tell(word, step string, index *int, seconds float64, more runs.Event) {
+	more.Event, more.Step, more.Index, more.Visit = word, step, index, 1
+	more.At = began.Add(time.Duration(seconds * float64(time.Second)))
+	more.NextRetryAt = more.At.Add(time.Duration(more.Delay * float64(time.Second)))
+	h.take(more)
+}
+
+func (h happening) attempt(step string, index *int, number int, seconds, takes float64, failure *interpreter.ErrorObject) float64 {
+	h.tell(runs.ActionStarted, step, index, seconds, runs.Event{Attempt: number, Page: 1})
+	word := runs.ActionCompleted
+	if failure != nil {
+		word = runs.ActionError
+	}
+	h.tell(word, step, index, seconds+takes, runs.Event{Attempt: number, Page: 1, Duration: takes, Error: failure})
+	return seconds + takes
+}
+
+func http(class string, status int, message string) *interpreter.ErrorObject {
+	return &interpreter.ErrorObject{Class: class, Kind: "http", Status: status, Message: message}
+}
+
+// iteration makes one whose like is made every 50: it succeeds, waits for a retry or
+// a limit, or fails. It gives its end.
+func (h happening) iteration(index int, start float64, message string) float64 {
+	done := runs.Event{Attempts: 1, Pages: 1, Status: interpreter.Completed}
+	word := runs.IterationCompleted
+	var first *interpreter.ErrorObject
+	switch index % 50 {
+	case 3, 24:
+		first = http("retryable", 503, "HTTP 503")
+	case 11:
+		first = http("rate_limited", 429, "HTTP 429")
+	case 40:
+		first = http("final", 404, message)
+		word, done = runs.IterationFailed, runs.Event{Attempts: 1, Status: interpreter.Failed, Error: first}
+	}
+	end := h.attempt("fetch", &index, 1, start, 0.5+float64(index%7)/10, first)
+	switch index % 50 {
+	case 3, 24:
+		h.tell(runs.StepRetry, "fetch", &index, end, runs.Event{Reason: interpreter.ReasonFailure, Delay: 4, Attempt: 1})
+		end = h.attempt("fetch", &index, 2, end+4, 1, nil)
+		done.Attempts = 2
+	case 11:
+		h.tell(runs.StepRetry, "fetch", &index, end, runs.Event{Reason: interpreter.ReasonRateLimited, Delay: 9, Attempt: 1})
+		end = h.attempt("fetch", &index, 2, end+9, 1, nil)
+		done.Attempts = 2
+	}
+	done.Duration = end - start
+	h.tell(word, "fetch", &index, end, done)
+	return end
+}
+
+// reportOf makes the report of a run with so many iterations, fifty at a time.
+func reportOf(t testing.TB, iterations int, message string) report.Document {
+	t.Helper()
+	takes := 10 + 1.6*float64(iterations)/50 + 14
+	end := began.Add(time.Duration(takes * float64(time.Second)))
+	found := runs.Found{WorkflowID: "patients-7x2k", RunID: "0197f0a4", Playbook: "patients", Status: interpreter.Running, StartedAt: began}
+	timeline := report.NewTimeline(began, end)
+	collector := stats.NewCollector(timeline.See)
+	collector.Begin(found)
+	happened(happening{collector.Add}, iterations, message)
+	collector.End(end)
+	book, err := interpreter.Load("patients.yaml", reported)
+	require.NoError(t, err)
+	failed := iterations / 50
+	return report.Document{
+		At: end, Playbook: book, Stats: collector.Stats(), Timeline: timeline, Notes: []string{message},
+		Status: &runs.Status{Found: found, At: end, Warnings: []string{"5 iterations failed"}, Steps: []runs.Step{
+			{Step: "token", Visit: 1, Item: runs.Item{Status: interpreter.Completed, Attempt: 2}, StartedAt: began, EndedAt: began.Add(9 * time.Second)},
+			{Step: "fetch", Visit: 1, Item: runs.Item{Status: interpreter.Running}, StartedAt: began.Add(9 * time.Second), Loop: &runs.Counts{
+				Total: iterations, Success: iterations - failed, Failed: failed,
+			}},
+			{Step: "audit", Item: runs.Item{Status: interpreter.Pending}},
+		}},
+	}
+}
+
+// happened tells what a run with so many iterations did.
+func happened(h happening, iterations int, message string) {
+	h.take(runs.Event{Event: runs.ExecutionStarted, At: began})
+	h.tell(runs.StepStarted, "token", nil, 0, runs.Event{})
+	h.attempt("token", nil, 1, 0, 2, http("retryable", 503, "HTTP 503 from GET http://api"))
+	h.tell(runs.StepRetry, "token", nil, 2, runs.Event{Reason: interpreter.ReasonFailure, Delay: 5, Attempt: 1})
+	h.attempt("token", nil, 2, 7, 2, nil)
+	h.tell(runs.StepResult, "token", nil, 9, runs.Event{Status: interpreter.Completed, Attempts: 2, Pages: 1, Duration: 9})
+	h.tell(runs.StepStarted, "fetch", nil, 9, runs.Event{})
+	var free [50]float64 // when the places of the window are
+	for i := range iterations {
+		start := max(9, free[i%50])
+		h.tell(runs.IterationStarted, "fetch", &i, start, runs.Event{})
+		free[i%50] = h.iteration(i, start, message)
+	}
+}
+
+// texts are those of a page as eyes read them: a line for each piece.
+func texts(t testing.TB, page string) string {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(page))
+	require.NoError(t, err)
+	var b strings.Builder
+	var walk func(*html.Node)
+	walk = func(node *html.Node) {
+		if node.Type == html.ElementNode && node.Data == "style" {
+			return
+		}
+		if text := strings.Join(strings.Fields(node.Data), " "); node.Type == html.TextNode && text != "" {
+			b.WriteString(text + "\n")
+		}
+		for below := range node.ChildNodes() {
+			walk(below)
+		}
+	}
+	walk(root)
+	return b.String()
+}
+
+func rendered(t testing.TB, doc report.Document) string {
+	t.Helper()
+	var page bytes.Buffer
+	require.NoError(t, writeHTML(&page, doc))
+	return page.String()
+}
+
+func TestGoldenHTMLReport(t *testing.T) {
+	t.Parallel()
+	page := rendered(t, reportOf(t, 120, "HTTP 404 from GET http://api/patients/40"))
+	golden(t, "report_html/small", texts(t, page))
+}
+
+// TestAReportStaysSmall: however large its run is.
+func TestAReportStaysSmall(t *testing.T) {
+	t.Parallel()
+	page := rendered(t, reportOf(t, 100_000, "HTTP 404"))
+	require.Less(t, len(page), 1<<20)
+	require.LessOrEqual(t, strings.Count(page, "<title>iterations "), 40)
+	require.Contains(t, page, "<title>iterations 0–4095</title>")
+	require.Contains(t, texts(t, page), "92.0%", "2,000 failed and 6,000 were tried again")
+}
+
+// TestManyLoopsStayReadable: the more loops there are, the fewer bands has each.
+func TestManyLoopsStayReadable(t *testing.T) {
+	t.Parallel()
+	doc := reportOf(t, 50, "HTTP 404")
+	for visit := range 500 {
+		for index := range 100 {
+			doc.Timeline.See(stats.Span{
+				Of: stats.Iteration, From: began.Add(time.Duration(index) * 100 * time.Millisecond), To: began.Add(20 * time.Second),
+				Event: runs.Event{Step: "more", Visit: visit + 1, Index: &index, Status: interpreter.Completed},
+			})
+		}
+	}
+	page := rendered(t, doc)
+	require.Less(t, len(page), 1<<20)
+	require.LessOrEqual(t, strings.Count(page, "<title>iterations "), 200)
+	require.Contains(t, texts(t, page), "and 302 more visits of steps")
+}
+
+// TestTheGraphHasItsPlace: where there is one, it stands for the boxes.
+func TestTheGraphHasItsPlace(t *testing.T) {
+	t.Parallel()
+	doc := reportOf(t, 5, "HTTP 404")
+	doc.Graph = template.HTML(`<svg id="drawn"></svg>`)
+	page := rendered(t, doc)
+	require.Contains(t, page, `<div class="panel"><svg id="drawn"></svg></div>`)
+	require.NotContains(t, page, `class="steps"`)
+}
+
+// TestHostileTextsInAReport: none becomes an element, and each character is seen.
+func TestHostileTextsInAReport(t *testing.T) {
+	t.Parallel()
+	doc := hostileReport(t)
+	page := rendered(t, doc)
+	read := texts(t, page)
+	for _, want := range []string{`<script>fail()</script> "'><img src=http://evil.example/x onerror=fail()> \u202egnp.exe\u2066`, `\u001b[31m`, `\u2028`} {
+		require.Contains(t, read, want)
+	}
+	for _, never := range []string{"<script", "<img", "\u202e", "\u2066", "\u2028", "\x1b", "\x00", "onclick="} {
+		require.NotContains(t, page, never)
+	}
+	for _, outside := range []string{"src=\"", "href=\"http", "@import", "url(http", "url(//"} {
+		require.NotContains(t, page, outside)
+	}
+}
+
+// hostileReport has the hostile text wherever a text comes from data.
+func hostileReport(t testing.TB) report.Document {
+	t.Helper()
+	doc := reportOf(t, 60, hostileText)
+	doc.Status.WorkflowID, doc.Status.Playbook, doc.Status.RunID, doc.Status.Status = hostileText, hostileText, hostileText, hostileText
+	doc.Status.Warnings = []string{hostileText}
+	doc.Status.Error = http("final", 500, hostileText)
+	for i := range doc.Status.Steps {
+		doc.Status.Steps[i].Error, doc.Status.Steps[i].Waiting = doc.Status.Error, hostileText
+	}
+	doc.Status.Steps = append(doc.Status.Steps, runs.Step{Step: hostileText, Visit: 1, Item: runs.Item{Status: hostileText}})
+	doc.Playbook = nil
+	for i := range doc.Stats.Steps {
+		doc.Stats.Steps[i].Step = hostileText
+	}
+	doc.Stats.Waits = []stats.Waits{{Reason: hostileText, Waits: 1}}
+	doc.Stats.Errors = []stats.Error{{Class: hostileText, Kind: hostileText}}
+	doc.Stats.SlowestSteps = []stats.Slow{{Step: hostileText, Status: hostileText}}
+	doc.Timeline.See(stats.Span{Of: stats.Step, From: began, To: began.Add(time.Second), Event: runs.Event{Step: hostileText, Visit: 2, Status: hostileText}})
+	return doc
+}
+
+func BenchmarkReport(b *testing.B) {
+	for _, iterations := range []int{1000, 100_000} {
+		b.Run(fmt.Sprint(iterations), func(b *testing.B) {
+			for b.Loop() {
+				b.ReportMetric(float64(len(rendered(b, reportOf(b, iterations, "HTTP 404"))))/1024, "kB")
+			}
+		})
+	}
+}
