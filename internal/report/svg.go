@@ -18,7 +18,8 @@ const (
 	fullWidth    = labelWidth + timeWidth + 110
 	axisHeight   = 26
 	barHeight    = 16
-	bandHeight   = 12
+	bandHeight   = 12 // of one iteration
+	bandsHeight  = 18 // of several
 	gap          = 4
 	mostTicks    = 8
 	labelLetters = 26
@@ -89,15 +90,18 @@ func (t *Timeline) drawLane(l *lane, y int) drawnLane {
 		drawn.Took = took(l.to.Sub(l.from))
 	}
 	drawn.Own = l.own.draw(y+4, barHeight-8, 1)
-	scale := l.scale()
+	scale, height := l.scale(), bandHeight
+	if l.width > 1 {
+		height = bandsHeight
+	}
 	for _, band := range l.bands {
 		if band == nil {
 			continue
 		}
-		below := band.draw(y+drawn.Height+gap, bandHeight, scale)
+		below := band.draw(y+drawn.Height+gap, height, scale)
 		below.Name = indexes(band.first, band.last)
 		drawn.Bands = append(drawn.Bands, below)
-		drawn.Height += bandHeight + gap
+		drawn.Height += height + gap
 	}
 	return drawn
 }
@@ -109,16 +113,20 @@ func indexes(first, last int) string {
 	return fmt.Sprintf("%d–%d", first, last)
 }
 
-// draw makes the paths of a band, in which a height stands for scale.
+// draw makes the paths of a band, in which a height stands for scale. What has one
+// thing at a time has it in full height, also where it begins or ends in a column.
 func (b *band) draw(y, height int, scale float32) drawnBand {
 	var open, busy, waiting, failed shape
 	for i := range columns {
-		bottom := float64(y + height)
+		bottom, whole := float64(y+height), scale
+		if scale == 1 {
+			whole = max(b.open[i], b.busy[i]+b.waiting[i])
+		}
 		tall := func(count float32) float64 {
 			if count <= 0 {
 				return 0
 			}
-			return max(1.5, math.Round(float64(count/scale)*float64(height)*2)/2)
+			return max(1.5, math.Round(float64(count/whole)*float64(height)*2)/2)
 		}
 		runs, waits := min(tall(b.busy[i]), float64(height)), tall(b.waiting[i])
 		waits = min(waits, float64(height)-runs)
@@ -127,11 +135,11 @@ func (b *band) draw(y, height int, scale float32) drawnBand {
 		waiting.add(i, bottom-runs-waits, waits)
 		open.add(i, bottom-runs-waits-rest, rest)
 		if b.failed[i] > 0 {
-			failed.add(i, float64(y)-1, 3)
+			failed.add(i, bottom+0.5, 2.5)
 		}
 	}
 	return drawnBand{
-		Y: y, TextY: y + height - 2, Height: height,
+		Y: y, TextY: y + height/2 + 4, Height: height,
 		Open: open.path(), Busy: busy.path(), Waiting: waiting.path(), Failed: failed.path(),
 	}
 }
