@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/runs"
+	"reprise/internal/stats"
 	"reprise/workflows"
 )
 
@@ -372,15 +373,45 @@ func (w *world) checkEvents(run client.WorkflowRun, result workflows.Result) {
 		})
 		require.NoError(w.t, err)
 		checked := &checkedEvents{t: w.t, made: map[string]int{}, counts: map[string]int{}}
+		collector := stats.NewCollector(nil)
+		collector.Begin(found)
 		for _, event := range events {
 			checked.take(event)
+			collector.Add(event)
 		}
+		collector.End(time.Now())
+		checkFigures(w.t, collector.Stats(), record.Step, result)
 		for _, visit := range result.Steps {
 			if visit.Step == record.Step {
 				checked.visit(visit)
 			}
 		}
 	}
+}
+
+// checkFigures holds the figures of a step against the result of its run.
+func checkFigures(t *testing.T, sums stats.Stats, step string, result workflows.Result) {
+	t.Helper()
+	success, failed := 0, 0
+	for _, visit := range result.Steps {
+		switch {
+		case visit.Step != step || visit.Visit == 0:
+		case visit.Loop != nil:
+			success, failed = success+visit.Loop.Stats.Success, failed+visit.Loop.Stats.Failed
+		case visit.Status == "failed":
+			failed++
+		case visit.Status == "completed" && visit.Attempts > 0:
+			success++
+		}
+	}
+	require.Len(t, sums.Steps, 1)
+	of := sums.Steps[0]
+	require.Equal(t, []int{success, failed, 0}, []int{of.Success, of.Failed, of.Open}, "%+v", of)
+	counted := 0
+	for _, bar := range sums.Attempts {
+		counted += bar.Items
+	}
+	require.Equal(t, success, counted)
 }
 
 // checkedEvents are those of one step.
@@ -420,9 +451,9 @@ func (c *checkedEvents) visit(record workflows.StepRecord) {
 	require.Positive(c.t, c.counts[visit+runs.StepResult+" "+record.Status]+c.counts[visit+runs.StepFailedTerminal+" "+record.Status], "%+v", c.counts)
 	switch {
 	case record.Loop != nil:
-		stats := record.Loop.Stats
-		require.Equal(c.t, stats.Success, c.counts[visit+runs.IterationCompleted+" completed"], "%+v", c.counts)
-		require.Equal(c.t, stats.Failed, c.counts[visit+runs.IterationFailed+" failed"], "%+v", c.counts)
+		loop := record.Loop.Stats
+		require.Equal(c.t, loop.Success, c.counts[visit+runs.IterationCompleted+" completed"], "%+v", c.counts)
+		require.Equal(c.t, loop.Failed, c.counts[visit+runs.IterationFailed+" failed"], "%+v", c.counts)
 	case record.Status == "completed":
 		require.Equal(c.t, record.Attempts, c.made[visit], "%s%s", record.Step, visit)
 	}
