@@ -87,11 +87,11 @@ func (h happening) iteration(index int, start float64, message string) float64 {
 	end := h.attempt("fetch", &index, 1, start, 0.5+float64(index%7)/10, first)
 	switch index % 50 {
 	case 3, 24:
-		h.tell(runs.StepRetry, "fetch", &index, end, runs.Event{Reason: interpreter.ReasonFailure, Delay: 4, Attempt: 1})
+		h.tell(runs.StepRetry, "fetch", &index, end, runs.Event{Reason: string(interpreter.ReasonFailure), Delay: 4, Attempt: 1})
 		end = h.attempt("fetch", &index, 2, end+4, 1, nil)
 		done.Attempts = 2
 	case 11:
-		h.tell(runs.StepRetry, "fetch", &index, end, runs.Event{Reason: interpreter.ReasonRateLimited, Delay: 9, Attempt: 1})
+		h.tell(runs.StepRetry, "fetch", &index, end, runs.Event{Reason: string(interpreter.ReasonRateLimited), Delay: 9, Attempt: 1})
 		end = h.attempt("fetch", &index, 2, end+9, 1, nil)
 		done.Attempts = 2
 	}
@@ -135,7 +135,7 @@ func happened(h happening, iterations int, message string) {
 	h.take(runs.Event{Event: runs.ExecutionStarted, At: began})
 	h.tell(runs.StepStarted, "token", nil, 0, runs.Event{})
 	h.attempt("token", nil, 1, 0, 2, http("retryable", 503, "HTTP 503 from GET http://api"))
-	h.tell(runs.StepRetry, "token", nil, 2, runs.Event{Reason: interpreter.ReasonFailure, Delay: 5, Attempt: 1})
+	h.tell(runs.StepRetry, "token", nil, 2, runs.Event{Reason: string(interpreter.ReasonFailure), Delay: 5, Attempt: 1})
 	h.attempt("token", nil, 2, 7, 2, nil)
 	h.tell(runs.StepResult, "token", nil, 9, runs.Event{Status: interpreter.Completed, Attempts: 2, Pages: 1, Duration: 9})
 	h.tell(runs.StepStarted, "fetch", nil, 9, runs.Event{})

@@ -142,7 +142,7 @@ func (c *Collector) wait(figures *Figures, reason string, took float64) {
 	c.waits[reason].Waits++
 	c.waits[reason].Seconds += took
 	figures.WaitSeconds += took
-	if reason == interpreter.ReasonRateLimited || reason == interpreter.ReasonTurn {
+	if interpreter.Reason(reason) == interpreter.ReasonRateLimited || interpreter.Reason(reason) == interpreter.ReasonTurn {
 		figures.LimitSeconds += took
 	}
 }

@@ -85,9 +85,9 @@ func someEvents() []runs.Event {
 		event.Attempts, event.Pages, event.Duration, event.Status = 1, 1, 1, interpreter.Completed
 	})
 	fetch.of(1).attempt(1, 2, failure("rate_limited", "http", 429))
-	fetch.of(1).wait(interpreter.ReasonRateLimited, 3, 10)
+	fetch.of(1).wait(string(interpreter.ReasonRateLimited), 3, 10)
 	fetch.of(1).attempt(2, 8, failure("retryable", "http", 503)) // somebody had it tried again at once
-	fetch.of(1).wait(interpreter.ReasonFailure, 9, 2)
+	fetch.of(1).wait(string(interpreter.ReasonFailure), 9, 2)
 	fetch.of(1).attempt(3, 12, nil)
 	fetch.of(1).tell(runs.IterationCompleted, 13, func(event *runs.Event) {
 		event.Attempts, event.Pages, event.Duration, event.Status = 3, 1, 11, interpreter.Completed
@@ -100,7 +100,7 @@ func someEvents() []runs.Event {
 		event.Status, event.Error = interpreter.Cancelled, failure("final", "cancelled", 0)
 	})
 	fetch.of(4).attempt(1, 15, failure("retryable", "timeout", 0))
-	fetch.of(4).wait(interpreter.ReasonTurn, 16, 100)
+	fetch.of(4).wait(string(interpreter.ReasonTurn), 16, 100)
 	return events
 }
 
