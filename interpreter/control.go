@@ -25,6 +25,8 @@ type Control struct {
 	Tunings map[string]Tuning `json:"tunings,omitempty"`
 	// Said is about the last command.
 	Said Said `json:"said,omitzero"`
+	// Held says of what is paused who did that: the run under "", steps by name.
+	Held map[string]Said `json:"held,omitempty"`
 }
 
 // Said is who said something, when and why; kept in workflow history.
@@ -179,6 +181,31 @@ func (c *Control) Resume(step string) bool {
 	}
 	c.Version++
 	return true
+}
+
+// Note notes who gave the last command, and so who paused what is held since.
+func (c *Control) Note(said Said) {
+	names := c.Steps
+	if c.Paused {
+		names = append([]string{""}, names...)
+	}
+	held := make(map[string]Said, len(names))
+	for _, name := range names {
+		if before, found := c.Held[name]; found {
+			held[name] = before
+		} else {
+			held[name] = said
+		}
+	}
+	c.Said, c.Held = said, held
+}
+
+// Holder is who paused a step, or the run with it.
+func (c Control) Holder(step string) Said {
+	if c.Paused {
+		return c.Held[""]
+	}
+	return c.Held[step]
 }
 
 // Tuned is what people have set for a step.

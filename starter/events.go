@@ -244,6 +244,12 @@ func tellEvent(event runs.Event) string {
 	if event.Status != "" {
 		add("%s", event.Status)
 	}
+	if event.Event == runs.ExecutionCancelled && event.By != "" {
+		add("by %s", event.By)
+	}
+	if event.Event == runs.ExecutionCancelled && event.Reason != "" {
+		add("because: %s", event.Reason)
+	}
 	if event.Stats != nil {
 		add("%d of %d iterations, %d failed", event.Stats.Success, event.Stats.Total, event.Stats.Failed)
 	}

@@ -114,15 +114,9 @@ func (a *app) hints(s *session, run client.WorkflowRun) {
 	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
 		a.notef("  look on:  %s", link)
 	}
-	a.notef("  follow:   %s follow %s --address %s --namespace %s", program(), run.GetID(), s.address, s.namespace)
-	if !hasTemporal() {
-		a.notef("  it is %s on %s, namespace %s; Temporal's command line describes and cancels it: https://docs.temporal.io/cli",
-			run.GetID(), s.address, s.namespace)
-		return
-	}
-	for _, command := range [][2]string{{"look at:", "describe"}, {"cancel:", "cancel"}} {
-		a.notef("  %-9s temporal workflow %s --address %s --namespace %s --workflow-id %q",
-			command[0], command[1], s.address, s.namespace, run.GetID())
+	for _, command := range [][2]string{{"follow:", "follow"}, {"look at:", "status"}, {"cancel:", "cancel"}} {
+		a.notef("  %-9s %s %s %s --address %s --namespace %s",
+			command[0], program(), command[1], shellWord(run.GetID()), s.address, s.namespace)
 	}
 }
 

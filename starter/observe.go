@@ -45,6 +45,8 @@ type observer struct {
 	calls map[string]workflows.StepRecord
 	// idle are the iterations that had nothing under way at the last look.
 	idle map[string]bool
+	// held says that something was paused at the last look.
+	held bool
 }
 
 func newObserver(s *session, run client.WorkflowRun) *observer {
@@ -73,11 +75,25 @@ func (o *observer) look(ctx context.Context) ([]line, error) {
 		return o.workers(ctx, err)
 	}
 	o.failures = 0
-	lines := make([]line, 0, len(progress.Steps))
+	lines := o.control(progress.Control)
 	for _, record := range progress.Steps {
 		lines = append(lines, line{key: fmt.Sprintf("%s#%d", record.Step, record.Visit), text: o.describe(ctx, record)})
 	}
 	return lines, nil
+}
+
+// control tells what people hold, and that they have let it go.
+func (o *observer) control(control interpreter.Control) []line {
+	text := ""
+	switch held := pausedText(control, time.Now()); {
+	case held != "":
+		text, o.held = held+"; "+letsGo(o.run.GetID(), control), true
+	case o.held:
+		text, o.held = "resumed"+saidText(control.Said), false
+	default:
+		return nil
+	}
+	return []line{{key: "control", text: text}}
 }
 
 // workers says where nobody answered a question whether there is anybody.
@@ -164,7 +180,10 @@ func done(progress workflows.Progress) int { return progress.Stats.Success + pro
 
 // loop counts iterations: ended, failed, waiting for a retry, running.
 func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string {
-	stats, open, waiting := record.Loop.Stats, 0, 0
+	stats, open, waiting, waitsFor := record.Loop.Stats, 0, 0, "waiting for a retry"
+	if record.Status == interpreter.Paused {
+		waitsFor = "waiting"
+	}
 	if record.EndedAt.IsZero() {
 		progress, err := o.reader().LoopProgress(ctx, record.Loop.WorkflowID)
 		before := o.loops[record.Loop.WorkflowID]
@@ -172,20 +191,20 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 			progress = before
 		}
 		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {
-			stats, open = progress.Stats, len(progress.Open)+progress.Waiting
-			waiting = o.waiting(ctx, progress.Open) + progress.Waiting
+			stats, open = progress.Stats, progress.Under+progress.Waiting
+			waiting = min(max(o.waiting(ctx, progress.Open), progress.Waiting), open)
 		}
 	}
 	parts := []string{fmt.Sprintf("%d/%d done", stats.Success+stats.Failed, stats.Total)}
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{stats.Failed, "failed"}, {waiting, "waiting for a retry"}, {open - waiting, "running"}} {
+	}{{stats.Failed, "failed"}, {waiting, waitsFor}, {open - waiting, "running"}} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	if !record.EndedAt.IsZero() {
+	if !record.EndedAt.IsZero() || record.Status == interpreter.Paused {
 		parts = append(parts, record.Status)
 	}
 	return strings.Join(parts, ", ")

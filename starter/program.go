@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -19,10 +18,4 @@ func programName(called string) string {
 		return "'" + strings.ReplaceAll(called, "'", `'\''`) + "'"
 	}
 	return called
-}
-
-// hasTemporal reports whether Temporal's own command line is installed.
-func hasTemporal() bool {
-	_, err := exec.LookPath("temporal")
-	return err == nil
 }

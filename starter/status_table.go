@@ -18,6 +18,9 @@ import (
 func writeStatus(w io.Writer, status *runs.Status, paper paper) {
 	var b strings.Builder
 	b.WriteString(headOf(status) + "\n")
+	if held := pausedText(status.Control, status.At); held != "" {
+		writeWrapped(&b, held, paper.width)
+	}
 	if len(status.Steps) > 0 {
 		b.WriteString(statesTable(status, paper.width) + "\n")
 	}
@@ -37,6 +40,9 @@ func writeStatus(w io.Writer, status *runs.Status, paper paper) {
 	}
 	for _, warning := range status.Warnings {
 		b.WriteString(paper.warning("warning: "+visible(warning)) + "\n")
+	}
+	for _, help := range helpOf(status) {
+		writeHelp(&b, help, paper.width)
 	}
 	_, _ = io.WriteString(w, b.String())
 }
@@ -123,7 +129,7 @@ func nextOf(item runs.Item, now time.Time) string {
 func toldOf(step runs.Step) []string {
 	var said []string
 	if step.Loop != nil {
-		said = append(said, countsOf(step.Loop))
+		said = append(said, countsOf(step))
 	}
 	if held := heldOf(step.Item); held != "" {
 		said = append(said, held)
@@ -138,7 +144,14 @@ func toldOf(step runs.Step) []string {
 }
 
 // countsOf is a loop in words; what is zero and no news is left out.
-func countsOf(c *runs.Counts) string {
+func countsOf(step runs.Step) string {
+	c, waitFor := step.Loop, "waiting for a retry"
+	switch step.HeldBy {
+	case runs.HeldByPause:
+		waitFor = "waiting"
+	case runs.HeldByPerson:
+		waitFor = "waiting for a person"
+	}
 	parts := []string{fmt.Sprintf("%d/%d done", c.Done(), c.Total)}
 	for _, part := range []struct {
 		n    int
@@ -147,7 +160,7 @@ func countsOf(c *runs.Counts) string {
 		{c.Failed, "failed"},
 		{c.Truncated, "truncated"},
 		{c.Cancelled, "cancelled"},
-		{c.Waiting, "waiting for a retry"},
+		{c.Waiting, waitFor},
 		{c.Running, "running"},
 		{c.Pending, "pending"},
 	} {
@@ -184,6 +197,8 @@ func heldOf(item runs.Item) string {
 			return "waits for a retry"
 		}
 		return "waits: " + visible(item.Waiting)
+	case runs.HeldByPause:
+		return "" // its state says it
 	case runs.HeldByRateLimit:
 		return "held by a rate limit: " + visible(item.Waiting)
 	}
@@ -211,6 +226,9 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 		}
 		if next := nextOf(iteration.Item, now); next != "" {
 			line += ", " + next
+		}
+		if iteration.HeldBy == runs.HeldByPerson {
+			line += ", waits for a person"
 		}
 		if iteration.Error != nil {
 			line += ": " + errorOf(iteration.Error)
@@ -271,7 +289,7 @@ func (w *watchScreen) show(status *runs.Status) {
 // has passed.
 func changeOf(status *runs.Status) string {
 	var b strings.Builder
-	fmt.Fprint(&b, status.Status, status.HeldBy)
+	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version)
 	for _, step := range status.Steps {
 		fmt.Fprint(&b, "\n", step.Step, step.Visit, step.Status, step.Attempt, step.HeldBy)
 		if step.Loop != nil {

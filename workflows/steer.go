@@ -279,7 +279,7 @@ func (r *run) change(
 	if !changes(&control) {
 		return Standing{Control: control}, nil
 	}
-	control.Said = interpreter.Said{Reason: command.Reason, By: command.By, At: workflow.Now(ctx)}
+	control.Note(interpreter.Said{Reason: command.Reason, By: command.By, At: workflow.Now(ctx)})
 	if err := workflow.UpsertMemo(ctx, map[string]any{interpreter.ControlMemo: control}); err != nil {
 		return Standing{}, fmt.Errorf("write the memo: %w", err)
 	}

@@ -57,8 +57,10 @@ type Event struct {
 	// Delay is how many seconds a wait is to take, NextRetryAt when it is over.
 	Delay       float64   `json:"delay,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
-	// Reason of a wait: failure, rate_limited, poll, page or turn.
+	// Reason of a wait: failure, rate_limited, poll, page or turn. Of a run that was
+	// cancelled the reason that was given, and By who did it.
 	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
 	// Duration is how many seconds it took, of what has ended.
 	Duration float64 `json:"duration,omitempty"`
 	// Deliveries is how often the attempt was handed to a worker, where that is more

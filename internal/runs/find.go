@@ -183,7 +183,9 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
 		run.Status = interpreter.Cancelled
 	default:
-		run.Status = interpreter.Running
+		if run.Status != interpreter.Paused {
+			run.Status = interpreter.Running
+		}
 	}
 	return run
 }

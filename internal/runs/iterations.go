@@ -54,12 +54,6 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 			break
 		}
 		take(asked, answer)
-		for index, iteration := range asked { // they wait without a child, so without a place
-			if iteration.Status == interpreter.RetryPending && iteration.NextRetryAt.Before(run.At) {
-				iteration.HeldBy, iteration.Waiting = HeldByWindow, "it is due, and waits for a place in the loop's window"
-				asked[index] = iteration
-			}
-		}
 		step.Left += answer.Left
 		progress, err := r.Progress(ctx, id, "")
 		if err != nil {
@@ -83,6 +77,9 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 		take(asked, answer)
 	}
 	for _, iteration := range asked {
+		if due := iteration.NextRetryAt; iteration.HeldBy == HeldByWait && !due.IsZero() && due.Before(run.At) {
+			iteration.HeldBy, iteration.Waiting = HeldByWindow, "it is due, and waits for a place in the loop's window"
+		}
 		if iteration.Status != interpreter.Completed {
 			step.Iterations = append(step.Iterations, iteration)
 		}

@@ -24,10 +24,12 @@ type Filter struct {
 	Limit    int // 0 is none
 }
 
+const goingOn = "ExecutionStatus = 'Running'"
+
 // ListStatuses are what a list can choose by.
 func ListStatuses() []string {
 	return []string{
-		interpreter.Running, interpreter.Completed, interpreter.Partial, interpreter.Failed, interpreter.Cancelled,
+		interpreter.Running, interpreter.Paused, interpreter.Completed, interpreter.Partial, interpreter.Failed, interpreter.Cancelled,
 	}
 }
 
@@ -74,7 +76,9 @@ func (f Filter) query() string {
 	query := ofPlaybooks
 	switch f.Status {
 	case interpreter.Running:
-		query += " AND ExecutionStatus = 'Running'"
+		query += " AND " + goingOn
+	case interpreter.Paused:
+		query += fmt.Sprintf(" AND %s AND %s = '%s'", goingOn, workflows.StatusAttribute, f.Status)
 	case interpreter.Completed, interpreter.Partial:
 		query += fmt.Sprintf(" AND ExecutionStatus = 'Completed' AND %s = '%s'", workflows.StatusAttribute, f.Status)
 	case interpreter.Failed:
@@ -89,4 +93,44 @@ func (f Filter) query() string {
 		query += fmt.Sprintf(" AND StartTime >= '%s'", f.Since.UTC().Format(time.RFC3339Nano))
 	}
 	return query
+}
+
+// QueryError says that the server refused a list filter.
+type QueryError struct {
+	Query string
+	Err   error
+}
+
+func (e *QueryError) Error() string {
+	return fmt.Sprintf("the query %s was refused: %v", e.Query, e.Err)
+}
+
+// Unwrap gives the server's reason.
+func (e *QueryError) Unwrap() error { return e.Err }
+
+// GoingOn lists the runs that go on and that a list filter of Temporal takes, those
+// which other runs have started left out. It takes a call for each hundred. The
+// error is a *QueryError where the filter is why.
+func (r *Reader) GoingOn(ctx context.Context, filter string) ([]Found, error) {
+	var all []Found
+	var token []byte
+	for {
+		page, err := r.list(ctx, ofPlaybooks+" AND "+goingOn+" AND ("+filter+")", listPage, token)
+		var invalid *serviceerror.InvalidArgument
+		if errors.As(err, &invalid) {
+			return nil, &QueryError{Query: filter, Err: invalid}
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, info := range page.GetExecutions() { // a filter may have closed the bracket
+			run := found(info)
+			if info.GetType().GetName() == workflows.PlaybookWorkflowName && !run.Ended() && info.GetParentExecution() == nil {
+				all = append(all, run)
+			}
+		}
+		if token = page.GetNextPageToken(); len(token) == 0 {
+			return all, nil
+		}
+	}
 }

@@ -28,6 +28,8 @@ const (
 	HeldByRateLimit = "rate_limit" // it waits for its turn
 	HeldByWindow    = "window"     // of its loop, in which no place is free
 	HeldByNoWorker  = "no_worker"  // nobody listens on its task queue
+	HeldByPause     = "pause"      // people have paused it, or its run
+	HeldByPerson    = "person"     // its policy leaves it to people how it goes on
 )
 
 // Status is where a run is.
@@ -41,6 +43,8 @@ type Status struct {
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
 	// HeldBy is what holds the whole run, "" for nothing.
 	HeldBy string `json:"held_by,omitempty"`
+	// Control is what people have told the run, of one that goes on.
+	Control interpreter.Control `json:"control,omitzero"`
 	// Notes say what could not be learnt, and why.
 	Notes []string `json:"notes,omitempty"`
 	// Calls is how many calls to the server it took, finding the run apart.
@@ -96,7 +100,7 @@ type Counts struct {
 	// wait for some seconds, or in a sequential loop, count as waiting where they
 	// were asked.
 	Running int `json:"running"`
-	// Waiting are those that wait for a retry.
+	// Waiting are those that wait for a retry, or until people let them go on.
 	Waiting int `json:"waiting"`
 	Pending int `json:"pending"`
 	// PerSecond is how many have ended in a second, since the loop began. Left is
@@ -170,35 +174,44 @@ func (q *inquiry) going(ctx context.Context) error {
 		q.notef("no worker of the task queue %q answers, so where the run is cannot be told; is one running?", q.run.TaskQueue)
 		return nil
 	}
+	q.status.Control = progress.Control
 	for _, record := range progress.Steps {
 		q.step(ctx, record)
 	}
 	for _, name := range progress.Pending {
 		q.status.Steps = append(q.status.Steps, Step{Step: name, Item: Item{Status: interpreter.Pending}})
 	}
-	if retries(q.status.Steps) {
-		q.status.Status, q.status.HeldBy = interpreter.RetryPending, HeldByWait
-	}
+	q.status.Status, q.status.HeldBy = standing(q.status.Steps, progress.Control.Paused)
 	return nil
+}
+
+// standing is the status of a run that goes on, and what holds all of it.
+func standing(steps []Step, paused bool) (status, heldBy string) {
+	if paused {
+		return interpreter.Paused, HeldByPause
+	}
+	waiting := 0
+	for _, step := range steps {
+		switch step.Status {
+		case interpreter.Running:
+			return interpreter.Running, ""
+		case interpreter.RetryPending, interpreter.Paused:
+			if waiting++; waiting == 1 || heldBy == step.HeldBy {
+				status, heldBy = step.Status, step.HeldBy
+			} else {
+				status, heldBy = interpreter.RetryPending, HeldByWait
+			}
+		}
+	}
+	if waiting == 0 {
+		return interpreter.Running, ""
+	}
+	return status, heldBy
 }
 
 func unavailable(err error) bool {
 	var lost *serviceerror.Unavailable
 	return errors.As(err, &lost)
-}
-
-// retries reports whether all steps under way wait for a retry.
-func retries(steps []Step) bool {
-	waiting := 0
-	for _, step := range steps {
-		switch step.Status {
-		case interpreter.Running:
-			return false
-		case interpreter.RetryPending:
-			waiting++
-		}
-	}
-	return waiting > 0
 }
 
 // step tells where a visit of a step is.
@@ -253,16 +266,19 @@ func itemOf(
 		Status: status, Attempt: attempt, MaxAttempts: most, Pages: pages, NextRetryAt: next, Waiting: waiting,
 		Error: cmp.Or(failures...),
 	}
-	if waiting == "" {
-		return item
+	wait, ok := interpreter.ParseWait(waiting)
+	switch {
+	case status == interpreter.Paused:
+		item.HeldBy = HeldByPause
+	case waiting == "":
+	case ok && wait.Reason == interpreter.ReasonTurn:
+		item.HeldBy = HeldByRateLimit
+	case !ok && status == interpreter.RetryPending && next.IsZero(): // nobody knows how long
+		item.HeldBy = HeldByPerson
+	default:
+		item.HeldBy = HeldByWait
 	}
-	item.HeldBy = HeldByWait
-	if wait, ok := interpreter.ParseWait(waiting); ok {
-		item.MaxAttempts = cmp.Or(wait.Most, item.MaxAttempts)
-		if wait.Reason == interpreter.ReasonTurn {
-			item.HeldBy = HeldByRateLimit
-		}
-	}
+	item.MaxAttempts = cmp.Or(wait.Most, item.MaxAttempts)
 	return item
 }
 
@@ -305,15 +321,20 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	q.inPlace(ctx, step)
 	c.pace(step.StartedAt, q.status.At)
 	switch {
+	case step.Status == interpreter.Paused:
 	case c.Running == 0 && c.Waiting > 0:
 		step.Status, step.HeldBy = interpreter.RetryPending, HeldByWait
+		if step.NextRetryAt.IsZero() {
+			step.HeldBy = HeldByPerson
+		}
 	case c.Pending > 0:
 		step.HeldBy = HeldByWindow
 		step.Waiting = fmt.Sprintf("%d iterations wait for a place in the loop's window", c.Pending)
 	}
 }
 
-// inPlace asks the children of a loop where few are open which of them wait.
+// inPlace asks the children of a loop where few are open which of their iterations
+// wait: the loop does not know of those that keep their places.
 func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 	if len(step.open) > StatusCalls-q.status.Calls {
 		return
@@ -328,23 +349,22 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 		})
 	}
 	_ = group.Wait()
-	waiting := 0
+	under, waiting := step.Loop.Running+step.Loop.Waiting, 0
 	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {
-			if iteration.Status != interpreter.RetryPending {
+			if iteration.Status != interpreter.RetryPending && iteration.Status != interpreter.Paused {
 				continue
 			}
 			waiting++
-			next := iteration.NextRetryAt // zero where it is about to leave its child
+			next := iteration.NextRetryAt // zero where people decide
 			if step.NextRetryAt.IsZero() || !next.IsZero() && next.Before(step.NextRetryAt) {
 				step.NextRetryAt = next
 			}
 			step.Error = cmp.Or(iteration.Error, step.Error)
 		}
 	}
-	if more := min(waiting-step.Loop.Waiting, step.Loop.Running); more > 0 { // who waits in its place
-		step.Loop.Waiting, step.Loop.Running = step.Loop.Waiting+more, step.Loop.Running-more
-	}
+	step.Loop.Waiting = min(max(waiting, step.Loop.Waiting), under)
+	step.Loop.Running = under - step.Loop.Waiting
 }
 
 // ended reads the result of a run that has ended.

@@ -42,6 +42,8 @@ type teller struct {
 	calls   map[call]*lastMade
 	visits  map[string]int // of steps, the last that was seen
 	indexes []int          // of an iteration workflow
+	// cancelled is why the run was to be cancelled, nil where nobody asked for it.
+	cancelled *historypb.WorkflowExecutionCancelRequestedEventAttributes
 }
 
 // opening is a history below another, or the next of its chain.
@@ -189,6 +191,10 @@ func (t *teller) take(ctx context.Context, event *historypb.HistoryEvent) error 
 	}
 	if timer := event.GetTimerStartedEventAttributes(); timer != nil {
 		t.timer(event)
+		return nil
+	}
+	if cancelled := event.GetWorkflowExecutionCancelRequestedEventAttributes(); cancelled != nil {
+		t.cancelled = cancelled
 		return nil
 	}
 	if id := endedActivity(event); id != 0 && t.made[id] != nil {

@@ -69,6 +69,7 @@ func (t *teller) closed(ctx context.Context, event *historypb.HistoryEvent) erro
 		}
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
 		told.Event, told.Status = ExecutionCancelled, interpreter.Cancelled
+		told.Reason, told.By = t.cancelled.GetCause(), t.cancelled.GetIdentity()
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
 		told.Error = noResult("the run was terminated: " + event.GetWorkflowExecutionTerminatedEventAttributes().GetReason())
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:

@@ -1,0 +1,342 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/runs"
+	"reprise/interpreter/source"
+	"reprise/workflows"
+)
+
+// order is a command that runs are told, with the runs that are meant.
+type order struct {
+	server serverFlags
+	name   string // of starter's command
+	update string // "" is Temporal's own cancellation
+	workflows.Command
+	index  int
+	query  string
+	dryRun bool
+	output string
+}
+
+// cancelOrder is the name of the one command that is no update.
+const cancelOrder = "cancel"
+
+const (
+	queryHelp = `
+Runs are named by their workflow IDs, or enough of the beginning of one to tell it from
+others; --query takes all runs that go on and that a list filter of Temporal takes.
+They are told ten at a time, and one that refuses does not keep the others from being told.
+--dry-run shows which runs are meant, and tells them nothing. The reason and who gave it
+(user@host) are kept in the history.
+
+Exit status: 0, 1 where a run has refused, 2 where there is no such run (then none is
+told), 3 no server.`
+	// mostReason bounds a reason in bytes, as the workflows do.
+	mostReason = 500
+)
+
+func newPauseCommand(a *app) *cobra.Command {
+	o := &order{name: "pause", update: workflows.PauseUpdate}
+	return a.steerCommand(o, &cobra.Command{
+		Use: "pause ID...", Short: "Hold runs, or a step of theirs",
+		Long: `Hold runs, or a step of theirs. Attempts under way end; no other begins later than 2 s
+after. What waits keeps its time. Nothing is lost, and held runs cost no worker anything.
+The timeout of a playbook goes on.
+` + queryHelp,
+		Example: `  starter pause patients-7x2k --reason "the API is down"
+  starter pause patients-7x2k --step fetch
+  starter pause --query 'ReprisePlaybook="patients"' --dry-run`,
+	}, o.addStep)
+}
+
+func newResumeCommand(a *app) *cobra.Command {
+	o := &order{name: "resume", update: workflows.ResumeUpdate}
+	return a.steerCommand(o, &cobra.Command{
+		Use: "resume ID...", Short: "Let runs go on that are paused",
+		Long: `Let runs go on that are paused, with all of their steps, or one step. A wait that is
+over by then attempts at once; another one still waits for its time.
+` + queryHelp,
+		Example: `  starter resume patients-7x2k
+  starter resume patients-7x2k --step fetch
+  starter resume --query 'RepriseStatus="paused"'`,
+	}, o.addStep)
+}
+
+func newCancelCommand(a *app) *cobra.Command {
+	o := &order{name: cancelOrder}
+	return a.steerCommand(o, &cobra.Command{
+		Use: "cancel ID...", Short: "Cancel runs",
+		Long: `Cancel runs: attempts under way are told to end, waits end for good, and the run
+ends as cancelled. It needs no worker to be told, but one to end.
+
+Iterations that were cancelled can be run again: starter dead-letters reprocess ID --cancelled.
+` + queryHelp,
+		Example: `  starter cancel patients-7x2k --reason "the wrong month"
+  starter cancel --query 'ReprisePlaybook="patients"' --dry-run`,
+	})
+}
+
+func newRetryNowCommand(a *app) *cobra.Command {
+	o := &order{name: "retry-now", update: workflows.RetryNowUpdate}
+	return a.steerCommand(o, &cobra.Command{
+		Use: "retry-now ID...", Short: "Try again now what waits",
+		Long: `Try again now what waits: for a retry, a poll, a page, a turn under a rate limit, or for a
+person (on_exhausted: pause), which gives its policy all attempts again. What is paused
+has to be resumed first.
+` + queryHelp,
+		Example: `  starter retry-now patients-7x2k
+  starter retry-now patients-7x2k --step fetch --index 13`,
+	}, o.addStep, o.addIndex)
+}
+
+func newSkipCommand(a *app) *cobra.Command {
+	o := &order{name: "skip", update: workflows.SkipUpdate}
+	return a.steerCommand(o, &cobra.Command{
+		Use: "skip ID STEP", Short: "Give up what waits in a step",
+		Long: `Give up what waits in a step, or one iteration of it: it fails with what it waited for,
+and an iteration becomes a dead letter. --reason says why. With --query there is no ID.
+` + queryHelp,
+		Example: `  starter skip patients-7x2k fetch --index 13 --reason "the patient has left"`,
+	}, o.addIndex)
+}
+
+func newSetCommand(a *app) *cobra.Command {
+	o := &order{name: "set", update: workflows.SetUpdate}
+	return a.steerCommand(o, &cobra.Command{
+		Use: "set ID STEP KEY=VALUE...", Short: "Change how fast a step goes",
+		Long: `Change how fast a step goes, from now on. max_concurrency=N is how many iterations of its
+parallel loop go on at a time; rate_limit=N/s, N/m, N/h or such as N/30s is how many
+attempts may begin in that time. With --query there is no ID.
+` + queryHelp,
+		Example: `  starter set patients-7x2k fetch max_concurrency=5
+  starter set patients-7x2k fetch max_concurrency=50 rate_limit=20/s
+  starter set --query 'ReprisePlaybook="patients"' fetch rate_limit=100/m`,
+	})
+}
+
+// steerCommand completes a command that tells runs something.
+func (a *app) steerCommand(o *order, command *cobra.Command, more ...func(*cobra.Command)) *cobra.Command {
+	flags := command.Flags()
+	flags.StringVar(&o.query, "query", "", "all runs that go on and that this list filter takes, in place of IDs")
+	flags.StringVar(&o.Reason, "reason", "", "why; kept in the history")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show which runs are meant, and tell them nothing")
+	for _, add := range more {
+		add(command)
+	}
+	o.server.add(command)
+	outputFlag(command, &o.output)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		if command.Flags().Changed("index") {
+			o.Index = &o.index
+		}
+		ids, err := o.take(args, command.Flags().Changed("query"))
+		if err != nil {
+			return err
+		}
+		return a.steer(o, ids)
+	}
+	return command
+}
+
+func (o *order) addStep(command *cobra.Command) {
+	command.Flags().StringVar(&o.Step, "step", "", "only this step")
+}
+
+func (o *order) addIndex(command *cobra.Command) {
+	command.Flags().IntVar(&o.index, "index", 0, "only the iteration with this index, from 0")
+}
+
+// take reads the arguments, and gives the IDs among them.
+func (o *order) take(args []string, byQuery bool) (ids []string, err error) {
+	o.By = source.Cut(whoami(), mostReason)
+	if err := checkOutput(o.output); err != nil {
+		return nil, err
+	}
+	if len(o.Reason) > mostReason {
+		return nil, usageError("--reason has %d bytes, more than the %d that are kept", len(o.Reason), mostReason)
+	}
+	ids, rest := args, []string(nil)
+	if o.update == workflows.SkipUpdate || o.update == workflows.SetUpdate {
+		if ids = nil; !byQuery && len(args) > 0 {
+			ids, args = args[:1], args[1:]
+		}
+		if len(args) == 0 {
+			return nil, usageError("say which run and which step: %s %s ID STEP", program(), o.name)
+		}
+		o.Step, rest = args[0], args[1:]
+	}
+	switch {
+	case byQuery && len(ids) > 0:
+		return nil, usageError("runs are named by their IDs or by --query, not by both")
+	case byQuery && strings.TrimSpace(o.query) == "":
+		return nil, usageError(`--query is empty; all runs that go on are --query 'WorkflowId != ""'`)
+	case !byQuery && len(ids) == 0:
+		return nil, usageError("say which runs: by their IDs, or by --query; %s list --status running shows those that go on", program())
+	case o.Index != nil && o.Step == "":
+		return nil, usageError("--index needs the --step whose iteration it is")
+	case o.Index != nil && *o.Index < 0:
+		return nil, usageError("--index %d is less than 0, the first iteration", *o.Index)
+	}
+	for _, id := range ids {
+		if err := checkRun(id, ""); err != nil {
+			return nil, err
+		}
+	}
+	return ids, o.takeRest(rest)
+}
+
+// takeRest reads what stands behind the step.
+func (o *order) takeRest(rest []string) error {
+	switch o.update {
+	case workflows.SetUpdate:
+		tuning, err := parseTuning(rest)
+		o.Tuning = &tuning
+		return err
+	case workflows.SkipUpdate:
+		if len(rest) > 0 {
+			return usageError("%s takes one run and one step; %q is one too many", o.name, rest[0])
+		}
+		if strings.TrimSpace(o.Reason) == "" {
+			return usageError("say why with --reason: what is skipped is a failure that somebody will ask about")
+		}
+	}
+	return nil
+}
+
+// whoami is who gives the commands, as in Temporal's identities.
+func whoami() string {
+	name, host := os.Getenv("USER"), "unknown"
+	if current, err := user.Current(); err == nil {
+		name = current.Username
+	}
+	if known, err := os.Hostname(); err == nil {
+		host = known
+	}
+	return name + "@" + host
+}
+
+// steer tells runs a command.
+func (a *app) steer(o *order, ids []string) error {
+	ctx := a.interrupts.asked
+	s, err := o.server.stored(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	meant, err := a.meant(ctx, s, o, ids)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return a.wouldTell(o, meant)
+	}
+	answers := s.tellAll(ctx, o, meant, a.steerWriter(o))
+	if o.output == "json" {
+		err = printJSON(a.Out, orderDocument{Command: o.name, Step: o.Step, Index: o.Index, Runs: answers})
+	} else {
+		a.afterTelling(o, ids, answers)
+	}
+	if ctx.Err() != nil {
+		return withStatus(exitInterrupted, errSaid)
+	}
+	for _, answer := range answers {
+		if answer.failed() && err == nil {
+			err = withStatus(exitFailed, errSaid)
+		}
+	}
+	return err
+}
+
+// wouldTell shows which runs are meant.
+func (a *app) wouldTell(o *order, meant []runs.Found) error {
+	if o.output == "json" {
+		answers := make([]answer, len(meant))
+		for i, run := range meant {
+			answers[i] = answer{Found: run}
+		}
+		return printJSON(a.Out, orderDocument{Command: o.name, Step: o.Step, Index: o.Index, DryRun: true, Runs: answers})
+	}
+	if len(meant) == 0 {
+		return nil // it was said
+	}
+	_, err := fmt.Fprintln(a.Out, runsTable(meant, time.Now(), paperOf(a.Out).width))
+	a.notef("%s would be told: %s. Nothing was told.", counted(len(meant), "run"), o.words())
+	for _, run := range meant {
+		if run.Ended() {
+			a.notef("%s has ended, so it would refuse", run.WorkflowID)
+		}
+	}
+	return err
+}
+
+// words are the command without its runs.
+func (o *order) words() string {
+	text := o.name
+	if o.Step != "" {
+		text += ", step " + o.Step
+	}
+	if o.Index != nil {
+		text += fmt.Sprintf(", iteration %d", *o.Index)
+	}
+	return text
+}
+
+// afterTelling sums up, and says how a pause ends.
+func (a *app) afterTelling(o *order, ids []string, answers []answer) {
+	counts := map[string]int{}
+	for _, answer := range answers {
+		counts[answer.Outcome]++
+	}
+	if len(answers) > 1 {
+		a.notef("%d told, %d as they were, %d refused, %d gave no answer",
+			counts[outcomeDone], counts[outcomeUnchanged], counts[outcomeRefused], counts[outcomeUnknown])
+	}
+	if o.update != workflows.PauseUpdate || counts[outcomeDone]+counts[outcomeUnchanged] == 0 {
+		return
+	}
+	command := program() + " resume"
+	for _, id := range ids {
+		command += " " + shellWord(id)
+	}
+	if len(ids) == 0 {
+		command += " --query " + shellWord(o.query)
+	}
+	if o.Step != "" {
+		command += " --step " + shellWord(o.Step)
+	}
+	a.notef("to let it go on: %s", command)
+}
+
+// orderDocument is what a command prints as JSON.
+type orderDocument struct {
+	Command string   `json:"command"`
+	Step    string   `json:"step,omitempty"`
+	Index   *int     `json:"index,omitempty"`
+	DryRun  bool     `json:"dry_run,omitempty"`
+	Runs    []answer `json:"runs"`
+}
+
+// meant finds the runs that are meant, each once. Unless all are found none is
+// told anything.
+func (a *app) meant(ctx context.Context, s *session, o *order, ids []string) ([]runs.Found, error) {
+	if len(ids) == 0 {
+		found, err := s.runs().GoingOn(ctx, o.query)
+		if isQueryError(err) {
+			return nil, usageError("%w", err)
+		}
+		if err == nil && len(found) == 0 {
+			a.notef("no run that goes on is taken by the query, so none was told")
+		}
+		return found, err
+	}
+	return a.findAll(ctx, s, ids)
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// steerWriter writes answers for eyes as they come: what was not done to the
+// standard error.
+func (a *app) steerWriter(o *order) func(answer) {
+	paper := paperOf(a.Out)
+	return func(answer answer) {
+		if o.output == "json" {
+			return
+		}
+		var b strings.Builder
+		said, to := visible(answer.WorkflowID)+": ", a.Out
+		if answer.failed() {
+			said, to = said+"not told: ", a.Err
+		}
+		if answer.Outcome == outcomeRefused {
+			said = visible(answer.WorkflowID) + ": refused: "
+		}
+		writeWrapped(&b, said+visible(answer.Message), paper.width)
+		_, _ = io.WriteString(to, b.String())
+	}
+}
+
+// done says how a run stands after a command.
+func (o *order) done(standing workflows.Standing) string {
+	what := ""
+	if o.Step != "" {
+		what = "step " + o.Step + " "
+	}
+	switch o.update {
+	case workflows.PauseUpdate:
+		if standing.Changed {
+			return what + "paused; no other attempt begins"
+		}
+		return what + "was paused already" + since(standing.Control.Holder(o.Step), time.Now())
+	case workflows.ResumeUpdate:
+		return o.resumed(what, standing)
+	case workflows.SetUpdate:
+		return what + "from now on with " + tuningText(standing.Control.Tuned(o.Step))
+	}
+	verb, waits := "tried again now", counted(standing.Ended, "wait")
+	if o.update == workflows.SkipUpdate {
+		verb = "given up"
+	}
+	switch {
+	case standing.Told && standing.Ended > 0:
+		return fmt.Sprintf("%s%s: %s, and what waits in loops", what, verb, waits)
+	case standing.Told:
+		return fmt.Sprintf("%s%s: what waits there, if anything does", what, verb)
+	case standing.Ended > 0:
+		return fmt.Sprintf("%s%s: %s ended", what, verb, waits)
+	}
+	return what + "nothing waited any more"
+}
+
+func (o *order) resumed(what string, standing workflows.Standing) string {
+	text := what + "goes on"
+	if !standing.Changed {
+		text = what + "was not paused"
+	}
+	if held := pausedText(standing.Control, time.Now()); held != "" {
+		text += "; still " + held
+	}
+	return text
+}
+
+// tuningText is what people have set for a step.
+func tuningText(tuning interpreter.Tuning) string {
+	var parts []string
+	if tuning.MaxConcurrency > 0 {
+		parts = append(parts, fmt.Sprintf("%s=%d", keyConcurrency, tuning.MaxConcurrency))
+	}
+	if rate := tuning.Rate; rate != nil {
+		parts = append(parts, fmt.Sprintf("%s=%d/%s", keyRate, rate.Requests, perText(rate.PerSeconds)))
+	}
+	return strings.Join(parts, " ")
+}
+
+// perText is the time of a rate.
+func perText(seconds float64) string {
+	switch seconds {
+	case 1:
+		return "s"
+	case 60:
+		return "m"
+	case 3600:
+		return "h"
+	}
+	return time.Duration(seconds * float64(time.Second)).String()
+}
+
+// parseTuning reads what is to be set.
+func parseTuning(words []string) (interpreter.Tuning, error) {
+	var tuning interpreter.Tuning
+	if len(words) == 0 {
+		return tuning, usageError("say what is to be set: %s=N or %s=20/s", keyConcurrency, keyRate)
+	}
+	given := map[string]bool{}
+	for _, word := range words {
+		key, value, found := strings.Cut(word, "=")
+		if !found {
+			return tuning, usageError("%q is no KEY=VALUE, expected such as %s=5 or %s=20/s", word, keyConcurrency, keyRate)
+		}
+		if err := choice("the key", key, []string{keyConcurrency, keyRate}); err != nil {
+			return tuning, err
+		}
+		if given[key] {
+			return tuning, usageError("%s is given twice", key)
+		}
+		given[key] = true
+		if key == keyRate {
+			rate, err := parseRate(value)
+			if err != nil {
+				return tuning, err
+			}
+			tuning.Rate = &rate
+			continue
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > playbook.MaxConcurrencyLimit {
+			return tuning, usageError("%s=%s: expected a number from 1 to %d", key, value, playbook.MaxConcurrencyLimit)
+		}
+		tuning.MaxConcurrency = n
+	}
+	return tuning, nil
+}
+
+// What can be set.
+const (
+	keyConcurrency = "max_concurrency"
+	keyRate        = "rate_limit"
+)
+
+// longestRate is the longest time that a rate may be told over.
+const longestRate = 24 * time.Hour
+
+// parseRate reads a rate such as 20/s, 100/m or 5/30s.
+func parseRate(text string) (interpreter.Rate, error) {
+	count, per, found := strings.Cut(text, "/")
+	if per != "" && !strings.ContainsAny(per[:1], "0123456789") {
+		per = "1" + per
+	}
+	requests, err := strconv.Atoi(count)
+	period, unreadable := time.ParseDuration(per)
+	if !found || err != nil || unreadable != nil || requests < 1 || period <= 0 || period > longestRate {
+		return interpreter.Rate{}, usageError("%s=%s: expected attempts in a time of at most a day, such as 20/s, 100/m, 5/h or 10/30s", keyRate, text)
+	}
+	return interpreter.Rate{Requests: requests, PerSeconds: period.Seconds()}, nil
+}
+
+// pausedText says what people hold of a run, since when, who and why; "" for
+// nothing. now says whether a time needs its day.
+func pausedText(control interpreter.Control, now time.Time) string {
+	if control.Paused {
+		return "paused" + since(control.Held[""], now)
+	}
+	texts := make([]string, len(control.Steps))
+	for i, step := range control.Steps {
+		texts[i] = "step " + visible(step) + " paused" + since(control.Held[step], now)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// since is when something was said, who did and why.
+func since(said interpreter.Said, now time.Time) string {
+	if said.At.IsZero() {
+		return saidText(said)
+	}
+	layout := time.TimeOnly
+	if said.At.Local().Format(time.DateOnly) != now.Local().Format(time.DateOnly) {
+		layout = time.DateTime
+	}
+	return " since " + said.At.Local().Format(layout) + saidText(said)
+}
+
+// saidText is who said something, and why.
+func saidText(said interpreter.Said) string {
+	text := ""
+	if said.By != "" {
+		text = " by " + oneLine(said.By, 100)
+	}
+	if said.Reason != "" {
+		text += ": " + oneLine(said.Reason, 200)
+	}
+	return text
+}
+
+// letsGo is the command that lets go on what is held.
+func letsGo(id string, control interpreter.Control) string {
+	command := program() + " resume " + shellWord(id)
+	if !control.Paused && len(control.Steps) == 1 {
+		command += " --step " + shellWord(control.Steps[0])
+	}
+	return "to let it go on: " + command
+}
+
+// helpOf are the commands that would help a run on, one a line.
+func helpOf(status *runs.Status) []string {
+	if status.Control.Paused || len(status.Control.Steps) > 0 {
+		return []string{letsGo(status.WorkflowID, status.Control)}
+	}
+	var waiting []string
+	person := false
+	for _, step := range status.Steps {
+		if waits(step) && !slices.Contains(waiting, step.Step) {
+			waiting, person = append(waiting, step.Step), person || step.HeldBy == runs.HeldByPerson
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	id, of, step := shellWord(status.WorkflowID), "", "STEP"
+	if len(waiting) == 1 {
+		step = shellWord(waiting[0])
+		of = " --step " + step
+	}
+	help := []string{fmt.Sprintf("to wait no longer: %s retry-now %s%s", program(), id, of)}
+	if person {
+		help[0] = fmt.Sprintf("to try again: %s retry-now %s%s", program(), id, of)
+		help = append(help, fmt.Sprintf("to give up: %s skip %s %s --reason TEXT", program(), id, step))
+	}
+	return help
+}
+
+// writeHelp keeps a command in one piece, on a line of its own where it does not
+// fit behind what it is for.
+func writeHelp(b *strings.Builder, help string, width int) {
+	if text.StringWidth(help) > width {
+		help = strings.Replace(help, ": ", ":\n  ", 1)
+	}
+	b.WriteString(help + "\n")
+}
+
+// waits reports whether something of a step waits for a retry or for a person.
+func waits(step runs.Step) bool {
+	return step.Status == interpreter.RetryPending || step.Loop != nil && step.Loop.Waiting > 0 && step.EndedAt.IsZero()
+}
+
+// shellWord is a text as one word of a shell.
+func shellWord(text string) string {
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,", r)
+	}) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
