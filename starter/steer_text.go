@@ -16,24 +16,27 @@ import (
 	"reprise/workflows"
 )
 
-// steerWriter writes answers for eyes as they come: what was not done to the
-// standard error.
+// steerWriter writes answers for eyes as they come, a line for each run that only a
+// terminal breaks: what was not done to the standard error.
 func (a *app) steerWriter(o *order) func(answer) {
-	paper := paperOf(a.Out)
 	return func(answer answer) {
 		if o.output == "json" {
 			return
 		}
-		var b strings.Builder
-		said, to := visible(answer.WorkflowID)+": ", a.Out
-		if answer.failed() {
-			said, to = said+"not told: ", a.Err
+		to, said := a.Out, answer.Message
+		switch answer.Outcome {
+		case outcomeRefused:
+			to, said = a.Err, "refused: "+said
+		case outcomeUnknown:
+			to, said = a.Err, "no answer: "+said
 		}
-		if answer.Outcome == outcomeRefused {
-			said = visible(answer.WorkflowID) + ": refused: "
+		said = visible(answer.WorkflowID) + ": " + oneLine(said, 2000) + "\n"
+		if isTerminal(to) {
+			var b strings.Builder
+			writeWrapped(&b, said, paperOf(to).width)
+			said = b.String()
 		}
-		writeWrapped(&b, said+visible(answer.Message), paper.width)
-		_, _ = io.WriteString(to, b.String())
+		_, _ = io.WriteString(to, said)
 	}
 }
 
