@@ -30,6 +30,29 @@ func TestControl(t *testing.T) {
 	require.Equal(t, 5, control.Version)
 }
 
+// TestHolders: of all that is paused it is known who did that.
+func TestHolders(t *testing.T) {
+	t.Parallel()
+	var control interpreter.Control
+	ada, bob, cid := interpreter.Said{By: "ada"}, interpreter.Said{By: "bob"}, interpreter.Said{By: "cid"}
+	control.Pause("load")
+	control.Note(ada)
+	before := control
+	control.Pause("fetch")
+	control.Note(bob)
+	control.Tune("fetch", interpreter.Tuning{MaxConcurrency: 1})
+	control.Note(cid)
+	require.Equal(t, []interpreter.Said{ada, bob, cid}, []interpreter.Said{control.Holder("load"), control.Holder("fetch"), control.Said})
+	require.Len(t, before.Held, 1, "a copy stays what it was")
+	control.Pause("")
+	control.Note(cid)
+	require.Equal(t, cid, control.Holder("load"), "it holds all of them")
+	control.Resume("")
+	control.Note(ada)
+	require.Empty(t, control.Held)
+	require.Zero(t, control.Holder("load"))
+}
+
 func TestTunings(t *testing.T) {
 	t.Parallel()
 	var control interpreter.Control

@@ -13,6 +13,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/runs"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -335,6 +336,47 @@ func TestSet(t *testing.T) {
 	require.LessOrEqual(t, float64(api.began(limited)), 2*took+3, "no more than two a second")
 }
 
+// TestSteeredAtOnce: of people who pause and resume at the same time each is told
+// where that leaves the run, and the last to be heard is right.
+func TestSteeredAtOnce(t *testing.T) {
+	t.Parallel()
+	w, api := newWorking(t), newGauge(t)
+	run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    retry: [{when: "{{ _retry.count < 9000 }}", then: {max_attempts: 10000, delay: 100ms}}]
+`), map[string]any{"api": api.url})
+	require.Eventually(t, func() bool { return api.began(time.Time{}) >= 1 }, patience, tick)
+	standings := make([]workflows.Standing, 20)
+	var people sync.WaitGroup
+	for i := range standings {
+		people.Go(func() {
+			update := workflows.PauseUpdate
+			if i%2 == 1 {
+				update = workflows.ResumeUpdate
+			}
+			standings[i], _ = w.steer(run, update, workflows.Command{By: fmt.Sprint(i)})
+		})
+	}
+	people.Wait()
+	progress, ok := w.progress(run)
+	require.True(t, ok)
+	changed := 0
+	for i, standing := range standings {
+		require.Equal(t, i%2 == 0, standing.Control.Paused, "each is told what it asked for, be it by another")
+		if standing.Control.Version == progress.Control.Version {
+			require.Equal(t, progress.Control, standing.Control)
+		}
+		if standing.Changed {
+			changed++
+		}
+	}
+	require.Equal(t, changed, progress.Control.Version, "what changed nothing is no command")
+	require.Equal(t, progress.Control.Paused, progress.Control.Version%2 == 1)
+	w.cancel(run)
+}
+
 // TestSteeringIsRefused: a command that does not fit says what would.
 func TestSteeringIsRefused(t *testing.T) {
 	t.Parallel()
@@ -460,4 +502,67 @@ func steerAtRandom(t *testing.T, random *rand.Rand) {
 func (w *world) ended(run client.WorkflowRun) bool {
 	described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), run.GetID(), run.GetRunID())
 	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+
+// TestStatusOfWhatIsHeld: what people hold is told from what waits for a retry, and
+// what waits for people from both.
+func TestStatusOfWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	for name, loop := range map[string]string{
+		"a step": "", "a window": "loop: {collection: \"{{ 1..40 }}\", element: n, mode: parallel, max_concurrency: 4, batch: 1}",
+		"in order": "loop: {collection: \"{{ 1..40 }}\", element: n}",
+		"batches":  "loop: {collection: \"{{ 1..40 }}\", element: n, mode: parallel, max_concurrency: 10, batch: 10}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, api := newWorking(t), newGauge(t)
+			l := w.looker()
+			api.set(true)
+			run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    params: {takes: 300ms}
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 2, delay: 1s, on_exhausted: pause}}]
+    `+loop+"\n"), map[string]any{"api": api.url})
+			whole := func(status *runs.Status) {
+				if c := status.Visits("fetch")[0].Loop; c != nil {
+					require.Equal(t, c.Total, c.Done()+c.Running+c.Waiting+c.Pending+c.Cancelled, "%+v", c)
+				}
+			}
+			require.Eventually(t, func() bool { return api.began(time.Time{}) > 0 }, patience, tick)
+			w.steers(run, workflows.PauseUpdate, workflows.Command{By: "ada", Reason: "a test"})
+			status := l.until(run.GetID(), func(status *runs.Status) bool {
+				steps := status.Visits("fetch")
+				return len(steps) == 1 && steps[0].Status == "paused" && (steps[0].Loop == nil || steps[0].Loop.Running == 0)
+			})
+			whole(status)
+			require.Equal(t, []string{"paused", runs.HeldByPause}, []string{status.Status, status.HeldBy})
+			require.Equal(t, "ada", status.Control.Held[""].By)
+			step := status.Visits("fetch")[0]
+			require.Equal(t, runs.HeldByPause, step.HeldBy)
+			l.Iterations(t.Context(), status, step)
+			for _, iteration := range step.Iterations {
+				require.Equal(t, []string{"paused", runs.HeldByPause}, []string{iteration.Status, iteration.HeldBy}, "%+v", iteration)
+			}
+
+			w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+			status = l.until(run.GetID(), func(status *runs.Status) bool {
+				steps := status.Visits("fetch")
+				return steps[0].HeldBy == runs.HeldByPerson && (steps[0].Loop == nil || steps[0].Loop.Running == 0)
+			})
+			whole(status)
+			require.Equal(t, []string{"retry_pending", runs.HeldByPerson}, []string{status.Status, status.HeldBy})
+			step = status.Visits("fetch")[0]
+			require.Equal(t, "retry_pending", step.Status)
+			require.Zero(t, step.NextRetryAt)
+			l.Iterations(t.Context(), status, step)
+			for _, iteration := range step.Iterations {
+				require.Equal(t, []string{"retry_pending", runs.HeldByPerson}, []string{iteration.Status, iteration.HeldBy}, "%+v", iteration)
+			}
+			if step.Loop != nil {
+				require.NotEmpty(t, step.Iterations)
+			}
+			w.cancel(run)
+		})
+	}
 }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/internal/runs"
+	"reprise/internal/testenv"
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+func TestParseTuning(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]interpreter.Rate{
+		"20/s": {Requests: 20, PerSeconds: 1}, "100/m": {Requests: 100, PerSeconds: 60}, "5/h": {Requests: 5, PerSeconds: 3600},
+		"10/30s": {Requests: 10, PerSeconds: 30}, "1/24h": {Requests: 1, PerSeconds: 86400}, "3/500ms": {Requests: 3, PerSeconds: 0.5},
+	} {
+		tuning, err := parseTuning([]string{"rate_limit=" + text, "max_concurrency=7"})
+		require.NoError(t, err, text)
+		require.Equal(t, interpreter.Tuning{MaxConcurrency: 7, Rate: &want}, tuning)
+		require.NoError(t, tuning.Check())
+	}
+	for _, text := range []string{"", "20", "/s", "0/s", "-1/s", "1.5/s", "20/", "20/x", "20/0s", "20/-1s", "20/25h", "20/s/s"} {
+		_, err := parseTuning([]string{"rate_limit=" + text})
+		require.ErrorContains(t, err, "expected attempts in a time of at most a day", text)
+	}
+	require.Equal(t, "max_concurrency=7 rate_limit=10/30s",
+		tuningText(interpreter.Tuning{MaxConcurrency: 7, Rate: &interpreter.Rate{Requests: 10, PerSeconds: 30}}))
+}
+
+// TestDone: the answer to each command in words.
+func TestDone(t *testing.T) {
+	t.Parallel()
+	said := interpreter.Said{By: "ada@host", Reason: "it is\ndown"}
+	paused := interpreter.Control{Version: 1, Paused: true, Held: map[string]interpreter.Said{"": said}}
+	alone := interpreter.Control{Version: 2, Steps: []string{"fetch"}, Held: map[string]interpreter.Said{"fetch": said}}
+	for _, c := range []struct {
+		update, step string
+		standing     workflows.Standing
+		says         string
+	}{
+		{workflows.PauseUpdate, "", workflows.Standing{Changed: true, Control: paused}, "paused; no other attempt begins"},
+		{workflows.PauseUpdate, "", workflows.Standing{Control: paused}, "was paused already by ada@host: it is down"},
+		{workflows.PauseUpdate, "fetch", workflows.Standing{Control: alone}, "step fetch was paused already by ada@host: it is down"},
+		{workflows.ResumeUpdate, "load", workflows.Standing{Changed: true, Control: alone}, "step load goes on; still step fetch paused by ada@host: it is down"},
+		{workflows.ResumeUpdate, "", workflows.Standing{}, "was not paused"},
+		{workflows.RetryNowUpdate, "fetch", workflows.Standing{Changed: true, Ended: 2}, "step fetch tried again now: 2 waits ended"},
+		{workflows.RetryNowUpdate, "", workflows.Standing{Changed: true, Ended: 1, Told: true}, "tried again now: 1 wait, and what waits in loops"},
+		{workflows.SkipUpdate, "fetch", workflows.Standing{Changed: true, Told: true}, "step fetch given up: what waits there, if anything does"},
+		{workflows.SkipUpdate, "fetch", workflows.Standing{}, "step fetch nothing waited any more"},
+	} {
+		o := &order{update: c.update, Command: workflows.Command{Step: c.step}}
+		require.Equal(t, c.says, o.done(c.standing))
+	}
+}
+
+// TestGoldenPaused: what is held, by whom and why, and what would let it go on.
+func TestGoldenPaused(t *testing.T) {
+	t.Parallel()
+	at := localBegan.Add(90 * time.Second)
+	said := interpreter.Said{By: "ada@clinic", Reason: "the API is down: \x1b[31mincident 7", At: localBegan.Add(time.Minute)}
+	status := func(control interpreter.Control, steps ...runs.Step) string {
+		var out bytes.Buffer
+		writeStatus(&screen{to: &out}, &runs.Status{
+			Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: "paused", StartedAt: localBegan},
+			At:    at, Steps: steps, Control: control,
+		}, paper{width: 80})
+		return out.String()
+	}
+	paused := runs.Item{Status: interpreter.Paused, HeldBy: runs.HeldByPause, Waiting: "paused", Attempt: 2}
+	person := runs.Item{
+		Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson, Waiting: "waits for a person: HTTP 503", Attempt: 1, Error: failureOf503(),
+	}
+	loop := runs.Counts{Total: 9, Success: 2, Waiting: 3, Pending: 4}
+	texts := []string{
+		status(interpreter.Control{Version: 1, Paused: true, Held: map[string]interpreter.Said{"": said}},
+			runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: paused},
+			runs.Step{Step: "fetch", Visit: 1, StartedAt: localBegan, Item: paused, Loop: &loop}),
+		status(interpreter.Control{Version: 2, Steps: []string{"fetch"}, Held: map[string]interpreter.Said{"fetch": said}},
+			runs.Step{Step: "fetch", Visit: 1, StartedAt: localBegan, Item: paused, Loop: &loop}),
+		status(interpreter.Control{}, runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: person}),
+		status(interpreter.Control{},
+			runs.Step{
+				Step: "fetch", Visit: 1, StartedAt: localBegan, Loop: &loop,
+				Item:       runs.Item{Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson},
+				Iterations: []runs.Iteration{{Index: 4, Item: person}},
+			},
+			runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: person}),
+	}
+	golden(t, "status/steered_80", strings.Join(texts, "\n"))
+}
+
+// TestOlderBuild: a worker that takes no commands says which it does not know;
+// what would work is said in its place.
+func TestOlderBuild(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	queue := env.NewTaskQueue()
+	w := worker.New(env.Client(), queue, worker.Options{})
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+		return workflow.Sleep(ctx, time.Hour)
+	}, workflow.RegisterOptions{Name: workflows.PlaybookWorkflowName})
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, workflows.PlaybookWorkflowName)
+	require.NoError(t, err)
+
+	steer := func(args ...string) (status int, doc orderDocument) {
+		var out, errs bytes.Buffer
+		status = Main(t.Context(), append(args, run.GetID(), "--address", env.Address, "--output", "json"), Streams{Out: &out, Err: &errs})
+		require.NoError(t, json.Unmarshal(out.Bytes(), &doc), "%s%s", out.String(), errs.String())
+		return status, doc
+	}
+	status, doc := steer("pause")
+	require.Equal(t, exitFailed, status)
+	require.Equal(t, outcomeRefused, doc.Runs[0].Outcome)
+	require.Equal(t, "its worker is of an older build, which takes no such command; put a worker of this build in its place, "+
+		"or end the run with starter cancel "+run.GetID(), strings.Replace(doc.Runs[0].Message, program(), "starter", 1))
+	status, doc = steer("cancel", "--reason", "it is old")
+	require.Equal(t, exitOK, status)
+	require.Equal(t, outcomeDone, doc.Runs[0].Outcome)
+	require.ErrorContains(t, run.Get(t.Context(), nil), "canceled")
+	history := testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID())
+	require.Contains(t, history[0].History.String(), "it is old")
+	status, doc = steer("cancel")
+	require.Equal(t, exitFailed, status)
+	require.Contains(t, doc.Runs[0].Message, "it has ended (cancelled), so there is nothing to cancel")
+}
