@@ -502,6 +502,7 @@ func steerAtRandom(t *testing.T, random *rand.Rand) {
 func (w *world) ended(run client.WorkflowRun) bool {
 	described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), run.GetID(), run.GetRunID())
 	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+}
 
 // TestStatusOfWhatIsHeld: what people hold is told from what waits for a retry, and
 // what waits for people from both.
