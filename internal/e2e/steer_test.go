@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -530,33 +531,37 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 					require.Equal(t, c.Total, c.Done()+c.Running+c.Waiting+c.Pending+c.Cancelled, "%+v", c)
 				}
 			}
+			atRest := func(status *runs.Status, state string) bool {
+				steps := status.Visits("fetch")
+				if len(steps) == 0 || steps[0].Status != state || steps[0].Loop != nil && steps[0].Loop.Running > 0 {
+					return false
+				}
+				l.Iterations(t.Context(), status, steps[0])
+				return !slices.ContainsFunc(steps[0].Iterations, func(i runs.Iteration) bool { return i.Status != state })
+			}
 			require.Eventually(t, func() bool { return api.began(time.Time{}) > 0 }, patience, tick)
 			w.steers(run, workflows.PauseUpdate, workflows.Command{By: "ada", Reason: "a test"})
 			status := l.until(run.GetID(), func(status *runs.Status) bool {
-				steps := status.Visits("fetch")
-				return len(steps) == 1 && steps[0].Status == "paused" && (steps[0].Loop == nil || steps[0].Loop.Running == 0)
+				return atRest(status, "paused") // what waits goes on to do so until it is due
 			})
 			whole(status)
 			require.Equal(t, []string{"paused", runs.HeldByPause}, []string{status.Status, status.HeldBy})
 			require.Equal(t, "ada", status.Control.Held[""].By)
 			step := status.Visits("fetch")[0]
 			require.Equal(t, runs.HeldByPause, step.HeldBy)
-			l.Iterations(t.Context(), status, step)
 			for _, iteration := range step.Iterations {
 				require.Equal(t, []string{"paused", runs.HeldByPause}, []string{iteration.Status, iteration.HeldBy}, "%+v", iteration)
 			}
 
 			w.steers(run, workflows.ResumeUpdate, workflows.Command{})
 			status = l.until(run.GetID(), func(status *runs.Status) bool {
-				steps := status.Visits("fetch")
-				return steps[0].HeldBy == runs.HeldByPerson && (steps[0].Loop == nil || steps[0].Loop.Running == 0)
+				return status.Visits("fetch")[0].HeldBy == runs.HeldByPerson && atRest(status, "retry_pending")
 			})
 			whole(status)
 			require.Equal(t, []string{"retry_pending", runs.HeldByPerson}, []string{status.Status, status.HeldBy})
 			step = status.Visits("fetch")[0]
 			require.Equal(t, "retry_pending", step.Status)
 			require.Zero(t, step.NextRetryAt)
-			l.Iterations(t.Context(), status, step)
 			for _, iteration := range step.Iterations {
 				require.Equal(t, []string{"retry_pending", runs.HeldByPerson}, []string{iteration.Status, iteration.HeldBy}, "%+v", iteration)
 			}
