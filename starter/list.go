@@ -43,7 +43,7 @@ or timed out has failed.`,
 		RunE: func(*cobra.Command, []string) error { return a.list(options) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.status, "status", "", "only runs that are running, completed, partial_success, failed or cancelled")
+	flags.StringVar(&options.status, "status", "", "only runs that are running, paused, completed, partial_success, failed or cancelled")
 	flags.StringVar(&options.playbook, "playbook", "", "only runs of the playbook with this name")
 	flags.StringVar(&options.since, "since", "", "only runs that were started since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.IntVar(&options.limit, "limit", mostRuns, "how many at most, 0 for all")
@@ -78,9 +78,10 @@ func (a *app) list(options *runsOptions) error {
 		Status: options.status, Playbook: options.playbook, Since: since, Limit: options.limit,
 	})
 	if errors.Is(err, runs.ErrNoAttributes) {
-		return usageError("%w (%s, %s), so --playbook, and --status %s and %s, cannot choose; "+
+		return usageError("%w (%s, %s), so --playbook, and --status %s, %s and %s, cannot choose; "+
 			"a run that is started by who may add them adds them, else an administrator has to, with the type Keyword",
-			err, workflows.StatusAttribute, workflows.PlaybookAttribute, interpreter.Completed, interpreter.Partial)
+			err, workflows.StatusAttribute, workflows.PlaybookAttribute,
+			interpreter.Paused, interpreter.Completed, interpreter.Partial)
 	}
 	if err != nil {
 		return err

@@ -553,6 +553,12 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 				require.Equal(t, []string{"paused", runs.HeldByPause}, []string{iteration.Status, iteration.HeldBy}, "%+v", iteration)
 			}
 
+			_, err := l.Events(t.Context(), status.Found, runs.Ask{Step: "fetch"}, func(event runs.Event) error {
+				require.False(t, event.Error != nil && event.Error.Kind == interpreter.KindHeld, "%+v was not made", event)
+				return nil
+			})
+			require.NoError(t, err)
+
 			w.steers(run, workflows.ResumeUpdate, workflows.Command{})
 			status = l.until(run.GetID(), func(status *runs.Status) bool {
 				return status.Visits("fetch")[0].HeldBy == runs.HeldByPerson && atRest(status, "retry_pending")
