@@ -121,7 +121,7 @@ func TestFollowGivesUp(t *testing.T) {
 	require.Equal(t, 1, strings.Count(said, "lost the server at"), said)
 	require.NotContains(t, said, "is back")
 	require.NotContains(t, said, "worker")
-	require.Contains(t, said, "on "+f.proxy.Address()+", namespace", "what a person needs to look again")
+	require.Contains(t, said, "--address "+f.proxy.Address()+" --namespace default", "what a person needs to look again")
 	require.NoError(t, f.direct.SignalWorkflow(t.Context(), f.run.GetID(), "", "end", nil))
 }
 

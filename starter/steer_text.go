@@ -43,7 +43,9 @@ func (a *app) steerWriter(o *order) func(answer) {
 // done says how a run stands after a command.
 func (o *order) done(standing workflows.Standing) string {
 	what := ""
-	if o.Step != "" {
+	if o.Index != nil {
+		what = fmt.Sprintf("step %s[%d] ", o.Step, *o.Index)
+	} else if o.Step != "" {
 		what = "step " + o.Step + " "
 	}
 	switch o.update {
@@ -219,10 +221,11 @@ func helpOf(status *runs.Status) []string {
 		return []string{letsGo(status.WorkflowID, status.Control)}
 	}
 	var waiting []string
-	person := false
+	person, loops := false, false
 	for _, step := range status.Steps {
 		if waits(step) && !slices.Contains(waiting, step.Step) {
 			waiting, person = append(waiting, step.Step), person || step.HeldBy == runs.HeldByPerson
+			loops = loops || step.Loop != nil
 		}
 	}
 	if len(waiting) == 0 {
@@ -232,6 +235,9 @@ func helpOf(status *runs.Status) []string {
 	if len(waiting) == 1 {
 		step = shellWord(waiting[0])
 		of = " --step " + step
+	}
+	if loops {
+		step += " [--index N]"
 	}
 	help := []string{fmt.Sprintf("to wait no longer: %s retry-now %s%s", program(), id, of)}
 	if person {

@@ -529,6 +529,7 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 			whole := func(status *runs.Status) {
 				if c := status.Visits("fetch")[0].Loop; c != nil {
 					require.Equal(t, c.Total, c.Done()+c.Running+c.Waiting+c.Pending+c.Cancelled, "%+v", c)
+					require.Zero(t, c.Left, "people decide how long it takes")
 				}
 			}
 			atRest := func(status *runs.Status, state string) bool {

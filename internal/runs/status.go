@@ -331,6 +331,9 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 		step.HeldBy = HeldByWindow
 		step.Waiting = fmt.Sprintf("%d iterations wait for a place in the loop's window", c.Pending)
 	}
+	if step.HeldBy == HeldByPause || step.HeldBy == HeldByPerson {
+		c.Left = 0 // people decide
+	}
 }
 
 // inPlace asks the children of a loop where few are open which of their iterations
