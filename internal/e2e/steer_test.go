@@ -505,6 +505,42 @@ func (w *world) ended(run client.WorkflowRun) bool {
 	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
+// TestGoingOn: a list filter takes runs that go on, and nothing else, whatever it
+// says.
+func TestGoingOn(t *testing.T) {
+	t.Parallel()
+	w, api := newWorking(t), newGauge(t)
+	l := w.looker()
+	api.set(true)
+	source := book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    retry: [{when: "{{ error is defined and waits }}", then: {max_attempts: 1, on_exhausted: pause}}]
+    loop: {collection: [1, 2], element: n, mode: parallel, batch: 1}
+`)
+	run := w.start(source, map[string]any{"api": api.url, "waits": true})
+	ended := w.start(source, map[string]any{"api": api.url, "waits": false})
+	_, err := w.outcome(ended)
+	require.NoError(t, err)
+	l.until(run.GetID(), inState("fetch", "retry_pending"))
+	for _, filter := range []string{
+		fmt.Sprintf("WorkflowId IN ('%s', '%s')", run.GetID(), ended.GetID()),
+		fmt.Sprintf("WorkflowId = 'none' OR RootWorkflowId = '%s'", run.GetID()),
+		fmt.Sprintf("WorkflowId = 'none') OR (RootWorkflowId IN ('%s', '%s')", run.GetID(), ended.GetID()),
+	} {
+		require.Eventually(t, func() bool {
+			found, err := l.GoingOn(t.Context(), filter)
+			require.NoError(t, err)
+			return len(found) == 1 && found[0].WorkflowID == run.GetID()
+		}, patience, tick, filter)
+	}
+	var refused *runs.QueryError
+	_, err = l.GoingOn(t.Context(), "Nothing = 1")
+	require.ErrorAs(t, err, &refused)
+	w.cancel(run)
+}
+
 // TestStatusOfWhatIsHeld: what people hold is told from what waits for a retry, and
 // what waits for people from both.
 func TestStatusOfWhatIsHeld(t *testing.T) {
