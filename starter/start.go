@@ -61,7 +61,7 @@ func (s *session) start(ctx context.Context, plan plan, a *app) (client.Workflow
 	if err := s.fits(plan); err != nil {
 		return nil, err
 	}
-	err := connect.EnsureAttributes(ctx, s.client, s.namespace, workflows.SearchAttributes())
+	_, err := connect.EnsureAttributes(ctx, s.client, s.namespace, workflows.SearchAttributes())
 	if ctx.Err() != nil {
 		return nil, withStatus(exitInterrupted, errors.New("interrupted before the run began"))
 	}

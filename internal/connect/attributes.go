@@ -6,47 +6,154 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 )
 
+// Attributes are the search attributes of a namespace beside those that are
+// wanted. Every wanted name is in one of the lists; all are sorted.
+type Attributes struct {
+	Present []string `json:"present"`
+	Added   []string `json:"added"`
+	Missing []string `json:"missing"`
+	// Mistyped have another type than the wanted one, which no server changes.
+	Mistyped []Mistyped `json:"mistyped,omitempty"`
+}
+
+// Mistyped is a search attribute whose type is not the wanted one.
+type Mistyped struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	Want string `json:"want"`
+}
+
+func (m Mistyped) Error() string {
+	return fmt.Sprintf("search attribute %s is of type %s, expected %s", m.Name, m.Type, m.Want)
+}
+
+// RightsError says that a server lets nobody, or not this client, add search
+// attributes. Its message is the whole story.
+type RightsError struct {
+	// Absent says that the server has no service for it, as Temporal Cloud.
+	Absent    bool
+	Namespace string
+	Err       error
+}
+
+func (e *RightsError) Error() string {
+	if e.Absent {
+		return fmt.Sprintf("the server has no service that adds search attributes to the namespace %q, as on Temporal Cloud", e.Namespace)
+	}
+	return fmt.Sprintf("this client has no right to add search attributes to the namespace %q: %v", e.Namespace, e.Err)
+}
+
+// Unwrap gives the server's answer.
+func (e *RightsError) Unwrap() error { return e.Err }
+
+// rightsError is err as a *RightsError where it is one.
+func rightsError(namespace string, err error) error {
+	var denied *serviceerror.PermissionDenied
+	var absent *serviceerror.Unimplemented
+	if isAbsent := errors.As(err, &absent); isAbsent || errors.As(err, &denied) {
+		return &RightsError{Absent: isAbsent, Namespace: namespace, Err: err}
+	}
+	return err
+}
+
+// attributesTimeout bounds what is asked about search attributes.
+const attributesTimeout = 10 * time.Second
+
+// CheckAttributes says which of the wanted search attributes a namespace has.
+func CheckAttributes(
+	ctx context.Context, c client.Client, namespace string, wanted map[string]enums.IndexedValueType,
+) (Attributes, error) {
+	ctx, cancel := context.WithTimeout(ctx, attributesTimeout)
+	defer cancel()
+	known, err := knownAttributes(ctx, c, namespace)
+	if err != nil {
+		return Attributes{}, fmt.Errorf("list search attributes: %w", err)
+	}
+	found := Attributes{Present: []string{}, Added: []string{}, Missing: []string{}}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		switch kind, isKnown := known[name]; {
+		case !isKnown:
+			found.Missing = append(found.Missing, name)
+		case kind != wanted[name]:
+			found.Mistyped = append(found.Mistyped, Mistyped{Name: name, Type: kind.String(), Want: wanted[name].String()})
+		default:
+			found.Present = append(found.Present, name)
+		}
+	}
+	return found, nil
+}
+
+// knownAttributes are the search attributes of a namespace with their types.
+func knownAttributes(ctx context.Context, c client.Client, namespace string) (map[string]enums.IndexedValueType, error) {
+	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	if err == nil {
+		return listed.GetCustomAttributes(), nil
+	}
+	var rights *RightsError
+	if !errors.As(rightsError(namespace, err), &rights) {
+		return nil, err
+	}
+	// Whoever may use a namespace may read its description. It has an alias for each
+	// attribute, of a field such as Keyword02.
+	described, failure := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	if failure != nil {
+		return nil, err
+	}
+	known := map[string]enums.IndexedValueType{}
+	for field, name := range described.GetConfig().GetCustomSearchAttributeAliases() {
+		known[name], _ = enums.IndexedValueTypeFromString(strings.TrimRight(field, "0123456789"))
+	}
+	return known, nil
+}
+
 // EnsureAttributes adds search attributes to a namespace where they are
 // missing. A server can take about a second until runs may use them. Some
-// servers let only an administrator add them: then it is an error, and runs do
-// without.
+// servers let only an administrator add them: then it is a *RightsError, and runs
+// do without. The lists are told beside an error too, as far as they are known.
 func EnsureAttributes(
 	ctx context.Context, c client.Client, namespace string, wanted map[string]enums.IndexedValueType,
+) (Attributes, error) {
+	found, err := CheckAttributes(ctx, c, namespace, wanted)
+	switch {
+	case err != nil:
+		return found, err
+	case len(found.Missing) > 0:
+		if err := addAttributes(ctx, c, namespace, wanted, found.Missing); err != nil {
+			return found, fmt.Errorf("add search attributes: %w", err)
+		}
+		found.Added, found.Missing = found.Missing, found.Added
+	}
+	if len(found.Mistyped) > 0 {
+		return found, found.Mistyped[0]
+	}
+	return found, nil
+}
+
+func addAttributes(
+	ctx context.Context, c client.Client, namespace string, wanted map[string]enums.IndexedValueType, names []string,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, attributesTimeout)
 	defer cancel()
-	operator := c.OperatorService()
-	known, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
-	if err != nil {
-		return fmt.Errorf("list search attributes: %w", err)
+	adds := make(map[string]enums.IndexedValueType, len(names))
+	for _, name := range names {
+		adds[name] = wanted[name]
 	}
-	missing := maps.Clone(wanted)
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		kind, found := known.GetCustomAttributes()[name]
-		if found && kind != wanted[name] {
-			return fmt.Errorf("search attribute %s is of type %s, expected %s", name, kind, wanted[name])
-		}
-		if found {
-			delete(missing, name)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	_, err = operator.AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
-		Namespace: namespace, SearchAttributes: missing,
+	_, err := c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
+		Namespace: namespace, SearchAttributes: adds,
 	})
 	var exists *serviceerror.AlreadyExists // somebody else was quicker
-	if err != nil && !errors.As(err, &exists) {
-		return fmt.Errorf("add search attributes: %w", err)
+	if errors.As(err, &exists) {
+		return nil
 	}
-	return nil
+	return rightsError(namespace, err)
 }

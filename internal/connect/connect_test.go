@@ -125,7 +125,8 @@ func TestEnsureAttributes(t *testing.T) {
 	name := "Test" + strings.ToLower(rand.Text()[:8])
 	keyword := map[string]enums.IndexedValueType{name: enums.INDEXED_VALUE_TYPE_KEYWORD}
 	for range 2 { // the second time they are there
-		require.NoError(t, connect.EnsureAttributes(t.Context(), env.Client(), env.Namespace, keyword))
+		_, err := connect.EnsureAttributes(t.Context(), env.Client(), env.Namespace, keyword)
+		require.NoError(t, err)
 	}
 	known, err := env.Client().OperatorService().ListSearchAttributes(t.Context(),
 		&operatorservice.ListSearchAttributesRequest{Namespace: env.Namespace})
@@ -139,5 +140,6 @@ func TestEnsureAttributes(t *testing.T) {
 	})
 	require.NoError(t, err)
 	keyword = map[string]enums.IndexedValueType{number: enums.INDEXED_VALUE_TYPE_KEYWORD}
-	require.ErrorContains(t, connect.EnsureAttributes(t.Context(), env.Client(), env.Namespace, keyword), "expected Keyword")
+	_, err = connect.EnsureAttributes(t.Context(), env.Client(), env.Namespace, keyword)
+	require.ErrorContains(t, err, "expected Keyword")
 }

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/connect"
+	"reprise/workflows"
+)
+
+const setupLong = `Make a namespace of a Temporal server ready: add the search attributes by which runs
+are found, and say which were there already. Doing it again does no harm.
+
+starter run adds them too, where it may. This is for servers where only an
+administrator may, and for whoever wants to know beforehand. Runs go on without
+them; starter list --playbook and lists of dead letters then find nothing.
+
+With --check nothing is changed. Temporal Cloud adds search attributes by its own
+tools only; setup says by which commands. Exit status: 0 all are there, 1 some are
+missing or have another type, 3 no server.`
+
+func newSetupCommand(a *app) *cobra.Command {
+	var server serverFlags
+	var check bool
+	var output string
+	command := &cobra.Command{
+		Use: "setup", Short: "Add the search attributes of runs to a Temporal server", Long: setupLong, Args: cobra.NoArgs,
+		Example: `  starter setup --address temporal.example.com:7233 --namespace clinic
+  starter setup --check
+  starter setup --check --output json | jq -r '.missing[]'`,
+		RunE: func(*cobra.Command, []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			ctx := a.interrupts.asked
+			s, err := server.stored(ctx)
+			if err != nil {
+				return err
+			}
+			defer s.end(false)
+			return a.setup(ctx, s, check, output)
+		},
+	}
+	command.Flags().BoolVar(&check, "check", false, "only say what is missing")
+	server.add(command)
+	outputFlag(command, &output)
+	return command
+}
+
+// setupReport is the output of `setup --output json`.
+type setupReport struct {
+	Address   string `json:"address"`
+	Namespace string `json:"namespace"`
+	connect.Attributes
+	// ByHand are commands that add what is missing.
+	ByHand []string `json:"by_hand,omitempty"`
+	Error  string   `json:"error,omitempty"`
+}
+
+func (a *app) setup(ctx context.Context, s *session, check bool, output string) error {
+	attributes := connect.EnsureAttributes
+	if check {
+		attributes = connect.CheckAttributes
+	}
+	found, err := attributes(ctx, s.client, s.namespace, workflows.SearchAttributes())
+	var rights *connect.RightsError
+	var mistyped connect.Mistyped
+	if err != nil && !errors.As(err, &rights) && !errors.As(err, &mistyped) {
+		return err
+	}
+	report := setupReport{Address: s.address, Namespace: s.namespace, Attributes: found}
+	if rights != nil {
+		report.Error = rights.Error()
+	}
+	report.byHand(rights)
+	if output == "json" {
+		if err := printJSON(a.Out, report); err != nil {
+			return err
+		}
+	} else {
+		report.write(a.Out)
+	}
+	if rights != nil || len(found.Missing)+len(found.Mistyped) > 0 {
+		return withStatus(exitFailed, errSaid)
+	}
+	return nil
+}
+
+// byHand says how somebody with the right to adds what is missing.
+func (r *setupReport) byHand(rights *connect.RightsError) {
+	wanted, missing := workflows.SearchAttributes(), r.Missing
+	if rights != nil && len(missing)+len(r.Present)+len(r.Mistyped) == 0 { // nothing could be read
+		for name := range wanted {
+			missing = append(missing, name)
+		}
+		slices.Sort(missing)
+	}
+	if len(missing) == 0 {
+		return
+	}
+	if cloud := rights != nil && rights.Absent || isCloud(r.Address); cloud {
+		command := "tcld namespace search-attributes add --namespace " + r.Namespace
+		for _, name := range missing {
+			command += fmt.Sprintf(" --search-attribute %s=%s", name, wanted[name])
+		}
+		r.ByHand = []string{command}
+		return
+	}
+	for _, name := range missing {
+		r.ByHand = append(r.ByHand, fmt.Sprintf("temporal operator search-attribute create --address %s --namespace %s --name %s --type %s",
+			r.Address, r.Namespace, name, wanted[name]))
+	}
+}
+
+// isCloud tells an address of Temporal Cloud.
+func isCloud(address string) bool {
+	host, _, _ := strings.Cut(address, ":")
+	return strings.HasSuffix(host, ".tmprl.cloud") || strings.HasSuffix(host, ".api.temporal.io")
+}
+
+func (r *setupReport) write(w io.Writer) {
+	rows := newTable("search attribute", "type", "state")
+	wanted := workflows.SearchAttributes()
+	for _, state := range []struct {
+		names []string
+		word  string
+	}{{r.Present, "there"}, {r.Added, "added"}, {r.Missing, "missing"}} {
+		for _, name := range state.names {
+			rows.AppendRow([]any{name, wanted[name].String(), state.word})
+		}
+	}
+	for _, other := range r.Mistyped {
+		rows.AppendRow([]any{other.Name, other.Want, "there as " + other.Type + ", which no server changes: remove it by hand"})
+	}
+	_, _ = fmt.Fprintf(w, "namespace %s at %s\n%s\n", visible(r.Namespace), visible(r.Address), rows.Render())
+	if r.Error != "" {
+		_, _ = fmt.Fprintln(w, visible(r.Error))
+	}
+	if len(r.ByHand) > 0 {
+		_, _ = fmt.Fprintln(w, "Somebody with the right to adds what is missing:")
+		for _, command := range r.ByHand {
+			_, _ = fmt.Fprintln(w, "  "+visible(command))
+		}
+	}
+}

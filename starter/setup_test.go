@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"reprise/internal/testenv"
+	"reprise/workflows"
+)
+
+// newNamespace registers a namespace that knows no search attributes yet.
+func newNamespace(t *testing.T, env *testenv.Env) string {
+	t.Helper()
+	name := env.NewTaskQueue()
+	_, err := env.Client().WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
+		Namespace: name, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { // a new namespace is known after some seconds
+		_, err := env.Client().OperatorService().ListSearchAttributes(t.Context(),
+			&operatorservice.ListSearchAttributesRequest{Namespace: name})
+		return err == nil
+	}, patience, 50*time.Millisecond)
+	return name
+}
+
+// setupOf runs the command and gives what it said.
+func setupOf(t *testing.T, wanted int, args ...string) (setupReport, string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	got := Main(t.Context(), append([]string{"setup"}, args...), Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	require.Equal(t, wanted, got, out.String()+errs.String())
+	var report setupReport
+	if strings.HasPrefix(out.String(), "{") {
+		require.NoError(t, json.Unmarshal(out.Bytes(), &report))
+	}
+	return report, out.String() + errs.String()
+}
+
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	at := []string{"--address", env.Address, "--namespace", newNamespace(t, env), "--payload-store", ""}
+	asJSON := append(at, "--output", "json")
+	all := []string{"RepriseDeadLetters", "RepriseOrigin", "ReprisePlaybook", "RepriseStatus"}
+	require.Len(t, workflows.SearchAttributes(), len(all))
+
+	for range 2 { // looking changes nothing
+		report, _ := setupOf(t, exitFailed, append(asJSON, "--check")...)
+		require.Equal(t, all, report.Missing)
+		require.Empty(t, report.Present)
+		require.Len(t, report.ByHand, len(all))
+		require.Contains(t, report.ByHand[0], "--name RepriseDeadLetters --type Int")
+	}
+	report, _ := setupOf(t, exitOK, asJSON...)
+	require.Equal(t, all, report.Added)
+	require.Empty(t, report.Missing)
+	require.Empty(t, report.ByHand)
+	require.Eventually(t, func() bool {
+		report, _ = setupOf(t, exitOK, asJSON...)
+		return len(report.Present) == len(all)
+	}, patience, 50*time.Millisecond)
+	require.Empty(t, report.Added)
+	_, said := setupOf(t, exitOK, append(at, "--check")...)
+	require.Regexp(t, `│ RepriseStatus +│ Keyword +│ there +│`, said)
+	setupOf(t, exitUsage, "--output", "xml")
+	setupOf(t, exitNoServer, "--address", "127.0.0.1:1")
+}
+
+// refusing is a client of which the server refuses what concerns operators.
+func refusing(t *testing.T, env *testenv.Env, namespace string, code codes.Code, methods string) client.Client {
+	t.Helper()
+	return env.Dial(t, client.Options{Namespace: namespace, ConnectionOptions: client.ConnectionOptions{
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(func(
+			ctx context.Context, method string, in, out any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+		) error {
+			if strings.Contains(method, "OperatorService/"+methods) {
+				return status.Error(code, "no such luck")
+			}
+			return invoke(ctx, method, in, out, cc, options...)
+		})},
+	}})
+}
+
+// TestSetupWithoutRights: what is missing is told even where it cannot be added.
+func TestSetupWithoutRights(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	namespace := newNamespace(t, env)
+	for _, test := range []struct {
+		code    codes.Code
+		methods string
+		said    string
+		byHand  string
+	}{
+		{codes.PermissionDenied, "Add", "this client has no right to add search attributes", "temporal operator search-attribute create"},
+		{codes.PermissionDenied, "", "this client has no right to add search attributes", "temporal operator search-attribute create"},
+		{codes.Unimplemented, "", "the server has no service that adds search attributes", "tcld namespace search-attributes add"},
+	} {
+		var out bytes.Buffer
+		a := &app{Streams: Streams{Out: &out, Err: &out}}
+		s := &session{client: refusing(t, env, namespace, test.code, test.methods), address: env.Address, namespace: namespace}
+		require.Equal(t, exitFailed, statusOf(a.setup(t.Context(), s, false, "table")))
+		require.Contains(t, out.String(), test.said)
+		require.Contains(t, out.String(), test.byHand)
+		require.Regexp(t, `│ RepriseStatus +│ Keyword +│ missing +│`, out.String())
+	}
+	setupOf(t, exitOK, "--address", env.Address, "--namespace", namespace)
+	var out bytes.Buffer // what is there can be read without rights
+	s := &session{client: refusing(t, env, namespace, codes.Unimplemented, ""), address: env.Address, namespace: namespace}
+	require.Eventually(t, func() bool {
+		out.Reset()
+		return (&app{Streams: Streams{Out: &out, Err: &out}}).setup(t.Context(), s, false, "table") == nil
+	}, patience, 50*time.Millisecond, &out)
+	require.Regexp(t, `│ RepriseStatus +│ Keyword +│ there +│`, out.String())
+}
