@@ -201,7 +201,7 @@ func supervise(
 		case <-ended:
 			ended, abandoned = nil, time.After(StopGrace)
 		case <-abandoned:
-			logger.Warn("a tool did not stop and was left behind", "tool", in.Tool, "step", in.Step)
+			attemptLogger(ctx, logger, in).Warn("a tool did not stop and was left behind", "tool", in.Tool)
 			return outcome{err: bounded.Err()}
 		}
 	}
@@ -218,7 +218,7 @@ func protect(ctx context.Context, run measuredFunc, in interpreter.ToolInput, lo
 			o.err = toolErrorf("tool %q ended without an answer", in.Tool)
 		}
 		if r != nil {
-			logger.Error("a tool panicked", "tool", in.Tool, "step", in.Step,
+			attemptLogger(ctx, logger, in).Error("a tool panicked", "tool", in.Tool,
 				"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 			o.err = toolErrorf("tool %q panicked: %v", in.Tool, r)
 		}

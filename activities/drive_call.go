@@ -172,7 +172,7 @@ func (d *hosting) log(call *interpreter.Call) {
 	if verdict == nil {
 		return
 	}
-	fields := append(verdict.Fields(), "run", d.in.Task.Run.WorkflowID)
+	fields := append(verdict.Fields(), "run", cmp.Or(d.in.Task.ID, d.in.Task.Run.WorkflowID))
 	if verdict.Ended {
 		d.catalogue.res.Logger.Warn(verdict.Message(), fields...)
 	} else {

@@ -42,7 +42,7 @@ func (t *fileTool) Write(ctx context.Context, in interpreter.ToolInput) (interpr
 		root: root, path: path, format: format, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
 		ledgerEntry: ledgerEntry{operation: in.OperationKey, fingerprint: in.Fingerprint, note: in.Note},
 	}
-	return t.once(ctx, w)
+	return t.once(ctx, in, w)
 }
 
 // fileWrite is one write to one file.
@@ -63,7 +63,7 @@ func (w *fileWrite) result(rows int) interpreter.ToolResult {
 
 // once makes the write unless its key is in the journal. A lock on the journal
 // keeps other writers of the file out, in this process and in others.
-func (t *fileTool) once(ctx context.Context, w *fileWrite) (interpreter.ToolResult, error) {
+func (t *fileTool) once(ctx context.Context, in interpreter.ToolInput, w *fileWrite) (interpreter.ToolResult, error) {
 	if dir := filepath.Dir(w.path); dir != "." {
 		if err := w.root.MkdirAll(dir, 0o755); err != nil {
 			return interpreter.ToolResult{}, fileError("write", w.path, err)
@@ -89,7 +89,7 @@ func (t *fileTool) once(ctx context.Context, w *fileWrite) (interpreter.ToolResu
 		return interpreter.ToolResult{}, w.failed(w.path, err)
 	}
 	if err := journal.tidy(w); err != nil {
-		t.res.Logger.Warn("a journal could not be rid of old notes", "file", w.path, "error", err)
+		attemptLogger(ctx, t.res.Logger, in).Warn("a journal could not be rid of old notes", "file", w.path, "error", err)
 	}
 	return result, nil
 }

@@ -107,7 +107,7 @@ func (t *postgresTool) Run(ctx context.Context, in interpreter.ToolInput) (inter
 	if sql == nil {
 		result, err := writePostgres(ctx, conn.Conn(), write)
 		if err == nil && write.note != nil && t.sweeper.due(in.Auth) {
-			t.res.swept(in, sweepPostgres(ctx, conn.Conn()))
+			t.res.swept(ctx, in, sweepPostgres(ctx, conn.Conn()))
 		}
 		return result, err
 	}

@@ -32,7 +32,7 @@ func (t *pythonTool) printed(ctx context.Context, in interpreter.ToolInput, outp
 	if in.Secret != nil && in.Secret.Seals {
 		output = fmt.Sprintf("(%d bytes, not shown: the step is secret)", len(output))
 	}
-	t.res.Logger.Info("python printed", "step", in.Step, "attempt", in.Attempt, "output", secretsOf(ctx).Text(output))
+	attemptLogger(ctx, t.res.Logger, in).Info("python printed", "output", output)
 }
 
 // Spec describes the tool.

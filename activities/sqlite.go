@@ -105,7 +105,7 @@ func (t *sqliteTool) Run(ctx context.Context, in interpreter.ToolInput) (interpr
 	if query == nil {
 		result, err = file.write(ctx, write)
 		if err == nil && write.note != nil && t.sweeper.due(path) {
-			t.res.swept(in, file.sweep(ctx))
+			t.res.swept(ctx, in, file.sweep(ctx))
 		}
 	} else {
 		result, err = file.query(ctx, query, t.res.MaxResponseBytes)

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -61,8 +62,8 @@ func writesTo(in interpreter.ToolInput) bool {
 
 // swept logs that a ledger was not rid of its old notes. The write before has
 // been made, whatever comes of that.
-func (res Resources) swept(in interpreter.ToolInput, err error) {
+func (res Resources) swept(ctx context.Context, in interpreter.ToolInput, err error) {
 	if err != nil {
-		res.Logger.Warn("old notes of a ledger could not be deleted", "step", in.Step, "table", notesTable, "error", err)
+		attemptLogger(ctx, res.Logger, in).Warn("old notes of a ledger could not be deleted", "table", notesTable, "error", err)
 	}
 }

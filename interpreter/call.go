@@ -313,7 +313,16 @@ func (c *Call) Verdict() *Verdict {
 	if hold := c.Held(); failure == nil || c.State.Turn != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}
-	verdict := &Verdict{Where: c.config.where(), Index: c.config.Index, Error: failure, Ended: c.Result() != nil}
+	verdict := &Verdict{
+		Where: c.config.where(), Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
+		Error: failure, Ended: c.Result() != nil,
+	}
+	if c.config.Sink != nil {
+		verdict.Sink = c.config.Sink.Place
+	}
+	if verdict.Ended || c.State.RequestAttempts > 0 {
+		verdict.OperationKey = c.operationKey()
+	}
 	if !verdict.Ended {
 		verdict.Retry = max(c.State.RequestAttempts, 1) // a restart has begun to count again
 	}

@@ -9,9 +9,14 @@ type Verdict struct {
 	Ended bool
 	Retry int    // which retry of the request follows, from 1; 0 where the call has ended
 	Where string // of the call
+	Step  string
+	Visit int
 	Index *int   // of the iteration, nil without a loop
-	Next  string // what follows, "" where the call has ended
-	Error *ErrorObject
+	Sink  string // its place in the playbook, "" for a step's own call
+	// OperationKey is that of the request; "" where the call has begun again.
+	OperationKey string
+	Next         string // what follows, "" where the call has ended
+	Error        *ErrorObject
 }
 
 // mostLoggedBody bounds what a log gets of an error's body, in characters.
@@ -27,15 +32,29 @@ func (v *Verdict) Message() string {
 
 // Fields are the verdict as pairs for a structured log.
 func (v *Verdict) Fields() []any {
-	fields := []any{"call", v.Where, "attempt", v.Error.Attempt, "kind", v.Error.Kind, "error", v.Error.Message}
-	if v.Index != nil {
-		fields = append(fields, "index", *v.Index)
-	}
+	fields := append([]any{"call", v.Where}, LogFields(v.Step, v.Visit, v.Index, v.Sink, v.Error.Page, v.Error.Attempt, v.OperationKey)...)
+	fields = append(fields, "kind", v.Error.Kind, "error", v.Error.Message)
 	if v.Next != "" {
 		return append(fields, "next", v.Next)
 	}
 	if body := v.Error.Body.Data; body != nil {
 		fields = append(fields, "body", bodyText(body))
+	}
+	return fields
+}
+
+// LogFields say which attempt a record of a log is about; what is nil or "" is
+// left out.
+func LogFields(step string, visit int, index *int, sink string, page, attempt int, operation string) []any {
+	fields := []any{"step", step, "visit", visit, "page", page, "attempt", attempt}
+	if index != nil {
+		fields = append(fields, "index", *index)
+	}
+	if sink != "" {
+		fields = append(fields, "sink", sink)
+	}
+	if operation != "" {
+		fields = append(fields, "operation_key", operation)
 	}
 	return fields
 }

@@ -64,6 +64,7 @@ type options struct {
 	maxAttempts int
 	logLevel    string
 	logFormat   string
+	logFile     string
 	telemetry   telemetryOptions
 }
 
@@ -127,6 +128,8 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.logLevel, "log-level", envOr("REPRISE_LOG_LEVEL", "warn"),
 		"debug, info, warn or error [REPRISE_LOG_LEVEL]")
 	flags.StringVar(&opts.logFormat, "log-format", envOr("REPRISE_LOG_FORMAT", "text"), "text or json [REPRISE_LOG_FORMAT]")
+	flags.StringVar(&opts.logFile, "log-file", os.Getenv("REPRISE_LOG_FILE"),
+		"file to log to as well, as JSON and from info on, for starter logs [REPRISE_LOG_FILE]")
 	flags.StringVar(&opts.telemetry.address, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
 		"host:port where Prometheus finds metrics at /metrics, default none [REPRISE_METRICS_ADDRESS]")
 	flags.BoolVar(&opts.telemetry.headers, "trace-headers", telemetry.TraceHeaders(),
@@ -149,10 +152,11 @@ func envBool(name string) bool {
 
 // serve runs the worker until ctx ends.
 func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stderr io.Writer) (int, error) {
-	logger, err := newLogger(opts, stderr)
+	logger, closeLog, err := newLogger(opts, stderr)
 	if err != nil {
 		return exitcode.Usage, err
 	}
+	defer closeLog()
 	logger = slog.New(secret.Handler(logger.Handler()))
 	resources, err := opts.resources()
 	if err != nil {
@@ -255,19 +259,31 @@ func onOff(on bool) string {
 	return "not allowed"
 }
 
-func newLogger(opts *options, w io.Writer) (*slog.Logger, error) {
+// newLogger logs to w and, where the options name one, to a file, which the
+// function closes that it gives.
+func newLogger(opts *options, w io.Writer) (*slog.Logger, func(), error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(opts.logLevel)); err != nil {
-		return nil, fmt.Errorf("--log-level %q is unknown, expected debug, info, warn or error", opts.logLevel)
+		return nil, nil, fmt.Errorf("--log-level %q is unknown, expected debug, info, warn or error", opts.logLevel)
 	}
-	handler := &slog.HandlerOptions{Level: level}
-	switch strings.ToLower(opts.logFormat) {
+	var shown slog.Handler
+	switch options := (&slog.HandlerOptions{Level: level}); strings.ToLower(opts.logFormat) {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, handler)), nil
+		shown = slog.NewTextHandler(w, options)
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, handler)), nil
+		shown = slog.NewJSONHandler(w, options)
+	default:
+		return nil, nil, fmt.Errorf("--log-format %q is unknown, expected text or json", opts.logFormat)
 	}
-	return nil, fmt.Errorf("--log-format %q is unknown, expected text or json", opts.logFormat)
+	if opts.logFile == "" {
+		return slog.New(shown), func() {}, nil
+	}
+	file, err := openLogFile(opts.logFile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--log-file: %w", err)
+	}
+	kept := slog.NewJSONHandler(file, &slog.HandlerOptions{Level: min(level, slog.LevelInfo)})
+	return slog.New(slog.NewMultiHandler(shown, kept)), file.close, nil
 }
 
 func version() string {

@@ -33,6 +33,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"more"}, exitcode.Usage, `unknown command "more"`},
 		{[]string{"--log-level", "loud"}, exitcode.Usage, `--log-level "loud" is unknown, expected debug, info, warn or error`},
 		{[]string{"--log-format", "xml"}, exitcode.Usage, `--log-format "xml" is unknown, expected text or json`},
+		{[]string{"--log-file", "/nowhere/log"}, exitcode.Usage, "--log-file: open the log: open /nowhere/log"},
 		{[]string{"--connections", "/nowhere"}, exitcode.Usage, "read the connections"},
 		{[]string{"--profile", "nobody"}, exitcode.Usage, "nobody"},
 		{[]string{"--metrics-address", "nowhere"}, exitcode.Usage, `open the metrics address "nowhere"`},
@@ -100,6 +101,7 @@ workflow:
     tool: python
     code: |
       def main():
+          print("one\ntwo")
           return [{"n": 1}]
     sink: {tool: file, path: rows.jsonl}
 `
@@ -117,6 +119,7 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 		status <- run(ctx, []string{
 			"--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue,
 			"--allow-python", "--directory", folder, "--log-level", "error", "--metrics-address", "127.0.0.1:0",
+			"--log-file", filepath.Join(folder, "worker.jsonl"),
 		}, writer, io.Discard)
 	}()
 	line := make([]byte, 1024)
@@ -137,6 +140,11 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	rows, err := os.ReadFile(filepath.Join(folder, "rows.jsonl"))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"n":1}`, string(rows))
+
+	logged, err := os.ReadFile(filepath.Join(folder, "worker.jsonl"))
+	require.NoError(t, err)
+	require.Regexp(t, `"level":"INFO","msg":"python printed","step":"compute","visit":1,"page":1,"attempt":1,`+
+		`"operation_key":"[0-9a-f]+","run":"`+queue+`","workflow":"`+queue+`","output":"one\\ntwo\\n"`, string(logged))
 
 	response, err := http.Get(metrics)
 	require.NoError(t, err)

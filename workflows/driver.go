@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/internal/meter"
@@ -222,8 +223,18 @@ func logVerdict(ctx workflow.Context, call *interpreter.Call) {
 	}
 	meter.Verdict(counter{ctx}, call.Facts(), verdict)
 	if verdict.Ended {
-		workflow.GetLogger(ctx).Warn(verdict.Message(), verdict.Fields()...)
+		logger(ctx).Warn(verdict.Message(), verdict.Fields()...)
 	} else {
-		workflow.GetLogger(ctx).Info(verdict.Message(), verdict.Fields()...)
+		logger(ctx).Info(verdict.Message(), verdict.Fields()...)
 	}
+}
+
+// logger is the worker's, for records about the run that a workflow belongs to.
+func logger(ctx workflow.Context) log.Logger {
+	info := workflow.GetInfo(ctx)
+	run := info.WorkflowExecution.ID
+	if info.RootWorkflowExecution != nil {
+		run = info.RootWorkflowExecution.ID
+	}
+	return log.With(workflow.GetLogger(ctx), "run", run)
 }

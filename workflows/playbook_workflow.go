@@ -398,7 +398,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	case interpreter.Cancelled:
 		return nil, temporal.NewCanceledError(*result)
 	case interpreter.Failed:
-		workflow.GetLogger(ctx).Error("the run failed", "kind", result.Error.Kind, "error", result.Error.Message)
+		logger(ctx).Error("the run failed", "kind", result.Error.Kind, "error", result.Error.Message)
 		return nil, temporal.NewApplicationErrorWithOptions(result.Error.ShortMessage(), result.Error.Kind,
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{result}})
 	}
@@ -476,6 +476,6 @@ func (r *run) publishDeadLetters(ctx workflow.Context, failed int) {
 func (r *run) upsert(ctx workflow.Context, update temporal.SearchAttributeUpdate) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if err := workflow.UpsertTypedSearchAttributes(ctx, update); err != nil {
-		workflow.GetLogger(ctx).Warn("cannot set a search attribute", "error", err)
+		logger(ctx).Warn("cannot set a search attribute", "error", err)
 	}
 }

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/runs"
+)
+
+// logsOptions is the command line of logs.
+type logsOptions struct {
+	server serverFlags
+	follow bool
+	step   string
+	index  int
+	file   string
+	output string
+
+	hasIndex bool
+}
+
+const logsLong = `Show what a worker has logged about a run: what its policies decided about attempts
+that failed, what its Python code has printed, and what went wrong inside the worker.
+
+` + idHelp + ` Where no server answers, or none knows
+the run any more, ID is taken as it is.
+
+The lines come from the file that the worker has with --log-file, or from its standard
+error with --log-format json, which somebody kept: --file names it, - is standard
+input. Without --file it is the log of a local worker in this directory. With several
+workers each has its own. What stands before a line's first brace is passed over, such
+as the names that docker compose logs writes.
+
+A run's lines are those of its loops, iterations and reprocesses too. With --follow it
+goes on until the run has ended, also where the file is moved away and begun again.
+Exit status: 0, 2 where there is no such run, step or file, 3 no server and no ID, 130
+by Ctrl-C.`
+
+func newLogsCommand(a *app) *cobra.Command {
+	options := &logsOptions{}
+	command := &cobra.Command{
+		Use: "logs [ID]", Short: "Show what a worker has logged about a run", Long: logsLong,
+		Example: `  starter logs
+  starter logs patients-7x2k --file /var/log/reprise/worker.jsonl --follow
+  starter logs patients-7x2k --step fetch --index 13
+  docker compose logs worker | starter logs patients-7x2k --file -
+  starter logs patients-7x2k --output jsonl | jq 'select(.level == "WARN") | .error'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			options.hasIndex = command.Flags().Changed("index")
+			return a.logs(a.interrupts.asked, options, strings.Join(args, ""))
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVar(&options.follow, "follow", false, "go on until the run has ended")
+	flags.StringVar(&options.step, "step", "", "only this step")
+	flags.IntVar(&options.index, "index", 0, "only the iteration with this index, from 0")
+	flags.StringVar(&options.file, "file", "", "the worker's log, - is standard input; default the local worker's, "+workerLogPath())
+	options.server.add(command)
+	flags.StringVarP(&options.output, "output", "o", "table", "table or jsonl: the lines as they were logged")
+	return command
+}
+
+func (o *logsOptions) check() error {
+	if o.output != "table" && o.output != "jsonl" {
+		return usageError("--output %q is unknown, expected table or jsonl", o.output)
+	}
+	if o.hasIndex && o.index < 0 {
+		return usageError("--index %d is less than 0, the first iteration", o.index)
+	}
+	return nil
+}
+
+func (a *app) logs(ctx context.Context, options *logsOptions, id string) error {
+	if err := options.check(); err != nil {
+		return err
+	}
+	tail, err := a.openLog(options.file)
+	if err != nil {
+		return err
+	}
+	defer tail.close()
+	s, err := options.server.existing(ctx)
+	if err != nil && (statusOf(err) != exitNoServer || id == "") {
+		return err
+	}
+	if s != nil {
+		defer s.end(false)
+	}
+	run, unknown, err := a.logRun(ctx, s, id, options.step)
+	if err != nil {
+		return err
+	}
+	view := &logView{out: a.Out, run: run.WorkflowID, options: options}
+	ended := func(ctx context.Context) bool {
+		if s == nil || unknown != nil {
+			return false
+		}
+		now, err := s.runs().Find(ctx, run.WorkflowID, run.RunID)
+		return err == nil && now.Ended()
+	}
+	err = tail.each(ctx, options.follow, ended, view.line)
+	switch {
+	case ctx.Err() != nil:
+		return withStatus(exitInterrupted, errSaid)
+	case err != nil:
+		return err
+	case view.shown == 0 && unknown != nil:
+		return unknown
+	}
+	a.noteLogs(view, tail)
+	return nil
+}
+
+// noteLogs says what the lines do not.
+func (a *app) noteLogs(view *logView, tail *logTail) {
+	if view.shown == 0 {
+		a.notef("%s has no such lines about the run %s; those of other workers are in their own logs", tail.name, view.run)
+	}
+	if view.foreign > 0 {
+		a.notef("note: %s not JSON; worker --log-file writes lines that are, so does --log-format json", counted(view.foreign, "line")+isAre(view.foreign))
+	}
+	if tail.long > 0 {
+		a.notef("note: %s longer than %d KiB%s left out", counted(tail.long, "line"), maxLogLine>>10, isAre(tail.long))
+	}
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return " is"
+	}
+	return " are"
+}
+
+// logRun finds the run of an ID. Without a server, or where that does not know the
+// run, which unknown then says, the ID is a whole one.
+func (a *app) logRun(ctx context.Context, s *session, id, step string) (found runs.Found, unknown, err error) {
+	whole := runs.Found{WorkflowID: id}
+	if s == nil {
+		if id == "" {
+			return whole, nil, withStatus(exitNoServer, errors.New("no Temporal server tells which run is the newest: give its ID"))
+		}
+		a.notef("note: no Temporal server to ask, so %s is taken for a whole ID", id)
+		return whole, nil, nil
+	}
+	found, err = s.runs().Find(ctx, id, "")
+	var missing *runs.UnknownError
+	if errors.As(err, &missing) && id != "" {
+		return whole, a.findError(s, err), nil
+	}
+	if err != nil {
+		return found, nil, a.findError(s, err)
+	}
+	if id == "" {
+		a.notef("the newest run: %s", found.WorkflowID)
+	}
+	if step == "" {
+		return found, nil, nil
+	}
+	steps, err := s.runs().StepNames(ctx, found)
+	if err == nil {
+		err = knownStep(step, steps)
+	}
+	return found, nil, err
+}
+
+// openLog opens the log to read.
+func (a *app) openLog(name string) (*logTail, error) {
+	if name == "-" {
+		return newLogTail("standard input", io.NopCloser(a.In), nil), nil
+	}
+	path := name
+	if path == "" {
+		path = workerLogPath()
+	}
+	file, err := os.Open(path)
+	switch {
+	case os.IsNotExist(err) && name == "":
+		return nil, usageError("there is no log of a local worker here; name that of a worker with --file")
+	case err != nil:
+		return nil, usageError("--file: %w", err)
+	}
+	if info, err := file.Stat(); err != nil || info.IsDir() {
+		_ = file.Close()
+		return nil, usageError("--file: %s is no file", path)
+	}
+	return newLogTail(path, file, file), nil
+}
+
+// logView shows the lines about a run.
+type logView struct {
+	out     io.Writer
+	run     string
+	options *logsOptions
+	shown   int
+	foreign int // lines that are not JSON
+}
+
+// line shows a line if it is one of those asked for.
+func (v *logView) line(line []byte) error {
+	if len(strings.TrimSpace(string(line))) == 0 {
+		return nil
+	}
+	entry, ok := parseLog(line)
+	if !ok {
+		v.foreign++
+		return nil
+	}
+	if !entry.about(v.run) || v.options.step != "" && entry.text("step") != v.options.step ||
+		v.options.hasIndex && entry.text("index") != fmt.Sprint(v.options.index) {
+		return nil
+	}
+	v.shown++
+	text := entry.tell()
+	if v.options.output == "jsonl" {
+		text = string(entry.raw) + "\n"
+	}
+	_, err := io.WriteString(v.out, text)
+	return err
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// lookAgain is how often a log file is looked for in its place.
+const lookAgain = time.Second
+
+// logFile is a file that is written to behind its end. When its place has another
+// file, or none, because somebody has moved it away, it begins a new one there.
+type logFile struct {
+	path string
+
+	mu     sync.Mutex
+	file   *os.File
+	looked time.Time
+}
+
+func openLogFile(path string) (*logFile, error) {
+	l := &logFile{path: path, looked: time.Now()}
+	return l, l.open()
+}
+
+func (l *logFile) open() error {
+	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
+	if l.file != nil {
+		_ = l.file.Close()
+	}
+	l.file = file
+	return nil
+}
+
+// Write writes a record. While the place cannot be opened again, records go to
+// the file that was there.
+func (l *logFile) Write(record []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.looked) > lookAgain {
+		l.looked = time.Now()
+		if l.moved() {
+			_ = l.open()
+		}
+	}
+	return l.file.Write(record)
+}
+
+// moved reports whether the file is no longer in its place.
+func (l *logFile) moved() bool {
+	there, err := os.Stat(l.path)
+	if err != nil {
+		return os.IsNotExist(err)
+	}
+	own, err := l.file.Stat()
+	return err != nil || !os.SameFile(there, own)
+}
+
+func (l *logFile) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.file.Close()
+}
