@@ -134,7 +134,7 @@ func newRoot(a *app) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		newRunCommand(a), newFollowCommand(a), newListCommand(a), newStatusCommand(a), newEventsCommand(a), newStatsCommand(a),
-		newReportCommand(a), newLogsCommand(a),
+		newReportCommand(a), newLogsCommand(a), newGraphCommand(a),
 		newPauseCommand(a), newResumeCommand(a), newRetryNowCommand(a), newSkipCommand(a), newSetCommand(a), newCancelCommand(a),
 		newDeadLettersCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a),
 		newToolsCommand(a), newDemoAPICommand(a), newSetupCommand(a), newVersionCommand(a),

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/interpreter/playbook"
+
+	"reprise/activities"
+	"reprise/internal/runs"
+)
+
+const graphLong = `Draw a playbook, or a run of one with its states, attempts and next retries: steps,
+where they lead and on which conditions, where branches join, loops and sinks.
+
+FILE is a playbook, example:NAME or - for standard input. ` + idHelp + `
+What is the name of a file, or ends in .yaml or .yml, is a file.
+
+Formats: text for a terminal, mermaid for Markdown, dot for Graphviz, and svg, a
+picture that needs no other program. Conditions are cut.
+
+Exit status: 0, 1 a playbook with problems, 2 no such file or run, 3 no server.`
+
+// graphFormats are the values of --format.
+var graphFormats = map[string]func(*graph) string{
+	"text": (*graph).text, "mermaid": (*graph).mermaid, "dot": (*graph).dot, "svg": (*graph).svg,
+}
+
+func newGraphCommand(a *app) *cobra.Command {
+	var run runFlags
+	format := "text"
+	command := &cobra.Command{
+		Use: "graph [FILE|ID]", Short: "Draw a playbook or a run", Long: graphLong, Args: cobra.MaximumNArgs(1),
+		Example: `  starter graph playbooks/routing.yaml
+  starter graph patients-7x2k --format svg > run.svg
+  starter graph playbooks/routing.yaml --format mermaid
+  starter graph patients-7x2k --format dot | dot -Tpng -o run.png`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := choice("--format", format, []string{"text", "mermaid", "dot", "svg"}); err != nil {
+				return err
+			}
+			draw := func(book *playbook.Playbook, status *runs.Status) error {
+				_, err := io.WriteString(a.Out, graphFormats[format](newGraph(book, status)))
+				return err
+			}
+			if name := strings.Join(args, ""); isPlaybookFile(name) {
+				book, err := a.bookOf(name)
+				if err != nil {
+					return err
+				}
+				return draw(book, nil)
+			}
+			return a.withRun(&run, args, func(ctx context.Context, s *session, found runs.Found) error {
+				book, err := s.runs().Playbook(ctx, found)
+				if err != nil {
+					return err
+				}
+				status, err := s.status(ctx, found, "")
+				if err != nil {
+					return err
+				}
+				for _, note := range status.Notes {
+					a.notef("note: %s", note)
+				}
+				return draw(book, status)
+			})
+		},
+	}
+	command.Flags().StringVarP(&format, "format", "f", format, "text, mermaid, dot or svg")
+	run.add(command)
+	return command
+}
+
+// isPlaybookFile tells a file from the ID of a run.
+func isPlaybookFile(name string) bool {
+	if ext := filepath.Ext(name); name == "-" || strings.HasPrefix(name, exampleScheme) || ext == ".yaml" || ext == ".yml" {
+		return true
+	}
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// bookOf reads a playbook that can be drawn; one with problems cannot.
+func (a *app) bookOf(name string) (*playbook.Playbook, error) {
+	limits, err := activities.LimitsFromEnv(os.LookupEnv)
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	checked, err := a.check(name, nil, limits)
+	if err != nil {
+		return nil, err
+	}
+	if checked.found.HasErrors() || checked.book == nil {
+		_, _ = io.WriteString(a.Err, checked.file.FormatFirst(checked.found, playbook.MaxShown))
+		return nil, withStatus(exitFailed, errSaid)
+	}
+	return checked.book, nil
+}

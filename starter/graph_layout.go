@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A layout places boxes in layers, one below the other, so that most lines lead
+// down: what comes after stands below, and what stands beside each other is ordered
+// so that few lines cross. A line that passes layers has a place of its own in each.
+
+// layoutBox is a box, or with size 0 a bend of a line that passes its layer.
+type layoutBox struct {
+	width, height float64
+	layer         int
+	tall          float64 // the height of its layer
+	x, y          float64 // of the middle
+	up, down      []*layoutBox
+}
+
+// layoutLine leads from a box to another through bends. One that leads up again is
+// laid out turned round.
+type layoutLine struct {
+	from, to *layoutBox
+	bends    []*layoutBox
+	turned   bool
+}
+
+// The room between boxes.
+const (
+	layerGap = 36.0
+	boxGap   = 28.0
+)
+
+// layOut places boxes, and gives the width and the height of all. Boxes stand in
+// the order of their reading; the first begins.
+func layOut(boxes []*layoutBox, lines []*layoutLine) (width, height float64) {
+	turn(boxes, lines)
+	layers := inLayers(boxes, lines)
+	for range 8 {
+		order(layers, func(b *layoutBox) []*layoutBox { return b.up })
+		order(layers, func(b *layoutBox) []*layoutBox { return b.down })
+	}
+	return place(layers)
+}
+
+// turn turns lines round that lead back to where they come from.
+func turn(boxes []*layoutBox, lines []*layoutLine) {
+	const under, done = 1, 2
+	state := map[*layoutBox]int{}
+	leads := map[*layoutBox][]*layoutLine{}
+	for _, line := range lines {
+		leads[line.from] = append(leads[line.from], line)
+	}
+	var visit func(*layoutBox)
+	visit = func(b *layoutBox) {
+		state[b] = under
+		for _, line := range leads[b] {
+			if state[line.to] == 0 {
+				visit(line.to)
+			} else if state[line.to] == under {
+				line.turned = true
+			}
+		}
+		state[b] = done
+	}
+	for _, b := range boxes {
+		if state[b] == 0 {
+			visit(b)
+		}
+	}
+}
+
+// inLayers puts every box below all that lead to it, and gives lines their bends.
+func inLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
+	for range boxes { // the longest way has fewer lines than there are boxes
+		for _, line := range lines {
+			if top, bottom := line.ends(); top != bottom {
+				bottom.layer = max(bottom.layer, top.layer+1)
+			}
+		}
+	}
+	var layers [][]*layoutBox
+	put := func(b *layoutBox) {
+		for len(layers) <= b.layer {
+			layers = append(layers, nil)
+		}
+		layers[b.layer] = append(layers[b.layer], b)
+	}
+	for _, b := range boxes {
+		put(b)
+	}
+	for _, line := range lines {
+		last, bottom := line.ends()
+		if last == bottom {
+			continue
+		}
+		for layer := last.layer + 1; layer < bottom.layer; layer++ {
+			bend := &layoutBox{layer: layer}
+			put(bend)
+			line.bends = append(line.bends, bend)
+			last = join(last, bend)
+		}
+		join(last, bottom)
+		if line.turned {
+			slices.Reverse(line.bends)
+		}
+	}
+	return layers
+}
+
+// ends are the upper and the lower end.
+func (l *layoutLine) ends() (top, bottom *layoutBox) {
+	if l.turned {
+		return l.to, l.from
+	}
+	return l.from, l.to
+}
+
+func join(top, bottom *layoutBox) *layoutBox {
+	top.down, bottom.up = append(top.down, bottom), append(bottom.up, top)
+	return bottom
+}
+
+// order sorts every layer by the middle of the neighbours of its boxes.
+func order(layers [][]*layoutBox, neighbours func(*layoutBox) []*layoutBox) {
+	at := map[*layoutBox]float64{}
+	note := func(layer []*layoutBox) {
+		for i, b := range layer {
+			at[b] = (float64(i) + 0.5) / float64(len(layer))
+		}
+	}
+	for _, layer := range layers {
+		note(layer)
+	}
+	for i := range layers {
+		middle := map[*layoutBox]float64{}
+		for _, b := range layers[i] {
+			middle[b] = at[b]
+			if near := neighbours(b); len(near) > 0 {
+				sum := 0.0
+				for _, other := range near {
+					sum += at[other]
+				}
+				middle[b] = sum / float64(len(near))
+			}
+		}
+		slices.SortStableFunc(layers[i], func(a, b *layoutBox) int { return cmp.Compare(middle[a], middle[b]) })
+		note(layers[i])
+	}
+}
+
+// place gives boxes their coordinates: layers are in the middle of the whole.
+func place(layers [][]*layoutBox) (width, height float64) {
+	widths := make([]float64, len(layers))
+	for i, layer := range layers {
+		widths[i] = -boxGap
+		for _, b := range layer {
+			widths[i] += b.width + boxGap
+		}
+		width = max(width, widths[i])
+	}
+	for i, layer := range layers {
+		tall, x := 0.0, (width-widths[i])/2
+		for _, b := range layer {
+			tall = max(tall, b.height)
+			b.x = x + b.width/2
+			x += b.width + boxGap
+		}
+		for _, b := range layer {
+			b.y, b.tall = height+tall/2, tall
+		}
+		height += tall + layerGap
+	}
+	return width, height - layerGap
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/internal/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+var formats = []string{"text", "mermaid", "dot", "svg"}
+
+// TestGoldenGraphs draws every example in every format.
+func TestGoldenGraphs(t *testing.T) {
+	t.Parallel()
+	for _, name := range exampleNames() {
+		book, err := (&app{}).bookOf(exampleScheme + name)
+		require.NoError(t, err)
+		for _, format := range formats {
+			golden(t, "graph/"+name+"."+format, graphFormats[format](newGraph(book, nil)))
+		}
+	}
+}
+
+// runBook has all that a graph can show.
+const runBook = `
+apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: patients}
+workload: {ids: [1, 2]}
+workflow:
+  - step: start
+    next: [token, list]
+  - step: token
+    tool: http
+    url: http://x/token
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 5}}]
+    next: fetch
+  - step: list
+    tool: http
+    url: http://x/list
+    next: [{when: "{{ result.again }}", step: list}, {when: "{{ error is defined }}", step: tell}, {else: fetch}]
+  - step: fetch
+    tool: http
+    url: http://x/{{ id }}
+    loop: {collection: "{{ ids }}", element: id, mode: parallel, max_concurrency: 20, dead_letter: {sink: {tool: file, path: dead.jsonl}}}
+    retry:
+      - when: "{{ response.more }}"
+        then: {max_attempts: 9, next_call: {params: {p: 2}}, collect: {strategy: append, path: data}, sink: {tool: postgres, table: rows, key: id, auth: pg}}
+    sink: {tool: file, path: "{{ execution_id }}.jsonl"}
+  - step: tell
+    tool: http
+    url: http://x/tell
+    next: start
+`
+
+func bookFrom(t *testing.T, text string) *playbook.Playbook {
+	t.Helper()
+	book, found := playbook.Validate(source.NewFile("x.yaml", []byte(text)), activities.Default(), playbook.CheckOptions{})
+	require.False(t, found.HasErrors(), "%v", found)
+	return book
+}
+
+// runGraph is a run with a step in each of many states.
+func runGraph(t *testing.T) *graph {
+	t.Helper()
+	now := localBegan.Add(time.Minute)
+	item := func(state string) runs.Item { return runs.Item{Status: state} }
+	return newGraph(bookFrom(t, runBook), &runs.Status{
+		Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: interpreter.Running, StartedAt: localBegan}, At: now,
+		Steps: []runs.Step{
+			{Step: "start", Visit: 1, Item: item(interpreter.Failed)},
+			{Step: "start", Visit: 2, Item: item(interpreter.Completed)},
+			{Step: "token", Visit: 2, Item: runs.Item{
+				Status: interpreter.RetryPending, Attempt: 2, MaxAttempts: 5, NextRetryAt: now.Add(4 * time.Second), Error: failureOf503(),
+			}},
+			{Step: "list", Visit: 1, Item: runs.Item{
+				Status: interpreter.RetryPending, Attempt: 1, MaxAttempts: 2, NextRetryAt: now.Add(48 * time.Hour),
+			}},
+			{Step: "fetch", Visit: 1, Item: item(interpreter.Running), Loop: &runs.Counts{
+				Total: 1000, Success: 470, Failed: 2, Waiting: 8, Running: 20, Pending: 500, PerSecond: 3, Left: 100,
+			}},
+			{Step: "tell", Item: item(interpreter.Pending)},
+		},
+	})
+}
+
+func TestGoldenGraphOfARun(t *testing.T) {
+	t.Parallel()
+	for _, format := range formats {
+		golden(t, "graph/run."+format, graphFormats[format](runGraph(t)))
+	}
+}
+
+// hostile means something in every format.
+const hostile = "a\"b'c<script>alert(1)</script>&amp;&lt;]]>\\n\\\"--> |x| `y` **z** #quot; %% {{ ; end\n\x1b[31m\u202e"
+
+// hostileGraph has that text wherever a playbook can put one.
+func hostileGraph() *graph {
+	return &graph{title: hostile, steps: []*graphStep{
+		{
+			name: "one", tool: hostile, loop: hostile, state: interpreter.Failed, told: []string{hostile},
+			routes: []graphRoute{{to: "two", label: hostile}, {to: "one", label: hostile}, {to: "one"}},
+			sinks:  []graphSink{{target: hostile, when: "result"}},
+		},
+		{name: "two", from: []string{"one"}, routes: []graphRoute{{to: "one"}}},
+	}}
+}
+
+// TestHostileTextsStayTexts: whatever a playbook or an answer says is shown, and
+// nothing of it is obeyed.
+func TestHostileTextsStayTexts(t *testing.T) {
+	t.Parallel()
+	g := hostileGraph()
+	for _, format := range formats {
+		text := graphFormats[format](g)
+		require.NotContains(t, text, "\x1b", format)
+		require.NotContains(t, text, "\u202e", format)
+		if format != "text" && format != "dot" {
+			require.NotContains(t, text, "<script", format)
+		}
+	}
+	var texts []string
+	decoder := xml.NewDecoder(strings.NewReader(g.svg()))
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		if start, isStart := token.(xml.StartElement); isStart {
+			require.Contains(t, []string{"svg", "title", "style", "defs", "marker", "path", "rect", "g", "text"}, start.Name.Local)
+		}
+		if text, isText := token.(xml.CharData); isText {
+			texts = append(texts, string(text))
+		}
+	}
+	require.Contains(t, texts, oneLineOf(hostile))
+
+	quoted := regexp.MustCompile(`"[^"<>]*(<br/>[^"<>]*)*"`)
+	for line := range strings.Lines(g.mermaid()) {
+		if strings.HasPrefix(line, "title:") {
+			continue
+		}
+		require.NotContains(t, quoted.ReplaceAllString(line, ""), "alert", line)
+	}
+	strings := regexp.MustCompile(`"(\\.|[^"\\])*"`)
+	require.NotContains(t, strings.ReplaceAllString(g.dot(), ""), "alert")
+}
+
+// TestLayoutLeavesRoom: boxes do not lie over each other, and lines lead from box
+// to box.
+func TestLayoutLeavesRoom(t *testing.T) {
+	t.Parallel()
+	for name, g := range map[string]*graph{"run": runGraph(t), "hostile": hostileGraph(), "none": {}} {
+		p := g.picture()
+		width, height := p.place()
+		for i, a := range p.boxes {
+			require.GreaterOrEqual(t, a.x-a.width/2, -0.1, name)
+			require.LessOrEqual(t, a.x+a.width/2, width+0.1, name)
+			require.LessOrEqual(t, a.y+a.height/2, height+0.1, name)
+			for _, b := range p.boxes[i+1:] {
+				apart := a.x+a.width/2 <= b.x-b.width/2 || b.x+b.width/2 <= a.x-a.width/2 ||
+					a.y+a.height/2 <= b.y-b.height/2 || b.y+b.height/2 <= a.y-a.height/2
+				require.True(t, apart, "%s: %v over %v", name, a.lines, b.lines)
+			}
+		}
+	}
+}
+
+// TestLargeGraphs: as many steps as a playbook may well have, all leading on to many.
+func TestLargeGraphs(t *testing.T) {
+	t.Parallel()
+	const n = 300
+	g := &graph{title: "large"}
+	for i := range n {
+		step := &graphStep{name: fmt.Sprintf("s%d", i), tool: "http"}
+		for k := 1; k <= 3; k++ {
+			step.routes = append(step.routes, graphRoute{to: fmt.Sprintf("s%d", (i*k+1)%n)})
+		}
+		g.steps = append(g.steps, step)
+	}
+	require.Equal(t, n, strings.Count(g.svg(), "<g class=\"plain\">"))
+}
+
+func TestGraphOfAFileWithProblems(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	streams := Streams{In: strings.NewReader("workflow: 1"), Out: &out, Err: &errs}
+	require.Equal(t, exitFailed, Main(t.Context(), []string{"graph", "-"}, streams))
+	require.Empty(t, out.String())
+	require.Contains(t, errs.String(), "stdin:1")
+	require.Equal(t, exitUsage, Main(t.Context(), []string{"graph", "nowhere.yaml"}, streams))
+	require.Equal(t, exitUsage, Main(t.Context(), []string{"graph", "-", "--format", "svgg"}, streams))
+	require.Contains(t, errs.String(), `did you mean "svg"?`)
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"reprise/interpreter"
+)
+
+// stateColours are what boxes are filled with; they can be told apart in grey too.
+var stateColours = map[string]string{
+	interpreter.Completed: "#c8e6c9", interpreter.Partial: "#fff3b0", interpreter.Failed: "#f5b7b1",
+	interpreter.Running: "#bbdefb", interpreter.RetryPending: "#ffd8a8", interpreter.Paused: "#e1d5f5",
+	interpreter.Cancelled: "#d5d8dc", interpreter.Skipped: "#eceff1", interpreter.Pending: "#ffffff",
+}
+
+// text is the graph for a terminal: every step with where it leads.
+func (g *graph) text() string {
+	var b strings.Builder
+	b.WriteString(oneLineOf(g.title) + "\n")
+	for _, step := range g.steps {
+		b.WriteString("\n" + step.name)
+		if step.tool == "" {
+			b.WriteString("  (router)")
+		} else {
+			b.WriteString("  " + oneLineOf(step.tool))
+		}
+		if step.state != "" {
+			b.WriteString("  [" + oneLineOf(strings.Join(append([]string{step.state}, step.told...), ", ")) + "]")
+		}
+		b.WriteString("\n")
+		if step.joins {
+			b.WriteString("│  joins " + strings.Join(step.from, ", ") + "\n")
+		}
+		if step.loop != "" {
+			b.WriteString("│  " + oneLineOf(step.loop) + "\n")
+		}
+		for _, sink := range step.sinks {
+			b.WriteString("│  sink, " + sink.when + ": " + oneLineOf(sink.target) + "\n")
+		}
+		for i, route := range step.routes {
+			corner := "├"
+			if i == len(step.routes)-1 {
+				corner = "└"
+			}
+			label := ""
+			if route.label != "" {
+				label = " " + oneLineOf(route.label) + " ─"
+			}
+			fmt.Fprintf(&b, "%s─%s▶ %s\n", corner, label, route.to)
+		}
+	}
+	return b.String()
+}
+
+// ids name the steps in formats in which names are words: n1 and so on.
+func (g *graph) ids() map[string]string {
+	ids := map[string]string{}
+	for i, step := range g.steps {
+		ids[step.name] = fmt.Sprintf("n%d", i+1)
+	}
+	return ids
+}
+
+// mermaid is the graph for Mermaid. Its labels are in quotes, where a few characters
+// would mean something else and entities stand for themselves.
+func (g *graph) mermaid() string {
+	var b strings.Builder
+	ids := g.ids()
+	fmt.Fprintf(&b, "---\ntitle: %s\n---\nflowchart TD\n", yamlText(g.title))
+	used := map[string][]string{}
+	for _, step := range g.steps {
+		id, open, shut := ids[step.name], "[", "]"
+		switch {
+		case step.tool == "":
+			open, shut = "([", "])"
+		case step.loop != "":
+			open, shut = "[[", "]]"
+		}
+		fmt.Fprintf(&b, "  %s%s\"%s\"%s\n", id, open, mermaidLines(step.lines()), shut)
+		if step.state != "" {
+			used[step.state] = append(used[step.state], id)
+		}
+		for i, sink := range step.sinks {
+			fmt.Fprintf(&b, "  %ss%d[(\"%s\")]\n  %s -. \"%s\" .-> %ss%d\n", id, i+1, mermaidText(sink.target),
+				id, mermaidText(sink.when), id, i+1)
+		}
+	}
+	for _, step := range g.steps {
+		for _, route := range step.routes {
+			label := ""
+			if route.label != "" {
+				label = `|"` + mermaidText(route.label) + `"|`
+			}
+			fmt.Fprintf(&b, "  %s -->%s %s\n", ids[step.name], label, ids[route.to])
+		}
+	}
+	for _, state := range slices.Sorted(maps.Keys(used)) {
+		fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:#333,color:#111\n  class %s %s\n",
+			state, stateColours[state], strings.Join(used[state], ","), state)
+	}
+	return b.String()
+}
+
+func mermaidLines(lines []string) string {
+	escaped := make([]string, len(lines))
+	for i, line := range lines {
+		escaped[i] = mermaidText(line)
+	}
+	return strings.Join(escaped, "<br/>")
+}
+
+// mermaidText writes whatever could be markup, of Mermaid, Markdown or HTML, as
+// an entity of Mermaid.
+func mermaidText(text string) string {
+	var b strings.Builder
+	for _, r := range oneLineOf(text) {
+		if strings.ContainsRune("\"#&<>`*\\;|%", r) {
+			fmt.Fprintf(&b, "#%d;", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// yamlText is a text in YAML's quotes.
+func yamlText(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "---", `\x2d\x2d\x2d`, "<", `\x3c`).Replace(oneLineOf(text)) + `"`
+}
+
+// dot is the graph for Graphviz.
+func (g *graph) dot() string {
+	var b strings.Builder
+	ids := g.ids()
+	fmt.Fprintf(&b, "digraph {\n  label=%s; labelloc=t; fontname=\"sans-serif\"\n", dotText(g.title))
+	b.WriteString("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"]\n")
+	b.WriteString("  edge [fontname=\"sans-serif\", fontsize=10]\n")
+	for _, step := range g.steps {
+		id, more := ids[step.name], ""
+		switch {
+		case step.tool == "":
+			more = ", shape=oval"
+		case step.loop != "":
+			more = ", peripheries=2"
+		}
+		if colour := stateColours[step.state]; colour != "" {
+			more += fmt.Sprintf(", fillcolor=%q", colour)
+		}
+		fmt.Fprintf(&b, "  %s [label=%s%s]\n", id, dotText(step.lines()...), more)
+		for i, sink := range step.sinks {
+			fmt.Fprintf(&b, "  %ss%d [label=%s, shape=cylinder, style=filled]\n  %s -> %ss%d [label=%s, style=dashed]\n",
+				id, i+1, dotText(sink.target), id, id, i+1, dotText(sink.when))
+		}
+	}
+	for _, step := range g.steps {
+		for _, route := range step.routes {
+			fmt.Fprintf(&b, "  %s -> %s", ids[step.name], ids[route.to])
+			if route.label != "" {
+				fmt.Fprintf(&b, " [label=%s]", dotText(route.label))
+			}
+			b.WriteString("\n")
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// dotText is a string of DOT with a text in each line. DOT replaces names of
+// entities, so their sign is one itself.
+func dotText(lines ...string) string {
+	escaped := make([]string, len(lines))
+	for i, line := range lines {
+		escaped[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(oneLineOf(line))
+	}
+	return `"` + strings.Join(escaped, `\n`) + `"`
+}
