@@ -9,10 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/interpreter/playbook"
-
 	"reprise/activities"
 	"reprise/internal/runs"
+	"reprise/interpreter/playbook"
 )
 
 const graphLong = `Draw a playbook, or a run of one with its states, attempts and next retries: steps,

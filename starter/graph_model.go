@@ -14,7 +14,6 @@ import (
 type graph struct {
 	title string
 	steps []*graphStep
-	runs  bool // the steps have states
 }
 
 // graphStep is a step with its sinks and where it leads.
@@ -48,7 +47,7 @@ const (
 
 // newGraph draws a playbook, and a run of it unless status is nil.
 func newGraph(book *playbook.Playbook, status *runs.Status) *graph {
-	g := &graph{title: book.Name, runs: status != nil && len(status.Steps) > 0}
+	g := &graph{title: book.Name}
 	known := map[string]*graphStep{}
 	for _, step := range book.Steps {
 		drawn := &graphStep{name: step.Name, loop: loopText(step.Loop), sinks: sinksOf(step)}

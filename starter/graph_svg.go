@@ -215,4 +215,4 @@ func svgPath(line *layoutLine) string {
 }
 
 // svgText is a text between tags.
-func svgText(text string) string { return html.EscapeString(oneLineOf(text)) }
+func svgText(said string) string { return html.EscapeString(oneLineOf(said)) }

@@ -156,8 +156,8 @@ func TestHostileTextsStayTexts(t *testing.T) {
 		}
 		require.NotContains(t, quoted.ReplaceAllString(line, ""), "alert", line)
 	}
-	strings := regexp.MustCompile(`"(\\.|[^"\\])*"`)
-	require.NotContains(t, strings.ReplaceAllString(g.dot(), ""), "alert")
+	inQuotes := regexp.MustCompile(`"(\\.|[^"\\])*"`)
+	require.NotContains(t, inQuotes.ReplaceAllString(g.dot(), ""), "alert")
 }
 
 // TestLayoutLeavesRoom: boxes do not lie over each other, and lines lead from box

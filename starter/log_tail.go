@@ -132,7 +132,7 @@ func (t *logTail) reopen(show func([]byte) error, now bool) (bool, error) {
 	}
 	file, err := os.Open(t.name)
 	if err != nil {
-		return false, nil //nolint:nilerr // it was moved again; the next look finds the one after
+		return false, nil // it was moved again; the next look finds the one after
 	}
 	_ = t.file.Close()
 	t.stream, t.file, t.moved = file, file, time.Time{}
