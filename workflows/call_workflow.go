@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"time"
+
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -53,9 +55,10 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, progress.answer); err != nil {
 		return nil, err
 	}
+	progress.describe(ctx)
 	stays := false // it has become too large to be taken along
 	d := &driver{
-		call: call, waiting: progress.record.Await, carry: &carrier{task: input.Task, carried: input.Call},
+		call: call, waiting: progress.await(ctx), carry: &carrier{task: input.Task, carried: input.Call},
 		leaves: func(*interpreter.Wait) going {
 			if stays {
 				return here
@@ -97,6 +100,14 @@ func whereHistoryIsLong(ctx workflow.Context) going {
 type callProgress struct {
 	call   *interpreter.Call
 	record StepRecord
+}
+
+// await notes a wait, and shows it.
+func (p *callProgress) await(ctx workflow.Context) waiter {
+	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
+		p.record.Await(call, wait, until)
+		p.describe(ctx)
+	}
 }
 
 func (p *callProgress) answer() (Progress, error) {

@@ -155,6 +155,7 @@ func (d *driver) sink(ctx workflow.Context, sink *interpreter.Call) {
 // wait waits as long as the call has to, or until people end that. The page after
 // it is usually followed by another wait.
 func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
+	defer d.rested()
 	until, long := longWait(ctx, wait)
 	settlement, err := d.rest(ctx, &wait, until, long, func() (*Settlement, error) {
 		return controlsOf(ctx).sleep(ctx, d.call, wait)
@@ -175,6 +176,7 @@ func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 
 // hold waits until people let the call go on, or decide about it.
 func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
+	defer d.rested()
 	wait := hold.Wait(d.call.State.Last.Error)
 	settlement, err := d.rest(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
@@ -197,12 +199,11 @@ func (d *driver) rest(
 ) (*Settlement, error) {
 	if d.waiting != nil {
 		d.waiting(d.call, wait, until)
-		defer d.waiting(d.call, nil, time.Time{})
 	}
 	if d.place == nil || !long {
 		return waits()
 	}
-	back := d.place.rest(ctx, until)
+	back := d.place.rest(ctx, resting{until: until, why: wait.Summary})
 	settlement, err := waits()
 	switch {
 	case errors.Is(err, errMoves):
@@ -211,6 +212,13 @@ func (d *driver) rest(
 		err = back()
 	}
 	return settlement, err
+}
+
+// rested tells that the call no longer waits.
+func (d *driver) rested() {
+	if d.waiting != nil {
+		d.waiting(d.call, nil, time.Time{})
+	}
 }
 
 func (d *driver) cancel(ctx workflow.Context) { d.call.Cancel(workflow.Now(ctx)) }

@@ -37,6 +37,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 		b.place = newPlace(ctx, &b.input, step.Loop.MaxConcurrency)
 	}
 	controls.listen(ctx, b.place)
+	b.describe(ctx)
 	if b.place != nil {
 		b.parallel(going, step.Loop.MaxConcurrency)
 	} else {
@@ -56,6 +57,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 		}
 		b.failRest(rest.Calls, failure)
 	}
+	b.describe(ctx)
 	return finishIterations(ctx, b.step, b.output())
 }
 
@@ -86,8 +88,9 @@ type batch struct {
 	stop   workflow.CancelFunc
 	// left are the iterations that go on in another history of this workflow.
 	left   []interpreter.Carried
-	until  []time.Time // of the waits of calls under way
-	hosted []int       // calls that an activity makes
+	waits  []*interpreter.Wait // of calls under way, nil for none
+	until  []time.Time         // of these waits
+	hosted []int               // calls that an activity makes
 	// place is that in the loop's window; nil where one iteration follows the other.
 	place *place
 }
@@ -185,6 +188,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 			}
 		}
 	}
+	b.describe(ctx)
 	b.withinBudget(output.Budget)
 	return further && b.budget == nil
 }
@@ -248,7 +252,7 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	}
 	hosted := call.Finished() // and counted
 	d := &driver{
-		call: call, waiting: b.waiter(i), carry: &carrier{task: b.input.Task, carried: carried}, place: b.place,
+		call: call, waiting: b.waiter(ctx, i), carry: &carrier{task: b.input.Task, carried: carried}, place: b.place,
 		leaves: func(*interpreter.Wait) going { return b.whereTo(ctx) },
 	}
 	if where, left := d.run(ctx); where == elsewhere {
@@ -259,6 +263,7 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	iteration.Cancelled = iteration.Result.Failed() && iteration.Result.Error.Kind == interpreter.KindCancelled
 	b.ended = append(b.ended, iteration)
 	if !hosted {
+		b.describe(ctx)
 		b.count(iteration.Result)
 		b.withinBudget(nil)
 	}

@@ -62,41 +62,55 @@ func (l *loop) iterations() (Iterations, error) {
 
 // answerLooks lets a child of a loop be asked for its iterations.
 func (b *batch) answerLooks(ctx workflow.Context) error {
-	b.until = make([]time.Time, len(b.calls))
+	b.waits, b.until = make([]*interpreter.Wait, len(b.calls)), make([]time.Time, len(b.calls))
 	return workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations)
 }
 
-// waiter notes until when an iteration waits.
-func (b *batch) waiter(i int) waiter {
-	return func(_ *interpreter.Call, _ *interpreter.Wait, until time.Time) { b.until[i] = until }
+// waiter notes what an iteration, or a sink of it, waits for, and shows it.
+func (b *batch) waiter(ctx workflow.Context, i int) waiter {
+	return func(_ *interpreter.Call, wait *interpreter.Wait, until time.Time) {
+		b.waits[i], b.until[i] = wait, until
+		b.describe(ctx)
+	}
 }
 
 func (b *batch) iterations() (Iterations, error) {
-	answer := Iterations{Iterations: []IterationRecord{}}
+	answer := Iterations{Iterations: b.records()}
+	for i := range answer.Iterations {
+		answer.Iterations[i].Error = answer.Iterations[i].Error.Shrunk()
+	}
+	return answer, nil
+}
+
+// records are the states of the batch's iterations, in their order.
+func (b *batch) records() []IterationRecord {
+	records := make([]IterationRecord, 0, len(b.input.Ended)+len(b.calls))
 	most := interpreter.MostAttempts(b.step, b.input.Task.Limits)
 	for _, ended := range b.input.Ended {
 		state := interpreter.CallState{Todo: []interpreter.Todo{{End: &ended.Result}}}
-		answer.Iterations = append(answer.Iterations, iterationOf(ended.Index, state, time.Time{}, most))
+		records = append(records, iterationOf(ended.Index, state, time.Time{}, most))
 	}
 	for i, call := range b.calls {
 		record := iterationOf(*b.input.Calls[i].Index, call.State, b.until[i], most)
-		switch {
+		switch wait := b.waits[i]; {
+		case record.Status == interpreter.Running && wait != nil && wait.Reason != interpreter.ReasonTurn: // in a sink
+			record.Status, record.Waiting, record.NextRetryAt = interpreter.RetryPending, wait.Summary, b.until[i]
 		case record.Status == interpreter.Pending && slices.Contains(b.hosted, i):
 			record.Status, record.Attempts = interpreter.Running, 1
 		case record.Status == interpreter.Running:
 			record.Attempts = call.Attempt()
 		}
-		answer.Iterations = append(answer.Iterations, record)
+		records = append(records, record)
 	}
-	slices.SortStableFunc(answer.Iterations, func(x, y IterationRecord) int { return cmp.Compare(x.Index, y.Index) })
-	return answer, nil
+	slices.SortStableFunc(records, func(x, y IterationRecord) int { return cmp.Compare(x.Index, y.Index) })
+	return records
 }
 
 // iterationOf tells the state of a call.
 func iterationOf(index int, state interpreter.CallState, until time.Time, most int) IterationRecord {
 	record := IterationRecord{
 		Index: index, Status: interpreter.Running, Attempts: state.Attempts, MaxAttempts: most, Pages: state.Successes,
-		Error: state.Last.Error.Shrunk(),
+		Error: state.Last.Error,
 	}
 	if len(state.Todo) == 0 {
 		record.Status = interpreter.Pending
@@ -115,7 +129,7 @@ func iterationOf(index int, state interpreter.CallState, until time.Time, most i
 			record.Status = interpreter.RetryPending
 		}
 	case head.End != nil:
-		record.Status, record.Error = recordStatus(*head.End), head.End.Error.Shrunk()
+		record.Status, record.Error = recordStatus(*head.End), head.End.Error
 		record.Attempts, record.Pages = head.End.Meta.Attempts, head.End.Meta.Pages
 	}
 	return record

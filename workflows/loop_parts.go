@@ -97,6 +97,7 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 	}
 	id := childID(l.input.Task, name)
 	l.below = id
+	l.describe(ctx)
 	defer func() { l.below = "" }()
 	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(end-1), l.size())
 	result, err := send[interpreter.LoopResult](ctx, toChild(LoopWorkflowName, id, summary, takesAll), input,

@@ -32,12 +32,14 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 	if err := l.answerLooks(ctx); err != nil {
 		return nil, err
 	}
+	l.describe(ctx)
 	leaf, _ := l.room(ctx)
 	if l.batches() <= leaf && (input.Part != nil || len(input.Elements) <= leafElements) {
 		l.runLeaf(ctx)
 	} else {
 		l.runParts(ctx, 0)
 	}
+	l.describe(ctx)
 	l.result.Shrink(step.Name, payloadCap(ctx))
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(*l.result)
@@ -202,6 +204,7 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) {
 	defer func() {
 		l.under -= len(calls)
 		l.close(m)
+		l.describe(ctx)
 	}()
 	to := toChild(IterationWorkflowName, m.id, l.summary(calls), actsIn(calls))
 	output, err := send[IterationOutput](ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))

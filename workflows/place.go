@@ -29,6 +29,8 @@ type placeWanted struct {
 	// goes on; zero where nobody knows: people decide.
 	Waiting int       `json:"waiting"`
 	At      time.Time `json:"at,omitzero"`
+	// Why is what that one waits for.
+	Why string `json:"why,omitempty"`
 }
 
 // placeGiven gives a place to a child. Kept in workflow history.
@@ -47,8 +49,15 @@ type place struct {
 	mayLeave bool
 	going    int // calls that go on
 	wanting  int // calls that want to
-	rests    []*time.Time
+	rests    []*resting
 	asked    bool // the loop knows that a place is wanted
+}
+
+// resting is a call that waits, until a time or, where that is zero, until people
+// say so, and what for.
+type resting struct {
+	until time.Time
+	why   string
 }
 
 // newPlace is the place with which a child begins. All of its calls want to go on.
@@ -83,14 +92,13 @@ func (p *place) end(ctx workflow.Context) {
 	p.leave(ctx)
 }
 
-// rest has a call wait until a time, zero for one that nobody knows. back waits
-// until it may go on.
-func (p *place) rest(ctx workflow.Context, until time.Time) (back func() error) {
-	p.rests = append(p.rests, &until)
+// rest has a call wait. back waits until it may go on.
+func (p *place) rest(ctx workflow.Context, call resting) (back func() error) {
+	p.rests = append(p.rests, &call)
 	p.going--
 	p.leave(ctx)
 	return func() error {
-		p.rests = slices.DeleteFunc(p.rests, func(other *time.Time) bool { return other == &until })
+		p.rests = slices.DeleteFunc(p.rests, func(other *resting) bool { return other == &call })
 		p.wanting++
 		return p.begin(ctx)
 	}
@@ -112,9 +120,9 @@ func (p *place) leave(ctx workflow.Context) {
 		return
 	}
 	left := placeWanted{Waiting: len(p.rests)}
-	for _, until := range p.rests {
-		if !until.IsZero() && (left.At.IsZero() || until.Before(left.At)) {
-			left.At = *until
+	for _, call := range p.rests {
+		if sooner := !call.until.IsZero() && (left.At.IsZero() || call.until.Before(left.At)); sooner || left.Why == "" {
+			left.At, left.Why = call.until, call.why
 		}
 	}
 	p.held = false
@@ -190,6 +198,7 @@ func (l *loop) listenForPlaces(ctx workflow.Context) {
 			case m.holds:
 				m.holds, m.left = false, next
 				l.window.leave()
+				l.describe(ctx)
 			}
 		}
 	})
@@ -205,6 +214,7 @@ func (l *loop) bringBack(ctx workflow.Context, m *member) {
 	}
 	m.holds, m.left = true, placeWanted{}
 	l.window.taken++
+	l.describe(ctx)
 	signal(ctx, m.id, controlSignal, Steering{
 		Control: l.controls.Control,
 		Place:   &placeGiven{MayLeave: workflow.GetInfo(ctx).GetCurrentHistoryLength() < restUntil},

@@ -148,6 +148,7 @@ func (r *run) runLoop(
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
 	task, elements := input.Task, input.Elements
 	record.Loop = &LoopRecord{WorkflowID: childID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
+	r.describe(ctx)
 	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
 	result, err := send[interpreter.LoopResult](ctx, toChild(LoopWorkflowName, record.Loop.WorkflowID, summary, takesStep(step.Name)), input,
 		"the collection of step "+step.Name+" with what its expressions name")
@@ -202,27 +203,4 @@ func recordStatus(result interpreter.CallResult) string {
 		return interpreter.Cancelled
 	}
 	return interpreter.Failed
-}
-
-// describe writes where the run stands into the details that Temporal's UI
-// shows. It costs no event.
-func (r *run) describe(ctx workflow.Context) {
-	const most = 40
-	text, records := "", r.records
-	if len(records) > most {
-		text, records = fmt.Sprintf("- … %d earlier visits\n", len(records)-most), records[len(records)-most:]
-	}
-	for _, record := range records {
-		text += fmt.Sprintf("- **%s** %s", record.Step, record.Status)
-		switch {
-		case record.Waiting != "":
-			text += ": " + record.Waiting
-		case record.Error != nil:
-			text += ": " + record.Error.ShortMessage()
-		case record.Call != "" && record.EndedAt.IsZero():
-			text += ": goes on in " + record.Call
-		}
-		text += "\n"
-	}
-	workflow.SetCurrentDetails(ctx, text)
 }

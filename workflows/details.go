@@ -1,0 +1,240 @@
+package workflows
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// The current details of workflows: where they stand, in Markdown, for people who
+// look at them in Temporal's UI. They cost no event, and nothing is decided by them.
+// Texts of others stand in them as code.
+
+const (
+	// mostVisits is how many visits of steps the details of a run show: the newest.
+	mostVisits = 40
+	// mostRows bounds the failed iterations in the details of a loop, those that
+	// wait, and the iterations in the details of a batch.
+	mostRows = 8
+	// mostText is how many runes a text of others has there.
+	mostText = 120
+)
+
+// Describe says which playbook a run, or a part of one, is about. Texts of the
+// playbook's author are nothing but texts.
+func Describe(book *playbook.Playbook) string {
+	const digits = 12
+	return fmt.Sprintf("Playbook %s, hash %s", source.Code(book.Name, mostText), source.Code(book.Hash[:digits], digits))
+}
+
+// describePart says what a child of a run is a part of.
+func describePart(book *playbook.Playbook, task Task) string {
+	return fmt.Sprintf("%s, step %s of the run %s", Describe(book), source.Code(task.Step, mostText), source.Code(runID(task), mostText))
+}
+
+// sheet is a table in Markdown.
+type sheet struct{ text strings.Builder }
+
+func newSheet(columns ...string) *sheet {
+	s := &sheet{}
+	s.row(columns...)
+	s.row(strings.Split(strings.Repeat("---,", len(columns)-1)+"---", ",")...)
+	return s
+}
+
+func (s *sheet) row(cells ...string) {
+	s.text.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+func (s *sheet) String() string { return s.text.String() }
+
+// linkTo leads to another workflow. The UI shows details in a page beside those of
+// its namespaces.
+func linkTo(ctx workflow.Context, text, id string) string {
+	return fmt.Sprintf("[%s](namespaces/%s/workflows/%s)", text, url.PathEscape(workflow.GetInfo(ctx).Namespace), url.PathEscape(id))
+}
+
+// moment is a time in details, "" for none.
+func moment(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// because is what is waited for, else the error, in a few words.
+func because(waiting string, failure *interpreter.ErrorObject) string {
+	if waiting != "" {
+		return source.Code(waiting, mostText)
+	}
+	return source.Code(failure.Short(), mostText)
+}
+
+// standing says whether people hold the run, and why.
+func (c *controls) standing() string {
+	what := ""
+	switch {
+	case c.Paused:
+		what = "the run is paused"
+	case len(c.Steps) > 0:
+		what = "paused: " + source.Code(strings.Join(c.Steps, ", "), mostText)
+	default:
+		return ""
+	}
+	for _, said := range []struct{ word, text string }{{"by", c.Said.By}, {"because", c.Said.Reason}} {
+		if text := source.Code(said.text, mostText); text != "" {
+			what += " " + said.word + " " + text
+		}
+	}
+	return "**" + what + "**\n\n"
+}
+
+// describe writes where the run stands.
+func (r *run) describe(ctx workflow.Context) {
+	records := r.records
+	table := newSheet("step", "state", "progress", "next retry", "waits for, or last error")
+	if earlier := len(records) - mostVisits; earlier > 0 {
+		records = records[earlier:]
+		table.row(fmt.Sprintf("… %d earlier visits", earlier), "", "", "", "")
+	}
+	for _, record := range records {
+		shown := *record
+		if record.Loop != nil && record.EndedAt.IsZero() && r.controls.Holds(record.Step) {
+			shown.Status = interpreter.Paused
+		}
+		table.row(stepCells(ctx, shown, r.live[record])...)
+	}
+	workflow.SetCurrentDetails(ctx, r.controls.standing()+table.String()+
+		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(r.id, MaxWorkflowID), "`")))
+}
+
+// stepCells are those of a visit of a step; call is nil where its call is not made
+// here.
+func stepCells(ctx workflow.Context, record StepRecord, call *interpreter.Call) []string {
+	name, progress := source.Code(record.Step, mostText), ""
+	if record.Visit > 1 {
+		name += fmt.Sprintf(" visit %d", record.Visit)
+	}
+	switch loop := record.Loop; {
+	case loop != nil && record.EndedAt.IsZero():
+		progress = linkTo(ctx, fmt.Sprintf("%d iterations", loop.Stats.Total), loop.WorkflowID)
+	case loop != nil:
+		progress = linkTo(ctx, fmt.Sprintf("%d done, %d failed, %d cancelled", loop.Stats.Success, loop.Stats.Failed, loop.Stats.Cancelled),
+			loop.WorkflowID)
+	case record.Call != "" && record.EndedAt.IsZero():
+		progress = linkTo(ctx, "goes on in another workflow", record.Call)
+	case call != nil:
+		progress = fmt.Sprintf("attempt %d", call.Attempt())
+	case record.Attempts > 0:
+		progress = fmt.Sprintf("%d attempts", record.Attempts)
+	}
+	return []string{name, "**" + record.Status + "**", progress, moment(record.NextRetryAt), because(record.Waiting, record.Error)}
+}
+
+// describe writes where the loop stands, or this part of it.
+func (l *loop) describe(ctx workflow.Context) {
+	waiting, next := l.resting()
+	under := l.under - waiting
+	stats := l.result.Stats
+	counts := newSheet("done", "failed", "waiting", "under way", "to come", "next retry")
+	counts.row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(under),
+		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-under, 0)), moment(next))
+	text := l.controls.standing() + fmt.Sprintf("%s: iterations %d to %d of %d\n\n%s",
+		source.Code(l.step.Name, mostText), l.index(0), l.index(stats.Total-1), l.size(), counts)
+	if l.below != "" {
+		text += "\nUnder way, and not counted yet: " + linkTo(ctx, "a part of the loop", l.below) + "\n"
+	}
+	workflow.SetCurrentDetails(ctx, text+l.failures(ctx)+l.waits(ctx))
+}
+
+// failures are the first iterations that failed, and where to look.
+func (l *loop) failures(ctx workflow.Context) string {
+	if len(l.result.Errors) == 0 {
+		return ""
+	}
+	table := newSheet("failed", "last error", "attempts", "where")
+	for _, failure := range l.result.Errors[:min(len(l.result.Errors), mostRows)] {
+		id := l.childOf(failure.Index)
+		table.row(fmt.Sprint(failure.Index), because("", failure.Error), fmt.Sprint(failure.Attempts),
+			linkTo(ctx, source.Code(id, mostText), id))
+	}
+	if more := l.result.Stats.Failed - mostRows; more > 0 {
+		table.row(fmt.Sprintf("and %d more", more), "", "", "")
+	}
+	return "\n" + table.String()
+}
+
+// childOf is the workflow ID of the child in which an iteration was.
+func (l *loop) childOf(index int) string {
+	if place, found := l.place(index); found {
+		index = l.index(place - place%l.batchSize())
+	}
+	return childID(l.input.Task, fmt.Sprintf("/%d", index))
+}
+
+// waits are the first children that wait without a place, and what for.
+func (l *loop) waits(ctx workflow.Context) string {
+	table, rows := newSheet("waiting", "waits for", "next retry", "where"), 0
+	for _, m := range l.members {
+		if m.holds {
+			continue
+		}
+		if rows++; rows > mostRows {
+			table.row("and more", "", "", "")
+			break
+		}
+		which := fmt.Sprint(m.index)
+		if m.left.Waiting > 1 {
+			which = fmt.Sprintf("%d from %d on", m.left.Waiting, m.index)
+		}
+		table.row(which, source.Code(m.left.Why, mostText), moment(m.left.At), linkTo(ctx, source.Code(m.id, mostText), m.id))
+	}
+	if rows == 0 {
+		return ""
+	}
+	return "\n" + table.String()
+}
+
+// describe writes where the iterations of the batch stand: how many are in each
+// state, and of which something can be said.
+func (b *batch) describe(ctx workflow.Context) {
+	states := []string{interpreter.Failed, interpreter.RetryPending, interpreter.Paused, interpreter.Running, interpreter.Pending, interpreter.Completed, interpreter.Cancelled}
+	records, byState := b.records(), make(map[string][]IterationRecord, len(states))
+	for _, record := range records {
+		byState[record.Status] = append(byState[record.Status], record)
+	}
+	var counts []string
+	table, rows := newSheet("iteration", "state", "attempts", "next retry", "waits for, or last error"), 0
+	for _, state := range states {
+		if n := len(byState[state]); n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, state))
+		}
+		for _, record := range byState[state] {
+			if told := record.Waiting != "" || record.Error != nil || len(records) == 1; !told || rows == mostRows {
+				continue
+			}
+			rows++
+			table.row(fmt.Sprint(record.Index), "**"+record.Status+"**", fmt.Sprint(record.Attempts),
+				moment(record.NextRetryAt), because(record.Waiting, record.Error))
+		}
+	}
+	text := controlsOf(ctx).standing() + source.Code(b.step.Name, mostText) + ": " + strings.Join(counts, ", ") + "\n"
+	if rows > 0 {
+		text += "\n" + table.String()
+	}
+	workflow.SetCurrentDetails(ctx, text)
+}
+
+// describe writes where the call stands.
+func (p *callProgress) describe(ctx workflow.Context) {
+	table := newSheet("step", "state", "progress", "next retry", "waits for, or last error")
+	table.row(stepCells(ctx, p.record, p.call)...)
+	workflow.SetCurrentDetails(ctx, controlsOf(ctx).standing()+table.String())
+}
