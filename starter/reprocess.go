@@ -244,7 +244,7 @@ func (a *app) reprocessPlan(
 	id := deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round)
 	return plan{
 		workflowID: id, playbook: book.Name, input: input, codes: codes,
-		description: "runs iterations of " + chain.Origin.WorkflowID + " again",
+		summary: staticSummary(book) + ", again", details: staticDetails(book, values, "Runs iterations of "+chain.Origin.WorkflowID+" again."),
 	}, nil
 }
 

@@ -26,12 +26,12 @@ import (
 
 // plan is a run that may start.
 type plan struct {
-	workflowID  string
-	playbook    string // its name
-	description string
-	input       workflows.Input
-	codes       []string          // of the playbook, which this starter vouches for
-	fairness    temporal.Priority // what the command line says of it
+	workflowID       string
+	playbook         string // its name
+	summary, details string // that Temporal's UI shows
+	input            workflows.Input
+	codes            []string          // of the playbook, which this starter vouches for
+	fairness         temporal.Priority // what the command line says of it
 }
 
 func newPlan(checked checked, workload map[string]any, workflowID string) (plan, error) {
@@ -44,7 +44,8 @@ func newPlan(checked checked, workload map[string]any, workflowID string) (plan,
 		workflowID = book.Name + "-" + strings.ToLower(rand.Text()[:6])
 	}
 	return plan{
-		workflowID: workflowID, playbook: book.Name, description: book.Description, codes: book.Codes(),
+		workflowID: workflowID, playbook: book.Name, codes: book.Codes(),
+		summary: staticSummary(book), details: staticDetails(book, values, book.Description),
 		input: workflows.Input{
 			Name: checked.file.Name, Source: string(checked.file.Bytes()), Workload: expression.Of(values),
 		},
@@ -120,8 +121,8 @@ func (s *session) execute(ctx context.Context, plan plan) (client.WorkflowRun, e
 	options := client.StartWorkflowOptions{
 		ID: plan.workflowID, TaskQueue: s.taskQueue,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            plan.playbook,
-		StaticDetails:                            plan.description,
+		StaticSummary:                            plan.summary,
+		StaticDetails:                            plan.details,
 		Priority:                                 plan.priority(),
 	}
 	if plan.input.SearchAttributes {

@@ -120,7 +120,7 @@ func (p *callProgress) answer() (Progress, error) {
 // handOver has a child go on with a call that has become long.
 func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carried, call *interpreter.Call) interpreter.CallResult {
 	input := CallInput{Task: task, Call: carried, Control: r.controls.Control}
-	to := toChild(CallWorkflowName, childID(task, ""), task.Step+": goes on after many attempts", takesStep(task.Step))
+	to := toChild(CallWorkflowName, childID(task, ""), task.Step+": goes on after many attempts", takesStep(task.Step)).with(describePart(r.book, task))
 	result, err := send[interpreter.CallResult](ctx, to, input, "the state of step "+task.Step)
 	switch {
 	case err == nil:

@@ -19,6 +19,7 @@ type destination struct {
 	kind    destinationKind
 	name    string        // of the activity or workflow
 	summary string        // what Temporal's UI shows beside it
+	details string        // and below that
 	limit   time.Duration // of an activity
 	id      string        // of a child
 	// tells says that the details of a failure, or of a cancel, are what has been
@@ -55,6 +56,12 @@ func toDoor(name string, limit time.Duration, summary string) destination {
 // says what of what people say it is told.
 func toChild(name, id, summary string, takes func(Steering) bool) destination {
 	return destination{kind: isChild, name: name, id: id, summary: summary, tells: true, takes: takes}
+}
+
+// with gives a child details that its UI page shows.
+func (d destination) with(details string) destination {
+	d.details = details
+	return d
 }
 
 // signal sends a signal to a workflow of the same run and does not wait for what
@@ -135,7 +142,7 @@ func (d destination) options(ctx workflow.Context) workflow.Context {
 		})
 	case isChild:
 		return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-			WorkflowID: d.id, WaitForCancellation: true, StaticSummary: d.summary,
+			WorkflowID: d.id, WaitForCancellation: true, StaticSummary: d.summary, StaticDetails: d.details,
 		})
 	}
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{

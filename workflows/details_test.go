@@ -9,6 +9,7 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"reprise/interpreter"
+	"reprise/workflows"
 )
 
 // metadataQuery is what the UI asks workflows for.
@@ -154,3 +155,42 @@ func TestDetailsHoldNoMarkdownOfOthers(t *testing.T) {
 	require.Contains(t, s.details("default-test-workflow-id/fetch#1/0"), "`tool '¦![x](http://evil.example)[y](http://evil.example)<b> ¦`")
 }
 
+// TestBatchOfFailuresIsRed: a child whose iterations all failed ends as failed, and
+// gives them to its loop as before.
+func TestBatchOfFailuresIsRed(t *testing.T) {
+	t.Parallel()
+	final := failure(interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Status: 401})
+	for _, c := range []struct {
+		name    string
+		answer  play
+		earlier bool // the loop that started the child is of an earlier build
+		red     bool
+	}{
+		{name: "all", answer: always(final), red: true},
+		{name: "all but one", answer: func(n int, in interpreter.ToolInput) (any, error) {
+			if *in.Index == 4 {
+				return fine(n, in)
+			}
+			return nil, final
+		}},
+		{name: "all, of an earlier build", answer: always(final), earlier: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, input := newStage(t, c.answer), batchOfFive("parallel")
+			input.Fails = !c.earlier
+			input.Task.Source = strings.Replace(input.Task.Source, "when: error is defined", "when: error.class == 'retryable'", 1)
+			s.env.ExecuteWorkflow(alone, input)
+			err := s.env.GetWorkflowError()
+			var output workflows.IterationOutput
+			if c.red {
+				require.ErrorContains(t, err, "all 5 iterations failed, the first with: ")
+				require.NoError(t, details(err, &output))
+			} else {
+				require.NoError(t, s.env.GetWorkflowResult(&output))
+			}
+			require.Len(t, output.Iterations, 5)
+			require.Equal(t, 401, output.Iterations[0].Result.Error.Status)
+		})
+	}
+}

@@ -14,8 +14,8 @@ import (
 )
 
 // IterationWorkflow runs one batch of a loop's iterations: usually one. It
-// ends as failed where its only iteration failed, so that the failure shows
-// where people look for it; the iterations travel in the details.
+// ends as failed where all of them failed, so that the failure shows where people
+// look for it; the iterations travel in the details.
 func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOutput, error) {
 	ctx = withOutbox(ctx, input.Task.Limits)
 	book, step, err := load(input.Task, input)
@@ -58,7 +58,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 		b.failRest(rest.Calls, failure)
 	}
 	b.describe(ctx)
-	return finishIterations(ctx, b.step, b.output())
+	return b.finish(ctx)
 }
 
 // takeUp makes a call where it left off.
@@ -291,15 +291,38 @@ func (b *batch) output() *IterationOutput {
 	return &IterationOutput{Iterations: b.ended, Budget: b.budget}
 }
 
-func finishIterations(ctx workflow.Context, step *playbook.Step, output *IterationOutput) (*IterationOutput, error) {
-	output.Shrink(step, payloadCap(ctx))
+func (b *batch) finish(ctx workflow.Context) (*IterationOutput, error) {
+	output := b.output()
+	output.Shrink(b.step, payloadCap(ctx))
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(*output)
 	}
-	if len(output.Iterations) == 1 && output.Iterations[0].Result.Failed() {
-		failure := output.Iterations[0].Result.Error
-		return nil, temporal.NewApplicationErrorWithOptions(failure.Message, failure.Kind,
-			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
+	failure := b.failure(output)
+	if failure == nil {
+		return output, nil
 	}
-	return output, nil
+	message := failure.Message
+	if n := len(output.Iterations); n > 1 {
+		message = fmt.Sprintf("all %d iterations failed, the first with: %s", n, failure.ShortMessage())
+	}
+	return nil, temporal.NewApplicationErrorWithOptions(message, failure.Kind,
+		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
+}
+
+// failure is that of the first iteration where all of them failed. What Temporal
+// may not keep of a failure is better a result.
+func (b *batch) failure(output *IterationOutput) *interpreter.ErrorObject {
+	several := len(output.Iterations) > 1
+	if len(output.Iterations) == 0 || several && !b.input.Fails {
+		return nil
+	}
+	for _, iteration := range output.Iterations {
+		if !iteration.Result.Failed() || several && iteration.Cancelled {
+			return nil
+		}
+	}
+	if several && interpreter.EncodedSize(output) > interpreter.MaxFailureDetails {
+		return nil
+	}
+	return output.Iterations[0].Result.Error
 }

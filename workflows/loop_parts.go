@@ -100,7 +100,8 @@ func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 	l.describe(ctx)
 	defer func() { l.below = "" }()
 	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(end-1), l.size())
-	result, err := send[interpreter.LoopResult](ctx, toChild(LoopWorkflowName, id, summary, takesAll), input,
+	to := toChild(LoopWorkflowName, id, summary, takesAll).with(describePart(l.book, l.input.Task))
+	result, err := send[interpreter.LoopResult](ctx, to, input,
 		fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))
 	switch {
 	case err == nil:

@@ -18,12 +18,13 @@ import (
 // the loop's window, and one aggregate of them all.
 func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResult, error) {
 	ctx = withOutbox(ctx, input.Task.Limits)
-	_, step, err := load(input.Task, input)
+	book, step, err := load(input.Task, input)
 	if err != nil {
 		return nil, err
 	}
 	ctx, controls := withControls(ctx, runID(input.Task), input.Control)
 	l := newLoop(input, step, controls)
+	l.book = book
 	controls.listen(ctx, nil)
 	l.listenForPlaces(ctx)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
@@ -51,6 +52,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 type loop struct {
 	input  LoopInput
 	part   Part
+	book   *playbook.Playbook
 	step   *playbook.Step
 	loop   *playbook.Loop
 	result *interpreter.LoopResult
@@ -192,7 +194,7 @@ func (l *loop) carried(first, end int) []interpreter.Carried {
 func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) {
 	index := *calls[0].Index
 	input := IterationInput{
-		Task: l.input.Task, Calls: calls, Control: l.controls.Control,
+		Task: l.input.Task, Calls: calls, Control: l.controls.Control, Fails: len(calls) > 1,
 		MayLeave: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < restUntil,
 	}
 	if l.loop.FailureBudget != nil && len(calls) > 1 {

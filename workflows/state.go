@@ -151,6 +151,9 @@ type IterationInput struct {
 	// MayLeave says that the child leaves its place in the loop's window while all
 	// that it does is wait for long.
 	MayLeave bool `json:"may_leave,omitempty"`
+	// Fails says that a child of several iterations ends as failed where all of them
+	// failed; those of earlier builds end as completed.
+	Fails bool `json:"fails,omitempty"`
 	// Control is what people had told the run when the child began.
 	Control interpreter.Control `json:"control,omitzero"`
 }

@@ -150,7 +150,8 @@ func (r *run) runLoop(
 	record.Loop = &LoopRecord{WorkflowID: childID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
 	r.describe(ctx)
 	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
-	result, err := send[interpreter.LoopResult](ctx, toChild(LoopWorkflowName, record.Loop.WorkflowID, summary, takesStep(step.Name)), input,
+	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, summary, takesStep(step.Name)).with(describePart(r.book, task))
+	result, err := send[interpreter.LoopResult](ctx, to, input,
 		"the collection of step "+step.Name+" with what its expressions name")
 	switch {
 	case err == nil:
