@@ -1,0 +1,159 @@
+package testenv
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/net/websocket"
+)
+
+// Browser is a Chromium without a window that shows one page at a time.
+type Browser struct {
+	t    testing.TB
+	page *websocket.Conn
+
+	mu   sync.Mutex
+	next int
+}
+
+// NewBrowser starts a browser that ends with the test. A test without one is
+// skipped, except in continuous integration.
+func NewBrowser(t testing.TB) *Browser {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil && os.Getenv("CI") != "" {
+		t.Fatal("no chromium on PATH: install the package chromium")
+	}
+	if err != nil {
+		t.Skip("no chromium on PATH: install the package chromium to run this test")
+	}
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage",
+		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-proxy-server",
+		"--user-data-dir="+t.TempDir(), "--remote-debugging-port=0", "--remote-allow-origins=*", "--window-size=1400,1600", "about:blank")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	said, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatalf("start %s: %v", program, err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its children too
+		_ = cmd.Wait()
+	})
+	b := &Browser{t: t}
+	b.attach(said)
+	return b
+}
+
+// attach connects to the first page, of which the browser says where to ask.
+func (b *Browser) attach(said io.Reader) {
+	b.t.Helper()
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		_, at, found := strings.Cut(lines.Text(), "DevTools listening on ws://")
+		if !found {
+			continue
+		}
+		go func() { _, _ = io.Copy(io.Discard, said) }()
+		host, _, _ := strings.Cut(at, "/")
+		var targets []struct{ Type, WebSocketDebuggerURL string }
+		answer, err := http.Get("http://" + host + "/json/list")
+		if err == nil {
+			err = json.NewDecoder(answer.Body).Decode(&targets)
+			_ = answer.Body.Close()
+		}
+		for _, target := range targets {
+			if target.Type == "page" && b.page == nil {
+				b.page, err = websocket.Dial(target.WebSocketDebuggerURL, "", "http://127.0.0.1")
+			}
+		}
+		if err != nil || b.page == nil {
+			b.t.Fatalf("connect to the browser at %s: %v", host, err)
+		}
+		b.t.Cleanup(func() { _ = b.page.Close() })
+		return
+	}
+	b.t.Fatal("the browser has ended before it listened")
+}
+
+// pageTime is how long an answer of the browser may take, on a machine that has
+// much else to do.
+const pageTime = time.Minute
+
+// do sends a command of the DevTools protocol and gives its result.
+func (b *Browser) do(method string, params map[string]any, into any) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.next++
+	_ = b.page.SetDeadline(time.Now().Add(pageTime))
+	err := websocket.JSON.Send(b.page, map[string]any{"id": b.next, "method": method, "params": params})
+	for err == nil {
+		var answer struct {
+			ID     int
+			Result json.RawMessage
+			Error  *struct{ Message string }
+		}
+		if err = websocket.JSON.Receive(b.page, &answer); err != nil || answer.ID != b.next {
+			continue // an event
+		}
+		if answer.Error != nil {
+			err = fmt.Errorf("%s", answer.Error.Message)
+		} else if into != nil {
+			err = json.Unmarshal(answer.Result, into)
+		}
+		break
+	}
+	if err != nil {
+		b.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+// Open leads the page to an address.
+func (b *Browser) Open(url string) {
+	b.t.Helper()
+	b.do("Page.navigate", map[string]any{"url": url}, nil)
+}
+
+// Eval runs an expression in the page and gives its value as text.
+func (b *Browser) Eval(expression string) string {
+	b.t.Helper()
+	var answer struct {
+		Result struct{ Value any }
+	}
+	b.do("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+	return fmt.Sprint(answer.Result.Value)
+}
+
+// Text is what the page shows now, frames included.
+func (b *Browser) Text() string {
+	b.t.Helper()
+	return b.Eval(`[document, ...[...document.querySelectorAll('iframe')].map(f => f.contentDocument)].map(d => d?.body?.innerText ?? '').join('\n')`)
+}
+
+// Picture keeps a picture of the page in a file.
+func (b *Browser) Picture(path string) {
+	b.t.Helper()
+	var answer struct{ Data string }
+	b.do("Page.captureScreenshot", nil, &answer)
+	data, err := base64.StdEncoding.DecodeString(answer.Data)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		b.t.Fatalf("keep a picture: %v", err)
+	}
+}
