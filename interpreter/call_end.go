@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -155,7 +157,8 @@ func (c *CallConfig) whereThen(policy int) string {
 	return fmt.Sprintf("%s: retry[%d].then", c.where(), policy)
 }
 
-// Short is the error in a few words, for summaries and tables.
+// Short is the error in a few words, for summaries and tables. Temporal's UI reads
+// summaries as Markdown; a type that a tool made up is no link there.
 func (e *ErrorObject) Short() string {
 	switch {
 	case e == nil:
@@ -163,7 +166,12 @@ func (e *ErrorObject) Short() string {
 	case e.Status != 0:
 		return fmt.Sprintf("HTTP %d", e.Status)
 	case e.Type != "":
-		return e.Kind + " " + e.Type
+		return e.Kind + " " + strings.Map(func(r rune) rune {
+			if strings.ContainsRune("[]<>!`*|", r) || unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, e.Type)
 	}
 	return e.Kind
 }

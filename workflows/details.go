@@ -159,7 +159,7 @@ func (l *loop) failures(ctx workflow.Context) string {
 	if len(l.result.Errors) == 0 {
 		return ""
 	}
-	table := newSheet("failed", "last error", "attempts", "where")
+	table := newSheet("failed iteration", "last error", "attempts", "where")
 	for _, failure := range l.result.Errors[:min(len(l.result.Errors), mostRows)] {
 		id := l.childOf(failure.Index)
 		table.row(fmt.Sprint(failure.Index), because("", failure.Error), fmt.Sprint(failure.Attempts),
@@ -181,7 +181,7 @@ func (l *loop) childOf(index int) string {
 
 // waits are the first children that wait without a place, and what for.
 func (l *loop) waits(ctx workflow.Context) string {
-	table, rows := newSheet("waiting", "waits for", "next retry", "where"), 0
+	table, rows := newSheet("waiting iteration", "waits for", "next retry", "where"), 0
 	for _, m := range l.members {
 		if m.holds {
 			continue
@@ -192,7 +192,7 @@ func (l *loop) waits(ctx workflow.Context) string {
 		}
 		which := fmt.Sprint(m.index)
 		if m.left.Waiting > 1 {
-			which = fmt.Sprintf("%d from %d on", m.left.Waiting, m.index)
+			which = fmt.Sprintf("%d, from %d on", m.left.Waiting, m.index)
 		}
 		table.row(which, source.Code(m.left.Why, mostText), moment(m.left.At), linkTo(ctx, source.Code(m.id, mostText), m.id))
 	}

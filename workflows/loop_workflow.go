@@ -256,13 +256,14 @@ func (l *loop) failAll(ctx workflow.Context, calls []interpreter.Carried, failur
 	}
 }
 
-// summary is what Temporal's UI shows beside the child.
+// summary is what Temporal's UI shows beside the child, as Markdown.
 func (l *loop) summary(calls []interpreter.Carried) string {
 	if len(calls) > 1 {
 		return fmt.Sprintf("%s %d–%d of %d", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.size())
 	}
 	const most = 60
-	return fmt.Sprintf("%s %d/%d: %s", l.step.Name, *calls[0].Index+1, l.size(), source.Cut(expression.Text(calls[0].Element.Data), most))
+	return fmt.Sprintf("%s %d/%d: %s", l.step.Name, *calls[0].Index+1, l.size(),
+		source.Code(expression.Text(calls[0].Element.Data), most))
 }
 
 func (l *loop) progress() (Progress, error) {
