@@ -152,7 +152,7 @@ func TestDetailsHoldNoMarkdownOfOthers(t *testing.T) {
 		}
 		require.NotContains(t, text, "\n|![", id)
 	}
-	require.Contains(t, s.details("default-test-workflow-id/fetch#1/0"), "`tool      x (http://evil.example) y (http://evil.example) b   `")
+	require.Contains(t, s.details("default-test-workflow-id/fetch#1/0"), "`tool     x (http://evil.example) y (http://evil.example) b   `")
 }
 
 // TestBatchOfFailuresIsRed: a child whose iterations all failed ends as failed, and
