@@ -38,8 +38,8 @@ func layOut(boxes []*layoutBox, lines []*layoutLine) (width, height float64) {
 	turn(boxes, lines)
 	layers := inLayers(boxes, lines)
 	for range 8 {
-		order(layers, func(b *layoutBox) []*layoutBox { return b.up })
-		order(layers, func(b *layoutBox) []*layoutBox { return b.down })
+		sortLayers(layers, func(b *layoutBox) []*layoutBox { return b.up })
+		sortLayers(layers, func(b *layoutBox) []*layoutBox { return b.down })
 	}
 	return place(layers)
 }
@@ -122,8 +122,8 @@ func join(top, bottom *layoutBox) *layoutBox {
 	return bottom
 }
 
-// order sorts every layer by the middle of the neighbours of its boxes.
-func order(layers [][]*layoutBox, neighbours func(*layoutBox) []*layoutBox) {
+// sortLayers sorts every layer by the middle of the neighbours of its boxes.
+func sortLayers(layers [][]*layoutBox, neighbours func(*layoutBox) []*layoutBox) {
 	at := map[*layoutBox]float64{}
 	note := func(layer []*layoutBox) {
 		for i, b := range layer {

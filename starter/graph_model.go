@@ -216,9 +216,10 @@ func stateText(step runs.Step, now time.Time) []string {
 		told = append(told, "next retry at "+step.NextRetryAt.Local().Format(layout))
 	}
 	if c := step.Loop; c != nil {
-		counts := *c
+		counts, still := *c, step
 		counts.PerSecond, counts.Left = 0, 0
-		told = append(told, countsOf(&counts))
+		still.Loop = &counts
+		told = append(told, countsOf(still))
 	}
 	return told
 }
