@@ -56,10 +56,12 @@ func turn(boxes []*layoutBox, lines []*layoutLine) {
 	visit = func(b *layoutBox) {
 		state[b] = under
 		for _, line := range leads[b] {
-			if state[line.to] == 0 {
-				visit(line.to)
-			} else if state[line.to] == under {
+			switch state[line.to] {
+			case under:
 				line.turned = true
+			case done:
+			default:
+				visit(line.to)
 			}
 		}
 		state[b] = done

@@ -116,11 +116,11 @@ func toolText(action *playbook.Action) string {
 	name, isLiteral := action.ToolName()
 	switch {
 	case isLiteral && name == playbook.WorkbookTool && action.Field("name") != nil:
-		return cutGraph("workbook "+action.Field("name").Raw, mostTarget)
+		return oneLine("workbook "+action.Field("name").Raw, mostTarget)
 	case isLiteral:
 		return name
 	case action.Tool != nil:
-		return cutGraph(action.Tool.Raw, mostTarget)
+		return oneLine(action.Tool.Raw, mostTarget)
 	}
 	return ""
 }
@@ -141,7 +141,7 @@ func loopText(loop *playbook.Loop) string {
 	if loop.Collection != nil && loop.Collection.Raw != "" {
 		over = " over " + bare(loop.Collection.Raw)
 	}
-	return cutGraph("loop"+over, mostTarget) + ": " + mode + ", " + batch
+	return oneLine("loop"+over, mostTarget) + ": " + mode + ", " + batch
 }
 
 func routeText(route *playbook.Route) string {
@@ -149,7 +149,7 @@ func routeText(route *playbook.Route) string {
 	case route.Else:
 		return "else"
 	case route.When != nil:
-		return cutGraph(bare(cmp.Or(route.When.Raw, fmt.Sprint(route.When.Value))), mostCondition)
+		return oneLine(bare(cmp.Or(route.When.Raw, fmt.Sprint(route.When.Value))), mostCondition)
 	}
 	return ""
 }
@@ -190,14 +190,11 @@ func sinkText(action *playbook.Action) string {
 	text := toolText(action)
 	for _, name := range []string{"table", "path", "url"} {
 		if node := action.Field(name); node != nil && node.Raw != "" {
-			return cutGraph(text+" "+node.Raw, mostTarget)
+			return oneLine(text+" "+node.Raw, mostTarget)
 		}
 	}
 	return text
 }
-
-// cutGraph keeps a text in one line that fits a box.
-func cutGraph(text string, most int) string { return oneLine(text, most) }
 
 // stateText is what there is to say of a visit beside its state.
 func stateText(step runs.Step, now time.Time) []string {

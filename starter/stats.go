@@ -118,7 +118,6 @@ func (a *app) chosen(ctx context.Context, s *session, options *statsOptions, ids
 			err = usageError("there are no runs of the playbook %q on %s, namespace %s; %s list shows runs",
 				options.playbook, s.address, s.namespace, program())
 		}
-		ids = nil
 		for i, run := range list.Runs { // the list may know another history of the run than its first
 			if list.Runs[i], err = s.runs().Find(ctx, run.WorkflowID, run.RunID); err != nil {
 				return nil, err
