@@ -149,12 +149,18 @@ func TestBatchThatCannotGoOn(t *testing.T) {
 // its batch needs another history, and waits there for the rest of its time.
 func TestBatchTakesAlongWhoWaits(t *testing.T) {
 	t.Parallel()
+	failed := 0 // which attempt it was
 	before := longOnce(t, func(n int, in interpreter.ToolInput) (any, error) {
 		if *in.Index == failsFirst+1 {
 			return map[string]any{"pending": true}, nil
 		}
 		return failing(n, in)
-	}, func(attempts int, _ error) bool { return attempts > 10 })
+	}, func(attempts int, err error) bool {
+		if err != nil {
+			failed = attempts
+		}
+		return failed > 0 && attempts > failed+3 // it waits by then
+	})
 	after, output := takenOn(t, before, "parallel", fine)
 	require.Equal(t, []time.Duration{time.Hour}, before.timers)
 	require.Equal(t, []time.Duration{40 * time.Minute}, after.timers)
