@@ -24,17 +24,15 @@ type handingOver struct {
 	stays bool // it has become too large to be carried
 }
 
-func (h *handingOver) due(ctx workflow.Context, call *interpreter.Call) going {
+func (h *handingOver) due(ctx workflow.Context, call *interpreter.Call) bool {
 	switch {
 	case workflow.GetInfo(ctx).GetCurrentHistoryLength()-h.began > handOverAfter:
-		return elsewhere
+		return true
 	case h.stays || !historyIsLong(ctx):
-		return here
+		return false
 	}
-	if h.stays = interpreter.EncodedSize(call.State) > maxHandedBytes; h.stays {
-		return here
-	}
-	return elsewhere
+	h.stays = interpreter.EncodedSize(call.State) > maxHandedBytes
+	return !h.stays
 }
 
 // CallWorkflow goes on with the call of a step that takes more attempts than
@@ -59,20 +57,11 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 	stays := false // it has become too large to be taken along
 	d := &driver{
 		call: call, waiting: progress.await(ctx), carry: &carrier{task: input.Task, carried: input.Call},
-		leaves: func(*interpreter.Wait) going {
-			if stays {
-				return here
-			}
-			return whereHistoryIsLong(ctx)
-		},
+		leaves: func() bool { return !stays && historyIsLong(ctx) },
 	}
-	for {
-		where, left := d.run(ctx)
-		if where == here {
-			break
-		}
+	for left := d.run(ctx); left != nil; left = d.run(ctx) {
 		controls.drain(ctx)
-		input.Call, input.Control = left, controls.Control
+		input.Call, input.Control = *left, controls.Control
 		failure, next := goOn(ctx, CallWorkflowName, input, "the state of step "+step.Name)
 		if failure == nil {
 			return nil, next
@@ -85,15 +74,6 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 		return nil, temporal.NewCanceledError(result)
 	}
 	return &result, nil
-}
-
-// whereHistoryIsLong says where a call goes on that does not leave its history
-// before that is long.
-func whereHistoryIsLong(ctx workflow.Context) going {
-	if historyIsLong(ctx) {
-		return elsewhere
-	}
-	return here
 }
 
 // callProgress is the progress of a CallWorkflow.

@@ -14,25 +14,17 @@ import (
 // waiter is told when a call begins and, with nil, ends a wait, for progress.
 type waiter func(call *interpreter.Call, wait *interpreter.Wait, until time.Time)
 
-// going says where a call goes on.
-type going int
-
-const (
-	here      going = iota
-	elsewhere       // in another history
-)
-
-// driver takes a call to its end, or to where it goes on elsewhere: it runs what
-// the call asks for and tells it what came of it.
+// driver takes a call to its end, or to where it goes on in another history: it
+// runs what the call asks for and tells it what came of it.
 type driver struct {
 	call    *interpreter.Call
 	waiting waiter // nil where nobody asks
 	// carry has activities fetch pages of the call; nil where all of it stays in the
 	// workflow.
 	carry *carrier
-	// leaves says where the call goes on, before each wait and, with nil, before
-	// everything else that it does once it has begun; nil is here.
-	leaves func(wait *interpreter.Wait) going
+	// leaves reports whether the call goes on in another history, before everything
+	// that it does once it has begun; nil is never.
+	leaves func() bool
 	// place is that of the call's child in the window of its loop; nil where the call
 	// keeps what it has.
 	place *place
@@ -43,40 +35,42 @@ type driver struct {
 	until time.Time
 }
 
-// drive takes a call to its end within the workflow.
-func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter) interpreter.CallResult {
-	d := &driver{call: call, waiting: waiting}
+// drive takes a call to its end within the workflow. place is that of its child, nil
+// where it keeps what it has.
+func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, place *place) interpreter.CallResult {
+	d := &driver{call: call, waiting: waiting, place: place}
 	d.run(ctx)
 	return *call.Result()
 }
 
-// run drives the call until it has ended, here, or goes on elsewhere; then left is
-// what it takes along.
-func (d *driver) run(ctx workflow.Context) (where going, left interpreter.Carried) {
+// run drives the call until it has ended, or goes on in another history; then left
+// is what it takes along, else nil.
+func (d *driver) run(ctx workflow.Context) (left *interpreter.Carried) {
 	ended := d.call.Finished() // and counted
-	where, left = d.goOn(ctx)
+	left = d.goOn(ctx)
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
 	}
-	return where, left
+	return left
 }
 
-func (d *driver) goOn(ctx workflow.Context) (where going, left interpreter.Carried) {
+func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
 	d.apart = d.carry != nil && d.call.Detachable()
 	for !d.call.Finished() {
 		if ctx.Err() != nil {
 			d.cancel(ctx)
 			break
 		}
-		if wait := d.call.Waits(workflow.Now(ctx)); wait != nil {
+		wait := d.call.Waits(workflow.Now(ctx))
+		if wait != nil {
 			countWait(ctx, d.call, *wait)
 		}
-		if where, left = d.left(ctx); where != here {
-			return where, left
+		if d.leaves != nil && d.call.Begun() && d.leaves() {
+			return d.left(ctx, wait)
 		}
 		d.next(ctx)
 	}
-	return here, left
+	return nil
 }
 
 // next does what the call asks for next.
@@ -94,31 +88,23 @@ func (d *driver) next(ctx workflow.Context) {
 	case interpreter.DoHold:
 		d.hold(ctx, command.Hold)
 	case interpreter.DoSink:
-		d.sink(ctx, command.Sink)
+		d.call.SinkDone(drive(ctx, command.Sink, d.waiting, d.place), workflow.Now(ctx))
 	case interpreter.DoFinish:
 	}
 }
 
-// left asks where the call goes on, and what it takes along there.
-func (d *driver) left(ctx workflow.Context) (where going, left interpreter.Carried) {
-	if d.leaves == nil || !d.call.Begun() {
-		return here, left
-	}
-	now := workflow.Now(ctx)
-	wait := d.call.Waits(now)
-	if where = d.leaves(wait); where == here {
-		return here, left
-	}
-	left = d.carry.carried
-	state := d.call.State
+// left is what the call takes along to another history. wait is the one that is
+// due, nil for none.
+func (d *driver) left(ctx workflow.Context, wait *interpreter.Wait) *interpreter.Carried {
+	left, state := d.carry.carried, d.call.State
 	left.State, left.Until = &state, time.Time{}
 	switch {
 	case !d.until.IsZero():
 		left.Until = d.until
 	case wait != nil:
-		left.Until = now.Add(wait.Delay)
+		left.Until = workflow.Now(ctx).Add(wait.Delay)
 	}
-	return where, left
+	return &left
 }
 
 // pages has an activity fetch pages of the call. One that it cannot hand over is
@@ -145,13 +131,6 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 	logVerdict(ctx, d.call)
 }
 
-// sink takes the call of a sink to its end.
-func (d *driver) sink(ctx workflow.Context, sink *interpreter.Call) {
-	within := &driver{call: sink, waiting: d.waiting, place: d.place}
-	within.run(ctx)
-	d.call.SinkDone(*sink.Result(), workflow.Now(ctx))
-}
-
 // wait waits as long as the call has to, or until people end that. The page after
 // it is usually followed by another wait.
 func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
@@ -160,17 +139,11 @@ func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 	settlement, err := d.rest(ctx, &wait, until, long, func() (*Settlement, error) {
 		return controlsOf(ctx).sleep(ctx, d.call, wait)
 	})
-	switch {
-	case errors.Is(err, errMoves):
+	if errors.Is(err, errMoves) {
 		d.until = until
 		return
-	case err != nil:
-		d.cancel(ctx)
-	case settlement != nil:
-		d.call.Settle(settlement.Settlement, workflow.Now(ctx))
-	default:
-		d.call.Waited()
 	}
+	d.over(ctx, settlement, err, d.call.Waited)
 	d.alone = true
 }
 
@@ -181,14 +154,21 @@ func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	settlement, err := d.rest(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
 	})
+	if !errors.Is(err, errMoves) {
+		d.over(ctx, settlement, err, d.call.Released)
+	}
+}
+
+// over tells the call how a wait or a hold has ended: with what people decided, with
+// a cancel, or by itself.
+func (d *driver) over(ctx workflow.Context, settlement *Settlement, err error, byItself func()) {
 	switch {
-	case errors.Is(err, errMoves):
 	case err != nil:
 		d.cancel(ctx)
 	case settlement != nil:
 		d.call.Settle(settlement.Settlement, workflow.Now(ctx))
 	default:
-		d.call.Released()
+		byItself()
 	}
 }
 

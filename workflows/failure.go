@@ -55,8 +55,9 @@ func childError(err error) *interpreter.ErrorObject {
 	}
 }
 
-// activityError turns what Temporal reports of an activity into the error object of the tool.
-func activityError(err error) *interpreter.ErrorObject {
+// AttemptError is the error of an attempt whose activity ended with err, as its
+// call takes it: what the tool said, or what the end of the activity means.
+func AttemptError(err error) *interpreter.ErrorObject {
 	if failure, ours := isOurs(err); ours {
 		return failure
 	}

@@ -40,7 +40,7 @@ func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	to := toTool(input.Activity(), limit, attemptSummary(input))
 	result, err := send[interpreter.ToolResult](ctx, to, input, "the request of step "+input.Step)
 	if err != nil {
-		return interpreter.Outcome{Err: activityError(err)}
+		return interpreter.Outcome{Err: AttemptError(err)}
 	}
 	return interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}
 }

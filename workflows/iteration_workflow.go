@@ -253,10 +253,10 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	hosted := call.Finished() // and counted
 	d := &driver{
 		call: call, waiting: b.waiter(ctx, i), carry: &carrier{task: b.input.Task, carried: carried}, place: b.place,
-		leaves: func(*interpreter.Wait) going { return b.whereTo(ctx) },
+		leaves: func() bool { return b.leaves(ctx) },
 	}
-	if where, left := d.run(ctx); where == elsewhere {
-		b.left = append(b.left, left)
+	if left := d.run(ctx); left != nil {
+		b.left = append(b.left, *left)
 		return
 	}
 	iteration.Result = *call.Result()
@@ -269,15 +269,15 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	}
 }
 
-// whereTo says where an iteration goes on. When one leaves a history that is long,
-// all do, those that wait included.
-func (b *batch) whereTo(ctx workflow.Context) going {
-	where := whereHistoryIsLong(ctx)
-	if where == elsewhere {
-		b.place.keep()
-		controlsOf(ctx).move()
+// leaves reports whether an iteration goes on in another history. When one leaves a
+// history that is long, all do, those that wait included.
+func (b *batch) leaves(ctx workflow.Context) bool {
+	if !historyIsLong(ctx) {
+		return false
 	}
-	return where
+	b.place.keep()
+	controlsOf(ctx).move()
+	return true
 }
 
 // output is the iterations that ended, in their order.

@@ -34,8 +34,8 @@ const (
 )
 
 // full reports whether a leaf starts no more children.
-func (l *loop) full(ctx workflow.Context, window *window) bool {
-	expected := workflow.GetInfo(ctx).GetCurrentHistorySize() + (window.open+1)*l.largest +
+func (l *loop) full(ctx workflow.Context) bool {
+	expected := workflow.GetInfo(ctx).GetCurrentHistorySize() + (l.window.open+1)*l.largest +
 		outboxOf(ctx).limits.Carried(l.bytes)
 	return historyIsLong(ctx) || expected > fullHistory
 }

@@ -133,7 +133,7 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 	children, cancel := workflow.WithCancel(ctx)
 	next := 0
 	for next < total && window.enter(children, l.goesOn) == nil {
-		if l.full(ctx, window) || l.result.Budget != nil {
+		if l.full(ctx) || l.result.Budget != nil {
 			window.leave()
 			break
 		}

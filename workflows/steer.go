@@ -74,7 +74,7 @@ func (r *run) answerSteering(ctx workflow.Context) error {
 // and messages.
 const maxSaid = 500
 
-// step finds the step of a command, nil where it means the run.
+// commanded finds the step of a command, nil where it means the run.
 func (r *run) commanded(command Command) (*playbook.Step, error) {
 	if len(command.Reason) > maxSaid || len(command.By) > maxSaid {
 		return nil, fmt.Errorf("reason and by may have %d bytes each", maxSaid)
@@ -219,23 +219,12 @@ func (r *run) isHandedOver(step *playbook.Step) bool {
 
 // doing says what a step is doing that does not wait, or all of them.
 func (r *run) doing(step *playbook.Step) string {
-	for record, call := range r.inOrder() {
-		if step == nil || record.Step == step.Name {
+	for _, record := range r.records {
+		if call := r.live[record]; call != nil && (step == nil || record.Step == step.Name) {
 			return fmt.Sprintf("attempt %d of step %s is under way", call.Attempt(), record.Step)
 		}
 	}
 	return "no attempt is due"
-}
-
-// inOrder are the calls that are made here, in the order in which they began.
-func (r *run) inOrder() func(yield func(*StepRecord, *interpreter.Call) bool) {
-	return func(yield func(*StepRecord, *interpreter.Call) bool) {
-		for _, record := range r.records {
-			if call := r.live[record]; call != nil && !yield(record, call) {
-				return
-			}
-		}
-	}
 }
 
 func (r *run) checkSet(command Command) error {

@@ -56,15 +56,15 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	handing := handingOver{began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
 	d := &driver{
 		call: call, waiting: r.waiter(ctx, record), carry: &carrier{task: task},
-		leaves: func(*interpreter.Wait) going { return handing.due(ctx, call) },
+		leaves: func() bool { return handing.due(ctx, call) },
 	}
-	where, left := d.run(ctx)
-	if where == here {
+	left := d.run(ctx)
+	if left == nil {
 		return *call.Result()
 	}
 	record.Call = childID(task, "")
 	r.describe(ctx)
-	return r.handOver(ctx, task, left, call)
+	return r.handOver(ctx, task, *left, call)
 }
 
 // task is what the calls of a step need, wherever they are hosted.
@@ -176,7 +176,7 @@ func (r *run) stepSink(
 		Scope:  interpreter.EndScope(scope, args, result),
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
 	}, step.Sink, 1, result.Data.Data).EveryRound()
-	written := drive(ctx, call, r.waiter(ctx, record))
+	written := drive(ctx, call, r.waiter(ctx, record), nil)
 	if !written.Failed() {
 		result.Warnings = slices.Concat(result.Warnings, written.Warnings)
 		return result
