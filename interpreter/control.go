@@ -213,12 +213,7 @@ func (c Control) Tuned(step string) Tuning { return c.Tunings[step] }
 
 // Tune lays what people set for a step over what was set before.
 func (c *Control) Tune(step string, tuning Tuning) {
-	tunings := map[string]Tuning{step: c.Tunings[step]}
-	for _, name := range sortedKeys(c.Tunings) {
-		if name != step {
-			tunings[name] = c.Tunings[name]
-		}
-	}
+	tunings := clone(c.Tunings, 1)
 	laid := tunings[step]
 	if tuning.MaxConcurrency > 0 {
 		laid.MaxConcurrency = tuning.MaxConcurrency

@@ -35,8 +35,23 @@ func (r *Reader) ask(ctx context.Context, workflowID, runID, query string, into 
 // LoopProgress asks a loop, and the parts of a large one that are under way: a
 // call for each of them, three at most for a loop of 100,000 iterations.
 func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (workflows.Progress, error) {
-	progress, err := r.Progress(ctx, workflowID, "")
+	progress, _, err := r.loopProgress(ctx, workflowID, func() bool { return true })
+	return progress, err
+}
+
+// loopProgress is LoopProgress for as long as spend allows another call; whole is
+// false where it did not.
+func (r *Reader) loopProgress(
+	ctx context.Context, workflowID string, spend func() bool,
+) (progress workflows.Progress, whole bool, err error) {
+	if !spend() {
+		return progress, false, nil
+	}
+	progress, err = r.Progress(ctx, workflowID, "")
 	for part := progress.Part; err == nil && part != ""; {
+		if !spend() {
+			return progress, false, nil
+		}
 		below, asked := r.Progress(ctx, part, "")
 		if asked != nil {
 			break // it has just ended: the next look counts it
@@ -44,7 +59,7 @@ func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (workflows
 		part = below.Part
 		add(&progress, below)
 	}
-	return progress, err
+	return progress, true, err
 }
 
 // add counts what the part under way tells, which its loop does not count yet.

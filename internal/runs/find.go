@@ -280,7 +280,7 @@ func (r *Reader) list(
 	ctx context.Context, query string, size int, token []byte,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	page, err := r.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: r.Namespace, Query: query, PageSize: int32(size), NextPageToken: token, //nolint:gosec // at most listPage
+		Namespace: r.Namespace, Query: query, PageSize: int32(size), NextPageToken: token, // at most listPage
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)

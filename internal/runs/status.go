@@ -293,23 +293,11 @@ func (c *Counts) pace(from, to time.Time) {
 // loop asks a loop that goes on, with its parts, and with what is left of the
 // budget its children.
 func (q *inquiry) loop(ctx context.Context, step *Step) {
-	progress, told := workflows.Progress{}, false
-	for id := step.Loop.WorkflowID; id != ""; {
-		if !q.spend() {
-			q.notef("where the loop of step %s is was not asked: that would take more than %d calls to the server", step.Step, StatusCalls)
-			break
-		}
-		answer, err := q.Progress(ctx, id, "")
-		if err != nil {
-			break // it is about to begin or to end
-		}
-		if id = answer.Part; !told {
-			progress, told = answer, true
-		} else {
-			add(&progress, answer)
-		}
+	progress, whole, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spend)
+	if !whole {
+		q.notef("where the loop of step %s is was not asked: that would take more than %d calls to the server", step.Step, StatusCalls)
 	}
-	if !told || progress.Stats.Total == 0 {
+	if err != nil || progress.Stats.Total == 0 { // it is about to begin or to end
 		step.Loop.Pending, step.Loop.Cancelled = step.Loop.Total, 0
 		return
 	}
