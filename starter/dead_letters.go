@@ -99,6 +99,18 @@ func (f *serverFlags) stored(ctx context.Context) (*session, error) {
 	return s, err
 }
 
+// withServer has a command work with a server that stays, until somebody asks it to
+// end.
+func (a *app) withServer(server *serverFlags, work func(context.Context, *session) error) error {
+	ctx := a.interrupts.asked
+	s, err := server.stored(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	return work(ctx, s)
+}
+
 func (s *session) reader() *deadletter.Reader {
 	return &deadletter.Reader{Reader: runs.Reader{Client: s.client, Store: s.store}}
 }
@@ -123,17 +135,13 @@ func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (
 func (a *app) withChain(
 	server *serverFlags, workflowID, runID string, work func(*session, *deadletter.Chain) error,
 ) error {
-	ctx := a.interrupts.asked
-	s, err := server.stored(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.end(false)
-	chain, err := a.chain(ctx, s, workflowID, runID)
-	if err != nil {
-		return err
-	}
-	return work(s, chain)
+	return a.withServer(server, func(ctx context.Context, s *session) error {
+		chain, err := a.chain(ctx, s, workflowID, runID)
+		if err != nil {
+			return err
+		}
+		return work(s, chain)
+	})
 }
 
 func (a *app) noteLost(chains []*deadletter.Chain) {
@@ -203,12 +211,14 @@ func (a *app) listDeadLetters(workflowID string, options *listOptions) error {
 		return err
 	}
 	filter.All = options.all
-	ctx := a.interrupts.asked
-	s, err := options.server.stored(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.end(false)
+	return a.withServer(&options.server, func(ctx context.Context, s *session) error {
+		return a.listLetters(ctx, s, workflowID, filter, options)
+	})
+}
+
+func (a *app) listLetters(
+	ctx context.Context, s *session, workflowID string, filter deadletter.Filter, options *listOptions,
+) error {
 	chains, err := a.chains(ctx, s, workflowID, options.letters.runID, filter)
 	if err != nil {
 		return err

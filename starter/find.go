@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,21 +43,17 @@ func (a *app) withRun(flags *runFlags, args []string, work func(context.Context,
 			return err
 		}
 	}
-	ctx := a.interrupts.asked
-	s, err := flags.server.stored(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.end(false)
-	found, err := s.runs().Find(ctx, id, flags.runID)
-	if err != nil {
-		return a.findError(s, err)
-	}
-	if id == "" {
-		a.notef("the newest run: %s", found.WorkflowID)
-	}
-	s.taskQueue = found.TaskQueue
-	return work(ctx, s, found)
+	return a.withServer(&flags.server, func(ctx context.Context, s *session) error {
+		found, err := s.runs().Find(ctx, id, flags.runID)
+		if err != nil {
+			return a.findError(s, err)
+		}
+		if id == "" {
+			a.notef("the newest run: %s", found.WorkflowID)
+		}
+		s.taskQueue = found.TaskQueue
+		return work(ctx, s, found)
+	})
 }
 
 // findError says what would work where a run was not found.
@@ -76,10 +73,8 @@ func (a *app) findError(s *session, err error) error {
 
 // knownStep refuses a step that is not there.
 func knownStep(name string, known []string) error {
-	for _, step := range known {
-		if step == name {
-			return nil
-		}
+	if slices.Contains(known, name) {
+		return nil
 	}
 	if near := expression.Suggest(name, known); near != "" {
 		return usageError("the run has no step %q; did you mean %q?", name, near)
@@ -89,10 +84,8 @@ func knownStep(name string, known []string) error {
 
 // choice refuses a word that is none of those known.
 func choice(flag, word string, known []string) error {
-	for _, other := range known {
-		if other == word {
-			return nil
-		}
+	if slices.Contains(known, word) {
+		return nil
 	}
 	hint := ", expected one of " + strings.Join(known, ", ")
 	if near := expression.Suggest(word, known); near != "" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -68,12 +69,12 @@ func (a *app) list(options *runsOptions) error {
 	if err != nil {
 		return err
 	}
-	ctx := a.interrupts.asked
-	s, err := options.server.stored(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.end(false)
+	return a.withServer(&options.server, func(ctx context.Context, s *session) error {
+		return a.listRuns(ctx, s, since, options)
+	})
+}
+
+func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options *runsOptions) error {
 	list, err := s.runs().List(ctx, runs.Filter{
 		Status: options.status, Playbook: options.playbook, Since: since, Limit: options.limit,
 	})

@@ -38,13 +38,9 @@ func newSetupCommand(a *app) *cobra.Command {
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			ctx := a.interrupts.asked
-			s, err := server.stored(ctx)
-			if err != nil {
-				return err
-			}
-			defer s.end(false)
-			return a.setup(ctx, s, check, output)
+			return a.withServer(&server, func(ctx context.Context, s *session) error {
+				return a.setup(ctx, s, check, output)
+			})
 		},
 	}
 	command.Flags().BoolVar(&check, "check", false, "only say what is missing")

@@ -51,7 +51,9 @@ func newStatsCommand(a *app) *cobra.Command {
 			if err := options.check(command, args); err != nil {
 				return err
 			}
-			return a.stats(options, args)
+			return a.withServer(&options.server, func(ctx context.Context, s *session) error {
+				return a.stats(ctx, s, options, args)
+			})
 		},
 	}
 	flags := command.Flags()
@@ -82,13 +84,7 @@ func (o *statsOptions) check(command *cobra.Command, ids []string) error {
 	return nil
 }
 
-func (a *app) stats(options *statsOptions, ids []string) error {
-	ctx := a.interrupts.asked
-	s, err := options.server.stored(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.end(false)
+func (a *app) stats(ctx context.Context, s *session, options *statsOptions, ids []string) error {
 	found, err := a.chosen(ctx, s, options, ids)
 	if err != nil {
 		return err

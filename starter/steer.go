@@ -142,7 +142,9 @@ func (a *app) steerCommand(o *order, command *cobra.Command, more ...func(*cobra
 		if err != nil {
 			return err
 		}
-		return a.steer(o, ids)
+		return a.withServer(&o.server, func(ctx context.Context, s *session) error {
+			return a.steer(ctx, s, o, ids)
+		})
 	}
 	return command
 }
@@ -225,13 +227,7 @@ func whoami() string {
 }
 
 // steer tells runs a command.
-func (a *app) steer(o *order, ids []string) error {
-	ctx := a.interrupts.asked
-	s, err := o.server.stored(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.end(false)
+func (a *app) steer(ctx context.Context, s *session, o *order, ids []string) error {
 	meant, err := a.meant(ctx, s, o, ids)
 	if err != nil {
 		return err
