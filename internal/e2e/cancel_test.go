@@ -99,11 +99,8 @@ func (w *world) awaitLoop(run interface{ GetID() string }, step string, n int) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
 		var progress workflows.Progress
-		answer, err := w.env.Client().QueryWorkflow(w.t.Context(), run.GetID()+"/"+step+"#1", "", workflows.ProgressQuery)
-		if err != nil || answer.Get(&progress) != nil {
-			return false
-		}
-		return progress.Stats.Success+progress.Stats.Failed >= n
+		told := w.ask(run.GetID()+"/"+step+"#1", "", workflows.ProgressQuery, &progress)
+		return told && progress.Stats.Success+progress.Stats.Failed >= n
 	}, patience, tick, "loop %s did not get to %d iterations", step, n)
 }
 

@@ -266,11 +266,14 @@ func (w *world) completes(source string, workload map[string]any) any {
 // progress asks the run where it stands; false while it cannot tell.
 func (w *world) progress(run client.WorkflowRun) (workflows.Progress, bool) {
 	var progress workflows.Progress
-	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), run.GetID(), run.GetRunID(), workflows.ProgressQuery)
-	if err != nil || answer.Get(&progress) != nil {
-		return workflows.Progress{}, false
-	}
-	return progress, true
+	told := w.ask(run.GetID(), run.GetRunID(), workflows.ProgressQuery, &progress)
+	return progress, told
+}
+
+// ask asks a workflow; false while it cannot tell.
+func (w *world) ask(workflowID, runID, query string, into any) bool {
+	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), workflowID, runID, query)
+	return err == nil && answer.Get(into) == nil
 }
 
 // await waits until the run says that a step has a status.

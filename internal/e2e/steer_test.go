@@ -139,7 +139,7 @@ func TestPauseAndResume(t *testing.T) {
 				require.True(t, standing.Control.Holds("fetch"))
 				paused := time.Now().Add(2 * time.Second)
 				require.False(t, w.steers(run, workflows.PauseUpdate, workflows.Command{Step: step}).Changed, "it is so already")
-				w.awaitPaused(run, "fetch")
+				w.await(run, "fetch", interpreter.Paused)
 				require.Never(t, func() bool { return api.began(paused) > 0 }, 5*time.Second, 100*time.Millisecond)
 				require.Less(t, api.began(time.Time{}), shape.elements, "it was paused before its end")
 
@@ -153,20 +153,6 @@ func TestPauseAndResume(t *testing.T) {
 			})
 		}
 	}
-}
-
-// awaitPaused waits until a run tells that a step is paused.
-func (w *world) awaitPaused(run client.WorkflowRun, step string) {
-	w.t.Helper()
-	require.Eventually(w.t, func() bool {
-		progress, ok := w.progress(run)
-		for _, record := range progress.Steps {
-			if ok && record.Step == step && record.Status == interpreter.Paused {
-				return true
-			}
-		}
-		return false
-	}, patience, tick, "step %s does not become paused", step)
 }
 
 // waitingItems are the ways in which items wait for their next attempt.
@@ -235,16 +221,14 @@ func (w *world) awaitWaiting(run client.WorkflowRun) int {
 
 // waitingIterations counts the iterations of a loop that wait.
 func (w *world) waitingIterations(loop string) int {
-	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), loop, "", workflows.ProgressQuery)
 	var progress workflows.Progress
-	if err != nil || answer.Get(&progress) != nil {
+	if !w.ask(loop, "", workflows.ProgressQuery, &progress) {
 		return 0
 	}
 	waiting := 0
 	for _, id := range progress.Open {
-		answer, err := w.env.Client().QueryWorkflow(w.t.Context(), id, "", workflows.IterationsQuery)
 		var iterations workflows.Iterations
-		if err != nil || answer.Get(&iterations) != nil {
+		if !w.ask(id, "", workflows.IterationsQuery, &iterations) {
 			return 0
 		}
 		for _, iteration := range iterations.Iterations {
@@ -302,9 +286,8 @@ func TestSkip(t *testing.T) {
 
 // loopFailed is how many iterations of step fetch have failed.
 func (w *world) loopFailed(run client.WorkflowRun) int {
-	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), run.GetID()+"/fetch#1", "", workflows.ProgressQuery)
 	var progress workflows.Progress
-	if err != nil || answer.Get(&progress) != nil {
+	if !w.ask(run.GetID()+"/fetch#1", "", workflows.ProgressQuery, &progress) {
 		return 0
 	}
 	return progress.Stats.Failed
