@@ -100,13 +100,13 @@ func (w *watch) ended(result interpreter.ToolResult, err error) {
 	}
 }
 
-// failureOf is the error that an attempt has ended with; nil where it went well,
-// or is left to another worker.
+// failureOf is the error that an attempt has ended with; nil where it went well, was
+// put off, or is left to another worker.
 func failureOf(err error) *interpreter.ErrorObject {
 	var application *temporal.ApplicationError
 	var object interpreter.ErrorObject
 	if errors.As(err, &application) && application.NonRetryable() && application.HasDetails() &&
-		application.Details(&object) == nil && object.Turn == nil {
+		application.Details(&object) == nil && !object.PutOff() {
 		return &object
 	}
 	return nil

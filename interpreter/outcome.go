@@ -51,7 +51,10 @@ func (o Outcome) Failed() bool { return o.Err != nil }
 
 // PutOff reports whether the attempt was not made, because it waits for its turn or
 // is held.
-func (o Outcome) PutOff() bool { return o.Err != nil && (o.Err.Turn != nil || o.Err.Held != nil) }
+func (o Outcome) PutOff() bool { return o.Err.PutOff() }
+
+// PutOff is Outcome.PutOff, of its error.
+func (e *ErrorObject) PutOff() bool { return e != nil && (e.Turn != nil || e.Held != nil) }
 
 // CallResult is the final outcome of a call, an iteration or a loop; kept in
 // workflow history.

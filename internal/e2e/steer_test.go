@@ -220,24 +220,31 @@ func (w *world) awaitWaiting(run client.WorkflowRun) int {
 }
 
 // waitingIterations counts the iterations of a loop that wait.
-func (w *world) waitingIterations(loop string) int {
-	var progress workflows.Progress
-	if !w.ask(loop, "", workflows.ProgressQuery, &progress) {
-		return 0
-	}
-	waiting := 0
-	for _, id := range progress.Open {
-		var iterations workflows.Iterations
-		if !w.ask(id, "", workflows.IterationsQuery, &iterations) {
-			return 0
-		}
-		for _, iteration := range iterations.Iterations {
-			if iteration.Waiting != "" {
-				waiting++
-			}
+func (w *world) waitingIterations(loop string) (waiting int) {
+	for _, iteration := range w.openIterations(loop) {
+		if iteration.Waiting != "" {
+			waiting++
 		}
 	}
 	return waiting
+}
+
+// openIterations are those of a loop that have begun and not ended; nil while
+// somebody cannot tell.
+func (w *world) openIterations(loop string) []workflows.IterationRecord {
+	var progress workflows.Progress
+	if !w.ask(loop, "", workflows.ProgressQuery, &progress) {
+		return nil
+	}
+	var open []workflows.IterationRecord
+	for _, id := range progress.Open {
+		var iterations workflows.Iterations
+		if !w.ask(id, "", workflows.IterationsQuery, &iterations) {
+			return nil
+		}
+		open = append(open, iterations.Iterations...)
+	}
+	return open
 }
 
 // TestSkip: one of the items that wait fails with what it waited for, with who said

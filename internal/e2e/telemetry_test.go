@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -26,6 +27,7 @@ import (
 	"reprise/internal/demoapi"
 	"reprise/internal/telemetry"
 	"reprise/internal/testenv/testworker"
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -239,6 +241,46 @@ func TestWaitsAreCountedOnce(t *testing.T) {
 			require.Equal(t, 3.0, found[`reprise_iterations_total{playbook="test",state="completed",step="each"}`])
 		})
 	}
+}
+
+// TestHeldAttemptsAreNotCounted: an attempt that is held because its run is paused
+// was not made.
+func TestHeldAttemptsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	w, api := newWorld(t), newGauge(t)
+	url, _ := w.spawnCounting()
+	api.set(true)
+	run := w.start(book(`
+  - step: each
+    tool: http
+    url: "{{ api }}/"
+    params: {n: "{{ n }}"}
+    loop: {collection: "{{ 1..4 }}", element: n, mode: parallel, max_concurrency: 4}
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 11, delay: 2s, jitter: none}}]
+`), map[string]any{"api": api.url})
+	require.Eventually(t, func() bool { return api.began(time.Time{}) >= 4 }, patience, tick)
+	w.steers(run, workflows.PauseUpdate, workflows.Command{})
+	require.Eventually(t, func() bool { return w.holding(run.GetID()+"/each#1") == 4 }, patience, tick)
+	api.set(false)
+	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	counted := 0.0
+	for _, n := range scrape(t, url, "reprise_attempts_total") {
+		counted += n
+	}
+	require.Equal(t, float64(api.began(time.Time{})), counted)
+}
+
+// holding counts the iterations of a loop that people hold.
+func (w *world) holding(loop string) (held int) {
+	for _, iteration := range w.openIterations(loop) {
+		if iteration.Status == interpreter.Paused {
+			held++
+		}
+	}
+	return held
 }
 
 // TestIterationsThatAreCancelled, those that never began among them, are counted

@@ -253,7 +253,7 @@ func (t *teller) activity(ctx context.Context, id int64, event *historypb.Histor
 			return fmt.Errorf("read how an attempt of %s ended: %w", t.workflowID, err)
 		}
 		failure = workflows.AttemptError(temporal.GetDefaultFailureConverter().FailureToError(told))
-		if (interpreter.Outcome{Err: failure}).PutOff() { // it was not made
+		if failure.PutOff() { // it was not made
 			return nil
 		}
 	} else if event.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED {
