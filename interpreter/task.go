@@ -165,11 +165,21 @@ func (c *Call) pagesPerActivity() int {
 	return DefaultPagesPerActivity
 }
 
+// InWorkflow reports whether a workflow has to make the attempts of the call.
+func (c *Call) InWorkflow() bool {
+	tool, literal := c.action.ToolName()
+	if !literal {
+		c.restore(c.State.StartedAt)
+		tool = c.tool
+	}
+	return playbook.TraitsOf(tool).InWorkflow
+}
+
 // Detachable reports whether pages may be fetched apart from what was collected
 // before: not where an expression looks at it, or where pages do more than
 // append to it.
 func (c *Call) Detachable() bool {
-	if !c.config.appends() {
+	if !c.config.appends() || c.InWorkflow() {
 		return false
 	}
 	collected := naming(c.config.collectedNames()...)

@@ -122,7 +122,7 @@ func (b *batch) parallel(ctx workflow.Context, width int) {
 // due are those of the calls that an activity can take further.
 func (b *batch) due(calls []int) []int {
 	return slices.DeleteFunc(slices.Clone(calls), func(i int) bool {
-		return b.calls[i].Begun() && !b.calls[i].SinkDue()
+		return b.calls[i].Begun() && !b.calls[i].SinkDue() || b.calls[i].InWorkflow()
 	})
 }
 
@@ -134,7 +134,7 @@ func (b *batch) sequential(ctx workflow.Context) {
 			b.left = append(b.left, b.input.Calls[i])
 			continue
 		}
-		for !b.calls[i].Begun() || b.calls[i].SinkDue() {
+		for !b.calls[i].InWorkflow() && (!b.calls[i].Begun() || b.calls[i].SinkDue()) {
 			due := []int{i}
 			for j := i + 1; j < len(b.calls); j++ {
 				due = append(due, j)

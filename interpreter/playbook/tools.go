@@ -72,6 +72,9 @@ type Traits struct {
 	// Keyed tools are sent the operation key where their method writes and the
 	// step does not choose (docs/language.md, section attempts and keys).
 	Keyed bool
+	// InWorkflow tools do more than an activity can, such as wait for days, so a
+	// workflow makes their attempts and no activity that hosts calls.
+	InWorkflow bool
 }
 
 var traits = map[string]Traits{
