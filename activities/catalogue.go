@@ -53,7 +53,10 @@ var _ playbook.Tools = (*Catalogue)(nil)
 func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
 	c := &Catalogue{res: res, tools: map[string]Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger), memory: newMemory(res.Payloads.AnswersBytes)}
-	for _, tool := range []Tool{newFile(res), newHTTP(res), newPostgres(res), newPython(res), newSQLite(res)} {
+	web := newHTTP(res)
+	for _, tool := range []Tool{
+		newApproval(res, web), newFile(res), web, newPostgres(res), newPython(res), newSQLite(res), newWebhook(res, web),
+	} {
 		c.tools[tool.Spec().Name] = tool
 	}
 	return c

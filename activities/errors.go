@@ -89,9 +89,24 @@ func errorObject(err error, in interpreter.ToolInput, secrets *attemptSecrets) *
 		seconds := e.RetryAfter.Seconds()
 		object.RetryAfter = &seconds
 	}
+	if in.Sends != "" {
+		failedToSend(object)
+	}
 	object.Headers = keptHeaders(e.Headers, secrets)
 	object.Body = expression.Of(maskedBody(e.Body, secrets))
 	return object
+}
+
+// failedToSend makes the failure of a request that of the webhook which sends it.
+func failedToSend(object *interpreter.ErrorObject) {
+	switch object.Kind {
+	case interpreter.KindHTTP:
+	case interpreter.KindConnection, interpreter.KindTimeout:
+		object.Type = cmp.Or(object.Type, string(object.Kind))
+	default:
+		return
+	}
+	object.Kind = interpreter.KindWebhookFailure
 }
 
 // beyond is how many times longer than what is kept a text may be before its

@@ -47,8 +47,12 @@ type Resources struct {
 	// Payloads are how large values may be; recorded in each run.
 	Payloads Payloads
 	Logger   *slog.Logger // nil discards
-	// SecretKeys encrypt the results of secret steps; nil refuses such steps.
+	// SecretKeys encrypt the results of secret steps, and make the tokens of
+	// callbacks; nil refuses both.
 	SecretKeys *seal.Keys
+	// CallbackURL is where starter serve is reached from other systems; "" is not
+	// known.
+	CallbackURL string
 	// Secrets are masked in all that a worker tells; nil makes a new set. The
 	// connections are added by themselves. A tool adds here what it fetches, such as
 	// a token.

@@ -79,16 +79,19 @@ type CallState struct {
 	Turn            *Turn            `json:"turn,omitempty"`     // that the next attempt waits for, or comes back for
 	Written         int              `json:"written,omitempty"`  // sinks that are done
 	Detached        int              `json:"detached,omitempty"` // elements of Collected that stayed with the workflow
+	Answer          *Answer          `json:"answer,omitempty"`   // to the attempt under way, not taken in yet
+	Reported        *Reported        `json:"reported,omitempty"` // how far what is awaited has come
 	// Warnings are those of the result to come, until Todo has it.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Todo is one thing that a call has still to do: the one field that is set. Two
 // rows of them are possible, each behind the sink of a page or without it: an
-// attempt, which may have to wait or be held; or sinks, the dead letter last, and the end.
-// Kept with CallState.
+// attempt, which may have to wait or be held, or which has been sent and is awaited;
+// or sinks, the dead letter last, and the end. Kept with CallState.
 type Todo struct {
 	Attempt *PendingAttempt `json:"attempt,omitempty"`
+	Await   *Awaited        `json:"await,omitempty"`
 	Wait    *Wait           `json:"wait,omitempty"`
 	Hold    *Hold           `json:"hold,omitempty"`
 	Sink    *pendingSink    `json:"sink,omitempty"`
@@ -137,6 +140,7 @@ type commandKind int
 // What a call can ask of its host.
 const (
 	DoAttempt commandKind = iota // run the tool once, then Attempted
+	DoAwait                      // wait until Answered, or until its time is over, then TakeAnswer
 	DoWait                       // wait durably, then Waited
 	DoHold                       // wait until people let it go on, then Released
 	DoSink                       // run the sink's call to its end, then SinkDone
@@ -147,6 +151,7 @@ const (
 type Command struct {
 	Kind   commandKind
 	Input  ToolInput
+	Await  Awaited
 	Wait   Wait
 	Hold   Hold
 	Sink   *Call
@@ -175,6 +180,8 @@ func (c *Call) Next(now time.Time) Command {
 			return c.Next(now)
 		}
 		return Command{Kind: DoAttempt, Input: input}
+	case head.Await != nil:
+		return Command{Kind: DoAwait, Await: *head.Await}
 	case head.Wait != nil:
 		return Command{Kind: DoWait, Wait: *c.Waits(now)}
 	case head.Hold != nil:
@@ -263,9 +270,17 @@ func (c *Call) Beyond(before CallState) bool {
 		(head.Attempt == nil) != (was.Attempt == nil) || head.Sink != nil && head.Sink.State != nil
 }
 
-// method is the HTTP method of the request: sinks write, so theirs is POST.
+// method is the HTTP method of the request: sinks write and webhooks start
+// something, so theirs is POST.
 func (c *Call) method() string {
-	if method, ok := c.State.Request.Fields[fieldMethod]; ok {
+	fields := c.State.Request.Fields
+	if request, ok := fields[fieldOnStart]; ok {
+		if method := member(request.Data, fieldMethod); method != nil {
+			return expression.Text(method)
+		}
+		return "POST"
+	}
+	if method, ok := fields[fieldMethod]; ok {
 		return expression.Text(method.Data)
 	}
 	if c.config.Sink != nil {
@@ -276,7 +291,7 @@ func (c *Call) method() string {
 
 // Attempt is the number of the attempt under way, else of the last one.
 func (c *Call) Attempt() int {
-	if !c.Begun() || c.State.head().Attempt != nil {
+	if head := c.State.head(); !c.Begun() || head.Attempt != nil || head.Await != nil {
 		return c.State.Attempts + 1
 	}
 	return c.State.Attempts
@@ -306,8 +321,8 @@ func (c *CallConfig) where() string {
 }
 
 // Verdict tells what was decided about the last attempt; nil where that
-// succeeded, where its failure was made a success, where it waits for its turn, and
-// where it was not made because the run is paused.
+// succeeded, where its failure was made a success, where it waits for its turn or
+// its answer, and where it was not made because the run is paused.
 func (c *Call) Verdict() *Verdict {
 	failure := c.State.Last.Error
 	if hold := c.Held(); failure == nil || c.State.Turn != nil || hold != nil && !hold.Exhausted {

@@ -25,6 +25,15 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 		return
 	}
 	c.State.Turn = nil
+	if playbook.TraitsOf(c.tool).Awaits && c.State.head().Attempt != nil && (!outcome.Failed() || c.Answered()) {
+		c.await(outcome, now)
+		return
+	}
+	c.attempted(outcome, now)
+}
+
+// attempted decides what follows an attempt that was made.
+func (c *Call) attempted(outcome Outcome, now time.Time) {
 	c.State.Attempts++
 	c.State.RequestAttempts++
 	c.note(outcome, now)
@@ -206,7 +215,7 @@ func (c *Call) restart(decision Decision, now time.Time) {
 	before.Counters.restart(c.config.Policies)
 	c.State = CallState{
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
-		Counters: before.Counters, Written: before.Written, Warnings: before.Warnings,
+		Counters: before.Counters, Written: before.Written, Warnings: before.Warnings, Reported: before.Reported,
 		Request: Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
 		Last:    lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
 	}

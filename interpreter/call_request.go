@@ -160,6 +160,7 @@ func (c *Call) fingerprint(request Request) (Fingerprints, error) {
 	for _, name := range namesKeys {
 		none[name] = ""
 	}
+	none[playbook.CallbackWord] = map[string]any{}
 	if err := c.renew(&request, none); err != nil {
 		return nil, err
 	}
@@ -201,10 +202,13 @@ func (c *Call) attempt(now time.Time) (ToolInput, error) {
 		Tool: c.tool, Playbook: c.config.Run.Playbook, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
 		Page: c.page(), Attempt: c.State.Attempts + 1, Lost: c.State.Lost,
 		Fields: request.Fields, Params: request.Params, Auth: request.Auth, Origin: request.Origin,
-		TimeoutSeconds: timeoutOf(c.action, c.tool).Seconds(),
+		TimeoutSeconds: c.attemptLimit().Seconds(),
 		OperationKey:   operation, AttemptKey: attempt,
 		IdempotencyKey: idempotencyKey(c.action, c.tool, c.method(), operation, attempt),
 		Secret:         c.config.secretWork(request), Turn: c.State.Turn,
+	}
+	if c.Sends() {
+		input.Sends = fieldOnStart
 	}
 	if limit := c.action.RateLimit; limit != nil {
 		rate, err := c.config.rateLimit(limit, input, c.renderer(decisionBudget(now)))
@@ -283,6 +287,9 @@ func (c *Call) keys() map[string]any {
 	if sent := &c.operation; sent.names == nil || sent.attempt != attempt {
 		sent.attempt = attempt
 		sent.names = map[string]any{"operation_key": operation, "attempt_key": c.attemptKey()}
+		if c.Asks() {
+			sent.names[playbook.CallbackWord] = callback(operation)
+		}
 		if c.config.Sink != nil {
 			sent.names["result"] = c.config.Sink.Result
 		}

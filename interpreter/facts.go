@@ -2,8 +2,6 @@ package interpreter
 
 import (
 	"sync/atomic"
-
-	"reprise/interpreter/expression"
 )
 
 // CallFacts say whose a call is, without any value of its data.
@@ -20,15 +18,10 @@ type CallFacts struct {
 // Facts tell whose the call is.
 func (c *Call) Facts() CallFacts {
 	facts := CallFacts{
-		Playbook: c.config.Run.Playbook, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Tool: c.tool,
+		Playbook: c.config.Run.Playbook, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Tool: c.toolName(),
 	}
 	if sink := c.config.Sink; sink != nil {
 		facts.Place, facts.Page = sink.Place, sink.Page
-	}
-	if facts.Tool == "" { // a call that was made elsewhere
-		if name, err := c.action.Tool.Render(c.config.Scope, decisionBudget(c.State.StartedAt)); err == nil {
-			facts.Tool = expression.Text(name)
-		}
 	}
 	return facts
 }

@@ -227,7 +227,7 @@ func (c *CallConfig) checkTodo(s *CallState) error {
 // isOne reports whether exactly one field is set.
 func (t Todo) isOne() bool {
 	set := 0
-	for _, is := range []bool{t.Attempt != nil, t.Wait != nil, t.Hold != nil, t.Sink != nil, t.End != nil} {
+	for _, is := range []bool{t.Attempt != nil, t.Await != nil, t.Wait != nil, t.Hold != nil, t.Sink != nil, t.End != nil} {
 		if is {
 			set++
 		}
@@ -247,6 +247,8 @@ func checkAttempt(row []Todo, behindPage bool) error {
 	case last == 0:
 		return nil
 	case last == 1 && row[0].Hold != nil && row[0].Hold.Version >= 0:
+		return nil
+	case last == 1 && row[0].Await != nil && row[0].Await.Limit >= 0:
 		return nil
 	case last > 1 || row[0].Wait == nil || row[0].Wait.Delay < 0:
 		return errors.New("it waits for nothing")

@@ -19,6 +19,7 @@ const (
 	ReasonTurn        Reason = "turn" // under a rate limit
 	ReasonPaused      Reason = "paused"
 	ReasonExhausted   Reason = "exhausted" // a person decides
+	ReasonAnswer      Reason = "answer"    // of an attempt that is under way
 )
 
 // Counters is what the policies of one call have counted; kept in workflow

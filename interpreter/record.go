@@ -59,7 +59,7 @@ func (r *StepRecord) Await(call *Call, wait *Wait, until time.Time) {
 	r.Status, r.Waiting, r.NextRetryAt, r.Error = Running, "", until, nil
 	switch {
 	case wait == nil:
-	case wait.Reason == ReasonTurn: // nothing has failed
+	case wait.Reason == ReasonTurn, wait.Reason == ReasonAnswer: // nothing has failed
 		r.Waiting = wait.Summary
 	case wait.Reason == ReasonPaused:
 		r.Status, r.Waiting = Paused, wait.Summary

@@ -22,6 +22,9 @@ const (
 	fieldURL       = "url"
 	fieldMethod    = "method"
 	fieldBody      = "body"
+	fieldOnStart   = "on_start"
+	fieldOnCancel  = "on_cancel"
+	fieldOnTimeout = "on_timeout"
 )
 
 // Request is what goes out in one or more attempts, rendered once; kept in
@@ -58,7 +61,7 @@ func (o overlay) IsZero() bool {
 }
 
 // namesKeys are the names whose values differ between attempts.
-var namesKeys = []string{"operation_key", "attempt_key"}
+var namesKeys = []string{"operation_key", "attempt_key", playbook.CallbackWord}
 
 // renderer renders an action's fields in one scope.
 type renderer struct {
@@ -114,7 +117,9 @@ func (r renderer) field(field *playbook.Entry, request *Request) (value any, err
 		}
 		return value, err
 	case field.Key == fieldURL:
-		value, err = secret.url(field.Value)
+		value, err = secret.url(field.Value, fieldURL)
+	case isRequest(field.Key):
+		value, err = secret.request(field.Value, field.Key)
 	case r.book == nil || !r.book.HasSecrets():
 		return field.Value.Render(r.scope, r.budget)
 	default:
@@ -252,10 +257,10 @@ func sum(vs ...any) []byte {
 // for writes of keyed tools unless the author chose otherwise.
 func idempotencyKey(action *playbook.Action, tool, method, operation, attempt string) string {
 	mode := action.Idempotency
-	if mode == "" && playbook.TraitsOf(tool).Keyed {
+	if keyed := playbook.TraitsOf(tool).Keyed; mode == "" {
 		switch strings.ToUpper(strings.TrimSpace(method)) {
 		case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-			mode = "operation"
+			mode = keyed
 		}
 	}
 	switch mode {

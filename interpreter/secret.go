@@ -153,13 +153,33 @@ func (d *deferring) value(node *playbook.Node, path ...string) (any, error) {
 	return object, nil
 }
 
-// url renders a URL, with stars in the place of what is sealed.
-func (d *deferring) url(node *playbook.Node) (any, error) {
+// request renders a map that is a request of its own: its url is one.
+func (d *deferring) request(node *playbook.Node, field string) (any, error) {
+	if node.Entries == nil {
+		return d.value(node, field)
+	}
+	request := make(map[string]any, len(node.Entries))
+	for _, entry := range node.Entries {
+		render := d.value
+		if entry.Key == fieldURL {
+			render = d.url
+		}
+		value, err := render(entry.Value, field, entry.Key)
+		if err != nil {
+			return nil, err
+		}
+		request[entry.Key] = value
+	}
+	return request, nil
+}
+
+// url renders a URL at a path, with stars in the place of what is sealed.
+func (d *deferring) url(node *playbook.Node, path ...string) (any, error) {
 	steps := d.sealed(node)
 	if len(steps) == 0 {
 		return node.RenderURL(d.scope, d.budget)
 	}
-	d.add(deferred{Path: []string{fieldURL}, Template: node.Raw}, steps, node.Refs())
+	d.add(deferred{Path: path, Template: node.Raw}, steps, node.Refs())
 	return node.RenderURLWithout(func(segment expression.Segment) bool {
 		return len(d.sealedOf(segment.Program.Refs())) > 0
 	}, d.scope, d.budget)
@@ -371,7 +391,7 @@ func (d deferred) read(in ToolInput, statements map[statement.Dialect]*statement
 		if len(problems) > 0 {
 			return deferredText{}, errNotDeferred
 		}
-		return deferredText{node: node, isURL: d.In == inFields && d.Path[0] == fieldURL}, nil
+		return deferredText{node: node, isURL: d.In == inFields && isURL(d.Path)}, nil
 	}
 	if statements[d.Dialect] == nil {
 		statements[d.Dialect], _ = statement.Parse(expression.Text(in.Fields[fieldStatement].Data), d.Dialect)
@@ -383,6 +403,17 @@ func (d deferred) read(in ToolInput, statements map[statement.Dialect]*statement
 	}
 	return deferredText{sql: parsed, param: i}, nil
 }
+
+// isURL reports whether the URL of a request stands at a path of the fields.
+func isURL(path []string) bool {
+	if isRequest(path[0]) {
+		path = path[1:]
+	}
+	return len(path) == 1 && path[0] == fieldURL
+}
+
+// isRequest reports whether a field is a request of its own.
+func isRequest(field string) bool { return slices.Contains(playbook.RequestFields, field) }
 
 func (t deferredText) render(scope expression.Scope, budget *expression.Budget) (any, error) {
 	switch {

@@ -166,13 +166,21 @@ func (c *Call) pagesPerActivity() int {
 }
 
 // InWorkflow reports whether a workflow has to make the attempts of the call.
-func (c *Call) InWorkflow() bool {
-	tool, literal := c.action.ToolName()
-	if !literal {
-		c.restore(c.State.StartedAt)
-		tool = c.tool
+func (c *Call) InWorkflow() bool { return playbook.TraitsOf(c.toolName()).InWorkflow }
+
+// toolName is the name of the call's tool, "" where it cannot be known.
+func (c *Call) toolName() string {
+	if c.tool != "" {
+		return c.tool
 	}
-	return playbook.TraitsOf(tool).InWorkflow
+	if name, literal := c.action.ToolName(); literal {
+		return name
+	}
+	name, err := c.action.Tool.Render(c.config.Scope, decisionBudget(c.State.StartedAt))
+	if err != nil {
+		return ""
+	}
+	return expression.Text(name)
 }
 
 // Detachable reports whether pages may be fetched apart from what was collected

@@ -59,6 +59,9 @@ type ToolInput struct {
 	// workflow knew of: an older one is not believed.
 	ControlID      string `json:"control_id,omitempty"`
 	ControlVersion int    `json:"control_version,omitempty"`
+	// Sends is the field with the request that the attempt is, where its tool has
+	// several: on_start or on_cancel.
+	Sends string `json:"sends,omitempty"`
 	// Secret says what the attempt has to do with secret results, nil for nothing.
 	Secret *secretWork `json:"secret,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
@@ -128,6 +131,7 @@ const (
 	KindTool            = "tool"
 	KindSink            = "sink"
 	KindExplicit        = "explicit"
+	KindWebhookFailure  = "webhook_failure"
 	KindWorkerLost      = "worker_lost"
 	KindPayloadTooLarge = "payload_too_large"
 	KindPayloadStore    = "payload_store"

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
+	"reprise/internal/callback"
 	"reprise/internal/connect"
 	"reprise/internal/exitcode"
 	"reprise/internal/host"
@@ -58,6 +59,7 @@ type options struct {
 	taskQueue   string
 	connections string
 	rateLimits  string
+	callbackURL string
 	payloads    string
 	directory   string
 	allowPython bool
@@ -115,6 +117,8 @@ func newCommand() (*cobra.Command, *options) {
 		"task queue to listen on [REPRISE_TASK_QUEUE]")
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
+	flags.StringVar(&opts.callbackURL, "callback-url", os.Getenv(callback.Variable),
+		"base URL at which other systems reach starter serve ("+callback.Variable+")")
 	flags.StringVar(&opts.rateLimits, "rate-limits", os.Getenv("REPRISE_RATE_LIMITS"),
 		"YAML file of rate limits, keys to requests and per, that no playbook exceeds [REPRISE_RATE_LIMITS]")
 	flags.StringVar(&opts.payloads, "payload-store", os.Getenv(payload.Variable),
@@ -220,6 +224,10 @@ func (o *options) resources() (activities.Resources, error) {
 		return resources, err
 	}
 	if resources.Limits, err = activities.LimitsFromEnv(os.LookupEnv); err != nil {
+		return resources, err
+	}
+	resources.CallbackURL = o.callbackURL
+	if err := callback.CheckBase(o.callbackURL); err != nil {
 		return resources, err
 	}
 	resources.SecretKeys, err = seal.Parse(os.Getenv(seal.Variable))

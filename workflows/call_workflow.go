@@ -46,6 +46,9 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 	}
 	ctx, controls := withControls(ctx, runID(input.Task), input.Control)
 	controls.listen(ctx, nil)
+	if err := controls.answers(ctx); err != nil {
+		return nil, err
+	}
 	call := takeUp(ctx, book, step, input.Task, input.Call)
 	progress := callProgress{call: call, record: StepRecord{
 		Step: input.Task.Step, Visit: input.Task.Visit, Status: interpreter.Running, StartedAt: call.State.StartedAt,

@@ -18,6 +18,8 @@ type Steering struct {
 	// Resumes says that it lets something go on that was held.
 	Resumes bool        `json:"resumes,omitempty"`
 	Settle  *Settlement `json:"settle,omitempty"`
+	// Answer is for an attempt of a call further down.
+	Answer *interpreter.Answer `json:"answer,omitempty"`
 	// Place is what a loop gives one of its children.
 	Place *placeGiven `json:"place,omitempty"`
 }
@@ -30,6 +32,17 @@ type Settlement struct {
 	interpreter.Settlement
 }
 
+// to is the step and the iteration that are meant, where not all are.
+func (s Steering) to() (step string, index *int, some bool) {
+	switch {
+	case s.Settle != nil:
+		return s.Settle.Step, s.Settle.Index, true
+	case s.Answer != nil:
+		return s.Answer.Step, s.Answer.Index, true
+	}
+	return "", nil, false
+}
+
 func (s *Settlement) means(step string, index *int) bool {
 	return (s.Step == "" || s.Step == step) && (s.Index == nil || index != nil && *index == *s.Index)
 }
@@ -40,6 +53,8 @@ type controls struct {
 	interpreter.Control
 	run      string // workflow ID of the run
 	waits    []*openWait
+	asked    []*openAsk // calls that are answered from outside
+	Answered []Answered // the last answers that were taken
 	children []*steered
 	place    *place // in the window of a loop, nil for none
 }
@@ -62,6 +77,9 @@ func (c *controls) move() {
 		if wait.moves = true; wait.end != nil {
 			wait.end()
 		}
+	}
+	for _, ask := range c.asked {
+		ask.stirred = true
 	}
 }
 
@@ -121,6 +139,12 @@ func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, tol
 	if steering.Place != nil && c.place != nil {
 		c.place.given(*steering.Place)
 		return 0, false
+	}
+	if answer := steering.Answer; answer != nil {
+		if found, err := c.findAsk(*answer); err == nil && (found.ask != nil || found.before != nil) {
+			c.answerTold(ctx, *answer)
+			return 0, true
+		}
 	}
 	if steering.Settle != nil {
 		ended = c.settle(steering.Settle)

@@ -33,6 +33,9 @@ type driver struct {
 	apart, alone bool
 	// until is when a wait ends that goes on in another history.
 	until time.Time
+	// asked and bell are of a call whose attempts are answered from outside.
+	asked *openAsk
+	bell  bell
 }
 
 // drive takes a call to its end within the workflow. place is that of its child, nil
@@ -47,6 +50,10 @@ func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, place *
 // is what it takes along, else nil.
 func (d *driver) run(ctx workflow.Context) (left *interpreter.Carried) {
 	ended := d.call.Finished() // and counted
+	if !ended && d.call.Asks() {
+		d.asked = &openAsk{call: d.call}
+		defer controlsOf(ctx).asks(d.asked)()
+	}
 	left = d.goOn(ctx)
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
@@ -58,6 +65,9 @@ func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
 	d.apart = d.carry != nil && d.call.Detachable()
 	for !d.call.Finished() {
 		if ctx.Err() != nil {
+			if d.call.Awaits() != nil {
+				d.tellCancel(ctx)
+			}
 			d.cancel(ctx)
 			break
 		}
@@ -66,6 +76,9 @@ func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
 			countWait(ctx, d.call, *wait)
 		}
 		if d.leaves != nil && d.call.Begun() && d.leaves() {
+			if d.asked != nil {
+				d.leaveAsked(ctx)
+			}
 			return d.left(ctx, wait)
 		}
 		d.next(ctx)
@@ -83,6 +96,8 @@ func (d *driver) next(ctx workflow.Context) {
 	switch command := d.call.Next(workflow.Now(ctx)); command.Kind {
 	case interpreter.DoAttempt:
 		d.attempt(ctx, command.Input)
+	case interpreter.DoAwait:
+		d.await(ctx, command.Await)
 	case interpreter.DoWait:
 		d.wait(ctx, command.Wait)
 	case interpreter.DoHold:
@@ -120,6 +135,10 @@ func (d *driver) pages(ctx workflow.Context) {
 func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 	if controls := controlsOf(ctx); controls.Holds(d.call.Step()) {
 		d.call.Hold(interpreter.Hold{Version: controls.Version})
+		return
+	}
+	if d.asked != nil {
+		d.ask(ctx, input)
 		return
 	}
 	outcome := attempt(ctx, input)

@@ -37,6 +37,9 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 		b.place = newPlace(ctx, &b.input, step.Loop.MaxConcurrency)
 	}
 	controls.listen(ctx, b.place)
+	if err := controls.answers(ctx); err != nil {
+		return nil, err
+	}
 	b.describe(ctx)
 	if b.place != nil {
 		b.parallel(going, step.Loop.MaxConcurrency)

@@ -93,6 +93,8 @@ func (b *batch) records() []IterationRecord {
 	for i, call := range b.calls {
 		record := iterationOf(*b.input.Calls[i].Index, call.State, b.until[i], most)
 		switch wait := b.waits[i]; {
+		case wait != nil && wait.Reason == interpreter.ReasonAnswer:
+			record.Waiting, record.Attempts = wait.Summary, call.Attempt()
 		case record.Status == interpreter.Running && wait != nil && wait.Reason != interpreter.ReasonTurn: // in a sink
 			record.Status, record.Waiting, record.NextRetryAt = interpreter.RetryPending, wait.Summary, b.until[i]
 		case record.Status == interpreter.Pending && slices.Contains(b.hosted, i):

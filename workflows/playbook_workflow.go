@@ -32,6 +32,10 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if err := r.answerSteering(ctx); err != nil {
 		return nil, err
 	}
+	controls.Answered = r.Answered
+	if err := controls.answers(ctx); err != nil {
+		return nil, err
+	}
 	if input.Reprocess != nil {
 		return r.reprocess(ctx)
 	}
@@ -147,7 +151,7 @@ const maxRecords = 1000
 // continued is the input of the run's next history.
 func (r *run) continued() Input {
 	next, state := r.input, r.RunState
-	state.Records, state.Control = r.snapshot(), r.controls.Control
+	state.Records, state.Control, state.Answered = r.snapshot(), r.controls.Control, r.controls.Answered
 	if n := len(state.Records) - maxRecords; n > 0 {
 		state.Records = state.Records[n:]
 	}

@@ -76,6 +76,8 @@ type RunState struct {
 	Failure     *interpreter.ErrorObject `json:"failure,omitempty"`
 	// StartedAt is when a reprocess started; other runs did at Run.StartedAt.
 	StartedAt time.Time `json:"started_at,omitzero"`
+	// Answered are the last answers from outside.
+	Answered []Answered `json:"answered,omitempty"`
 }
 
 // Result is how a run ended.

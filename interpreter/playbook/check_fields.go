@@ -21,6 +21,8 @@ func (c *checker) checkFields(call actionAt, spec ToolSpec) {
 		}
 		if problem := field.problem(entry.Value); problem != "" {
 			c.errorf(entry.Value.Pos, codeFieldType, "%s of %s %s", field.Name, spec.Name, problem)
+		} else if field.Kind == KindRequest {
+			c.checkRequest(field.Name, entry.Value)
 		}
 	}
 	if c.partial {
@@ -41,6 +43,40 @@ func (c *checker) checkFields(call actionAt, spec ToolSpec) {
 		if node != nil && node.Value == need.Value && !action.has(need.Needs) {
 			c.errorf(node.Pos, codeMissingField, "%s: %s of %s needs %q", need.Field, need.Value, spec.Name, need.Needs)
 		}
+	}
+}
+
+// requestTool is the tool whose fields a request among fields has.
+const requestTool = "http"
+
+// checkRequest compares a request among the fields of a call with what http
+// sends.
+func (c *checker) checkRequest(name string, request *Node) {
+	spec, known := c.tools.Spec(requestTool)
+	if !known || request.Template != nil {
+		return
+	}
+	hasURL := false
+	for _, entry := range request.Entries {
+		hasURL = hasURL || entry.Key == "url"
+		field, ok := spec.Field(entry.Key)
+		switch {
+		case entry.Key == "auth":
+			field = Field{Name: "auth", Kind: KindText}
+		case !ok:
+			hint := "its keys are auth, " + listed(spec.FieldNames())
+			if near := expression.Suggest(entry.Key, append(spec.FieldNames(), "auth")); near != "" {
+				hint = "did you mean " + quote(near) + "?"
+			}
+			c.errorf(entry.KeyPos, codeUnknownField, "%s has no key %q; %s", name, shorten(entry.Key), hint)
+			continue
+		}
+		if problem := field.problem(entry.Value); problem != "" {
+			c.errorf(entry.Value.Pos, codeFieldType, "%s of %s %s", field.Name, name, problem)
+		}
+	}
+	if !hasURL && !c.partial {
+		c.errorf(request.Pos, codeMissingField, "%s needs a url: where the request is sent", name)
 	}
 }
 
@@ -127,6 +163,11 @@ func (f Field) problem(node *Node) string {
 		return wrongType(node, "text below code: |", ok)
 	case node.Template != nil && (f.Kind == KindMap || f.Kind == KindList):
 		return mixedProblem(f.Kind, node)
+	case f.Kind == KindRequest:
+		if node.Template != nil {
+			return "must be written out as a map with a url; templates may stand in its values"
+		}
+		return wrongType(node, "a map with a url, such as {url: …, body: …}", node.kind == mapNode)
 	case node.Template != nil:
 		return ""
 	case node.kind == constantNode && node.Value == nil:

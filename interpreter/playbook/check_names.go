@@ -60,6 +60,10 @@ func (p *placing) at(node *Node, offset int) source.Position {
 
 func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
 	name := ref.Root
+	if name == CallbackWord && slices.Contains(RequestFields, at.field) && c.awaits(at.action) {
+		c.checkCallback(pos, ref)
+		return
+	}
 	if w, ok := findWord(name); ok {
 		c.checkWord(at, pos, ref, w)
 		return
@@ -94,6 +98,22 @@ func (c *checker) checkWord(at site, pos place, ref expression.Ref, w word) {
 		c.errorf(pos.at(), codeUnavailableName, "%q has no value here; it is known %s%s%s", w.name, w.known, newerName(w.name, at.spot), c.insteadOf(w.name))
 	default:
 		c.checkMembers(at, pos, ref)
+	}
+}
+
+// awaits reports whether the tool of an action awaits an answer.
+func (c *checker) awaits(action *Action) bool {
+	return action != nil && TraitsOf(c.toolOf(action)).Awaits
+}
+
+// checkCallback checks the members of CallbackWord.
+func (c *checker) checkCallback(pos place, ref expression.Ref) {
+	member := ""
+	if len(ref.Path) > 0 {
+		member, _ = ref.Path[0].(string)
+	}
+	if len(ref.Path) != 1 || !slices.Contains(CallbackMembers, member) {
+		c.errorf(pos.at(), codeUnknownName, "%s has the members %s, and one of them must be named", CallbackWord, listed(CallbackMembers))
 	}
 }
 
@@ -179,6 +199,8 @@ func (c *checker) unknownName(at site, pos place, name string) {
 		near = expression.Suggest(name, c.namesAt(at))
 	}
 	switch {
+	case name == CallbackWord:
+		hint = fmt.Sprintf(": it is known in %s of the tools that await an answer", oneOf(RequestFields))
 	case at.spot != atToolName && c.argsHave(at, name):
 		hint = fmt.Sprintf("; did you mean args.%s?", name)
 	case at.spot != atToolName && c.vars[name]:

@@ -210,14 +210,15 @@ func (c *checker) checkSecretForms() {
 				c.errorf(node.Pos, codeSecretUse, "%s that use a secret result must be written as a map, with a value per key", name)
 			}
 		}
-		c.checkSecretURL(call)
+		for _, url := range call.action.urls() {
+			c.checkSecretURL(call, url)
+		}
 	}
 }
 
 // checkSecretURL refuses a secret host, and pages that follow a secret URL.
-func (c *checker) checkSecretURL(call actionAt) {
-	node := call.action.Field("url")
-	if node == nil || node.Template == nil {
+func (c *checker) checkSecretURL(call actionAt, node *Node) {
+	if node.Template == nil {
 		return
 	}
 	before := ""

@@ -9,7 +9,7 @@ import (
 )
 
 // laterTools are names that the language keeps for tools to come.
-var laterTools = []string{"webhook", "playbook"}
+var laterTools = []string{"playbook"}
 
 // formerTools are tools that older playbooks name and this language says
 // otherwise, with what to write instead.
@@ -195,6 +195,39 @@ func (c *checker) checkCall(call actionAt, name string) {
 		return
 	}
 	c.checkFields(call, spec)
+	c.checkAwaits(call, name)
+}
+
+// checkAwaits checks a call whose attempts are answered from outside.
+func (c *checker) checkAwaits(call actionAt, name string) {
+	if !TraitsOf(name).Awaits {
+		return
+	}
+	if call.step != nil && call.step.Secret {
+		c.errorf(call.step.SecretPos, codeSecretStep,
+			"step %q is secret, but its result is said from outside, in clear; fetch the secret in a step of its own", call.step.Name)
+	}
+	if name == "approval" {
+		c.checkApproval(call.action)
+	}
+}
+
+// checkApproval reads what an approval asks, as far as it is written out.
+func (c *checker) checkApproval(action *Action) {
+	known := map[string]any{}
+	for _, entry := range action.Fields {
+		if entry.Value.constant {
+			known[entry.Key] = entry.Value.Value
+		}
+	}
+	for _, field := range []string{"message", "options", "form", "on_timeout"} {
+		if _, written := known[field]; !written && action.Field(field) != nil {
+			return
+		}
+	}
+	if _, err := ParseApproval(known); err != nil {
+		c.errorf(action.start(), codeFieldType, "the approval cannot be asked: %s", err)
+	}
 }
 
 // describe names a value in a message: its text if short, else its type.

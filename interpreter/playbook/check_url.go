@@ -40,7 +40,7 @@ func (c *checker) urlNodes() []*Node {
 		}
 	}
 	for _, call := range c.pb.actions() {
-		add(call.action.Field("url"))
+		nodes = append(nodes, call.action.urls()...)
 	}
 	for _, step := range c.pb.Steps {
 		for _, policy := range step.Retry {

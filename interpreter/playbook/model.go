@@ -120,6 +120,25 @@ func (a *Action) Field(name string) *Node {
 	return nil
 }
 
+// urls are the fields that are rendered as URLs: its own, and those of requests
+// among its fields.
+func (a *Action) urls() []*Node {
+	var urls []*Node
+	if url := a.Field("url"); url != nil {
+		urls = append(urls, url)
+	}
+	for _, name := range RequestFields {
+		if request := a.Field(name); request != nil {
+			for _, entry := range request.Entries {
+				if entry.Key == "url" {
+					urls = append(urls, entry.Value)
+				}
+			}
+		}
+	}
+	return urls
+}
+
 // Sink is an action that writes a result away.
 type Sink struct {
 	Action *Action

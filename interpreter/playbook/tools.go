@@ -25,6 +25,7 @@ const (
 	KindDuration  FieldKind = "duration"  // seconds, or text such as 90s
 	KindNumber    FieldKind = "number"    // a number
 	KindBoolean   FieldKind = "boolean"   // true or false
+	KindRequest   FieldKind = "request"   // a map with the fields of a request of http
 )
 
 // Field is one key that a tool understands beside the words of the language.
@@ -69,18 +70,24 @@ type Traits struct {
 	Timeout time.Duration
 	// Dialect is that of the tool's spec.
 	Dialect string
-	// Keyed tools are sent the operation key where their method writes and the
-	// step does not choose (docs/language.md, section attempts and keys).
-	Keyed bool
+	// Keyed tools are sent this key where their method writes and the step does not
+	// choose: operation or attempt (docs/language.md, section attempts and keys).
+	Keyed string
 	// InWorkflow tools do more than an activity can, such as wait for days, so a
 	// workflow makes their attempts and no activity that hosts calls.
 	InWorkflow bool
+	// Awaits says that an attempt is answered from outside, by people or another
+	// system. Timeout bounds that answer; Endless attempts have no bound unless the
+	// step sets one.
+	Awaits, Endless bool
 }
 
 var traits = map[string]Traits{
-	"http":     {Timeout: 30 * time.Second, Keyed: true},
+	"approval": {InWorkflow: true, Awaits: true, Endless: true, Keyed: "attempt"},
+	"http":     {Timeout: 30 * time.Second, Keyed: "operation"},
 	"postgres": {Dialect: string(statement.Postgres)},
 	"sqlite":   {Dialect: string(statement.SQLite)},
+	"webhook":  {InWorkflow: true, Awaits: true, Keyed: "attempt"},
 }
 
 // TraitsOf are the traits of a tool; those of a tool that is not known by name

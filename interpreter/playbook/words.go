@@ -39,6 +39,16 @@ var words = []word{
 	{name: dataWord, known: "in the older forms of retry only"},
 }
 
+// CallbackWord is a name that only requests of tools have which await an answer:
+// where the answer is to be sent. Elsewhere the name is free.
+const CallbackWord = "callback"
+
+// CallbackMembers are the members of CallbackWord.
+var CallbackMembers = []string{"url", "token", "complete", "fail", "progress", "page"}
+
+// RequestFields are fields that are requests of their own, as http sends them.
+var RequestFields = []string{"on_start", "on_cancel"}
+
 // operatorWords cannot be names because the expression language reads them as
 // something else.
 var operatorWords = []string{

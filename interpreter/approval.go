@@ -1,0 +1,90 @@
+package interpreter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// toolApproval is the tool whose attempts people answer.
+const toolApproval = "approval"
+
+// Approval is what the attempt under way asks people, nil where it asks none.
+func (c *Call) Approval() *playbook.Approval {
+	if c.toolName() != toolApproval {
+		return nil
+	}
+	approval, err := c.parseApproval()
+	if err != nil {
+		return nil // the attempt has failed with it
+	}
+	return approval
+}
+
+func (c *Call) parseApproval() (*playbook.Approval, error) {
+	fields := make(map[string]any, len(c.State.Request.Fields))
+	for _, name := range sortedKeys(c.State.Request.Fields) {
+		fields[name] = c.State.Request.Fields[name].Data
+	}
+	return playbook.ParseApproval(fields)
+}
+
+// asksWell says why people cannot be asked what the fields of an approval give.
+func (c *Call) asksWell() error {
+	if c.toolName() != toolApproval {
+		return nil
+	}
+	if _, err := c.parseApproval(); err != nil {
+		return fmt.Errorf("step %q: the approval cannot be asked: %w", c.config.Step.Name, err)
+	}
+	return nil
+}
+
+// checkApproval says why an answer to an approval cannot be taken.
+func (c *Call) checkApproval(answer Answer) error {
+	approval := c.Approval()
+	switch {
+	case answer.Verb != AnswerComplete || approval == nil:
+		return nil
+	case answer.Result.Data != nil:
+		return refused("step %s is an approval: answer it with an option, not with a result", c.config.Step.Name)
+	case !slices.Contains(approval.Options, answer.Option):
+		return refused("the options of step %s are %s, not %q", c.config.Step.Name, strings.Join(approval.Options, ", "), answer.Option)
+	}
+	if _, err := approval.Fill(answer.Form, answer.Option == playbook.OptionReject); err != nil {
+		return refused("%s", err)
+	}
+	return nil
+}
+
+// approved is the result of an approval that somebody has answered.
+func (c *Call) approved(answer Answer, now time.Time) any {
+	result, err := c.Approval().Fill(answer.Form, true)
+	if err != nil {
+		result = map[string]any{} // checkApproval has refused it
+	}
+	result["option"], result["at"] = answer.Option, now.UTC().Format(time.RFC3339Nano)
+	result["by"], result["comment"] = orNil(answer.By), orNil(answer.Comment)
+	return result
+}
+
+// unapproved is the result of an approval that nobody has answered in time, nil
+// where that is a failure.
+func (c *Call) unapproved(now time.Time) any {
+	choice := c.State.Request.Fields[fieldOnTimeout].Data
+	if option := expression.Text(choice); choice != nil && option != "fail" {
+		return c.approved(Answer{Option: option, Comment: "nobody answered in time"}, now)
+	}
+	return nil
+}
+
+func orNil(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}

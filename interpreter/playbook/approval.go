@@ -1,0 +1,212 @@
+package playbook
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reprise/interpreter/expression"
+)
+
+// Approval is what people are asked (language.md, tool approval).
+type Approval struct {
+	Message string         `json:"message,omitempty"` // Markdown
+	Options []string       `json:"options"`
+	Form    []ApprovalItem `json:"form,omitempty"`
+}
+
+// ApprovalItem is a field of an approval's form.
+type ApprovalItem struct {
+	Name     string   `json:"name"`
+	Type     string   `json:"type"` // text, integer, number, boolean or choice
+	Title    string   `json:"title,omitempty"`
+	Choices  []string `json:"choices,omitempty"` // of type choice
+	Required bool     `json:"required,omitempty"`
+	Default  any      `json:"default,omitempty"`
+}
+
+// The options of an approval that names none. Who rejects need not fill in its form.
+const (
+	OptionApprove = "approve"
+	OptionReject  = "reject"
+)
+
+// Bounds of an approval.
+const (
+	maxApprovalMessage = 16 << 10
+	maxApprovalItems   = 50
+	maxApprovalOption  = 500
+	maxApprovalText    = 4 << 10
+)
+
+// resultNames are the members that the result of an approval always has.
+var resultNames = []string{"option", "by", "comment", "at"}
+
+// ParseApproval reads what an approval asks from the fields of its tool. The error
+// names the field.
+func ParseApproval(fields map[string]any) (*Approval, error) {
+	approval := &Approval{Message: expression.Text(fields["message"]), Options: []string{OptionApprove, OptionReject}}
+	if len(approval.Message) > maxApprovalMessage {
+		return nil, fmt.Errorf("message may have %d bytes, not %d", maxApprovalMessage, len(approval.Message))
+	}
+	if options := fields["options"]; options != nil {
+		texts, err := textList(options)
+		if err != nil || len(texts) == 0 {
+			return nil, errors.New("options must be a list of texts, one at least")
+		}
+		approval.Options = texts
+	}
+	form, isMap := fields["form"].(map[string]any)
+	if fields["form"] != nil && !isMap {
+		return nil, errors.New("form must be a map of names and their types")
+	}
+	if len(form) > maxApprovalItems {
+		return nil, fmt.Errorf("form may have %d fields, not %d", maxApprovalItems, len(form))
+	}
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		item, err := parseItem(name, form[name])
+		if err != nil {
+			return nil, fmt.Errorf("form.%s: %w", name, err)
+		}
+		approval.Form = append(approval.Form, item)
+	}
+	return approval, approval.checkTimeout(fields["on_timeout"])
+}
+
+func (a *Approval) checkTimeout(onTimeout any) error {
+	switch choice := expression.Text(onTimeout); {
+	case onTimeout == nil, choice == "fail", slices.Contains(a.Options, choice):
+		return nil
+	default:
+		return fmt.Errorf("on_timeout must be fail or one of the options %s, not %q", strings.Join(a.Options, ", "), choice)
+	}
+}
+
+func textList(v any) ([]string, error) {
+	list, isList := v.([]any)
+	if !isList {
+		return nil, errors.New("no list")
+	}
+	texts := make([]string, len(list))
+	for i, item := range list {
+		text, isText := item.(string)
+		if !isText || text == "" || len(text) > maxApprovalOption || slices.Contains(texts[:i], text) {
+			return nil, errors.New("no text")
+		}
+		texts[i] = text
+	}
+	return texts, nil
+}
+
+// parseItem reads a field of a form: its type, or a map with type, title, choices,
+// required and default.
+func parseItem(name string, v any) (ApprovalItem, error) {
+	item := ApprovalItem{Name: name, Type: "text"}
+	if slices.Contains(resultNames, name) {
+		return item, fmt.Errorf("the name is taken: the result of an approval always has %s", strings.Join(resultNames, ", "))
+	}
+	described, isMap := v.(map[string]any)
+	if !isMap {
+		described = map[string]any{"type": v}
+	}
+	for _, key := range slices.Sorted(maps.Keys(described)) {
+		value := described[key]
+		switch key {
+		case "type":
+			item.Type = expression.Text(value)
+		case "title":
+			item.Title = expression.Text(value)
+		case "required":
+			item.Required = expression.Truthy(value)
+		case "default":
+			item.Default = value
+		case "choices":
+			choices, err := textList(value)
+			if err != nil {
+				return item, errors.New("choices must be a list of texts")
+			}
+			item.Choices = choices
+		default:
+			return item, fmt.Errorf("unknown key %q; the keys are type, title, choices, required and default", key)
+		}
+	}
+	if !slices.Contains([]string{"text", "integer", "number", "boolean", "choice"}, item.Type) {
+		return item, fmt.Errorf("the type is text, integer, number, boolean or choice, not %q", item.Type)
+	}
+	if (item.Type == "choice") != (len(item.Choices) > 0) {
+		return item, errors.New("choices belong to the type choice, which needs them")
+	}
+	if item.Default == nil {
+		return item, nil
+	}
+	value, err := item.read(item.Default)
+	item.Default = value
+	return item, err
+}
+
+// read takes a value of the field as it is, or as text.
+func (i ApprovalItem) read(v any) (any, error) {
+	text, isText := v.(string)
+	switch i.Type {
+	case "integer":
+		if n, err := strconv.ParseInt(strings.TrimSpace(expression.Text(v)), 10, 64); err == nil {
+			return expression.Canonical(n)
+		}
+	case "number":
+		if n, err := strconv.ParseFloat(strings.TrimSpace(expression.Text(v)), 64); err == nil {
+			return expression.Canonical(n)
+		}
+	case "boolean":
+		if is, err := strconv.ParseBool(strings.TrimSpace(expression.Text(v))); err == nil {
+			return is, nil
+		}
+	case "choice":
+		if isText && slices.Contains(i.Choices, text) {
+			return text, nil
+		}
+		return nil, fmt.Errorf("must be one of %s, not %s", strings.Join(i.Choices, ", "), strconv.Quote(expression.Text(v)))
+	default:
+		if isText && len(text) <= maxApprovalText {
+			return text, nil
+		}
+	}
+	return nil, fmt.Errorf("must be %s, not %s", i.Type, strconv.Quote(shorten(expression.Text(v))))
+}
+
+// Fill gives the values of the form, which were given as they are or as text; partly
+// says that what is required may be left out.
+func (a *Approval) Fill(given map[string]any, partly bool) (map[string]any, error) {
+	filled := make(map[string]any, len(a.Form))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.ContainsFunc(a.Form, func(item ApprovalItem) bool { return item.Name == name }) {
+			return nil, fmt.Errorf("the form has no field %q; its fields are %s", name, strings.Join(a.names(), ", "))
+		}
+	}
+	for _, item := range a.Form {
+		value, is := given[item.Name]
+		if !is || value == nil || value == "" {
+			if item.Required && item.Default == nil && !partly {
+				return nil, fmt.Errorf("the form needs %s", item.Name)
+			}
+			filled[item.Name] = item.Default
+			continue
+		}
+		read, err := item.read(value)
+		if err != nil {
+			return nil, fmt.Errorf("%s %w", item.Name, err)
+		}
+		filled[item.Name] = read
+	}
+	return filled, nil
+}
+
+func (a *Approval) names() []string {
+	names := make([]string, len(a.Form))
+	for i, item := range a.Form {
+		names[i] = item.Name
+	}
+	return names
+}

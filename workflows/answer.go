@@ -1,0 +1,333 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// Answers from outside come as updates of the workflow that hosts the attempt, or,
+// where nobody waits for what becomes of them, as signals (docs/operations.md,
+// section answers). The workflow of a run takes them for all of its steps, and
+// passes on what another workflow hosts.
+const (
+	// AnswerUpdate takes an interpreter.Answer and gives an interpreter.Taken.
+	AnswerUpdate = "answer"
+	// AnswerSignal takes an interpreter.Answer.
+	AnswerSignal = "answer"
+)
+
+// Answered is an answer that was taken; kept in workflow history.
+type Answered struct {
+	Key    string            `json:"key"`    // of the attempt
+	Digest string            `json:"digest"` // of the answer
+	Taken  interpreter.Taken `json:"taken"`
+}
+
+// maxAnswered bounds the answers that a workflow remembers; the last count.
+const maxAnswered = 200
+
+// openAsk is a call whose attempts are answered from outside.
+type openAsk struct {
+	call *interpreter.Call
+	// sent says that the attempt is being made, though nobody awaits it yet.
+	sent bool
+	// stirred says that something has happened to the attempt which its driver looks
+	// at: progress, or that the call goes on in another history.
+	stirred bool
+}
+
+// asks notes a call that may be answered, until it is over.
+func (c *controls) asks(ask *openAsk) (over func()) {
+	c.asked = append(c.asked, ask)
+	return func() {
+		c.asked = slices.DeleteFunc(c.asked, func(other *openAsk) bool { return other == ask })
+	}
+}
+
+// answers lets the workflow be answered, by updates and signals.
+func (c *controls) answers(ctx workflow.Context) error {
+	options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, answer interpreter.Answer) error {
+		_, err := c.findAsk(answer)
+		return answerError(err)
+	}}
+	err := workflow.SetUpdateHandlerWithOptions(ctx, AnswerUpdate, func(ctx workflow.Context, answer interpreter.Answer) (interpreter.Taken, error) {
+		taken, err := c.answer(ctx, answer)
+		return taken, answerError(err)
+	}, options)
+	if err != nil {
+		return fmt.Errorf("set update handler %s: %w", AnswerUpdate, err)
+	}
+	told := workflow.GetSignalChannel(ctx, AnswerSignal)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var answer interpreter.Answer
+			told.Receive(ctx, &answer)
+			c.answerTold(ctx, answer)
+		}
+	})
+	return nil
+}
+
+// drainAnswers takes in what has come and not been looked at, before the workflow
+// goes on in another history.
+func (c *controls) drainAnswers(ctx workflow.Context) {
+	told := workflow.GetSignalChannel(ctx, AnswerSignal)
+	for {
+		var answer interpreter.Answer
+		if !told.ReceiveAsync(&answer) {
+			return
+		}
+		c.answerTold(ctx, answer)
+	}
+}
+
+// answerTold takes an answer of which nobody waits to hear what became of it.
+func (c *controls) answerTold(ctx workflow.Context, answer interpreter.Answer) {
+	if _, err := c.answer(ctx, answer); err != nil {
+		logger(ctx).Warn("an answer was refused", "step", answer.Step, "verb", answer.Verb, "error", err.Error())
+	}
+}
+
+// answerError is an error of an answer as clients are told it: an application
+// error with the type of the interpreter's.
+func answerError(err error) error {
+	var refused *interpreter.AnswerError
+	if errors.As(err, &refused) {
+		return temporal.NewNonRetryableApplicationError(refused.Message, refused.Type, nil)
+	}
+	return err
+}
+
+// answer has the call take an answer that is meant by it.
+func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (interpreter.Taken, error) {
+	found, err := c.findAsk(answer)
+	switch {
+	case err != nil:
+		return interpreter.Taken{}, err
+	case found.before != nil:
+		return *found.before, nil
+	case found.ask == nil:
+		_, told := c.take(ctx, Steering{Control: c.Control, Answer: &answer})
+		if !told {
+			return interpreter.Taken{}, c.nobodyAsks(answer.AnswerTo)
+		}
+		return interpreter.Taken{Step: answer.Step, Visit: answer.Visit, Index: answer.Index, Attempt: answer.Attempt, ID: answer.ID, Passed: true}, nil
+	}
+	key := found.ask.call.AttemptKey()
+	taken := found.ask.call.Answer(answer, workflow.Now(ctx))
+	found.ask.stirred = true
+	if answer.Verb == interpreter.AnswerProgress {
+		return taken, nil
+	}
+	c.Answered = append(c.Answered, Answered{Key: key, Digest: answer.Digest(), Taken: taken})
+	if n := len(c.Answered) - maxAnswered; n > 0 {
+		c.Answered = slices.Clone(c.Answered[n:])
+	}
+	return taken, nil
+}
+
+// foundAsk is what an answer is for: a call of this workflow, or one whose attempt
+// has been answered in the same way before. Without both it is for a child.
+type foundAsk struct {
+	ask    *openAsk
+	before *interpreter.Taken
+}
+
+// findAsk finds what an answer is for. The error is an *interpreter.AnswerError.
+func (c *controls) findAsk(answer interpreter.Answer) (foundAsk, error) {
+	if err := answer.Check(); err != nil {
+		return foundAsk{}, err
+	}
+	var open []*openAsk
+	for _, ask := range c.asked {
+		if ask.call.Takes(answer.AnswerTo, ask.sent) {
+			open = append(open, ask)
+		}
+	}
+	switch {
+	case len(open) > 1:
+		return foundAsk{}, &interpreter.AnswerError{
+			Type: interpreter.AnswerRefused, Message: fmt.Sprintf("%d attempts await an answer; say which one is meant: %s", len(open), askedNames(open)),
+		}
+	case len(open) == 1 && !open[0].call.Answered():
+		return foundAsk{ask: open[0]}, open[0].call.CheckAnswer(answer)
+	}
+	if before, over := c.answered(answer); over {
+		if before == nil {
+			return foundAsk{}, &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: "the attempt has been answered otherwise, or is over"}
+		}
+		return foundAsk{before: before}, nil
+	}
+	if c.passes(answer) {
+		return foundAsk{}, nil
+	}
+	return foundAsk{}, c.nobodyAsks(answer.AnswerTo)
+}
+
+// answered looks for an attempt that has its answer; before is what was said of
+// the same answer, nil where it was another one.
+func (c *controls) answered(answer interpreter.Answer) (before *interpreter.Taken, over bool) {
+	digest := answer.Digest()
+	for _, one := range slices.Backward(c.Answered) {
+		if !isAnswerTo(one, answer.AnswerTo) {
+			continue
+		}
+		if one.Digest == digest {
+			return &one.Taken, true
+		}
+		over = over || answer.Key != "" || answer.Attempt != 0
+	}
+	return nil, over
+}
+
+func isAnswerTo(one Answered, to interpreter.AnswerTo) bool {
+	if to.Key != "" {
+		return one.Key == to.Key
+	}
+	return to.Step == one.Taken.Step && (to.Visit == 0 || to.Visit == one.Taken.Visit) &&
+		(to.Attempt == 0 || to.Attempt == one.Taken.Attempt) &&
+		(to.Index == nil || one.Taken.Index != nil && *to.Index == *one.Taken.Index)
+}
+
+// passes reports whether a child may know what an answer is for.
+func (c *controls) passes(answer interpreter.Answer) bool {
+	return slices.ContainsFunc(c.children, func(child *steered) bool {
+		return child.takes(Steering{Control: c.Control, Answer: &answer})
+	})
+}
+
+// nobodyAsks is the error of an answer that is for nothing here.
+func (c *controls) nobodyAsks(to interpreter.AnswerTo) error {
+	for _, ask := range c.asked {
+		if to.Step != "" && ask.call.Step() == to.Step {
+			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(
+				"the attempt is over, or has not begun: attempt %d of step %s is next", ask.call.Attempt(), to.Step)}
+		}
+	}
+	message := "nothing awaits an answer here"
+	if len(c.asked) > 0 {
+		message = "no attempt awaits this answer; what awaits one is: " + askedNames(c.asked)
+	}
+	return &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: message}
+}
+
+// askedNames names calls, at most ten of them.
+func askedNames(asked []*openAsk) string {
+	const most = 10
+	names := make([]string, 0, most)
+	for _, ask := range asked[:min(len(asked), most)] {
+		names = append(names, indexed(ask.call.Step(), ask.call.Index()))
+	}
+	if len(asked) > most {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// ask makes an attempt that somebody outside answers: it sends the request with
+// which it begins, where it has one. The answer may come before that has ended.
+func (d *driver) ask(ctx workflow.Context, input interpreter.ToolInput) {
+	outcome := interpreter.Outcome{}
+	if d.call.Sends() {
+		d.asked.sent = true
+		outcome = attempt(ctx, input)
+		d.asked.sent = false
+		if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
+			d.tellCancel(ctx)
+			d.cancel(ctx)
+			return
+		}
+	}
+	d.call.Attempted(outcome, workflow.Now(ctx))
+	logVerdict(ctx, d.call)
+}
+
+// await waits until the attempt is answered, its time is over, or something has
+// happened that the driver looks at.
+func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
+	if d.waiting != nil {
+		wait := awaited.Wait(d.call.State.Reported)
+		d.waiting(d.call, &wait, time.Time{})
+	}
+	over := func() bool { return !awaited.Until.IsZero() && !workflow.Now(ctx).Before(awaited.Until) }
+	d.ring(ctx, awaited)
+	err := workflow.Await(ctx, func() bool { return d.call.Answered() || d.asked.stirred || d.bell.rang })
+	d.asked.stirred = false
+	switch {
+	case err != nil:
+		d.tellCancel(ctx)
+		d.cancel(ctx)
+	case d.call.Answered() || over():
+		d.rested()
+		d.bell.end()
+		d.call.TakeAnswer(workflow.Now(ctx))
+		logVerdict(ctx, d.call)
+	}
+}
+
+// bell is the timer of an attempt that is awaited. Progress sets the end of its
+// time further away, and the bell is only set again when it has rung.
+type bell struct {
+	end  func()
+	rang bool
+}
+
+// ring has the bell ring when the time of the attempt is over, or before.
+func (d *driver) ring(ctx workflow.Context, awaited interpreter.Awaited) {
+	if d.bell.end != nil && !d.bell.rang {
+		return
+	}
+	d.bell = bell{end: func() {}}
+	if awaited.Until.IsZero() {
+		return
+	}
+	timed, stop := workflow.WithCancel(ctx)
+	d.bell.end = func() {
+		stop()
+		d.bell = bell{}
+	}
+	summary := fmt.Sprintf("answer to attempt %d of %s", d.call.Attempt(), indexed(d.call.Step(), d.call.Index()))
+	timer := workflow.NewTimerWithOptions(timed, awaited.Until.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: summary})
+	workflow.Go(timed, func(ctx workflow.Context) {
+		if timer.Get(ctx, nil) == nil {
+			d.bell.rang = true
+		}
+	})
+}
+
+// leaveAsked gets the call ready to be answered in another history.
+func (d *driver) leaveAsked(ctx workflow.Context) {
+	controlsOf(ctx).drainAnswers(ctx)
+	if d.bell.end != nil {
+		d.bell.end()
+	}
+}
+
+// cancelTime bounds the request that tells of a cancel.
+const cancelTime = 30 * time.Second
+
+// tellCancel tells the other side that the attempt is cancelled, where the step
+// says how. What comes of it changes nothing.
+func (d *driver) tellCancel(ctx workflow.Context) {
+	if d.bell.end != nil {
+		d.bell.end()
+	}
+	input, told := d.call.Cancels(workflow.Now(ctx))
+	if !told {
+		return
+	}
+	disconnected, _ := workflow.NewDisconnectedContext(ctx)
+	to := toTool(input.Activity(), cancelTime+timeoutSlack, attemptSummary(input)+", cancelled")
+	_, err := send[interpreter.ToolResult](disconnected, to, input, "the cancel of step "+input.Step)
+	if err != nil {
+		logger(ctx).Warn("the other side could not be told of the cancel", "step", input.Step, "error", AttemptError(err).Message)
+	}
+}
