@@ -333,7 +333,7 @@ func deliverAgain(cause error) error {
 // benignError is a failure of which nobody has to be told; final says that
 // Temporal does not deliver the activity again.
 func benignError(object interpreter.ErrorObject, final bool) error {
-	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind, temporal.ApplicationErrorOptions{
+	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		NonRetryable: final, Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign,
 	})
 }
@@ -359,7 +359,7 @@ func isContextError(err error) bool {
 // applicationError is the failure of an attempt, which Temporal does not make
 // again.
 func applicationError(object *interpreter.ErrorObject) error {
-	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind, temporal.ApplicationErrorOptions{
+	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		NonRetryable: true,
 		Details:      []any{*object},
 	})

@@ -131,8 +131,8 @@ func TestPanicsBecomeErrors(t *testing.T) {
 	}, interpreter.ToolInput{})
 	object := tooltest.ErrorObject(t, err)
 
-	require.Equal(t, "tool", object.Kind)
-	require.Equal(t, "final", object.Class)
+	require.EqualValues(t, "tool", object.Kind)
+	require.EqualValues(t, "final", object.Class)
 	require.Equal(t, `tool "probe" panicked: index out of range`, object.Message)
 }
 
@@ -197,7 +197,7 @@ func TestResultsThatTemporalRefusesAreErrors(t *testing.T) {
 	object := tooltest.ErrorObject(t, err)
 
 	require.Equal(t, interpreter.KindPayloadTooLarge, object.Kind)
-	require.Equal(t, "final", object.Class)
+	require.EqualValues(t, "final", object.Class)
 	require.Contains(t, object.Message, `step "fetch": the result of one attempt is 1900001 bytes of JSON, the limit is 1900000`)
 }
 
@@ -274,7 +274,7 @@ func TestAStoppedWorkerGivesTheAttemptBack(t *testing.T) {
 	var application *temporal.ApplicationError
 
 	require.ErrorAs(t, err, &application)
-	require.Equal(t, interpreter.KindWorkerLost, application.Type())
+	require.EqualValues(t, interpreter.KindWorkerLost, application.Type())
 	require.False(t, application.NonRetryable())
 }
 

@@ -148,7 +148,7 @@ func (s *stoppingWorker) requireHandedBack(err error, says string, word activiti
 	var application *temporal.ApplicationError
 
 	require.ErrorAs(s.t, err, &application)
-	require.Equal(s.t, interpreter.KindWorkerLost, application.Type())
+	require.EqualValues(s.t, interpreter.KindWorkerLost, application.Type())
 	require.False(s.t, application.NonRetryable())
 	require.Contains(s.t, application.Message(), says)
 
@@ -279,7 +279,7 @@ func TestTheLastDeliveryActsNoMore(t *testing.T) {
 			_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{Attempt: 2, Page: 3, Lost: test.lost}, "probe"))
 			object := tooltest.ErrorObject(t, err)
 			require.Equal(t, interpreter.KindWorkerLost, object.Kind)
-			require.Equal(t, test.class, object.Class)
+			require.EqualValues(t, test.class, object.Class)
 			require.Equal(t, test.class == "final", object.Final, "the policies are not asked")
 			require.Contains(t, object.Message, test.says)
 			require.Equal(t, [2]int{2, 3}, [2]int{object.Attempt, object.Page})

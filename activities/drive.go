@@ -73,7 +73,7 @@ func (d *hosting) lost() error {
 		d.noteTaken()
 		object.Message = "a worker was lost while it took in an answer; the calls are made one at a time"
 	}
-	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind, temporal.ApplicationErrorOptions{
+	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		NonRetryable: true, Details: []any{d.output().Shrink(d.step, d.catalogue.res.Payloads.MaxBytes)},
 	})
 }

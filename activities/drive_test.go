@@ -514,7 +514,7 @@ func TestDriveOnAWorkerThatStops(t *testing.T) {
 	_, err := stage.tryDrive(in)
 	var application *temporal.ApplicationError
 	require.ErrorAs(t, err, &application)
-	require.Equal(t, interpreter.KindWorkerLost, application.Type())
+	require.EqualValues(t, interpreter.KindWorkerLost, application.Type())
 	require.False(t, application.NonRetryable())
 	require.NotNil(t, stage.last.Calls[1].Result)
 	require.Equal(t, 2, stage.last.Calls[2].State.Successes)

@@ -20,11 +20,11 @@ const maxMessage = 4 << 10
 // Error is how a tool tells what went wrong; the zero value of every field is
 // allowed. It becomes `error` in the playbook's expressions.
 type Error struct {
-	Kind    string // interpreter.Kind…; "" is tool
-	Class   string // interpreter.Class…; "" is retryable: an error that says nothing
-	Message string // "" is Err's text
-	Type    string // finer than Kind: econnrefused, an SQLSTATE, the name of an exception
-	Status  int    // HTTP status, 0 for none
+	Kind    interpreter.Kind  // interpreter.Kind…; "" is tool
+	Class   interpreter.Class // interpreter.Class…; "" is retryable: an error that says nothing
+	Message string            // "" is Err's text
+	Type    string            // finer than Kind: econnrefused, an SQLSTATE, the name of an exception
+	Status  int               // HTTP status, 0 for none
 	// RetryAfter is how long the other side asked to wait, nil when it did not.
 	RetryAfter *time.Duration
 	// Headers are those of a failed answer, with lower-case names; what carries

@@ -90,7 +90,7 @@ func TestHTTPCharsetsThatAreNotKnown(t *testing.T) {
 		})
 		_, err := callHTTP(t, activities.Default(), httpInput(map[string]any{"url": url})(t))
 		object := tooltest.ErrorObject(t, err)
-		require.Equal(t, [3]string{"http", "final", "charset"}, [3]string{object.Kind, object.Class, object.Type})
+		require.Equal(t, [3]string{"http", "final", "charset"}, [3]string{string(object.Kind), string(object.Class), object.Type})
 		require.Contains(t, object.Message, `has the charset "`+charset[:5])
 		require.Less(t, len(object.Message), 500)
 
@@ -175,7 +175,7 @@ func TestHTTPLinkToTheNextPageThatIsTooLong(t *testing.T) {
 	})
 	_, err := callHTTP(t, activities.Default(), httpInput(map[string]any{"url": url})(t))
 	object := tooltest.ErrorObject(t, err)
-	require.Equal(t, [3]string{"http", "final", "link"}, [3]string{object.Kind, object.Class, object.Type})
+	require.Equal(t, [3]string{"http", "final", "link"}, [3]string{string(object.Kind), string(object.Class), object.Type})
 	require.Contains(t, object.Message, "the link to the next page is longer than 8192 bytes")
 }
 

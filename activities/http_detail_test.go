@@ -200,7 +200,7 @@ func TestHTTPBodiesThatAreNoText(t *testing.T) {
 			require.Contains(t, object.Message, test.says)
 
 			if strings.Contains(test.says, "no text") {
-				require.Equal(t, [2]string{interpreter.ClassFinal, "not_text"}, [2]string{object.Class, object.Type})
+				require.Equal(t, [2]string{"final", "not_text"}, [2]string{string(object.Class), object.Type})
 				require.Nil(t, object.Body.Data)
 			}
 
@@ -255,7 +255,7 @@ func TestHTTPStopsRedirectsThatTurnInCircles(t *testing.T) {
 	_, err := callHTTP(t, activities.Default(), httpInput(map[string]any{"url": server.URL})(t))
 	object := tooltest.ErrorObject(t, err)
 
-	require.Equal(t, "final", object.Class)
+	require.EqualValues(t, "final", object.Class)
 	require.Contains(t, object.Message, "stopped after 10 redirects from GET "+server.URL)
 }
 
@@ -487,7 +487,7 @@ func TestHTTPLimits(t *testing.T) {
 	for name, test := range map[string]struct {
 		status  int
 		headers map[string]any
-		class   string
+		class   interpreter.Class
 		wait    float64 // seconds, -1 for none
 	}{
 		"github":               {403, map[string]any{"X-RateLimit-Remaining": 0, "X-RateLimit-Reset": inAMinute}, interpreter.ClassRateLimited, 60},

@@ -69,7 +69,7 @@ func TestHTTPConforms(t *testing.T) {
 	})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 
-	fails := func(name, path, kind, class, typ string, status int, says string) tooltest.Failure {
+	fails := func(name, path string, kind interpreter.Kind, class interpreter.Class, typ string, status int, says string) tooltest.Failure {
 		return tooltest.Failure{
 			Name: name, Input: httpInput(map[string]any{"url": url + path}),
 			Kind: kind, Class: class, Type: typ, Status: status, Says: says,

@@ -308,9 +308,11 @@ func TestOAuth2FailuresOfTheTokenEndpoint(t *testing.T) {
 
 	t.Run("each", func(t *testing.T) {
 		for name, c := range map[string]struct {
-			answer            http.HandlerFunc
-			kind, class, says string
-			status            int
+			answer http.HandlerFunc
+			kind   interpreter.Kind
+			class  interpreter.Class
+			says   string
+			status int
 		}{
 			"invalid client": {echo(401, `{"error": "invalid_client", "error_description": "SENT"}`), "http", "final", "answered HTTP 401 (invalid_client)", 401},
 			"odd code":       {echo(400, `{"error": "SENT"}`), "http", "final", "answered HTTP 400", 400},
@@ -376,7 +378,7 @@ func TestOAuth2TokenEndpointsThatAreAway(t *testing.T) {
 	_, err := callHTTP(t, c, tokenInput(t, closed.URL))
 	object := tooltest.ErrorObject(t, err)
 
-	require.Equal(t, []string{"connection", "retryable", "econnrefused"}, []string{object.Kind, object.Class, object.Type})
+	require.Equal(t, []string{"connection", "retryable", "econnrefused"}, []string{string(object.Kind), string(object.Class), object.Type})
 	require.NotContains(t, object.Message, canary)
 }
 

@@ -47,7 +47,7 @@ func TestPythonConforms(t *testing.T) {
 	t.Parallel()
 
 	c := pythonCatalogue(t)
-	fails := func(name, class, typ, says, code string, args any) tooltest.Failure {
+	fails := func(name string, class interpreter.Class, typ, says, code string, args any) tooltest.Failure {
 		return tooltest.Failure{Name: name, Input: pythonInput(code, args), Kind: "tool", Class: class, Type: typ, Says: says}
 	}
 
@@ -130,8 +130,8 @@ func TestPythonIsOffByDefault(t *testing.T) {
 	_, err := runTool(t, activities.Default(), "python", "python", pythonInput("def main(): return 1", nil)(t))
 	object := tooltest.ErrorObject(t, err)
 
-	require.Equal(t, "tool", object.Kind)
-	require.Equal(t, "final", object.Class)
+	require.EqualValues(t, "tool", object.Kind)
+	require.EqualValues(t, "final", object.Class)
 	require.True(t, object.Final)
 	require.Contains(t, object.Message, "python is off on this worker")
 }
@@ -354,7 +354,7 @@ def main(end):
 		_, err := callPython(t, everywhere, map[string]any{"end": end})
 		object := tooltest.ErrorObject(t, err)
 
-		require.Equal(t, "final", object.Class)
+		require.EqualValues(t, "final", object.Class)
 		require.Contains(t, object.Message, says)
 	}
 

@@ -154,7 +154,7 @@ func sqliteError(ctx context.Context, err error) error {
 // classifySQLite reads a result code (sqlite.org/rescode.html). What other
 // users of the file, or the disk, may change by themselves is retryable, as
 // SQLSTATE classes 53 and 57 are.
-func classifySQLite(code int) (kind, class, name string) {
+func classifySQLite(code int) (kind interpreter.Kind, class interpreter.Class, name string) {
 	const primary = 0xff // extended codes hold the primary one in their low byte
 	switch code & primary {
 	case codes.SQLITE_BUSY:

@@ -166,12 +166,12 @@ func (e *ErrorObject) Short() string {
 	case e.Status != 0:
 		return fmt.Sprintf("HTTP %d", e.Status)
 	case e.Type != "":
-		return e.Kind + " " + strings.Map(func(r rune) rune {
+		return string(e.Kind) + " " + strings.Map(func(r rune) rune {
 			if strings.ContainsRune("[]<>!`*|", r) || unicode.IsControl(r) {
 				return ' '
 			}
 			return r
 		}, e.Type)
 	}
-	return e.Kind
+	return string(e.Kind)
 }

@@ -117,13 +117,13 @@ func TestEveryCallEnds(t *testing.T) {
 			ends["truncated"]++
 		}
 		if result.Failed() {
-			ends[result.Error.Kind]++
+			ends[string(result.Error.Kind)]++
 		} else {
 			ends["success"]++
 		}
 	}
 	require.Positive(t, restarted, "pages that were asked for again after a restart")
-	for _, end := range []string{"success", "truncated", interpreter.KindHTTP, interpreter.KindExhausted, interpreter.KindSink, interpreter.KindRepeat, interpreter.KindExpression} {
+	for _, end := range []string{"success", "truncated", "http", "exhausted", "sink", "repeat", "expression"} {
 		require.Positive(t, ends[end], "no call ended so: %s; %v", end, ends)
 	}
 }

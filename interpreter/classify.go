@@ -9,7 +9,7 @@ import (
 // (language.md, section error classes): rate_limited for 429 and for 403 and
 // 503 that are Limited, retryable for 408, 425 and the other 5xx, final for the
 // rest.
-func ClassifyHTTP(status int, limited bool) string {
+func ClassifyHTTP(status int, limited bool) Class {
 	switch {
 	case status == http.StatusTooManyRequests:
 		return ClassRateLimited
@@ -31,7 +31,7 @@ var retryableStates = []string{"08", "40", "53", "57"}
 const protocolViolation = "08P01"
 
 // ClassifySQLState gives the class of an SQLSTATE code.
-func ClassifySQLState(code string) string {
+func ClassifySQLState(code string) Class {
 	if code == protocolViolation {
 		return ClassFinal
 	}

@@ -127,7 +127,7 @@ func TestClassifyHTTP(t *testing.T) {
 
 func TestClassifySQLState(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[string]string{
+	for state, want := range map[string]interpreter.Class{
 		"08000": interpreter.ClassRetryable, // connection_exception
 		"08006": interpreter.ClassRetryable, // connection_failure
 		"08P01": interpreter.ClassFinal,     // protocol_violation
@@ -151,11 +151,11 @@ func TestClassifySQLState(t *testing.T) {
 // each against a policy that takes everything.
 func TestKindsThatEndACall(t *testing.T) {
 	t.Parallel()
-	final := []string{
+	final := []interpreter.Kind{
 		interpreter.KindExpression, interpreter.KindPayloadTooLarge, interpreter.KindSink,
 		interpreter.KindCancelled, interpreter.KindRepeat,
 	}
-	asked := []string{
+	asked := []interpreter.Kind{
 		interpreter.KindHTTP, interpreter.KindTimeout, interpreter.KindConnection, interpreter.KindTool,
 		interpreter.KindExplicit, interpreter.KindWorkerLost,
 	}

@@ -35,7 +35,7 @@ func (d DeadLetter) Value() map[string]any {
 		"playbook": d.Playbook, "playbook_hash": d.PlaybookHash,
 		"step": d.Step, "visit": d.Visit, "index": d.Index, "element": d.Element.Data,
 		"attempts": d.Attempts, "last_attempt_at": timeText(d.LastAttemptAt),
-		"kind": d.Error.Kind, "class": d.Error.Class, "status": nil, "message": d.Error.Message,
+		"kind": string(d.Error.Kind), "class": string(d.Error.Class), "status": nil, "message": d.Error.Message,
 		"error": d.Error.Value(),
 	}
 	if d.Error.Status != 0 {

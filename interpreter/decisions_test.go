@@ -161,7 +161,9 @@ func parseOutcome(t *testing.T, text string) (outcome interpreter.Outcome, passe
 	if status, err := strconv.Atoi(text); err == nil {
 		failure.Status, failure.Class = status, interpreter.ClassifyHTTP(status, told)
 	} else {
-		failure.Kind, failure.Type, _ = strings.Cut(text, "/")
+		var kind string
+		kind, failure.Type, _ = strings.Cut(text, "/")
+		failure.Kind = interpreter.Kind(kind)
 		failure.Class = interpreter.ClassRetryable
 	}
 	if told {

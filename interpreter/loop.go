@@ -10,19 +10,24 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Statuses of steps, iterations and runs (language.md, section statuses).
+// Status is where a step, an iteration or a run is, or what an envelope says. These
+// are two sets: an envelope is StatusSuccess, StatusError or Partial, the others are
+// never any of the first two.
+type Status string
+
+// The statuses of steps, iterations and runs (language.md, section statuses).
 const (
-	Completed = "completed"
-	Partial   = "partial_success"
-	Failed    = "failed"
-	Cancelled = "cancelled"
-	Skipped   = "skipped"
-	Running   = "running"
-	Pending   = "pending"
+	Completed Status = "completed"
+	Partial   Status = "partial_success"
+	Failed    Status = "failed"
+	Cancelled Status = "cancelled"
+	Skipped   Status = "skipped"
+	Running   Status = "running"
+	Pending   Status = "pending"
 	// RetryPending is a step or iteration that waits before it tries again.
-	RetryPending = "retry_pending"
+	RetryPending Status = "retry_pending"
 	// Paused is a step or iteration that people hold.
-	Paused = "paused"
+	Paused Status = "paused"
 )
 
 // Elements lists what a loop runs over: the items of a list, or the entries of
@@ -231,7 +236,7 @@ func (k Known) Spent(step *playbook.Step) *ErrorObject {
 
 // Status is the step's status by success/total, unrounded (language.md,
 // section loop). An empty collection is completed.
-func (l *LoopResult) Status(thresholds playbook.Thresholds) string {
+func (l *LoopResult) Status(thresholds playbook.Thresholds) Status {
 	if l.Budget != nil {
 		return Failed
 	}

@@ -70,7 +70,7 @@ func TestLoopResult(t *testing.T) {
 		{"fs", "partial_success", `{"errors":[{"attempts":2,"element":"p0","error":{"attempt":0,"body":null,"class":"","collected":null,"exhausted":false,"kind":"http","message":"e0","page":0},"index":0}],"results":[null,"r1"],"stats":{"cancelled":0,"failed":1,"success":1,"total":2,"truncated":0}}`},
 	} {
 		loop := gather(row.how, inOrder(len(row.how)))
-		require.Equal(t, row.status, loop.Status(thresholds), "%q", row.how)
+		require.EqualValues(t, row.status, loop.Status(thresholds), "%q", row.how)
 		require.Equal(t, row.value, encode(t, loop.Value()), "%q", row.how)
 	}
 }
@@ -105,7 +105,7 @@ func TestLoopThresholds(t *testing.T) {
 		{950_000, 1_000_000, "completed"},
 	} {
 		loop := interpreter.LoopResult{Stats: interpreter.LoopStats{Total: row.total, Success: row.success, Failed: row.total - row.success}}
-		require.Equal(t, row.status, loop.Status(thresholds), "%d of %d", row.success, row.total)
+		require.EqualValues(t, row.status, loop.Status(thresholds), "%d of %d", row.success, row.total)
 	}
 	for total := 1; total <= 400; total++ {
 		for success := 0; success <= total; success++ {
@@ -116,12 +116,12 @@ func TestLoopThresholds(t *testing.T) {
 				want = "partial_success"
 			}
 			loop := interpreter.LoopResult{Stats: interpreter.LoopStats{Total: total, Success: success}}
-			require.Equal(t, want, loop.Status(thresholds), "%d of %d", success, total)
+			require.EqualValues(t, want, loop.Status(thresholds), "%d of %d", success, total)
 		}
 	}
 	own := playbook.Thresholds{Completed: 1, PartialSuccess: 0}
-	require.Equal(t, "completed", gather("ss", inOrder(2)).Status(own))
-	require.Equal(t, "partial_success", gather("ff", inOrder(2)).Status(own))
+	require.EqualValues(t, "completed", gather("ss", inOrder(2)).Status(own))
+	require.EqualValues(t, "partial_success", gather("ff", inOrder(2)).Status(own))
 }
 
 func TestFailureBudget(t *testing.T) {
@@ -191,7 +191,7 @@ func TestLoopEdges(t *testing.T) {
 			require.Contains(t, loop.Budget.Message, fmt.Sprintf("; %d of %d did not run to their end", counts[3], counts[0]))
 		}
 		require.Equal(t, row[6], said, row[0])
-		require.Equal(t, row[7], loop.Status(thresholds), row[0])
+		require.EqualValues(t, row[7], loop.Status(thresholds), row[0])
 		require.Equal(t, interpreter.LoopStats{
 			Total: counts[0], Success: counts[1], Failed: counts[2], Cancelled: counts[3],
 		}, loop.Stats, row[0])

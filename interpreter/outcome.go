@@ -7,11 +7,11 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Statuses of an envelope (language.md, section results); that of a loop may be
+// The statuses of an envelope (language.md, section results); that of a loop may be
 // Partial.
 const (
-	StatusSuccess = "success"
-	StatusError   = "error"
+	StatusSuccess Status = "success"
+	StatusError   Status = "error"
 )
 
 // Outcome is what one attempt gave: data, or an error. Kept in workflow history
@@ -59,7 +59,7 @@ func (e *ErrorObject) PutOff() bool { return e != nil && (e.Turn != nil || e.Hel
 // CallResult is the final outcome of a call, an iteration or a loop; kept in
 // workflow history.
 type CallResult struct {
-	Status   string           `json:"status"` // success, partial_success or error
+	Status   Status           `json:"status"` // success, partial_success or error
 	Data     expression.Value `json:"data,omitzero"`
 	Error    *ErrorObject     `json:"error,omitempty"`
 	Meta     CallMeta         `json:"meta"`
@@ -82,7 +82,7 @@ func (r CallResult) Failed() bool { return r.Status == StatusError }
 // Envelope is the result as expressions see it: {status, data, error, meta}.
 func (r CallResult) Envelope() map[string]any {
 	return map[string]any{
-		"status": r.Status,
+		"status": string(r.Status),
 		"data":   r.Data.Data,
 		"error":  r.Error.Value(),
 		"meta":   r.Meta.value(),
@@ -134,8 +134,8 @@ func (e *ErrorObject) Value() any {
 		return nil
 	}
 	value := map[string]any{
-		"kind":      e.Kind,
-		"class":     e.Class,
+		"kind":      string(e.Kind),
+		"class":     string(e.Class),
 		"message":   e.Message,
 		"attempt":   e.Attempt,
 		"page":      e.Page,

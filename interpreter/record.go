@@ -9,7 +9,7 @@ import (
 // RunResult is how a run ended. It is the workflow's result, and the details of
 // its failure or cancellation; kept in workflow history.
 type RunResult struct {
-	Status   string           `json:"status"` // completed, partial_success, failed, cancelled
+	Status   Status           `json:"status"` // completed, partial_success, failed, cancelled
 	Result   expression.Value `json:"result,omitzero"`
 	Error    *ErrorObject     `json:"error,omitempty"`
 	Steps    []StepRecord     `json:"steps"`
@@ -26,7 +26,7 @@ func (r *RunResult) Fail(failure *ErrorObject) {
 type StepRecord struct {
 	Step        string       `json:"step"`
 	Visit       int          `json:"visit"`
-	Status      string       `json:"status"`
+	Status      Status       `json:"status"`
 	Attempts    int          `json:"attempts"` // made; while the step goes on, with the one under way
 	Pages       int          `json:"pages"`
 	StartedAt   time.Time    `json:"started_at,omitzero"`

@@ -217,7 +217,7 @@ func TestShrunkCall(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		result    interpreter.CallResult
-		kind      string
+		kind      interpreter.Kind
 		data      int // kept
 		collected int // kept
 	}{

@@ -122,30 +122,33 @@ func (m ToolMeta) IsZero() bool {
 	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == "" && m.RetryAfter == nil
 }
 
-// Kinds of errors: error.kind in expressions and the type of the
+// Kind is the kind of an error: error.kind in expressions and the type of the
 // ApplicationError in Temporal's history.
+type Kind string
+
+// The kinds of errors.
 const (
-	KindHTTP            = "http"
-	KindTimeout         = "timeout"
-	KindConnection      = "connection"
-	KindTool            = "tool"
-	KindSink            = "sink"
-	KindExplicit        = "explicit"
-	KindWebhookFailure  = "webhook_failure"
-	KindWorkerLost      = "worker_lost"
-	KindPayloadTooLarge = "payload_too_large"
-	KindPayloadStore    = "payload_store"
-	KindExhausted       = "exhausted"
-	KindRepeat          = "repeat"
-	KindLoop            = "loop"
-	KindCancelled       = "cancelled"
-	KindExpression      = "expression"
+	KindHTTP            Kind = "http"
+	KindTimeout         Kind = "timeout"
+	KindConnection      Kind = "connection"
+	KindTool            Kind = "tool"
+	KindSink            Kind = "sink"
+	KindExplicit        Kind = "explicit"
+	KindWebhookFailure  Kind = "webhook_failure"
+	KindWorkerLost      Kind = "worker_lost"
+	KindPayloadTooLarge Kind = "payload_too_large"
+	KindPayloadStore    Kind = "payload_store"
+	KindExhausted       Kind = "exhausted"
+	KindRepeat          Kind = "repeat"
+	KindLoop            Kind = "loop"
+	KindCancelled       Kind = "cancelled"
+	KindExpression      Kind = "expression"
 	// KindTurn is an attempt that was not made, see ErrorObject.Turn. Nothing that
 	// a playbook sees has it.
-	KindTurn = "turn"
+	KindTurn Kind = "turn"
 	// KindHeld is an attempt that was not made, see ErrorObject.Held. Nothing that a
 	// playbook sees has it.
-	KindHeld = "held"
+	KindHeld Kind = "held"
 )
 
 // MaxDeliveries is how often an attempt that may act is handed out: once, and
@@ -174,19 +177,22 @@ func WorkersLost(taking bool) *ErrorObject {
 // TypeStopped is the type of a KindWorkerLost whose workers have stopped in order.
 const TypeStopped = "stopped"
 
-// Classes of errors: they inform policies and defaults; a policy that matches
-// a final error does repeat.
+// Class is the class of an error: it informs policies and defaults; a policy that
+// matches a final error does repeat.
+type Class string
+
+// The classes of errors.
 const (
-	ClassFinal       = "final"
-	ClassRetryable   = "retryable"
-	ClassRateLimited = "rate_limited"
+	ClassFinal       Class = "final"
+	ClassRetryable   Class = "retryable"
+	ClassRateLimited Class = "rate_limited"
 )
 
 // ErrorObject is `error` in expressions and the details of a failed activity;
 // kept in workflow history.
 type ErrorObject struct {
-	Kind       string   `json:"kind"`
-	Class      string   `json:"class"`
+	Kind       Kind     `json:"kind"`
+	Class      Class    `json:"class"`
 	Message    string   `json:"message"`
 	Status     int      `json:"status,omitempty"`
 	Type       string   `json:"type,omitempty"`

@@ -33,7 +33,7 @@ func (v *Verdict) Message() string {
 // Fields are the verdict as pairs for a structured log.
 func (v *Verdict) Fields() []any {
 	fields := append([]any{"call", v.Where}, LogFields(v.Step, v.Visit, v.Index, v.Sink, v.Error.Page, v.Error.Attempt, v.OperationKey)...)
-	fields = append(fields, "kind", v.Error.Kind, "error", v.Error.Message)
+	fields = append(fields, "kind", string(v.Error.Kind), "error", v.Error.Message)
 	if v.Next != "" {
 		return append(fields, "next", v.Next)
 	}

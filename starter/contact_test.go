@@ -102,7 +102,7 @@ func TestFollowOutlastsItsClient(t *testing.T) {
 	status, doc := f.follow(t, f.run, time.Hour)
 	require.NoError(t, <-ended)
 	require.Equal(t, exitOK, status)
-	require.Equal(t, "completed", doc.Status)
+	require.EqualValues(t, "completed", doc.Status)
 	require.Equal(t, "done", doc.Result.Data)
 }
 
@@ -113,7 +113,7 @@ func TestFollowGivesUp(t *testing.T) {
 	f.proxy.Cut()
 	status, doc := f.follow(t, f.run, 2*time.Second)
 	require.Equal(t, exitNoServer, status)
-	require.Equal(t, "unknown", doc.Status)
+	require.EqualValues(t, "unknown", doc.Status)
 	require.Equal(t, f.run.GetRunID(), doc.RunID)
 	require.Equal(t, kindNoServer, doc.Error.Kind)
 	require.Contains(t, doc.Error.Message, "the server was away for more than 2s")
@@ -132,7 +132,7 @@ func TestFollowOfARunThatTheServerDoesNotKnow(t *testing.T) {
 	run := f.session.client.GetWorkflow(t.Context(), "nobody-"+f.run.GetID(), f.run.GetRunID())
 	status, doc := f.follow(t, run, time.Hour)
 	require.Equal(t, exitNoServer, status)
-	require.Equal(t, "unknown", doc.Status)
+	require.EqualValues(t, "unknown", doc.Status)
 	require.NoError(t, f.direct.SignalWorkflow(t.Context(), f.run.GetID(), "", "end", nil))
 }
 
@@ -147,8 +147,8 @@ func TestUnsureStart(t *testing.T) {
 	err = startError(plan{workflowID: "patients-1"}, err)
 	require.Equal(t, exitNoServer, statusOf(err))
 	doc := refusal(err)
-	require.Equal(t, "unknown", doc.Status)
+	require.EqualValues(t, "unknown", doc.Status)
 	require.Equal(t, "patients-1", doc.WorkflowID)
-	require.Equal(t, "failed", refusal(errors.New("no such file")).Status)
+	require.EqualValues(t, "failed", refusal(errors.New("no such file")).Status)
 	require.NoError(t, f.direct.SignalWorkflow(t.Context(), f.run.GetID(), "", "end", nil))
 }

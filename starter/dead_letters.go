@@ -42,15 +42,16 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 
 // letterFlags choose dead letters.
 type letterFlags struct {
-	runID, step, class, since string
-	cancelled                 bool
+	runID, step, since string
+	class              interpreter.Class
+	cancelled          bool
 }
 
 func (f *letterFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	f.addRun(command)
 	flags.StringVar(&f.step, "step", "", "only iterations of this step")
-	flags.StringVar(&f.class, "class", "", "only errors of this class: final, retryable or rate_limited")
+	flags.StringVar((*string)(&f.class), "class", "", "only errors of this class: final, retryable or rate_limited")
 	flags.StringVar(&f.since, "since", "", "only where the last attempt was since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.BoolVar(&f.cancelled, "cancelled", false, "also iterations that were cancelled or never began, of a run that has ended")
 }

@@ -83,12 +83,16 @@ func knownStep(name string, known []string) error {
 }
 
 // choice refuses a word that is none of those known.
-func choice(flag, word string, known []string) error {
+func choice[W ~string](flag string, word W, known []W) error {
 	if slices.Contains(known, word) {
 		return nil
 	}
-	hint := ", expected one of " + strings.Join(known, ", ")
-	if near := expression.Suggest(word, known); near != "" {
+	words := make([]string, len(known))
+	for i, one := range known {
+		words[i] = string(one)
+	}
+	hint := ", expected one of " + strings.Join(words, ", ")
+	if near := expression.Suggest(string(word), words); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	}
 	return usageError("%s %q is unknown%s", flag, word, hint)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reprise/internal/runs"
+	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
 
@@ -25,8 +26,8 @@ type graphStep struct {
 	joins  bool // several branches can come together here
 	routes []graphRoute
 	sinks  []graphSink
-	state  string   // of the last visit, "" without a run
-	told   []string // of the state: attempt, next retry, counts
+	state  interpreter.Status // of the last visit, "" without a run
+	told   []string           // of the state: attempt, next retry, counts
 }
 
 type graphRoute struct {
@@ -231,7 +232,7 @@ func (s *graphStep) lines() []string {
 		lines = append(lines, s.loop)
 	}
 	if s.state != "" {
-		lines = append(append(lines, s.state), s.told...)
+		lines = append(append(lines, string(s.state)), s.told...)
 	}
 	return lines
 }

@@ -77,7 +77,7 @@ func bookFrom(t *testing.T, text string) *playbook.Playbook {
 func runGraph(t *testing.T) *graph {
 	t.Helper()
 	now := localBegan.Add(time.Minute)
-	item := func(state string) runs.Item { return runs.Item{Status: state} }
+	item := func(state interpreter.Status) runs.Item { return runs.Item{Status: state} }
 	return newGraph(bookFrom(t, runBook), &runs.Status{
 		Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: interpreter.Running, StartedAt: localBegan}, At: now,
 		Steps: []runs.Step{

@@ -10,7 +10,7 @@ import (
 )
 
 // stateColours are what boxes are filled with; they can be told apart in grey too.
-var stateColours = map[string]string{
+var stateColours = map[interpreter.Status]string{
 	interpreter.Completed: "#c8e6c9", interpreter.Partial: "#fff3b0", interpreter.Failed: "#f5b7b1",
 	interpreter.Running: "#bbdefb", interpreter.RetryPending: "#ffd8a8", interpreter.Paused: "#e1d5f5",
 	interpreter.Cancelled: "#d5d8dc", interpreter.Skipped: "#eceff1", interpreter.Pending: "#ffffff",
@@ -28,7 +28,7 @@ func (g *graph) text() string {
 			b.WriteString("  " + oneLineOf(step.tool))
 		}
 		if step.state != "" {
-			b.WriteString("  [" + oneLineOf(strings.Join(append([]string{step.state}, step.told...), ", ")) + "]")
+			b.WriteString("  [" + oneLineOf(strings.Join(append([]string{string(step.state)}, step.told...), ", ")) + "]")
 		}
 		b.WriteString("\n")
 		if step.joins {
@@ -70,7 +70,7 @@ func (g *graph) mermaid() string {
 	var b strings.Builder
 	ids := g.ids()
 	fmt.Fprintf(&b, "---\ntitle: %s\n---\nflowchart TD\n", yamlText(g.title))
-	used := map[string][]string{}
+	used := map[interpreter.Status][]string{}
 	for _, step := range g.steps {
 		id, open, shut := ids[step.name], "[", "]"
 		switch {

@@ -65,7 +65,7 @@ func (h happening) attempt(step string, index *int, number int, seconds, takes f
 	return seconds + takes
 }
 
-func http(class string, status int, message string) *interpreter.ErrorObject {
+func http(class interpreter.Class, status int, message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Class: class, Kind: "http", Status: status, Message: message}
 }
 

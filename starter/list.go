@@ -18,10 +18,11 @@ import (
 
 // runsOptions is the command line of list.
 type runsOptions struct {
-	server                  serverFlags
-	status, playbook, since string
-	limit                   int
-	output                  string
+	server          serverFlags
+	playbook, since string
+	status          interpreter.Status
+	limit           int
+	output          string
 }
 
 // mostRuns is how many runs a list shows unless told otherwise.
@@ -44,7 +45,7 @@ or timed out has failed.`,
 		RunE: func(*cobra.Command, []string) error { return a.list(options) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.status, "status", "", "only runs that are running, paused, completed, partial_success, failed or cancelled")
+	flags.StringVar((*string)(&options.status), "status", "", "only runs that are running, paused, completed, partial_success, failed or cancelled")
 	flags.StringVar(&options.playbook, "playbook", "", "only runs of the playbook with this name")
 	flags.StringVar(&options.since, "since", "", "only runs that were started since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.IntVar(&options.limit, "limit", mostRuns, "how many at most, 0 for all")
@@ -144,7 +145,7 @@ func runsWith(list []runs.Found, columns []string, now time.Time, idWidth int) s
 			end = now
 		}
 		cells := map[string]string{
-			"run": id, "playbook": text.Snip(visible(run.Playbook), 30, "…"), "status": run.Status,
+			"run": id, "playbook": text.Snip(visible(run.Playbook), 30, "…"), "status": string(run.Status),
 			"started": run.StartedAt.Local().Format("01-02 15:04"), "time": roughly(end.Sub(run.StartedAt)), "failed": number(run.DeadLetters),
 		}
 		row := make(table.Row, len(columns))

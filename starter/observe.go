@@ -134,7 +134,7 @@ func (o *observer) describe(ctx context.Context, record workflows.StepRecord) st
 	case record.Waiting != "":
 		text += strings.Replace(record.Waiting, " of "+record.Step+" ", " ", 1) // its name stands before it
 	default:
-		text += record.Status + underWay(record)
+		text += string(record.Status) + underWay(record)
 	}
 	if record.Error != nil && record.Status == interpreter.Failed {
 		text += ": " + oneLine(record.Error.Message, 100)
@@ -205,7 +205,7 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 		}
 	}
 	if !record.EndedAt.IsZero() || record.Status == interpreter.Paused {
-		parts = append(parts, record.Status)
+		parts = append(parts, string(record.Status))
 	}
 	return strings.Join(parts, ", ")
 }

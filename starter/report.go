@@ -23,7 +23,7 @@ import (
 type document struct {
 	WorkflowID string                   `json:"workflow_id"`
 	RunID      string                   `json:"run_id"`
-	Status     string                   `json:"status"`
+	Status     interpreter.Status       `json:"status"`
 	Result     expression.Value         `json:"result"`
 	Steps      []workflows.StepRecord   `json:"steps"`
 	Warnings   []string                 `json:"warnings"`
@@ -36,16 +36,16 @@ type document struct {
 
 // Kinds of errors that only this program has, beside those of runs.
 const (
-	kindInvalid  = "invalid_playbook"
-	kindNoServer = "no_server"
-	kindUsage    = "usage"
-	kindNoResult = "no_result"
-	kindStart    = "start"
+	kindInvalid  interpreter.Kind = "invalid_playbook"
+	kindNoServer interpreter.Kind = "no_server"
+	kindUsage    interpreter.Kind = "usage"
+	kindNoResult interpreter.Kind = "no_result"
+	kindStart    interpreter.Kind = "start"
 )
 
 // statusUnknown is the status of a run of which we do not know how it ended, or
 // whether it began.
-const statusUnknown = "unknown"
+const statusUnknown interpreter.Status = "unknown"
 
 // refusal is the document of a run that did not start, as far as we know.
 func refusal(err error) document {
@@ -183,7 +183,7 @@ type column struct {
 
 var (
 	columnStep       = column{"step", stepName}
-	columnStatus     = column{"status", func(r workflows.StepRecord) string { return r.Status }}
+	columnStatus     = column{"status", func(r workflows.StepRecord) string { return string(r.Status) }}
 	columnIterations = column{"iterations", iterations}
 	columnAttempts   = column{"attempts", func(r workflows.StepRecord) string { return number(r.Attempts) }}
 	columnPages      = column{"pages", func(r workflows.StepRecord) string { return number(r.Pages) }}
@@ -206,7 +206,7 @@ func stepTable(records []workflows.StepRecord, width int) string {
 	}
 	lines := make([]string, len(records))
 	for i, record := range records {
-		status := record.Status
+		status := string(record.Status)
 		if took := duration(record); took != "" {
 			status += " " + took
 		}

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the expected files")
 
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func record(step, status string, took time.Duration) workflows.StepRecord {
+func record(step string, status interpreter.Status, took time.Duration) workflows.StepRecord {
 	return workflows.StepRecord{
 		Step: step, Visit: 1, Status: status, Attempts: 1, Pages: 1, StartedAt: began, EndedAt: began.Add(took),
 	}

@@ -89,7 +89,7 @@ func attemptTable(w io.Writer, bars []stats.Bar) {
 func errorTables(w io.Writer, s stats.Stats) {
 	rows := newTable("class", "kind", "status", "attempts", "failed items")
 	for _, of := range s.Errors {
-		rows.AppendRow(table.Row{cell(of.Class, 20), cell(of.Kind, 20), number(of.Status), of.Attempts, number(of.Items)})
+		rows.AppendRow(table.Row{cell(string(of.Class), 20), cell(string(of.Kind), 20), number(of.Status), of.Attempts, number(of.Items)})
 	}
 	section(w, "Errors", rows)
 	if len(s.Failures) == 0 {

@@ -39,7 +39,7 @@ func failureOf503() *interpreter.ErrorObject {
 // someStatus has every state, with all that may hold a step.
 func someStatus() *runs.Status {
 	now := began.Add(192 * time.Second)
-	item := func(state string) runs.Item { return runs.Item{Status: state} }
+	item := func(state interpreter.Status) runs.Item { return runs.Item{Status: state} }
 	waits := runs.Item{
 		Status: interpreter.RetryPending, Attempt: 2, MaxAttempts: 5, NextRetryAt: now.Add(4 * time.Second),
 		HeldBy: runs.HeldByWait, Waiting: "attempt 3/5 of call in 4s: HTTP 503", Error: failureOf503(),

@@ -136,7 +136,7 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	require.NoError(t, err)
 	result, err := ending.Of(t.Context(), started)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	rows, err := os.ReadFile(filepath.Join(folder, "rows.jsonl"))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"n":1}`, string(rows))

@@ -74,9 +74,9 @@ func (l *loop) countIteration(ctx workflow.Context, iteration interpreter.Iterat
 	}
 	if failure := iteration.Result.Error; iteration.Result.Failed() {
 		state = interpreter.Failed
-		counter{ctx}.Add(meter.DeadLetters, 1, book, step, failure.Kind, failure.Class)
+		counter{ctx}.Add(meter.DeadLetters, 1, book, step, string(failure.Kind), meter.ClassOf(failure))
 	}
-	counter{ctx}.Add(meter.Iterations, 1, book, step, state)
+	counter{ctx}.Add(meter.Iterations, 1, book, step, string(state))
 	tell(ctx, meter.IterationPart(book, step, l.input.Task.Visit, iteration))
 }
 
@@ -84,14 +84,14 @@ func (l *loop) countIteration(ctx workflow.Context, iteration interpreter.Iterat
 // began.
 func (r *run) countCancelled(ctx workflow.Context, record *StepRecord) {
 	if n := record.Loop.Stats.Cancelled; n > 0 {
-		counter{ctx}.Add(meter.Iterations, int64(n), r.Run.Playbook, record.Step, interpreter.Cancelled)
+		counter{ctx}.Add(meter.Iterations, int64(n), r.Run.Playbook, record.Step, string(interpreter.Cancelled))
 	}
 }
 
 // countStep counts a visit of a step that has ended.
 func (r *run) countStep(ctx workflow.Context, record *StepRecord) {
-	counter{ctx}.Add(meter.Steps, 1, r.Run.Playbook, record.Step, record.Status)
-	counter{ctx}.Observe(meter.StepTime, record.EndedAt.Sub(record.StartedAt), r.Run.Playbook, record.Step, record.Status)
+	counter{ctx}.Add(meter.Steps, 1, r.Run.Playbook, record.Step, string(record.Status))
+	counter{ctx}.Observe(meter.StepTime, record.EndedAt.Sub(record.StartedAt), r.Run.Playbook, record.Step, string(record.Status))
 	tell(ctx, meter.Part{
 		Kind: meter.PartStep, Playbook: r.Run.Playbook, Step: record.Step, Visit: record.Visit, Status: record.Status,
 		Attempts: record.Attempts, Pages: record.Pages, Error: record.Error, Started: record.StartedAt, Ended: record.EndedAt,
@@ -104,8 +104,8 @@ func (r *run) countRun(ctx workflow.Context, result *Result) {
 	if !r.StartedAt.IsZero() { // of a reprocess
 		started = r.StartedAt
 	}
-	counter{ctx}.Add(meter.Runs, 1, r.Run.Playbook, result.Status)
-	counter{ctx}.Observe(meter.RunTime, now.Sub(started), r.Run.Playbook, result.Status)
+	counter{ctx}.Add(meter.Runs, 1, r.Run.Playbook, string(result.Status))
+	counter{ctx}.Observe(meter.RunTime, now.Sub(started), r.Run.Playbook, string(result.Status))
 	tell(ctx, meter.Part{
 		Kind: meter.PartRun, Playbook: r.Run.Playbook, Status: result.Status, Error: result.Error, Started: started, Ended: now,
 	})

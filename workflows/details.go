@@ -135,7 +135,7 @@ func stepCells(ctx workflow.Context, record StepRecord, call *interpreter.Call) 
 	case record.Attempts > 0:
 		progress = fmt.Sprintf("%d attempts", record.Attempts)
 	}
-	return []string{name, "**" + record.Status + "**", progress, moment(record.NextRetryAt), because(record.Waiting, record.Error)}
+	return []string{name, "**" + string(record.Status) + "**", progress, moment(record.NextRetryAt), because(record.Waiting, record.Error)}
 }
 
 // describe writes where the loop stands, or this part of it.
@@ -205,8 +205,8 @@ func (l *loop) waits(ctx workflow.Context) string {
 // describe writes where the iterations of the batch stand: how many are in each
 // state, and of which something can be said.
 func (b *batch) describe(ctx workflow.Context) {
-	states := []string{interpreter.Failed, interpreter.RetryPending, interpreter.Paused, interpreter.Running, interpreter.Pending, interpreter.Completed, interpreter.Cancelled}
-	records, byState := b.records(), make(map[string][]IterationRecord, len(states))
+	states := []interpreter.Status{interpreter.Failed, interpreter.RetryPending, interpreter.Paused, interpreter.Running, interpreter.Pending, interpreter.Completed, interpreter.Cancelled}
+	records, byState := b.records(), make(map[interpreter.Status][]IterationRecord, len(states))
 	for _, record := range records {
 		byState[record.Status] = append(byState[record.Status], record)
 	}
@@ -221,7 +221,7 @@ func (b *batch) describe(ctx workflow.Context) {
 				continue
 			}
 			rows++
-			table.row(fmt.Sprint(record.Index), "**"+record.Status+"**", fmt.Sprint(record.Attempts),
+			table.row(fmt.Sprint(record.Index), "**"+string(record.Status)+"**", fmt.Sprint(record.Attempts),
 				moment(record.NextRetryAt), because(record.Waiting, record.Error))
 		}
 	}

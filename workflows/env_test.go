@@ -144,7 +144,7 @@ func failure(object interpreter.ErrorObject) error {
 		object.Class = interpreter.ClassRetryable
 	}
 	object.Message = "HTTP 503"
-	return temporal.NewApplicationErrorWithOptions(object.Message, object.Kind,
+	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind),
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{object}})
 }
 

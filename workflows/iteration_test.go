@@ -186,7 +186,7 @@ func TestAttemptIsHandedOutAgain(t *testing.T) {
     tool: http
     url: http://x
 `)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Equal(t, "here", result.Result.Data)
 	require.Equal(t, 1, result.Steps[0].Attempts)
 	require.Len(t, keys, 10)

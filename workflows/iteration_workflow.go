@@ -308,7 +308,7 @@ func (b *batch) finish(ctx workflow.Context) (*IterationOutput, error) {
 	if n := len(output.Iterations); n > 1 {
 		message = fmt.Sprintf("all %d iterations failed, the first with: %s", n, failure.ShortMessage())
 	}
-	return nil, temporal.NewApplicationErrorWithOptions(message, failure.Kind,
+	return nil, temporal.NewApplicationErrorWithOptions(message, string(failure.Kind),
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 }
 

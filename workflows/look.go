@@ -29,7 +29,7 @@ type Iterations struct {
 // IterationRecord is the state of one iteration.
 type IterationRecord struct {
 	Index       int                      `json:"index"`
-	Status      string                   `json:"status"`
+	Status      interpreter.Status       `json:"status"`
 	Attempts    int                      `json:"attempts"` // made; while it goes on, with the one under way
 	MaxAttempts int                      `json:"max_attempts,omitempty"`
 	Pages       int                      `json:"pages"`

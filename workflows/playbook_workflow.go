@@ -402,14 +402,14 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	case interpreter.Cancelled:
 		return nil, temporal.NewCanceledError(*result)
 	case interpreter.Failed:
-		logger(ctx).Error("the run failed", "kind", result.Error.Kind, "error", result.Error.Message)
-		return nil, temporal.NewApplicationErrorWithOptions(result.Error.ShortMessage(), result.Error.Kind,
+		logger(ctx).Error("the run failed", "kind", string(result.Error.Kind), "error", result.Error.Message)
+		return nil, temporal.NewApplicationErrorWithOptions(result.Error.ShortMessage(), string(result.Error.Kind),
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{result}})
 	}
 	return result, nil
 }
 
-func (r *run) status(ctx workflow.Context) string {
+func (r *run) status(ctx workflow.Context) interpreter.Status {
 	switch {
 	case r.Failure != nil:
 		return interpreter.Failed
@@ -459,9 +459,9 @@ func (r *run) finalRecords() []StepRecord {
 }
 
 // publish writes the status into the search attribute.
-func (r *run) publish(ctx workflow.Context, status string) {
+func (r *run) publish(ctx workflow.Context, status interpreter.Status) {
 	if r.input.SearchAttributes {
-		r.upsert(ctx, temporal.NewSearchAttributeKeyKeyword(StatusAttribute).ValueSet(status))
+		r.upsert(ctx, temporal.NewSearchAttributeKeyKeyword(StatusAttribute).ValueSet(string(status)))
 	}
 }
 

@@ -194,7 +194,7 @@ func (r *run) close(ctx workflow.Context, record *StepRecord, result interpreter
 	r.describe(ctx)
 }
 
-func recordStatus(result interpreter.CallResult) string {
+func recordStatus(result interpreter.CallResult) interpreter.Status {
 	switch {
 	case result.Status == interpreter.Partial:
 		return interpreter.Partial

@@ -67,8 +67,8 @@ func TestFailedItemsAreNeverSilent(t *testing.T) {
 			require.NoError(t, s.env.GetWorkflowError())
 			var result workflows.Result
 			require.NoError(t, s.env.GetWorkflowResult(&result))
-			require.Equal(t, test.status, result.Status)
-			require.Equal(t, test.step, result.Steps[0].Status)
+			require.EqualValues(t, test.status, result.Status)
+			require.EqualValues(t, test.step, result.Steps[0].Status)
 			require.Equal(t, test.warnings, result.Warnings)
 		})
 	}
@@ -89,7 +89,7 @@ func TestEveryLoopTellsWhatFailed(t *testing.T) {
     url: "http://x/{{ item }}"
     loop: {collection: %s, element: item}
 `, codes))
-		require.Equal(t, "partial_success", result.Status)
+		require.EqualValues(t, "partial_success", result.Status)
 		require.Len(t, result.Warnings, 1)
 		require.Contains(t, result.Warnings[0], want)
 	}

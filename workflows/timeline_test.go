@@ -106,7 +106,7 @@ func TestTimelineOfThreeAttempts(t *testing.T) {
 	t.Parallel()
 	events, seconds, result := timeline(t, flatRetry,
 		took{time.Second, unavailable()}, took{time.Second, unavailable()}, took{time.Second, nil})
-	require.Equal(t, "completed", result.Status)
+	require.EqualValues(t, "completed", result.Status)
 	require.Equal(t, 3, result.Steps[0].Attempts)
 	require.Equal(t, []string{
 		"T+0s attempt 1",
@@ -129,7 +129,7 @@ func TestTimelineExhausted(t *testing.T) {
 	t.Parallel()
 	events, _, result := timeline(t, flatRetry,
 		took{time.Second, unavailable()}, took{time.Second, unavailable()}, took{time.Second, unavailable()})
-	require.Equal(t, "failed", result.Status)
+	require.EqualValues(t, "failed", result.Status)
 	require.True(t, result.Steps[0].Error.Exhausted)
 	require.Equal(t, 3, result.Steps[0].Error.Attempt)
 	require.Equal(t, "T+6s attempt 3 fails", events[len(events)-1])
@@ -148,7 +148,7 @@ func TestTimelineOfTwoTimeouts(t *testing.T) {
     timeout: 30
     retry: {max_retries: 3, initial_delay_secs: 10, backoff_multiplier: 2.0, max_delay_secs: 120`+retryOn+`}
 `, took{30 * time.Second, timeout}, took{30 * time.Second, timeout}, took{10 * time.Second, nil})
-		require.Equal(t, "completed", result.Status)
+		require.EqualValues(t, "completed", result.Status)
 		require.Equal(t, []string{
 			"T+0s attempt 1",
 			"T+30s attempt 1 fails",

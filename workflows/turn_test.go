@@ -53,7 +53,7 @@ func TestWaitsForTurns(t *testing.T) {
     rate_limit: {requests: 1, per: 1h}
     retry: [{when: error is defined, then: {max_attempts: 2, delay: 10h, jitter: none}}]
 %s`, steps))
-			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 			iterations := 1
 			if steps != "" {
 				iterations = 2

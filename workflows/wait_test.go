@@ -80,7 +80,7 @@ func TestWaits(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, test.answer)
 			result, took := s.run(fetch + "      - " + test.policy)
-			require.Equal(t, test.status, result.Status, "%+v", result.Error)
+			require.EqualValues(t, test.status, result.Status, "%+v", result.Error)
 			require.Equal(t, test.at, s.times())
 			require.Equal(t, test.at[len(test.at)-1], took, "nothing waits at the end")
 			require.Len(t, s.timers, len(test.at)-1)
@@ -127,7 +127,7 @@ func TestToldWaitsSpread(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, until(8, told(time.Minute)))
 	result, _ := s.run(fetch + "      - {when: error is defined, then: {max_attempts: 1, max_delay: 10s}}")
-	require.Equal(t, "completed", result.Status)
+	require.EqualValues(t, "completed", result.Status)
 	require.Len(t, s.timers, 8)
 	added := time.Duration(0)
 	for n, wait := range s.timers {
@@ -142,7 +142,7 @@ func TestToldToWaitMoreThanThousandTimes(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, always(told(time.Second)))
 	result, took := s.run(fetch + "      - {when: error is defined, then: {max_attempts: 2, jitter: none}}")
-	require.Equal(t, "failed", result.Status)
+	require.EqualValues(t, "failed", result.Status)
 	require.True(t, result.Error.Exhausted)
 	require.Len(t, s.attempts, 1001)
 	require.Equal(t, 1000*time.Second, took)
@@ -164,11 +164,11 @@ func TestTimeoutOfTheRun(t *testing.T) {
       - {when: error is defined, then: {max_attempts: 100, delay: 30m, jitter: none}}
     sink: {tool: http, url: http://sink}
 `)
-			require.Equal(t, "failed", result.Status)
+			require.EqualValues(t, "failed", result.Status)
 			require.Equal(t, interpreter.KindTimeout, result.Error.Kind)
 			require.Equal(t, "the run did not end within its timeout of 1h40m0s", result.Error.Message)
 			require.Equal(t, 100*time.Minute, took)
-			require.Equal(t, "cancelled", result.Steps[0].Status)
+			require.EqualValues(t, "cancelled", result.Steps[0].Status)
 			require.Empty(t, s.written)
 			calls := 1
 			if loop != "" {
@@ -190,7 +190,7 @@ func TestTimeoutThatIsNotReached(t *testing.T) {
     retry:
       - {when: error is defined, then: {max_attempts: 100, delay: 30m, jitter: none}}
 `)
-	require.Equal(t, "completed", result.Status)
+	require.EqualValues(t, "completed", result.Status)
 	require.Equal(t, time.Hour, took, "the run does not wait for its timeout")
 }
 
@@ -211,15 +211,15 @@ func TestCancelInAWait(t *testing.T) {
     next: {step: after}
   - {step: after, tool: http, url: http://after}
 `)
-	require.Equal(t, "cancelled", result.Status)
+	require.EqualValues(t, "cancelled", result.Status)
 	require.Equal(t, 90*time.Minute, took)
 	require.Equal(t, hours(0, 1), s.times())
 	require.Empty(t, s.written)
-	require.Equal(t, "cancelled", result.Steps[0].Status)
+	require.EqualValues(t, "cancelled", result.Steps[0].Status)
 	require.Equal(t, 2, result.Steps[0].Attempts)
-	require.Equal(t, "skipped", result.Steps[1].Status)
+	require.EqualValues(t, "skipped", result.Steps[1].Status)
 	require.Len(t, progress.Steps, 1)
-	require.Equal(t, "retry_pending", progress.Steps[0].Status)
+	require.EqualValues(t, "retry_pending", progress.Steps[0].Status)
 	require.Equal(t, "attempt 3/100 of fetch in 1h0m0s: HTTP 503", progress.Steps[0].Waiting)
 	require.True(t, began.Add(2*time.Hour).Equal(progress.Steps[0].NextRetryAt))
 }
@@ -246,7 +246,7 @@ func TestCancelInALoop(t *testing.T) {
       - {when: error.status == 503, then: {max_attempts: 100, delay: 1h, jitter: none}}
     sink: {tool: http, url: http://sink}
 `)
-	require.Equal(t, "cancelled", result.Status)
+	require.EqualValues(t, "cancelled", result.Status)
 	require.Equal(t, 90*time.Minute, took)
 	require.Equal(t, interpreter.LoopStats{Total: 6, Success: 1, Failed: 1, Cancelled: 4}, result.Steps[0].Loop.Stats)
 	require.Len(t, s.attempts, 6+4, "who waits holds no place: all begin, and four try again")
@@ -272,7 +272,7 @@ func TestWaitingGivesThePlaceBack(t *testing.T) {
     retry:
       - {when: error is defined, then: {max_attempts: 3, delay: 60s, jitter: none}}
 `)
-		require.Equal(t, "completed", result.Status)
+		require.EqualValues(t, "completed", result.Status)
 		require.Equal(t, 60*time.Second, took)
 		require.Len(t, s.attempts, 12)
 		for i, attempt := range s.attempts {
@@ -313,7 +313,7 @@ func TestLoopsAndWaits(t *testing.T) {
     retry:
       - {when: error is defined, then: {max_attempts: 3, delay: 1h, jitter: none}}
 `)
-			require.Equal(t, "completed", result.Status)
+			require.EqualValues(t, "completed", result.Status)
 			require.Equal(t, want, took)
 			require.Len(t, s.attempts, 9)
 		})

@@ -44,8 +44,8 @@ type Suite struct {
 type Failure struct {
 	Name   string
 	Input  func(t *testing.T) interpreter.ToolInput
-	Kind   string
-	Class  string
+	Kind   interpreter.Kind
+	Class  interpreter.Class
 	Type   string
 	Status int
 	// Says is part of the message.
@@ -177,7 +177,7 @@ func ErrorObject(t *testing.T, err error) interpreter.ErrorObject {
 	require.True(t, application.NonRetryable(), "policies own the retries, not Temporal")
 	var object interpreter.ErrorObject
 	require.NoError(t, application.Details(&object))
-	require.Equal(t, application.Type(), object.Kind)
+	require.EqualValues(t, application.Type(), object.Kind)
 	require.NotEmpty(t, object.Message)
 	return object
 }

@@ -114,7 +114,7 @@ func (s *scenario) results() []any {
 }
 
 // status is that of the run (docs/language.md, section loop).
-func (s *scenario) status() string {
+func (s *scenario) status() interpreter.Status {
 	const completed = 0.95
 	if float64(s.items-s.failed())/float64(s.items) >= completed {
 		return interpreter.Completed

@@ -56,7 +56,7 @@ func (r *movingRound) outcome() time.Duration {
 // outcomes are how the elements ended, by their places.
 func (r *movingRound) outcomes(result workflows.Result) []outcome {
 	r.t.Helper()
-	require.Contains(r.t, []string{interpreter.Completed, interpreter.Partial}, result.Status, "%+v", result.Error)
+	require.Contains(r.t, []interpreter.Status{interpreter.Completed, interpreter.Partial}, result.Status, "%+v", result.Error)
 	if !r.movement.loop {
 		return []outcome{r.succeeded(result.Result.Data)}
 	}

@@ -219,8 +219,9 @@ func Newest(x, y Letter) int {
 
 // Filter chooses dead letters; zero values choose all.
 type Filter struct {
-	Step, Class string
-	Since       time.Time // of the last attempt
+	Step  string
+	Class interpreter.Class
+	Since time.Time // of the last attempt
 	// All takes those that are resolved too.
 	All bool
 	// Cancelled takes the iterations that were cancelled too; they have no class.

@@ -65,7 +65,7 @@ func registerSlow(w worker.Worker) {
 		}
 		output := &workflows.IterationOutput{Iterations: []interpreter.IterationResult{{Index: *input.Calls[0].Index, Result: result}}}
 		if problem != "" {
-			return nil, temporal.NewApplicationErrorWithOptions(problem, interpreter.KindHTTP,
+			return nil, temporal.NewApplicationErrorWithOptions(problem, string(interpreter.KindHTTP),
 				temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 		}
 		return output, nil

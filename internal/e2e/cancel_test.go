@@ -32,7 +32,7 @@ func TestCancelDuringAWait(t *testing.T) {
 	require.Contains(t, waiting.Waiting, "HTTP 503")
 	require.WithinDuration(t, time.Now().Add(time.Hour), waiting.NextRetryAt, 20*time.Minute)
 	result := w.cancel(run)
-	require.Equal(t, "cancelled", step(t, result, "fetch").Status)
+	require.EqualValues(t, "cancelled", step(t, result, "fetch").Status)
 	require.Equal(t, 1, w.api.CountRequests("", "/"), "no further request and no sink")
 }
 
@@ -51,8 +51,8 @@ func TestCancelDuringAnAttempt(t *testing.T) {
 `), nil)
 	w.awaitRequests("/slow", 1)
 	result := w.cancel(run)
-	require.Equal(t, "cancelled", step(t, result, "fetch").Status)
-	require.Equal(t, "skipped", step(t, result, "after").Status)
+	require.EqualValues(t, "cancelled", step(t, result, "fetch").Status)
+	require.EqualValues(t, "skipped", step(t, result, "after").Status)
 	require.Equal(t, 1, w.api.CountRequests("", "/"))
 }
 
@@ -140,10 +140,10 @@ func TestTimeoutOfThePlaybook(t *testing.T) {
     loop: {collection: [0, 1, 2, 3], mode: parallel, max_concurrency: 2}
 `+endlessRetry), nil)
 	require.Less(t, time.Since(began), 30*time.Second)
-	require.Equal(t, "timeout", result.Error.Kind)
+	require.EqualValues(t, "timeout", result.Error.Kind)
 	require.Contains(t, result.Error.Message, "timeout of 2s")
 	record := step(t, result, "fetch")
-	require.Equal(t, "cancelled", record.Status)
+	require.EqualValues(t, "cancelled", record.Status)
 	require.Equal(t, 4, record.Loop.Stats.Cancelled)
 }
 
@@ -159,7 +159,7 @@ func TestTimeoutOfAStep(t *testing.T) {
       - when: "{{ error.kind == 'timeout' }}"
         then: {max_attempts: 2, backoff: none}
 `), nil)
-	require.Equal(t, "timeout", result.Error.Kind)
+	require.EqualValues(t, "timeout", result.Error.Kind)
 	require.True(t, result.Error.Exhausted)
 	require.Equal(t, 2, w.api.CountRequests("", "/slow"))
 }

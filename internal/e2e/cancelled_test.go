@@ -100,7 +100,7 @@ func (i *interrupted) finish(left []deadletter.Letter) {
 	again := i.reprocess(i.run, left, "", map[string]any{"slow": []any{}, "broken": []any{}})
 	result, err := i.outcome(again)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Equal(t, interpreter.LoopStats{Total: len(left), Success: len(left)}, step(t, result, "fetch").Loop.Stats)
 	require.Equal(t, map[string]any{"total": len(left), "success": len(left)}, i.bodies()[len(i.bodies())-1])
 

@@ -21,7 +21,7 @@ import (
 // database are those of the 24 patients that exist, each once.
 func (w *world) checkMedications(run client.WorkflowRun, result workflows.Result, db *testenv.Database) {
 	w.t.Helper()
-	require.Equal(w.t, "partial_success", result.Status, "%+v", result.Error)
+	require.EqualValues(w.t, "partial_success", result.Status, "%+v", result.Error)
 	require.Equal(w.t, map[string]any{
 		"patients": 25, "success": 24,
 		"failed": []any{map[string]any{"patient": demoapi.MissingPatient, "status": 404}},
@@ -96,7 +96,7 @@ func TestAttemptIsHandedOutAgain(t *testing.T) {
 	w.spawn()
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	key := result.Result.Data.(string)
 	require.Equal(t, key+"\n"+key+"\n", w.file("attempts"))
 	require.Equal(t, 1, step(t, result, "fetch").Attempts)
@@ -124,9 +124,9 @@ output: "{{ told.query.message[0] }}"
 	w.spawn()
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Contains(t, result.Result.Data, "handed out 4 times")
-	require.Equal(t, "worker_lost", step(t, result, "fetch").Error.Kind)
+	require.EqualValues(t, "worker_lost", step(t, result, "fetch").Error.Kind)
 }
 
 // TestStoppedWorker: an attempt that its worker did not let end is handed out
@@ -147,7 +147,7 @@ func TestStoppedWorker(t *testing.T) {
 	w.spawn()
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Equal(t, 1, step(t, result, "fetch").Attempts)
 	logged := w.api.Requests("")
 	require.Len(t, logged, 2)

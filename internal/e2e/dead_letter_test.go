@@ -165,7 +165,7 @@ func TestReprocess(t *testing.T) {
 	again := w.reprocess(run, w.chain(run).Letters, "", map[string]any{"broken": []any{"d"}})
 	result, err := w.outcome(again)
 	require.NoError(t, err)
-	require.Equal(t, "partial_success", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "partial_success", result.Status, "%+v", result.Error)
 	require.Len(t, result.Steps, 1, "nothing but the loop runs")
 	require.Equal(t, interpreter.LoopStats{Total: 2, Success: 1, Failed: 1}, step(t, result, "fetch").Loop.Stats)
 	require.ElementsMatch(t, []string{
@@ -176,7 +176,7 @@ func TestReprocess(t *testing.T) {
 	last := w.reprocess(again, w.chain(again).Select(deadletter.Filter{}), fixed, nil)
 	result, err = w.outcome(last)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Empty(t, w.chain(last).Select(deadletter.Filter{}))
 
 	for _, row := range w.rows(db, pages) {
@@ -263,7 +263,7 @@ func TestDeadLettersWhileARunGoesOn(t *testing.T) {
 	again := w.reprocess(run, w.chain(run).Letters, "", map[string]any{"wrong": []any{}, "busy": []any{}})
 	result, err := w.outcome(again)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status)
+	require.EqualValues(t, "completed", result.Status)
 	require.Equal(t, []string{"fetch#1/1 2: resolved after 1, failed runs 1"}, told(w.chain(run).Letters))
 }
 
@@ -300,7 +300,7 @@ func TestCancelledReprocess(t *testing.T) {
 	run := w.start(book(waiting), map[string]any{"wrong": []any{1, 2, 3}})
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "failed", result.Status)
+	require.EqualValues(t, "failed", result.Status)
 
 	again := w.reprocess(run, w.chain(run).Letters, "", map[string]any{"wrong": []any{}, "busy": []any{1}})
 	states := func() []string {
@@ -382,7 +382,7 @@ func TestReprocessOfLargeElements(t *testing.T) {
 	again := w.reprocess(run, chain.Letters, "", map[string]any{"code": 200, "large": nil})
 	result, err := w.outcome(again)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 }
 
 // TestReprocessInParts: the iterations of a reprocess keep their indexes where

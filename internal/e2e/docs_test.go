@@ -34,7 +34,7 @@ func TestDocumentedPlaybooks(t *testing.T) {
 				w.work()
 				result, err := w.run(example.Text, nil)
 				require.NoError(t, err)
-				require.Equal(t, "completed", result.Status, "%+v", result.Error)
+				require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 				require.Equal(t, want, result.Result.Data)
 			})
 		}

@@ -230,7 +230,7 @@ func TestLongWorkflowIDs(t *testing.T) {
 		require.NoError(t, err)
 		result, err := w.outcome(run)
 		require.NoError(t, err)
-		require.Equal(t, "completed", result.Status)
+		require.EqualValues(t, "completed", result.Status)
 		require.Len(t, w.histories, 4, "the run, its loop and two batches")
 	}
 }

@@ -86,7 +86,7 @@ func TestManyPages(t *testing.T) {
 	run := w.start(book(fmt.Sprintf(manyPages, "")), map[string]any{"size": 100})
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	wantRows(t, 100*pages, result.Result.Data)
 	// An activity that is lost, as when a busy machine keeps its heartbeats back,
 	// fetches its pages again.
@@ -264,7 +264,7 @@ func TestKilledInABatch(t *testing.T) {
 	}
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "partial_success", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "partial_success", result.Status, "%+v", result.Error)
 	data := result.Result.Data.(map[string]any)
 	require.Equal(t, map[string]any{"total": n, "success": n - n/10, "failed": n / 10, "truncated": 0, "cancelled": 0}, data["stats"])
 	require.Len(t, data["results"], n)
@@ -309,6 +309,6 @@ func TestCancelledWhileTurningPages(t *testing.T) {
 	w.awaitRequests("/api/v1/assessments", 20)
 	result := w.cancel(run)
 	failure := step(t, result, "fetch").Error
-	require.Equal(t, "cancelled", failure.Kind)
+	require.EqualValues(t, "cancelled", failure.Kind)
 	require.GreaterOrEqual(t, len(failure.Collected.Data.([]any)), 180)
 }

@@ -65,7 +65,7 @@ func timeline(t *testing.T, events []runs.Event, attempt time.Duration) string {
 			fmt.Fprintf(&b, " delay=%s next_retry_at=T+%s reason=%s", delay, nominal+delay, event.Reason)
 		}
 		if event.Status != "" {
-			b.WriteString(" " + event.Status)
+			b.WriteString(" " + string(event.Status))
 		}
 		if event.Error != nil {
 			fmt.Fprintf(&b, " (%s)", event.Error.Short())
@@ -424,7 +424,7 @@ type checkedEvents struct {
 func (c *checkedEvents) take(event runs.Event) {
 	c.t.Helper()
 	visit := fmt.Sprintf("#%d ", event.Visit)
-	c.counts[visit+event.Event+" "+event.Status]++
+	c.counts[visit+event.Event+" "+string(event.Status)]++
 	if event.Sink != "" {
 		return
 	}
@@ -448,7 +448,7 @@ func (c *checkedEvents) visit(record workflows.StepRecord) {
 	c.t.Helper()
 	visit := fmt.Sprintf("#%d ", record.Visit)
 	require.Equal(c.t, 1, c.counts[visit+runs.StepStarted+" "], "%+v", c.counts)
-	require.Positive(c.t, c.counts[visit+runs.StepResult+" "+record.Status]+c.counts[visit+runs.StepFailedTerminal+" "+record.Status], "%+v", c.counts)
+	require.Positive(c.t, c.counts[visit+runs.StepResult+" "+string(record.Status)]+c.counts[visit+runs.StepFailedTerminal+" "+string(record.Status)], "%+v", c.counts)
 	switch {
 	case record.Loop != nil:
 		loop := record.Loop.Stats

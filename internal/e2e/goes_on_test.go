@@ -149,7 +149,7 @@ func TestWhatGoesOnInAnotherHistory(t *testing.T) {
 			run := w.start(book(strings.NewReplacer(fill...).Replace(pollJobs)), map[string]any{"jobs": jobs.url, "item": longElement})
 			result, err := w.outcome(run)
 			require.NoError(t, err)
-			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 			require.True(t, slices.ContainsFunc(w.histories, func(h testenv.RunHistory) bool {
 				return h.Type == c.workflow && (h.Ending() == "ContinuedAsNew" || c.workflow == "CallWorkflow")
 			}), "no %s goes on", c.workflow)

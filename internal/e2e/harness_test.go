@@ -32,6 +32,7 @@ import (
 	"reprise/internal/payload"
 	"reprise/internal/testenv"
 	"reprise/internal/testenv/testworker"
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -209,7 +210,7 @@ func (w *world) outcome(run client.WorkflowRun) (workflows.Result, error) {
 	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) },
 		cmp.Or(w.replays, replays), testenv.StoredIn(w.store)))
 	for _, record := range result.Steps {
-		require.NotContains(w.t, []string{"running", "retry_pending"}, record.Status, "step %s was left behind", record.Step)
+		require.NotContains(w.t, []interpreter.Status{"running", "retry_pending"}, record.Status, "step %s was left behind", record.Step)
 		if loop := record.Loop; loop != nil {
 			stats := loop.Stats
 			require.Equal(w.t, stats.Total, stats.Success+stats.Failed+stats.Cancelled, "loop %s: %+v", record.Step, stats)
@@ -253,7 +254,7 @@ func (w *world) ends(status, source string, workload map[string]any) workflows.R
 	w.t.Helper()
 	result, err := w.run(source, workload)
 	require.NoError(w.t, err)
-	require.Equal(w.t, status, result.Status, "%+v", result.Error)
+	require.EqualValues(w.t, status, result.Status, "%+v", result.Error)
 	return result
 }
 
@@ -277,7 +278,7 @@ func (w *world) ask(workflowID, runID, query string, into any) bool {
 }
 
 // await waits until the run says that a step has a status.
-func (w *world) await(run client.WorkflowRun, step, status string) workflows.StepRecord {
+func (w *world) await(run client.WorkflowRun, step string, status interpreter.Status) workflows.StepRecord {
 	w.t.Helper()
 	var found workflows.StepRecord
 	require.Eventually(w.t, func() bool {
@@ -309,7 +310,7 @@ func (w *world) cancel(run client.WorkflowRun) workflows.Result {
 	require.Less(w.t, time.Since(began), time.Minute, "a cancelled run has to end soon")
 	result, err := w.outcome(run)
 	require.NoError(w.t, err)
-	require.Equal(w.t, "cancelled", result.Status, "%+v", result.Error)
+	require.EqualValues(w.t, "cancelled", result.Status, "%+v", result.Error)
 	return result
 }
 

@@ -376,8 +376,8 @@ func TestRequestThatEndsWorkers(t *testing.T) {
 			failure := step(t, result, "fetch").Error
 			require.Contains(t, failure.Message, "has lost two workers, the last of them while it took in the answer")
 			if loop == "" {
-				require.Equal(t, "worker_lost", failure.Kind)
-				require.Equal(t, "final", failure.Class)
+				require.EqualValues(t, "worker_lost", failure.Kind)
+				require.EqualValues(t, "final", failure.Class)
 				require.Equal(t, 1, step(t, result, "fetch").Attempts)
 			}
 		})

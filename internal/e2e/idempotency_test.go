@@ -39,7 +39,7 @@ output: "{{ write.stats }}"
 `, items), nil)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Equal(t, map[string]any{"total": items, "success": items, "failed": 0, "truncated": 0, "cancelled": 0}, result.Result.Data)
 	effects := map[int]int{}
 	for _, write := range w.api.Writes(run.GetID()) {

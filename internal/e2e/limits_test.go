@@ -25,7 +25,7 @@ func TestResultOfAnAttemptTooLarge(t *testing.T) {
       - when: "{{ error is defined }}"
         then: {max_attempts: 5}
 `), nil)
-	require.Equal(t, tooLarge, result.Error.Kind)
+	require.EqualValues(t, tooLarge, result.Error.Kind)
 	require.Equal(t, 1, w.api.CountRequests("", "/body"), "no policy is asked")
 }
 
@@ -51,7 +51,7 @@ func TestResultOfAnIterationTooLarge(t *testing.T) {
 `+strings.TrimPrefix(bigPages, "\n")), nil)
 	failures := step(t, result, "fetch").Loop.Errors
 	require.Len(t, failures, 2)
-	require.Equal(t, tooLarge, failures[0].Error.Kind)
+	require.EqualValues(t, tooLarge, failures[0].Error.Kind)
 	require.Contains(t, failures[0].Error.Message, "sink")
 }
 
@@ -64,7 +64,7 @@ func TestAggregateTooLarge(t *testing.T) {
     url: "{{ api }}/body?bytes=800000"
     loop: {collection: [1, 2, 3], mode: parallel}
 `), nil)
-	require.Equal(t, tooLarge, result.Error.Kind)
+	require.EqualValues(t, tooLarge, result.Error.Kind)
 	stats := step(t, result, "fetch").Loop.Stats
 	require.Equal(t, 3, stats.Success)
 }
@@ -89,7 +89,7 @@ func TestErrorsOfALoopTooLarge(t *testing.T) {
           collect: {}
 `), map[string]any{"items": make([]any, 25)})
 			require.Equal(t, 25, step(t, result, "fetch").Loop.Stats.Failed)
-			require.Equal(t, "loop", result.Error.Kind)
+			require.EqualValues(t, "loop", result.Error.Kind)
 			require.Contains(t, result.Error.Message, "25 of 25 iterations failed")
 		})
 	}
@@ -116,7 +116,7 @@ func TestRequestTooLarge(t *testing.T) {
     url: "{{ api }}/echo"
     body: ["{{ load_a }}", "{{ load_b }}"]
 `), nil)
-	require.Equal(t, tooLarge, result.Error.Kind)
+	require.EqualValues(t, tooLarge, result.Error.Kind)
 	require.Contains(t, result.Error.Message, "request of step last_one")
 	require.Zero(t, w.api.CountRequests("", "/echo"))
 }
@@ -131,7 +131,7 @@ func TestInputOfALoopTooLarge(t *testing.T) {
     params: {n: "{{ len(load_a) + len(load_b) }}"}
     loop: {collection: [1, 2]}
 `), nil)
-	require.Equal(t, tooLarge, result.Error.Kind)
+	require.EqualValues(t, tooLarge, result.Error.Kind)
 	require.Zero(t, w.api.CountRequests("", "/echo"))
 }
 
@@ -144,7 +144,7 @@ func TestResultOfTheRunTooLarge(t *testing.T) {
     url: "{{ api }}/echo"
 output: ["{{ load_a }}", "{{ load_b }}"]
 `), nil)
-	require.Equal(t, tooLarge, result.Error.Kind)
+	require.EqualValues(t, tooLarge, result.Error.Kind)
 	require.Contains(t, result.Error.Message, "output")
 }
 
@@ -176,7 +176,7 @@ func TestSinkInputTooLarge(t *testing.T) {
 `+strings.TrimPrefix(bigPages, "\n")+`
     sink: {tool: http, url: "{{ api }}/api/v1/writes"}
 `), nil)
-	require.Equal(t, "sink", result.Error.Kind)
+	require.EqualValues(t, "sink", result.Error.Kind)
 	require.Contains(t, result.Error.Message, "bytes, more than")
 }
 

@@ -97,7 +97,7 @@ func TestLoopOverWhatIsNoCollection(t *testing.T) {
     url: "{{ api }}/echo"
     loop: {collection: "{{ text }}"}
 `), map[string]any{"text": "abc"})
-	require.Equal(t, "expression", result.Error.Kind)
+	require.EqualValues(t, "expression", result.Error.Kind)
 	require.Contains(t, result.Error.Message, "must be a list or a map")
 	require.Zero(t, w.api.CountRequests("", "/"))
 }
@@ -127,10 +127,10 @@ func TestThresholds(t *testing.T) {
     loop: {collection: `+test.codes+`, mode: parallel`+thresholds+`}
     sink: {tool: http, url: "{{ api }}/api/v1/writes", args: {status: "{{ this.status }}", stats: "{{ result.stats }}"}}
 `), nil)
-			require.Equal(t, test.status, step(t, result, "fetch").Status)
+			require.EqualValues(t, test.status, step(t, result, "fetch").Status)
 			require.Len(t, w.bodies(), 1, "the sink on the step runs whatever the status")
 			if test.status == "failed" {
-				require.Equal(t, "loop", result.Error.Kind)
+				require.EqualValues(t, "loop", result.Error.Kind)
 			}
 		})
 	}

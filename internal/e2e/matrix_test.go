@@ -218,7 +218,7 @@ func (c cell) check(w *world) {
 
 	require.Len(w.t, result.Steps, 1, "one visit of the step")
 	record := step(w.t, result, "each")
-	require.Equal(w.t, c.status(want.Stats.Success), record.Status)
+	require.EqualValues(w.t, c.status(want.Stats.Success), record.Status)
 	require.Equal(w.t, record.Status, result.Status)
 	require.Equal(w.t, want.Stats, record.Loop.Stats)
 	attempts := want.Stats.Success

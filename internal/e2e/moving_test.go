@@ -126,7 +126,7 @@ output: "{{ fetch }}"
 			w.spawn()
 			result, err := w.outcome(run)
 			require.NoError(t, err)
-			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 
 			rows, ok := result.Result.Data.([]any)
 			require.True(t, ok, "%T", result.Result.Data)
@@ -164,7 +164,7 @@ func TestKilledInAPageSink(t *testing.T) {
 			w.spawn()
 			result, err := w.outcome(run)
 			require.NoError(t, err)
-			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 			want := []any{}
 			for _, collection := range []string{"orders", "others"} {
 				for id := 1; id <= 12 && (collection == "orders" || loop != ""); id++ {

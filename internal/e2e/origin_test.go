@@ -108,7 +108,7 @@ func TestCredentialsDoNotFollowPages(t *testing.T) {
 output: "{{ fetch }}"
 `), map[string]any{"good": good.URL})
 				require.NoError(t, err)
-				require.Equal(t, "failed", result.Status)
+				require.EqualValues(t, "failed", result.Status)
 				require.Empty(t, evil.received())
 				message := fmt.Sprint(result.Error.Message, result.Steps)
 				if result.Error.Body.Data != nil {

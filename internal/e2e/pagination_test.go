@@ -60,7 +60,7 @@ func TestPageFailingForEver(t *testing.T) {
 	require.Equal(t, 4, w.api.CountRequests("", "/api/v1/assessments"), "page 1, then page 2 three times")
 	require.Empty(t, w.bodies(), "a call that failed has no sink on the step")
 	failure := result.Error
-	require.Equal(t, "http", failure.Kind)
+	require.EqualValues(t, "http", failure.Kind)
 	require.Equal(t, 503, failure.Status)
 	require.True(t, failure.Exhausted)
 	require.Equal(t, 2, failure.Page)
@@ -156,7 +156,7 @@ func TestPollExhausted(t *testing.T) {
       - when: "{{ response.status == 'pending' }}"
         then: {max_attempts: 3, delay: 0.1}
 `), nil)
-	require.Equal(t, "exhausted", result.Error.Kind)
+	require.EqualValues(t, "exhausted", result.Error.Kind)
 	require.Equal(t, 3, w.api.CountRequests("", "/api/v1/jobs/"))
 }
 
@@ -175,7 +175,7 @@ func TestPagesThatNeverEnd(t *testing.T) {
           next_call: {params: {page: "{{ response.paging.page % 2 + 1 }}"}}
           collect: {path: data}
 `), nil)
-	require.Equal(t, "repeat", result.Error.Kind)
+	require.EqualValues(t, "repeat", result.Error.Kind)
 	require.Equal(t, 2, w.api.CountRequests("", "/api/v1/assessments"))
 	require.Len(t, result.Error.Collected.Data, 20)
 }

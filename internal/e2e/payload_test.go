@@ -102,7 +102,7 @@ func TestPayloadLadder(t *testing.T) {
 			run := w.start(book(ladder), map[string]any{"bytes": size, "given": text})
 			result, err := w.outcome(run)
 			require.NoError(t, err)
-			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 			require.Equal(t, map[string]any{
 				"text": text, "lengths": []any{2 * (size - 2), size - 1, size - 1},
 			}, result.Result.Data)
@@ -147,7 +147,7 @@ output: {text: "{{ load }}", length: "{{ measured }}"}
 `), map[string]any{"bytes": size})
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Len(t, result.Result.Data.(map[string]any)["text"], size-2)
 	require.Equal(t, size-2, result.Result.Data.(map[string]any)["length"])
 	require.Contains(t, step(t, result, "both").Error.Message, "the request of step both is 100000")

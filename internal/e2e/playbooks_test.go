@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/demoapi"
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -135,7 +136,7 @@ func (want runOfPlaybook) check(t *testing.T, name string) {
 	run := w.start(w.playbook(name+".yaml"), want.workload)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, want.status, result.Status, "%+v", result.Error)
+	require.EqualValues(t, want.status, result.Status, "%+v", result.Error)
 	require.Equal(t, w.expected(want.data), result.Result.Data)
 	require.Equal(t, w.expected(want.warnings), w.expected(result.Warnings))
 	if want.requests != nil {
@@ -171,13 +172,13 @@ func requests(logged []demoapi.Request) []string {
 
 // afterRouting: both branches ran, report once, and the other end was skipped.
 func afterRouting(t *testing.T, _ *world, result workflows.Result) {
-	statuses := map[string]string{}
+	statuses := map[string]interpreter.Status{}
 	for _, record := range result.Steps {
 		require.NotContains(t, statuses, record.Step, "every step ran at most once")
 		statuses[record.Step] = record.Status
 		require.Equal(t, record.Step == "get_price", record.Handled)
 	}
-	require.Equal(t, map[string]string{
+	require.Equal(t, map[string]interpreter.Status{
 		"start": "completed", "count_users": "completed", "get_price": "failed", "default_price": "completed",
 		"report": "completed", "celebrate": "completed", "shrug": "skipped",
 	}, statuses)

@@ -40,7 +40,7 @@ func TestRateLimitIsShared(t *testing.T) {
 	run := w.start(fmt.Sprintf(limitedLoop, rate, fmt.Sprintf(`rate_limit: {requests: %d, key: "{{ api }}"}`, rate-2), items), nil)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result)
+	require.EqualValues(t, "completed", result.Status, "%+v", result)
 	require.Equal(t, map[string]any{"total": items, "success": items, "failed": 0, "truncated": 0, "cancelled": 0}, result.Result.Data)
 	refused := 0
 	for _, request := range w.api.Requests(run.GetID()) {
@@ -58,6 +58,6 @@ func TestUndeclaredRateLimitExhaustsNobody(t *testing.T) {
 	const items, rate = 60, 20
 	result, err := w.run(fmt.Sprintf(limitedLoop, rate, "", items), nil)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result)
+	require.EqualValues(t, "completed", result.Status, "%+v", result)
 	require.Equal(t, map[string]any{"total": items, "success": items, "failed": 0, "truncated": 0, "cancelled": 0}, result.Result.Data)
 }

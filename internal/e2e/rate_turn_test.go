@@ -89,7 +89,7 @@ func TestAYearStopsNobody(t *testing.T) {
 	require.Less(t, time.Since(began), pause+20*time.Second, "who does not share the limit")
 	w.ends("completed", book(fmt.Sprintf(unrelated, "'"+at.Host+"'")), map[string]any{"api": api})
 	require.Less(t, time.Since(began), pause+60*time.Second, "who shares it waits for the pause alone")
-	require.Equal(t, "cancelled", w.cancel(long).Status)
+	require.EqualValues(t, "cancelled", w.cancel(long).Status)
 }
 
 // TestWaitingForATurnTakesNoPlace: twenty attempts wait for a slow limit, on a
@@ -120,7 +120,7 @@ func TestWaitingForATurnTakesNoPlace(t *testing.T) {
 
 			result, err := w.outcome(slow)
 			require.NoError(t, err)
-			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 			require.Equal(t, elements, step(t, result, "fetch").Attempts, "attempts")
 			requests, _ = api.count()
 			require.Equal(t, elements+1, requests)
@@ -197,7 +197,7 @@ workflow:
 			for _, run := range []client.WorkflowRun{one, other} {
 				result, err := w.outcome(run)
 				require.NoError(t, err)
-				require.Equal(t, "completed", result.Status, "%+v", result.Error)
+				require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 				require.Equal(t, test.warned, len(result.Warnings) > 0, "%v", result.Warnings)
 			}
 			if densest := api.densest(2 * time.Second); test.shared {

@@ -139,7 +139,7 @@ func afterSecret(t *testing.T, w *world, _ workflows.Result) {
 // afterGiveUp: the failure stays one.
 func afterGiveUp(t *testing.T, _ *world, result workflows.Result) {
 	fetched := step(t, result, "fetch")
-	require.Equal(t, "failed", fetched.Status)
+	require.EqualValues(t, "failed", fetched.Status)
 	require.True(t, fetched.Handled)
 }
 

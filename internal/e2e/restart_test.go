@@ -133,7 +133,7 @@ func (p paced) disturbed(t *testing.T, disturb func(*world, *arrivals, *testwork
 		"stats":  map[string]any{"total": p.elements, "success": p.elements, "failed": 0, "truncated": 0, "cancelled": 0},
 		"errors": []any{},
 	}, result.Result.Data)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Equal(t, p.elements, asked, "each element is asked for")
 	require.LessOrEqual(t, api.densest(p.per), p.rate, "requests in %s", p.per)
 	require.Equal(t, p.elements, step(t, result, "fetch").Attempts, "attempts")

@@ -86,9 +86,9 @@ func TestErrorRouteHandlesAFailure(t *testing.T) {
     url: "{{ api }}/echo?fallback"
 `), nil)
 	fetch := step(t, result, "fetch")
-	require.Equal(t, "failed", fetch.Status)
+	require.EqualValues(t, "failed", fetch.Status)
 	require.True(t, fetch.Handled)
-	require.Equal(t, "skipped", step(t, result, "fine").Status)
+	require.EqualValues(t, "skipped", step(t, result, "fine").Status)
 	require.Len(t, result.Warnings, 1)
 }
 
@@ -142,14 +142,14 @@ func TestErrorInVarsIsAFailureOfTheStep(t *testing.T) {
 output: {why: "{{ caught.query.why[0] }}", status: "{{ steps.fetch.status }}", kind: "{{ steps.fetch.error.kind }}"}
 `), nil)
 			record := step(t, result, "fetch")
-			require.Equal(t, "failed", record.Status)
+			require.EqualValues(t, "failed", record.Status)
 			require.True(t, record.Handled)
-			require.Equal(t, "expression", record.Error.Kind)
+			require.EqualValues(t, "expression", record.Error.Kind)
 			require.Len(t, result.Warnings, 1)
 			out := result.Result.Data.(map[string]any)
 			require.Equal(t, record.Error.Message, out["why"])
 			require.Equal(t, []any{"error", "expression"}, []any{out["status"], out["kind"]})
-			require.Equal(t, "skipped", step(t, result, "never").Status)
+			require.EqualValues(t, "skipped", step(t, result, "never").Status)
 		})
 	}
 }
@@ -179,18 +179,18 @@ func TestUnhandledFailure(t *testing.T) {
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.Less(t, time.Since(began), 30*time.Second)
-	require.Equal(t, "failed", result.Status)
+	require.EqualValues(t, "failed", result.Status)
 	require.Equal(t, 410, result.Error.Status)
-	require.Equal(t, "cancelled", step(t, result, "slow").Status)
-	require.Equal(t, "failed", step(t, result, "broken").Status)
-	require.Equal(t, "skipped", step(t, result, "never").Status)
+	require.EqualValues(t, "cancelled", step(t, result, "slow").Status)
+	require.EqualValues(t, "failed", step(t, result, "broken").Status)
+	require.EqualValues(t, "skipped", step(t, result, "never").Status)
 
 	var application *temporal.ApplicationError
 	require.ErrorAs(t, run.Get(t.Context(), nil), &application)
 	require.Equal(t, "http", application.Type())
 	var details workflows.Result
 	require.NoError(t, application.Details(&details))
-	require.Equal(t, "failed", details.Status)
+	require.EqualValues(t, "failed", details.Status)
 	described, err := w.env.Client().DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
 	require.NoError(t, err)
 	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_FAILED, described.GetWorkflowExecutionInfo().GetStatus())
@@ -219,7 +219,7 @@ func TestExpressionErrors(t *testing.T) {
 			require.Regexp(t, `test\.yaml:\d+:\d+`, result.Error.Message, "the position")
 			require.LessOrEqual(t, w.api.CountRequests("", "/"), 1)
 			if name != "sink" { // a sink's failure has its own kind
-				require.Equal(t, "expression", result.Error.Kind)
+				require.EqualValues(t, "expression", result.Error.Kind)
 			}
 		})
 	}
@@ -277,7 +277,7 @@ func TestCycleThatNeverEnds(t *testing.T) {
   - step: there
     next: here
 `), nil)
-	require.Equal(t, "repeat", result.Error.Kind)
+	require.EqualValues(t, "repeat", result.Error.Kind)
 	require.Contains(t, result.Error.Message, "without an attempt")
 }
 

@@ -191,7 +191,7 @@ func TestSecretResults(t *testing.T) {
 
 	result, err := w.outcome(w.start(book(secretBook), map[string]any{"vault": v.URL}))
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	checkSecretOutput(t, result)
 	calls := v.all()
 	require.Len(t, calls, 40, "each item is refused once")
@@ -274,11 +274,11 @@ func TestSecretKeys(t *testing.T) {
 			result, err := w.outcome(run)
 			require.NoError(t, err)
 			if row.want == "" {
-				require.Equal(t, "completed", result.Status, "%+v", result.Error)
+				require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 				require.Equal(t, strconv.Itoa(len(fetchedToken)), fmt.Sprint(result.Result.Data))
 				return
 			}
-			require.Equal(t, "failed", result.Status)
+			require.EqualValues(t, "failed", result.Status)
 			require.Contains(t, result.Error.Message, row.want)
 			require.Contains(t, result.Error.Message, seal.Variable)
 			require.NotContains(t, result.Error.Message, old[:10])
@@ -331,7 +331,7 @@ output: "{{ items.stats.success }}"
 	w.spawnWith(key)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Equal(t, "20", fmt.Sprint(result.Result.Data))
 	for _, call := range v.all() {
 		require.Equal(t, fetchedToken, call.query)

@@ -169,7 +169,7 @@ func TestSinkFailsInOneIteration(t *testing.T) {
 	failures := step(t, result, "fetch").Loop.Errors
 	require.Len(t, failures, 1)
 	require.Equal(t, 1, failures[0].Index)
-	require.Equal(t, "sink", failures[0].Error.Kind)
+	require.EqualValues(t, "sink", failures[0].Error.Kind)
 	require.Equal(t, 503, failures[0].Error.Status)
 }
 
@@ -197,7 +197,7 @@ func TestSinkOfTheStepFails(t *testing.T) {
 `), nil)
 			require.Equal(t, map[string]any{"lost": false}, result.Result.Data)
 			record := step(t, result, "fetch")
-			require.Equal(t, "failed", record.Status)
+			require.EqualValues(t, "failed", record.Status)
 			require.True(t, record.Handled)
 			require.Equal(t, 500, record.Error.Status)
 		})
@@ -224,7 +224,7 @@ func TestSinkAfterFailure(t *testing.T) {
           sink: {tool: http, url: "{{ api }}/api/v1/writes", args: {status: "{{ error.status }}", exhausted: "{{ error.exhausted }}"}}
 `), nil)
 	require.Equal(t, []any{map[string]any{"status": 500, "exhausted": true}}, w.bodies())
-	require.Equal(t, "http", result.Error.Kind)
+	require.EqualValues(t, "http", result.Error.Kind)
 }
 
 // TestSinkIsWrittenOnce: the API stores the row and loses its answer, so the

@@ -16,6 +16,7 @@ import (
 	"reprise/internal/host"
 	"reprise/internal/runs"
 	"reprise/internal/testenv"
+	"reprise/interpreter"
 )
 
 // looker reads runs and counts the calls that reach the server.
@@ -65,7 +66,7 @@ func (l *looker) until(id string, there func(*runs.Status) bool) *runs.Status {
 	}
 }
 
-func inState(step, state string) func(*runs.Status) bool {
+func inState(step string, state interpreter.Status) func(*runs.Status) bool {
 	return func(status *runs.Status) bool {
 		for _, visit := range status.Visits(step) {
 			return visit.Status == state
@@ -96,25 +97,25 @@ func TestStatusOfSteps(t *testing.T) {
 `), nil)
 
 	status := l.until(run.GetID(), inState("flaky", "retry_pending"))
-	require.Equal(t, "running", status.Status, "one step goes on")
+	require.EqualValues(t, "running", status.Status, "one step goes on")
 	require.Equal(t, run.GetRunID(), status.RunID)
 	require.Positive(t, status.Workers)
-	require.Equal(t, "completed", status.Visits("start")[0].Status)
-	require.Equal(t, "running", status.Visits("slow")[0].Status)
+	require.EqualValues(t, "completed", status.Visits("start")[0].Status)
+	require.EqualValues(t, "running", status.Visits("slow")[0].Status)
 	require.Equal(t, 1, status.Visits("slow")[0].Attempt)
-	require.Equal(t, "pending", status.Visits("after")[0].Status)
+	require.EqualValues(t, "pending", status.Visits("after")[0].Status)
 	flaky := status.Visits("flaky")[0]
 	require.Equal(t, []int{1, 4}, []int{flaky.Attempt, flaky.MaxAttempts})
 	require.Equal(t, runs.HeldByWait, flaky.HeldBy)
 	require.Equal(t, "attempt 2/4 of flaky in 1h0m0s: HTTP 503", flaky.Waiting)
 	require.WithinDuration(t, time.Now().Add(time.Hour), flaky.NextRetryAt, time.Minute)
-	require.Equal(t, "retryable", flaky.Error.Class)
+	require.EqualValues(t, "retryable", flaky.Error.Class)
 
 	w.cancel(run)
 	status = l.status(run.GetID())
-	require.Equal(t, "cancelled", status.Status)
-	require.Equal(t, "cancelled", status.Visits("flaky")[0].Status)
-	require.Equal(t, "skipped", status.Visits("after")[0].Status)
+	require.EqualValues(t, "cancelled", status.Status)
+	require.EqualValues(t, "cancelled", status.Visits("flaky")[0].Status)
+	require.EqualValues(t, "skipped", status.Visits("after")[0].Status)
 	require.LessOrEqual(t, status.Calls, 2, "a run that has ended is not asked")
 }
 
@@ -129,14 +130,14 @@ func TestStatusOfARunThatWaits(t *testing.T) {
     retry: [{when: error is defined, then: {max_attempts: 4, delay: 1h, jitter: none}}]
 `), nil)
 	status := l.until(run.GetID(), inState("flaky", "retry_pending"))
-	require.Equal(t, "retry_pending", status.Status)
+	require.EqualValues(t, "retry_pending", status.Status)
 	require.Equal(t, runs.HeldByWait, status.HeldBy)
 
 	w.terminates = true
 	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), "by a test"))
 	status = l.status(run.GetID())
-	require.Equal(t, "failed", status.Status)
-	require.Equal(t, "cancelled", status.Visits("flaky")[0].Status)
+	require.EqualValues(t, "failed", status.Status)
+	require.EqualValues(t, "cancelled", status.Visits("flaky")[0].Status)
 	require.Equal(t, 1, status.Visits("flaky")[0].Attempt)
 	require.Contains(t, status.Notes[0], "terminated")
 }
@@ -210,8 +211,8 @@ func TestStatusOfLoops(t *testing.T) {
 				return counts == test.counts
 			})
 			step := status.Visits("fetch")[0]
-			require.Equal(t, test.state, step.Status)
-			require.Equal(t, test.state, status.Status)
+			require.EqualValues(t, test.state, step.Status)
+			require.EqualValues(t, test.state, status.Status)
 			require.Equal(t, test.heldBy, step.HeldBy)
 			if test.state == "retry_pending" {
 				require.WithinDuration(t, time.Now().Add(time.Hour), step.NextRetryAt, time.Minute)
@@ -221,7 +222,7 @@ func TestStatusOfLoops(t *testing.T) {
 				require.Positive(t, step.Loop.Left)
 			}
 			l.Iterations(t.Context(), status, step)
-			listed := map[string]int{}
+			listed := map[interpreter.Status]int{}
 			for _, iteration := range step.Iterations {
 				listed[iteration.Status]++
 				if iteration.Status == "retry_pending" {
@@ -282,7 +283,7 @@ func TestFind(t *testing.T) {
 	found, err := l.Find(ctx, first.GetID(), "")
 	require.NoError(t, err, "a whole ID, and the beginning of another")
 	require.Equal(t, first.GetID(), found.WorkflowID)
-	require.Equal(t, "failed", found.Status)
+	require.EqualValues(t, "failed", found.Status)
 	found, err = l.Find(ctx, second.GetID()[:len(second.GetID())-1], "")
 	require.NoError(t, err)
 	require.Equal(t, second.GetID(), found.WorkflowID)

@@ -148,7 +148,7 @@ func TestPauseAndResume(t *testing.T) {
 				require.Eventually(t, func() bool { return api.began(resumed) > 0 }, patience, tick)
 				result, err := w.outcome(run)
 				require.NoError(t, err)
-				require.Equal(t, "completed", result.Status, "%+v", result.Error)
+				require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 				require.Equal(t, shape.elements, api.began(time.Time{}), "each attempt once")
 			})
 		}
@@ -193,7 +193,7 @@ func TestRetryNow(t *testing.T) {
 				w.steers(run, workflows.RetryNowUpdate, workflows.Command{})
 				result, err := w.outcome(run)
 				require.NoError(t, err)
-				require.Equal(t, "completed", result.Status, "%+v", result.Error)
+				require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 				require.Equal(t, 2*elements, api.began(time.Time{}))
 			})
 		}
@@ -322,7 +322,7 @@ func TestSet(t *testing.T) {
 	limited := time.Now().Add(2 * time.Second)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	took := time.Since(limited).Seconds()
 	require.LessOrEqual(t, float64(api.began(limited)), 2*took+3, "no more than two a second")
 }
@@ -409,7 +409,7 @@ func TestSteeringIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "nothing waits")
 	_, err = w.steer(run, workflows.ResumeUpdate, workflows.Command{Step: "fetch"})
 	require.ErrorContains(t, err, "the run is paused, not step fetch alone; resume the run")
-	require.Equal(t, "cancelled", w.cancel(run).Status, "a paused run can be cancelled")
+	require.EqualValues(t, "cancelled", w.cancel(run).Status, "a paused run can be cancelled")
 }
 
 // TestSteeringInAnyOrder: whatever people say, in whatever order, while workers
@@ -558,7 +558,7 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 					require.Zero(t, c.Left, "people decide how long it takes")
 				}
 			}
-			atRest := func(status *runs.Status, state string) bool {
+			atRest := func(status *runs.Status, state interpreter.Status) bool {
 				steps := status.Visits("fetch")
 				if len(steps) == 0 || steps[0].Status != state || steps[0].Loop != nil && steps[0].Loop.Running > 0 {
 					return false
@@ -572,12 +572,12 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 				return atRest(status, "paused") // what waits goes on to do so until it is due
 			})
 			whole(status)
-			require.Equal(t, []string{"paused", runs.HeldByPause}, []string{status.Status, status.HeldBy})
+			require.Equal(t, []string{"paused", runs.HeldByPause}, []string{string(status.Status), status.HeldBy})
 			require.Equal(t, "ada", status.Control.Held[""].By)
 			step := status.Visits("fetch")[0]
 			require.Equal(t, runs.HeldByPause, step.HeldBy)
 			for _, iteration := range step.Iterations {
-				require.Equal(t, []string{"paused", runs.HeldByPause}, []string{iteration.Status, iteration.HeldBy}, "%+v", iteration)
+				require.Equal(t, []string{"paused", runs.HeldByPause}, []string{string(iteration.Status), iteration.HeldBy}, "%+v", iteration)
 			}
 
 			_, err := l.Events(t.Context(), status.Found, runs.Ask{Step: "fetch"}, func(event runs.Event) error {
@@ -591,12 +591,12 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 				return status.Visits("fetch")[0].HeldBy == runs.HeldByPerson && atRest(status, "retry_pending")
 			})
 			whole(status)
-			require.Equal(t, []string{"retry_pending", runs.HeldByPerson}, []string{status.Status, status.HeldBy})
+			require.Equal(t, []string{"retry_pending", runs.HeldByPerson}, []string{string(status.Status), status.HeldBy})
 			step = status.Visits("fetch")[0]
-			require.Equal(t, "retry_pending", step.Status)
+			require.EqualValues(t, "retry_pending", step.Status)
 			require.Zero(t, step.NextRetryAt)
 			for _, iteration := range step.Iterations {
-				require.Equal(t, []string{"retry_pending", runs.HeldByPerson}, []string{iteration.Status, iteration.HeldBy}, "%+v", iteration)
+				require.Equal(t, []string{"retry_pending", runs.HeldByPerson}, []string{string(iteration.Status), iteration.HeldBy}, "%+v", iteration)
 			}
 			if step.Loop != nil {
 				require.NotEmpty(t, step.Iterations)

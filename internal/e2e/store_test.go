@@ -136,7 +136,7 @@ output: "{{ send.stats.success }}"
 			result, err := w.outcome(run)
 			require.NoError(t, err)
 			requests, total := api.counts()
-			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 			require.Equal(t, 24, result.Result.Data)
 			require.Equal(t, 24, total, "%v", requests)
 			require.Len(t, requests, 24)
@@ -171,7 +171,7 @@ output: "{{ len(send) }}"
 	s.comeBack()
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Equal(t, 200_002, result.Result.Data)
 	_, total = api.counts()
 	require.Equal(t, 1, total)
@@ -194,7 +194,7 @@ func TestTheStoreStaysAway(t *testing.T) {
       - when: "{{ error.kind == 'payload_store' and error.class == 'retryable' }}"
         then: {max_attempts: 2, initial_delay: 0.1s}
 `), map[string]any{"teller": api.URL})
-	require.Equal(t, "payload_store", result.Error.Kind)
+	require.EqualValues(t, "payload_store", result.Error.Kind)
 	require.Contains(t, result.Error.Message, "the attempt has not begun")
 	require.Contains(t, result.Error.Message, s.store.Name())
 	require.Equal(t, 2, step(t, result, "send").Attempts)
@@ -227,8 +227,8 @@ output: "{{ len(send) }}"
 			_, total := api.counts()
 			require.Equal(t, 1, total)
 			if status == "failed" {
-				require.Equal(t, "payload_store", result.Error.Kind)
-				require.Equal(t, "retryable", result.Error.Class)
+				require.EqualValues(t, "payload_store", result.Error.Kind)
+				require.EqualValues(t, "retryable", result.Error.Class)
 				require.Regexp(t, `the attempt was made, .* sha256/[0-9a-f/]+ .* to the payload store file://`, result.Error.Message)
 			}
 			s.comeBack()
@@ -263,7 +263,7 @@ output: "{{ len(send) }}"
 	w.workWith(w.env.Dial(t, s.options()))
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Equal(t, 200_002, result.Result.Data)
 	_, total := api.counts()
 	require.Equal(t, 1, total)
@@ -307,7 +307,7 @@ output: "{{ send is defined }}"
 	s.comeBack()
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Equal(t, 1, step(t, result, "send").Attempts)
 	require.EqualValues(t, 2, requests.Load())
 }
@@ -353,7 +353,7 @@ func TestARunWhoseValuesAreGone(t *testing.T) {
 			result, err := ending.Of(t.Context(), run)
 			require.NoError(t, err)
 			t.Log("cancelled within", time.Since(began))
-			require.Equal(t, "cancelled", result.Status)
+			require.EqualValues(t, "cancelled", result.Status)
 			require.Regexp(t, goneMessage, result.Warnings[0])
 			require.Eventually(t, func() bool {
 				for _, history := range testenv.Histories(t, w.env.Client(), run.GetID(), run.GetRunID()) {
@@ -408,11 +408,11 @@ output: "{{ len(load) }}"
 			require.NoError(t, err)
 			t.Log("went on within", time.Since(began))
 			if cancelled {
-				require.Equal(t, "cancelled", result.Status)
-				require.Equal(t, "completed", step(t, result, "load").Status)
+				require.EqualValues(t, "cancelled", result.Status)
+				require.EqualValues(t, "completed", step(t, result, "load").Status)
 				return
 			}
-			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 			require.Equal(t, 200_002, result.Result.Data)
 		})
 	}

@@ -265,7 +265,7 @@ func TestHeldAttemptsAreNotCounted(t *testing.T) {
 	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	counted := 0.0
 	for _, n := range scrape(t, url, "reprise_attempts_total") {
 		counted += n

@@ -242,6 +242,6 @@ func TestPythonIsOffUnlessAllowed(t *testing.T) {
 		require.ErrorContains(t, err, "python")
 		return
 	}
-	require.Equal(t, "failed", result.Status)
+	require.EqualValues(t, "failed", result.Status)
 	require.Contains(t, result.Error.Message, "python")
 }

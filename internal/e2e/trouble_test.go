@@ -29,7 +29,7 @@ func TestIterationTerminatedByHand(t *testing.T) {
 	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), child, "", "by hand"))
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "partial_success", result.Status)
+	require.EqualValues(t, "partial_success", result.Status)
 	failures := step(t, result, "fetch").Loop.Errors
 	require.Len(t, failures, 1)
 	require.Equal(t, 1, failures[0].Index)
@@ -56,7 +56,7 @@ func TestCancelBeforeTheDoor(t *testing.T) {
 	w.work()
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "cancelled", result.Status)
+	require.EqualValues(t, "cancelled", result.Status)
 	require.Zero(t, w.api.CountRequests("", "/"))
 }
 
@@ -78,7 +78,7 @@ func TestLoopInACycle(t *testing.T) {
 `), nil)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Len(t, w.bodies(), 4, "keys differ between visits")
 	ids := map[string]bool{}
 	for _, history := range testenv.Histories(t, w.env.Client(), run.GetID(), run.GetRunID()) {
@@ -154,7 +154,7 @@ func TestDatabaseGoesAway(t *testing.T) {
 	db.Start(t)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.ElementsMatch(t, []any{map[string]any{"n": 1}, map[string]any{"n": 2}, map[string]any{"n": 3}},
 		w.rows(db, "SELECT * FROM rows"))
 }

@@ -77,10 +77,10 @@ func TestCodeThatNobodyVouchesFor(t *testing.T) {
 			result, err := ending.Of(t.Context(), run)
 			if row.runs {
 				require.NoError(t, err)
-				require.Equal(t, "completed", result.Status)
+				require.EqualValues(t, "completed", result.Status)
 				return
 			}
-			require.NotEqual(t, "completed", result.Status)
+			require.NotEqualValues(t, "completed", result.Status)
 			require.NotNil(t, result.Error)
 			require.Contains(t, result.Error.Message, "this local worker runs Python only of runs that were begun by its own starter")
 		})

@@ -196,26 +196,26 @@ func ClassOf(failure *interpreter.ErrorObject) string {
 	if failure == nil {
 		return ClassNone
 	}
-	return failure.Class
+	return string(failure.Class)
 }
 
 // Verdict counts what was decided about an attempt that failed; nil is one that
 // did not.
 func Verdict(to Recorder, facts interpreter.CallFacts, verdict *interpreter.Verdict) {
 	if verdict != nil && !verdict.Ended {
-		to.Add(Retries, 1, facts.Playbook, facts.Step, facts.Tool, verdict.Error.Class, RetryLabel(verdict.Retry))
+		to.Add(Retries, 1, facts.Playbook, facts.Step, facts.Tool, ClassOf(verdict.Error), RetryLabel(verdict.Retry))
 	}
 }
 
 // Call counts a call that has ended.
 func Call(to Recorder, facts interpreter.CallFacts, result interpreter.CallResult) {
 	role := Role(facts.Place)
-	values := []string{facts.Playbook, facts.Step, facts.Tool, role, result.Status}
+	values := []string{facts.Playbook, facts.Step, facts.Tool, role, string(result.Status)}
 	to.Add(Calls, 1, values...)
 	to.Observe(CallTime, result.Meta.EndedAt.Sub(result.Meta.StartedAt), values...)
 	// A step fails with its sink, with the sink's error.
 	if failure := result.Error; failure != nil && failure.Exhausted && (role == RoleSink || failure.Kind != interpreter.KindSink) {
-		to.Add(Exhausted, 1, facts.Playbook, facts.Step, facts.Tool, failure.Class)
+		to.Add(Exhausted, 1, facts.Playbook, facts.Step, facts.Tool, ClassOf(failure))
 	}
 }
 

@@ -32,7 +32,7 @@ func (c *counts) Observe(*meter.Metric, time.Duration, ...string) {}
 // error, and the sink's call has been counted.
 func TestExhaustedIsCountedOnce(t *testing.T) {
 	t.Parallel()
-	exhausted := func(kind string) interpreter.CallResult {
+	exhausted := func(kind interpreter.Kind) interpreter.CallResult {
 		return interpreter.CallResult{
 			Status: interpreter.StatusError,
 			Error:  &interpreter.ErrorObject{Kind: kind, Class: interpreter.ClassRetryable, Exhausted: true},

@@ -25,7 +25,7 @@ type Part struct {
 	Place    string // of a sink
 	Tool     string // of a sink
 	Page     int    // of a sink
-	Status   string
+	Status   interpreter.Status
 	Attempts int
 	Pages    int
 	Error    *interpreter.ErrorObject

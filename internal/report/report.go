@@ -77,14 +77,18 @@ type slow struct {
 	Rows  []stats.Slow
 }
 
-type tile struct{ Name, Value, State string }
+type tile struct {
+	Name, Value string
+	State       interpreter.Status
+}
 
 // box is a step.
 type box struct {
-	Name, Tool, State string
-	Facts             []string
-	Error             string
-	Routes            []route
+	Name, Tool string
+	State      interpreter.Status
+	Facts      []string
+	Error      string
+	Routes     []route
 }
 
 type route struct{ When, To string }
@@ -118,7 +122,7 @@ func (v *view) tiles() {
 		v.Tiles = append(v.Tiles, tile{Name: name, Value: value})
 		return &v.Tiles[len(v.Tiles)-1]
 	}
-	add("state", v.Status.Status).State = state(v.Status.Status)
+	add("state", string(v.Status.Status)).State = state(v.Status.Status)
 	add("time", v.Took)
 	add("iterations and calls", fmt.Sprint(items))
 	of := add("failed", fmt.Sprint(failures))

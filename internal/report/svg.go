@@ -39,13 +39,14 @@ type tick struct {
 }
 
 type drawnLane struct {
-	Y, TextY           int
-	Name, Short, State string
-	X, Width           float64
-	Took               string
-	Height             int
-	Own                drawnBand
-	Bands              []drawnBand
+	Y, TextY    int
+	Name, Short string
+	State       interpreter.Status
+	X, Width    float64
+	Took        string
+	Height      int
+	Own         drawnBand
+	Bands       []drawnBand
 }
 
 // drawnBand has a path for what runs, what waits, what is open and does neither,
@@ -235,8 +236,8 @@ func cut(text string, most int) string {
 }
 
 // state is a word for a class of the style sheet: of those that there are.
-func state(status string) string {
-	known := []string{
+func state(status interpreter.Status) interpreter.Status {
+	known := []interpreter.Status{
 		interpreter.Running, interpreter.Completed, interpreter.Partial, interpreter.Failed, interpreter.Cancelled,
 		interpreter.RetryPending, interpreter.Skipped, interpreter.Pending, interpreter.Paused,
 	}

@@ -38,12 +38,12 @@ type visit struct {
 // lane is the visit of a step.
 type lane struct {
 	visit
-	first    time.Time // of its spans
-	from, to time.Time // zero until it is known when it began
-	status   string    // "" until it has ended, as far as is known
-	own      band      // its attempts and waits, and those of its sink
-	bands    []*band   // iterations by index, nil where there were none
-	width    int       // how many iterations are a band
+	first    time.Time          // of its spans
+	from, to time.Time          // zero until it is known when it began
+	status   interpreter.Status // "" until it has ended, as far as is known
+	own      band               // its attempts and waits, and those of its sink
+	bands    []*band            // iterations by index, nil where there were none
+	width    int                // how many iterations are a band
 }
 
 // band is one iteration, or some whose indexes follow each other. The series hold

@@ -65,8 +65,8 @@ type Event struct {
 	Duration float64 `json:"duration,omitempty"`
 	// Deliveries is how often the attempt was handed to a worker, where that is more
 	// than once.
-	Deliveries int    `json:"deliveries,omitempty"`
-	Status     string `json:"status,omitempty"` // of what has ended
+	Deliveries int                `json:"deliveries,omitempty"`
+	Status     interpreter.Status `json:"status,omitempty"` // of what has ended
 	// Attempts and Pages are how many an iteration or step made and got.
 	Attempts int                      `json:"attempts,omitempty"`
 	Pages    int                      `json:"pages,omitempty"`

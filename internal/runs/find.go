@@ -30,9 +30,9 @@ type Found struct {
 	Playbook string `json:"playbook,omitempty"` // "" where the server does not know
 	// Status is running, completed, partial_success, failed or cancelled. A run that
 	// was terminated or timed out has failed.
-	Status    string    `json:"status"`
-	StartedAt time.Time `json:"started_at"`
-	EndedAt   time.Time `json:"ended_at,omitzero"`
+	Status    interpreter.Status `json:"status"`
+	StartedAt time.Time          `json:"started_at"`
+	EndedAt   time.Time          `json:"ended_at,omitzero"`
 	// DeadLetters counts the iterations that failed, in loops that have ended.
 	DeadLetters int    `json:"dead_letters,omitempty"`
 	TaskQueue   string `json:"task_queue"`

@@ -18,8 +18,8 @@ var ErrNoAttributes = errors.New("the namespace does not have the search attribu
 
 // Filter chooses runs; zero values choose all.
 type Filter struct {
-	Status   string // one of ListStatuses
-	Playbook string // its name
+	Status   interpreter.Status // one of ListStatuses
+	Playbook string             // its name
 	Since    time.Time
 	Limit    int // 0 is none
 }
@@ -27,8 +27,8 @@ type Filter struct {
 const goingOn = "ExecutionStatus = 'Running'"
 
 // ListStatuses are what a list can choose by.
-func ListStatuses() []string {
-	return []string{
+func ListStatuses() []interpreter.Status {
+	return []interpreter.Status{
 		interpreter.Running, interpreter.Paused, interpreter.Completed, interpreter.Partial, interpreter.Failed, interpreter.Cancelled,
 	}
 }

@@ -54,7 +54,7 @@ type Status struct {
 
 // Item is the state of a step or an iteration.
 type Item struct {
-	Status string `json:"status"`
+	Status interpreter.Status `json:"status"`
 	// Attempt is the number of the one that was made last, or is under way; 0 before
 	// the first. MaxAttempts is how many a request that goes on failing gets, 0 where
 	// that is not known.
@@ -186,7 +186,7 @@ func (q *inquiry) going(ctx context.Context) error {
 }
 
 // standing is the status of a run that goes on, and what holds all of it.
-func standing(steps []Step, paused bool) (status, heldBy string) {
+func standing(steps []Step, paused bool) (status interpreter.Status, heldBy string) {
 	if paused {
 		return interpreter.Paused, HeldByPause
 	}
@@ -260,7 +260,7 @@ func stepOf(record workflows.StepRecord) Step {
 }
 
 func itemOf(
-	status string, attempt, most, pages int, next time.Time, waiting string, failures ...*interpreter.ErrorObject,
+	status interpreter.Status, attempt, most, pages int, next time.Time, waiting string, failures ...*interpreter.ErrorObject,
 ) Item {
 	item := Item{
 		Status: status, Attempt: attempt, MaxAttempts: most, Pages: pages, NextRetryAt: next, Waiting: waiting,
@@ -431,7 +431,7 @@ func (r *Reader) resultOf(ctx context.Context, run *child) (workflows.Result, er
 	if failure == nil {
 		return workflows.Result{}, nil
 	}
-	kind := failure.GetApplicationFailureInfo().GetType()
+	kind := interpreter.Kind(failure.GetApplicationFailureInfo().GetType())
 	return workflows.Result{Error: &interpreter.ErrorObject{
 		Kind: cmp.Or(kind, interpreter.KindTool), Class: interpreter.ClassFinal,
 		Message: temporal.GetDefaultFailureConverter().FailureToError(failure).Error(),

@@ -6,6 +6,8 @@ package stats
 
 import (
 	"time"
+
+	"reprise/interpreter"
 )
 
 // Stats sums up one run or several.
@@ -38,12 +40,12 @@ type Stats struct {
 
 // Run is a run that was summed up.
 type Run struct {
-	WorkflowID string    `json:"workflow_id"`
-	RunID      string    `json:"run_id"`
-	Playbook   string    `json:"playbook,omitempty"`
-	Status     string    `json:"status"`
-	StartedAt  time.Time `json:"started_at"`
-	EndedAt    time.Time `json:"ended_at,omitzero"`
+	WorkflowID string             `json:"workflow_id"`
+	RunID      string             `json:"run_id"`
+	Playbook   string             `json:"playbook,omitempty"`
+	Status     interpreter.Status `json:"status"`
+	StartedAt  time.Time          `json:"started_at"`
+	EndedAt    time.Time          `json:"ended_at,omitzero"`
 	// At is up to when it was looked at.
 	At     time.Time `json:"at"`
 	Events int       `json:"events"`
@@ -59,11 +61,11 @@ type Bar struct {
 // Error counts errors that are alike: attempts that ended with one, and iterations
 // and steps that did.
 type Error struct {
-	Class    string `json:"class"`
-	Kind     string `json:"kind"`
-	Status   int    `json:"status,omitempty"`
-	Attempts int    `json:"attempts"`
-	Items    int    `json:"items"`
+	Class    interpreter.Class `json:"class"`
+	Kind     interpreter.Kind  `json:"kind"`
+	Status   int               `json:"status,omitempty"`
+	Attempts int               `json:"attempts"`
+	Items    int               `json:"items"`
 }
 
 // Waits are those with the same reason.
@@ -106,23 +108,23 @@ type Figures struct {
 
 // Slow is a step or an iteration and how long it took.
 type Slow struct {
-	WorkflowID string  `json:"workflow_id"`
-	Step       string  `json:"step"`
-	Visit      int     `json:"visit"`
-	Index      *int    `json:"index,omitempty"`
-	Seconds    float64 `json:"seconds"`
-	Attempts   int     `json:"attempts,omitempty"`
-	Status     string  `json:"status"`
+	WorkflowID string             `json:"workflow_id"`
+	Step       string             `json:"step"`
+	Visit      int                `json:"visit"`
+	Index      *int               `json:"index,omitempty"`
+	Seconds    float64            `json:"seconds"`
+	Attempts   int                `json:"attempts,omitempty"`
+	Status     interpreter.Status `json:"status"`
 }
 
 // Failure is items of a step that failed alike.
 type Failure struct {
-	Playbook string `json:"playbook,omitempty"`
-	Step     string `json:"step"`
-	Class    string `json:"class"`
-	Kind     string `json:"kind"`
-	Status   int    `json:"status,omitempty"`
-	Items    int    `json:"items"`
+	Playbook string            `json:"playbook,omitempty"`
+	Step     string            `json:"step"`
+	Class    interpreter.Class `json:"class"`
+	Kind     interpreter.Kind  `json:"kind"`
+	Status   int               `json:"status,omitempty"`
+	Items    int               `json:"items"`
 	// Message is that of the first; Indexes are those of the first iterations.
 	Message string `json:"message"`
 	Indexes []int  `json:"indexes,omitempty"`

@@ -25,7 +25,7 @@ func at(seconds float64) time.Time {
 	return began.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-func failure(class, kind string, status int) *interpreter.ErrorObject {
+func failure(class interpreter.Class, kind interpreter.Kind, status int) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Class: class, Kind: kind, Status: status, Message: fmt.Sprintf("%s %d", kind, status)}
 }
 

@@ -99,7 +99,7 @@ func spanName(part meter.Part) string {
 }
 
 func attributesOf(part meter.Part) []attribute.KeyValue {
-	all := []attribute.KeyValue{attrPlaybook.String(part.Playbook), attrStatus.String(part.Status)}
+	all := []attribute.KeyValue{attrPlaybook.String(part.Playbook), attrStatus.String(string(part.Status))}
 	if part.Kind == meter.PartRun {
 		return all
 	}
@@ -120,7 +120,7 @@ func (t *Telemetry) fail(span trace.Span, failure *interpreter.ErrorObject) {
 	}
 	message := []rune(t.mask(failure.Message))
 	span.SetStatus(codes.Error, string(message[:min(len(message), maxDescription)]))
-	span.SetAttributes(attrKind.String(failure.Kind), attrClass.String(failure.Class))
+	span.SetAttributes(attrKind.String(string(failure.Kind)), attrClass.String(string(failure.Class)))
 	if failure.Status != 0 {
 		span.SetAttributes(attrHTTP.Int(failure.Status))
 	}
@@ -190,7 +190,7 @@ func (w watcher) Attempt(
 		} else if !made {
 			status = "abandoned"
 		}
-		span.SetAttributes(attrStatus.String(status))
+		span.SetAttributes(attrStatus.String(string(status)))
 		w.t.fail(span, failure)
 		span.End()
 	}
