@@ -233,8 +233,8 @@ func (c *Call) Waits(now time.Time) *Wait {
 	return &wait
 }
 
-// Held is why the call is held, nil where it is not.
-func (c *Call) Held() *Hold { return c.State.head().Hold }
+// held is why the call is held, nil where it is not.
+func (c *Call) held() *Hold { return c.State.head().Hold }
 
 // Step is the name of the call's step, and Index that of the iteration, nil without
 // a loop.
@@ -325,7 +325,7 @@ func (c *CallConfig) where() string {
 // its answer, and where it was not made because the run is paused.
 func (c *Call) Verdict() *Verdict {
 	failure := c.State.Last.Error
-	if hold := c.Held(); failure == nil || c.State.Turn != nil || hold != nil && !hold.Exhausted {
+	if hold := c.held(); failure == nil || c.State.Turn != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}
 	verdict := &Verdict{
@@ -345,7 +345,7 @@ func (c *Call) Verdict() *Verdict {
 	case verdict.Ended:
 	case c.State.head().Wait != nil:
 		verdict.Next = c.State.head().Wait.Summary
-	case c.Held() != nil:
+	case c.held() != nil:
 		verdict.Next = "people decide"
 	default:
 		verdict.Next = "another attempt at once"

@@ -73,7 +73,7 @@ func (c *Call) success(decision Decision, budget *expression.Budget, now time.Ti
 	result := &CallResult{
 		Status: StatusSuccess, Data: expression.Of(data), Meta: c.meta(now), Warnings: slices.Clone(c.State.Warnings),
 	}
-	if decision.Ruling.Truncated() {
+	if decision.Ruling.truncated() {
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: policy %d stopped the call after %d pages (%s); the result may be incomplete",

@@ -120,7 +120,7 @@ func (c *Call) Settle(settlement Settlement, now time.Time) {
 		c.skip(settlement, now)
 		return
 	}
-	if hold := c.Held(); hold != nil && hold.Exhausted {
+	if hold := c.held(); hold != nil && hold.Exhausted {
 		c.State.Counters.settled(c.State.Last.Policy)
 	}
 	c.State.Todo = c.State.Todo[1:]

@@ -27,9 +27,9 @@ type DeadLetter struct {
 	Error         *ErrorObject `json:"error"`
 }
 
-// Value is the dead letter as expressions and sinks see it: flat, so that it is
+// value is the dead letter as expressions and sinks see it: flat, so that it is
 // a row.
-func (d DeadLetter) Value() map[string]any {
+func (d DeadLetter) value() map[string]any {
 	row := map[string]any{
 		"execution_id": d.ExecutionID, "run_id": d.RunID,
 		"playbook": d.Playbook, "playbook_hash": d.PlaybookHash,
@@ -63,7 +63,7 @@ func (c *CallConfig) deadLetter(result CallResult) any {
 	if c.Index != nil {
 		letter.Index = *c.Index
 	}
-	return letter.Value()
+	return letter.value()
 }
 
 // deadLetterSink is where a step's failed iterations are written; nil for

@@ -107,8 +107,8 @@ const (
 // Exhausted reports whether a policy would repeat and may not.
 func (r Ruling) Exhausted() bool { return r >= RulingGivesUp }
 
-// Truncated reports whether the call's result may lack pages.
-func (r Ruling) Truncated() bool { return r == RulingSucceeds || r == RulingTruncates }
+// truncated reports whether the call's result may lack pages.
+func (r Ruling) truncated() bool { return r == RulingSucceeds || r == RulingTruncates }
 
 // Decision is what the policies say about an outcome.
 type Decision struct {

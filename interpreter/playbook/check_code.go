@@ -31,7 +31,7 @@ func checkCode(c *checker) {
 		}
 		for _, entry := range call.action.Fields {
 			code, ok := entry.Value.Value.(string)
-			if field, known := spec.Field(entry.Key); !ok || !known || field.Kind != KindCode {
+			if field, known := spec.field(entry.Key); !ok || !known || field.Kind != KindCode {
 				continue
 			}
 			templates := c.checkTemplates(entry.Value, code)

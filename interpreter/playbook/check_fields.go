@@ -14,7 +14,7 @@ import (
 func (c *checker) checkFields(call actionAt, spec ToolSpec) {
 	action := call.action
 	for _, entry := range action.Fields {
-		field, ok := spec.Field(entry.Key)
+		field, ok := spec.field(entry.Key)
 		if !ok {
 			c.unknownField(call, spec, entry)
 			continue
@@ -142,7 +142,7 @@ func (c *checker) unknownField(call actionAt, spec ToolSpec, entry *Entry) {
 		return
 	}
 	if newer, ok := olderFields[entry.Key]; ok {
-		if _, known := spec.Field(newer); known {
+		if _, known := spec.field(newer); known {
 			c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q; %s writes %q", spec.Name, entry.Key, Version, newer)
 			return
 		}

@@ -15,7 +15,7 @@ func checkHidden(c *checker) {
 		if by == "" {
 			continue
 		}
-		pos := c.pb.WorkloadPos.At(key, source.Position{})
+		pos := c.pb.WorkloadPos.at(key, source.Position{})
 		c.warnf(pos, codeHiddenName, "the workload key %q is hidden by %s; write workload.%s for it", key, by, key)
 	}
 	for _, step := range c.pb.Steps {
@@ -25,7 +25,7 @@ func checkHidden(c *checker) {
 		}
 		for _, policy := range step.Retry {
 			if collect := policy.Then.Collect; collect != nil && c.pb.Step(collect.Into) != nil {
-				c.warnf(collect.Words.At("into", collect.Pos), codeHiddenName,
+				c.warnf(collect.Words.at("into", collect.Pos), codeHiddenName,
 					"the into %q hides the step of that name in this retry; write steps.%s.data for its result", collect.Into, collect.Into)
 			}
 		}

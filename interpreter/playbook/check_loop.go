@@ -74,7 +74,7 @@ func (c *checker) checkShares(loop *Loop) {
 	if budget := loop.FailureBudget; budget != nil {
 		c.checkShare(loop, "failure_budget.rate", budget.Rate, "0.1 means 10 %")
 		if budget.MinSamples < 0 {
-			c.errorf(loop.Values.At("failure_budget.min_samples", loop.Pos), codeBounds,
+			c.errorf(loop.Values.at("failure_budget.min_samples", loop.Pos), codeBounds,
 				"failure_budget.min_samples must not be negative, not %d", budget.MinSamples)
 		}
 	}
@@ -82,7 +82,7 @@ func (c *checker) checkShares(loop *Loop) {
 	completed := c.checkShare(loop, "thresholds.completed", t.Completed, "0.95 means 95 %")
 	partial := c.checkShare(loop, "thresholds.partial_success", t.PartialSuccess, "0.5 means 50 %")
 	if completed && partial && t.Completed < t.PartialSuccess {
-		c.errorf(loop.Values.At("thresholds.completed", loop.Pos), codeBounds,
+		c.errorf(loop.Values.at("thresholds.completed", loop.Pos), codeBounds,
 			"thresholds.completed (%v) must be at least thresholds.partial_success (%v)", t.Completed, t.PartialSuccess)
 	}
 }
@@ -92,6 +92,6 @@ func (c *checker) checkShare(loop *Loop, name string, v float64, example string)
 	if v >= 0 && v <= 1 {
 		return true
 	}
-	c.errorf(loop.Values.At(name, loop.Pos), codeBounds, "%s must be from 0 to 1, not %v: it is a share, so %s", name, v, example)
+	c.errorf(loop.Values.at(name, loop.Pos), codeBounds, "%s must be from 0 to 1, not %v: it is a share, so %s", name, v, example)
 	return false
 }

@@ -22,14 +22,14 @@ func checkReserved(c *checker) {
 		}
 		for _, policy := range step.Retry {
 			if collect := policy.Then.Collect; collect != nil && collect.Into != DefaultInto {
-				c.checkName("into", collect.Into, collect.Words.At("into", collect.Pos), step.Name)
+				c.checkName("into", collect.Into, collect.Words.at("into", collect.Pos), step.Name)
 			}
 		}
 	}
 }
 
 func elementPos(loop *Loop) source.Position {
-	return loop.Words.At("element", loop.Words.At("iterator", loop.Pos))
+	return loop.Words.at("element", loop.Words.at("iterator", loop.Pos))
 }
 
 func (c *checker) checkName(what, name string, pos source.Position, step string) {

@@ -97,8 +97,8 @@ func (c *checker) checkBounds(policy *Policy) {
 }
 
 // word is the place of a key, value that of what stands behind it.
-func (t *Then) word(name string) source.Position  { return t.Words.At(name, t.Pos) }
-func (t *Then) value(name string) source.Position { return t.Values.At(name, t.Pos) }
+func (t *Then) word(name string) source.Position  { return t.Words.at(name, t.Pos) }
+func (t *Then) value(name string) source.Position { return t.Values.at(name, t.Pos) }
 
 // name is the word as the author wrote it, which an older form has others for.
 func (t *Then) name(word string) string {

@@ -70,7 +70,7 @@ func (c *checker) checkSecretStep(step *Step) {
 		}
 		for _, word := range slices.Sorted(maps.Keys(has)) {
 			if has[word] {
-				refuse(then.Words.At(word, then.Pos), word, "its policies repeat the attempt and no more")
+				refuse(then.Words.at(word, then.Pos), word, "its policies repeat the attempt and no more")
 			}
 		}
 	}

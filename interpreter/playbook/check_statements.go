@@ -65,7 +65,7 @@ func (c *checker) eachStatement(visit func(site, *Node, statement.Dialect)) {
 			continue
 		}
 		for _, entry := range call.action.Fields {
-			field, known := spec.Field(entry.Key)
+			field, known := spec.field(entry.Key)
 			if known && field.Kind == KindStatement && entry.Value.Raw != "" {
 				visit(call.site, entry.Value, statement.Dialect(spec.Dialect))
 			}

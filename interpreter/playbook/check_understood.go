@@ -55,7 +55,7 @@ func (c *checker) understands(action *Action, field string) bool {
 	if spec == nil {
 		return c.knowsTool(action)
 	}
-	if _, known := spec.Field(field); known {
+	if _, known := spec.field(field); known {
 		return true
 	}
 	return expression.Suggest(field, append(spec.FieldNames(), stepSection.names()...)) != ""

@@ -45,8 +45,8 @@ type Words map[string]source.Position
 // Has reports whether the author wrote the word.
 func (w Words) Has(word string) bool { _, ok := w[word]; return ok }
 
-// At is the word's place, or fallback where it was not written.
-func (w Words) At(word string, fallback source.Position) source.Position {
+// at is the word's place, or fallback where it was not written.
+func (w Words) at(word string, fallback source.Position) source.Position {
 	if pos, ok := w[word]; ok {
 		return pos
 	}

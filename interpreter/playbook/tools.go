@@ -106,8 +106,8 @@ type Requirement struct {
 	Needs string
 }
 
-// Field finds a field by name.
-func (s ToolSpec) Field(name string) (Field, bool) {
+// field finds a field by name.
+func (s ToolSpec) field(name string) (Field, bool) {
 	i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })
 	if i < 0 {
 		return Field{}, false
