@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,8 +66,6 @@ type Taken struct {
 	// ID is that of the answer which was taken: another one where the same had been
 	// said before.
 	ID string `json:"id,omitempty"`
-	// Passed says that another workflow of the run has to take it, and was told.
-	Passed bool `json:"passed,omitempty"`
 }
 
 // Bounds of what an answer may hold, in bytes.
@@ -83,12 +82,27 @@ const (
 	AnswerLate = "answer_late"
 	// AnswerUnknown is an answer to nothing that this workflow knows of.
 	AnswerUnknown = "answer_unknown"
+	// AnswerElsewhere is an answer that another workflow takes, whose ID is the detail
+	// of the error.
+	AnswerElsewhere = "answer_elsewhere"
 )
 
 // AnswerError says why an answer is refused; Type is one of those above.
 type AnswerError struct {
 	Type    string
 	Message string
+	// WorkflowID is that of AnswerElsewhere.
+	WorkflowID string
+}
+
+// AnsweredAt is the ID of the workflow that takes an answer, where the error says
+// that another one does; else "".
+func AnsweredAt(err error) string {
+	var refused *AnswerError
+	if errors.As(err, &refused) {
+		return refused.WorkflowID
+	}
+	return ""
 }
 
 func (e *AnswerError) Error() string { return e.Message }
@@ -230,6 +244,24 @@ func (c *Call) Answer(answer Answer, now time.Time) Taken {
 	}
 }
 
+// To is the attempt that is under way or due.
+func (c *Call) To() AnswerTo {
+	return AnswerTo{
+		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.State.Attempts + 1, Key: c.attemptKey(),
+	}
+}
+
+// Page is the page under way.
+func (c *Call) Page() int { return c.page() }
+
+// Answerer is who has answered the attempt under way, "" for nobody who says so.
+func (c *Call) Answerer() string {
+	if c.State.Answer == nil {
+		return ""
+	}
+	return c.State.Answer.By
+}
+
 // AttemptKey is the key of the attempt that is under way or due.
 func (c *Call) AttemptKey() string { return c.attemptKey() }
 
@@ -325,8 +357,8 @@ func (c *Call) await(outcome Outcome, now time.Time) {
 }
 
 // TakeAnswer goes on with the answer that has come, or without one where the time
-// of the attempt is over.
-func (c *Call) TakeAnswer(now time.Time) {
+// of the attempt is over. It gives the failure of the attempt, nil for none.
+func (c *Call) TakeAnswer(now time.Time) *ErrorObject {
 	outcome := c.overdue(now)
 	if c.State.Answer != nil {
 		outcome = c.answered(*c.State.Answer, now)
@@ -335,6 +367,7 @@ func (c *Call) TakeAnswer(now time.Time) {
 	c.State.Todo = c.State.Todo[1:]
 	c.State.Answer = nil
 	c.attempted(outcome, now)
+	return outcome.Err
 }
 
 // answered is the outcome of an attempt that has its answer.

@@ -72,14 +72,19 @@ var layers = []struct {
 		"what is counted has names and knows nothing of who counts it, or where it goes",
 	},
 	{
+		"internal/callback",
+		slices.Concat(running, []string{"internal/seal"}),
+		"a token is the address of an attempt, sealed; who makes it and who reads it share nothing else",
+	},
+	{
 		"workflows",
 		slices.Concat(running, []string{"internal/meter"}),
 		"workflows call tools by name, so that no tool's code is part of what a replay runs",
 	},
 	{
 		"activities",
-		slices.Concat(running, []string{"internal/secrets", "internal/seal", "internal/meter"}),
-		"tools know the boundary structs, what masks and seals secrets, and nothing of the workflows that call them",
+		slices.Concat(running, []string{"internal/secrets", "internal/seal", "internal/callback", "internal/meter"}),
+		"tools know the boundary structs, what masks and seals secrets and makes tokens, and nothing of the workflows that call them",
 	},
 }
 

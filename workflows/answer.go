@@ -15,8 +15,7 @@ import (
 
 // Answers from outside come as updates of the workflow that hosts the attempt, or,
 // where nobody waits for what becomes of them, as signals (docs/operations.md,
-// section answers). The workflow of a run takes them for all of its steps, and
-// passes on what another workflow hosts.
+// section answers).
 const (
 	// AnswerUpdate takes an interpreter.Answer and gives an interpreter.Taken.
 	AnswerUpdate = "answer"
@@ -91,7 +90,12 @@ func (c *controls) drainAnswers(ctx workflow.Context) {
 
 // answerTold takes an answer of which nobody waits to hear what became of it.
 func (c *controls) answerTold(ctx workflow.Context, answer interpreter.Answer) {
-	if _, err := c.answer(ctx, answer); err != nil {
+	_, err := c.answer(ctx, answer)
+	if id := interpreter.AnsweredAt(err); id != "" {
+		signal(ctx, id, AnswerSignal, answer)
+		return
+	}
+	if err != nil {
 		logger(ctx).Warn("an answer was refused", "step", answer.Step, "verb", answer.Verb, "error", err.Error())
 	}
 }
@@ -101,7 +105,7 @@ func (c *controls) answerTold(ctx workflow.Context, answer interpreter.Answer) {
 func answerError(err error) error {
 	var refused *interpreter.AnswerError
 	if errors.As(err, &refused) {
-		return temporal.NewNonRetryableApplicationError(refused.Message, refused.Type, nil)
+		return temporal.NewNonRetryableApplicationError(refused.Message, refused.Type, nil, refused.WorkflowID)
 	}
 	return err
 }
@@ -114,12 +118,6 @@ func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (inte
 		return interpreter.Taken{}, err
 	case found.before != nil:
 		return *found.before, nil
-	case found.ask == nil:
-		_, told := c.take(ctx, Steering{Control: c.Control, Answer: &answer})
-		if !told {
-			return interpreter.Taken{}, c.nobodyAsks(answer.AnswerTo)
-		}
-		return interpreter.Taken{Step: answer.Step, Visit: answer.Visit, Index: answer.Index, Attempt: answer.Attempt, ID: answer.ID, Passed: true}, nil
 	}
 	key := found.ask.call.AttemptKey()
 	taken := found.ask.call.Answer(answer, workflow.Now(ctx))
@@ -135,7 +133,7 @@ func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (inte
 }
 
 // foundAsk is what an answer is for: a call of this workflow, or one whose attempt
-// has been answered in the same way before. Without both it is for a child.
+// has been answered in the same way before.
 type foundAsk struct {
 	ask    *openAsk
 	before *interpreter.Taken
@@ -166,9 +164,6 @@ func (c *controls) findAsk(answer interpreter.Answer) (foundAsk, error) {
 		}
 		return foundAsk{before: before}, nil
 	}
-	if c.passes(answer) {
-		return foundAsk{}, nil
-	}
 	return foundAsk{}, c.nobodyAsks(answer.AnswerTo)
 }
 
@@ -197,15 +192,15 @@ func isAnswerTo(one Answered, to interpreter.AnswerTo) bool {
 		(to.Index == nil || one.Taken.Index != nil && *to.Index == *one.Taken.Index)
 }
 
-// passes reports whether a child may know what an answer is for.
-func (c *controls) passes(answer interpreter.Answer) bool {
-	return slices.ContainsFunc(c.children, func(child *steered) bool {
-		return child.takes(Steering{Control: c.Control, Answer: &answer})
-	})
-}
-
 // nobodyAsks is the error of an answer that is for nothing here.
 func (c *controls) nobodyAsks(to interpreter.AnswerTo) error {
+	if c.elsewhere != nil {
+		if id := c.elsewhere(to); id != "" {
+			return &interpreter.AnswerError{
+				Type: interpreter.AnswerElsewhere, WorkflowID: id, Message: fmt.Sprintf("workflow %s takes this answer; send it there", id),
+			}
+		}
+	}
 	for _, ask := range c.asked {
 		if to.Step != "" && ask.call.Step() == to.Step {
 			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(
@@ -217,6 +212,22 @@ func (c *controls) nobodyAsks(to interpreter.AnswerTo) error {
 		message = "no attempt awaits this answer; what awaits one is: " + askedNames(c.asked)
 	}
 	return &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: message}
+}
+
+// answeredElsewhere is the workflow that makes a step's call in place of the run,
+// or an iteration of its loop; "" for none.
+func (r *run) answeredElsewhere(to interpreter.AnswerTo) string {
+	for _, record := range slices.Backward(r.records) {
+		if record.Step != to.Step || to.Visit != 0 && to.Visit != record.Visit || !record.EndedAt.IsZero() {
+			continue
+		}
+		if record.Loop == nil || to.Index == nil {
+			return record.Call
+		}
+		batch := r.book.Step(record.Step).Loop.BatchOf(record.Loop.Stats.Total)
+		return fmt.Sprintf("%s/%d", record.Loop.WorkflowID, *to.Index/batch*batch)
+	}
+	return ""
 }
 
 // askedNames names calls, at most ten of them.
@@ -245,6 +256,8 @@ func (d *driver) ask(ctx workflow.Context, input interpreter.ToolInput) {
 			d.cancel(ctx)
 			return
 		}
+	} else {
+		note(ctx, d.askMark())
 	}
 	d.call.Attempted(outcome, workflow.Now(ctx))
 	logVerdict(ctx, d.call)
@@ -268,10 +281,28 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 	case d.call.Answered() || over():
 		d.rested()
 		d.bell.end()
-		d.call.TakeAnswer(workflow.Now(ctx))
+		mark := d.askMark()
+		mark.Over, mark.By = true, d.call.Answerer()
+		mark.Error = d.call.TakeAnswer(workflow.Now(ctx)).Shrunk()
+		note(ctx, mark)
 		logVerdict(ctx, d.call)
 	}
 }
+
+// AskMark stands in the history where an attempt began that sends nothing, and
+// where one ended that somebody outside has answered, or nobody in time: so that who
+// reads the history need not guess. Kept in workflow history.
+type AskMark struct {
+	interpreter.AnswerTo
+
+	Page  int                      `json:"page"`
+	Over  bool                     `json:"over,omitempty"`
+	Error *interpreter.ErrorObject `json:"error,omitempty"`
+	By    string                   `json:"by,omitempty"`
+}
+
+// askMark is the mark of the attempt under way.
+func (d *driver) askMark() AskMark { return AskMark{AnswerTo: d.call.To(), Page: d.call.Page()} }
 
 // bell is the timer of an attempt that is awaited. Progress sets the end of its
 // time further away, and the bell is only set again when it has rung.
@@ -319,6 +350,12 @@ const cancelTime = 30 * time.Second
 func (d *driver) tellCancel(ctx workflow.Context) {
 	if d.bell.end != nil {
 		d.bell.end()
+	}
+	if d.call.Awaits() != nil {
+		mark := d.askMark()
+		mark.Over = true
+		mark.Error = &interpreter.ErrorObject{Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled"}
+		note(ctx, mark)
 	}
 	input, told := d.call.Cancels(workflow.Now(ctx))
 	if !told {

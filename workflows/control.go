@@ -18,8 +18,6 @@ type Steering struct {
 	// Resumes says that it lets something go on that was held.
 	Resumes bool        `json:"resumes,omitempty"`
 	Settle  *Settlement `json:"settle,omitempty"`
-	// Answer is for an attempt of a call further down.
-	Answer *interpreter.Answer `json:"answer,omitempty"`
 	// Place is what a loop gives one of its children.
 	Place *placeGiven `json:"place,omitempty"`
 }
@@ -30,17 +28,6 @@ type Settlement struct {
 	Step  string `json:"step,omitempty"`  // "" is every step
 	Index *int   `json:"index,omitempty"` // nil is every iteration
 	interpreter.Settlement
-}
-
-// to is the step and the iteration that are meant, where not all are.
-func (s Steering) to() (step string, index *int, some bool) {
-	switch {
-	case s.Settle != nil:
-		return s.Settle.Step, s.Settle.Index, true
-	case s.Answer != nil:
-		return s.Answer.Step, s.Answer.Index, true
-	}
-	return "", nil, false
 }
 
 func (s *Settlement) means(step string, index *int) bool {
@@ -55,8 +42,11 @@ type controls struct {
 	waits    []*openWait
 	asked    []*openAsk // calls that are answered from outside
 	Answered []Answered // the last answers that were taken
-	children []*steered
-	place    *place // in the window of a loop, nil for none
+	// elsewhere finds the workflow ID of another workflow that takes an answer, "" for
+	// none; nil where there is no other.
+	elsewhere func(interpreter.AnswerTo) string
+	children  []*steered
+	place     *place // in the window of a loop, nil for none
 }
 
 // openWait is a wait of a call in this workflow that people may end.
@@ -139,12 +129,6 @@ func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, tol
 	if steering.Place != nil && c.place != nil {
 		c.place.given(*steering.Place)
 		return 0, false
-	}
-	if answer := steering.Answer; answer != nil {
-		if found, err := c.findAsk(*answer); err == nil && (found.ask != nil || found.before != nil) {
-			c.answerTold(ctx, *answer)
-			return 0, true
-		}
 	}
 	if steering.Settle != nil {
 		ended = c.settle(steering.Settle)

@@ -106,6 +106,11 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 	return out, err
 }
 
+// note writes something small into the history, for those who read it.
+func note(ctx workflow.Context, mark AskMark) {
+	workflow.SideEffect(ctx, func(workflow.Context) any { return mark })
+}
+
 // goOn ends a workflow's history: next is the error with which it goes on in
 // another one, with input. failure is set in its place where the input is too
 // large to be taken along; what is the input in words.

@@ -229,11 +229,12 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) {
 // decisions about one of them, and where they let its step go on.
 func actsIn(calls []interpreter.Carried) func(Steering) bool {
 	return func(steering Steering) bool {
-		_, index, some := steering.to()
-		if !some {
+		if steering.Settle == nil {
 			return steering.Resumes
 		}
-		return index == nil || slices.ContainsFunc(calls, func(call interpreter.Carried) bool { return *call.Index == *index })
+		return steering.Settle.Index == nil || slices.ContainsFunc(calls, func(call interpreter.Carried) bool {
+			return *call.Index == *steering.Settle.Index
+		})
 	}
 }
 

@@ -32,7 +32,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if err := r.answerSteering(ctx); err != nil {
 		return nil, err
 	}
-	controls.Answered = r.Answered
+	controls.Answered, controls.elsewhere = r.Answered, r.answeredElsewhere
 	if err := controls.answers(ctx); err != nil {
 		return nil, err
 	}

@@ -304,7 +304,6 @@ func (r *run) settleWith(skip bool) func(workflow.Context, Command) (Standing, e
 // run, and decisions about that step.
 func takesStep(name string) func(Steering) bool {
 	return func(steering Steering) bool {
-		step, _, some := steering.to()
-		return !some || step == "" || step == name
+		return steering.Settle == nil || steering.Settle.Step == "" || steering.Settle.Step == name
 	}
 }

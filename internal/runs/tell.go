@@ -64,6 +64,7 @@ type call struct {
 type lastMade struct {
 	attempt, page int
 	failure       *interpreter.ErrorObject
+	began         time.Time // of one that is answered from outside
 }
 
 // made is an activity.
@@ -82,6 +83,7 @@ type attemptInput struct {
 	Page    int    `json:"page"`
 	Attempt int    `json:"attempt"`
 	Place   string `json:"place"`
+	Sends   string `json:"sends"`
 }
 
 // tell reads a history and gives its events in their order, and what goes on in
@@ -193,6 +195,10 @@ func (t *teller) take(ctx context.Context, event *historypb.HistoryEvent) error 
 		t.timer(event)
 		return nil
 	}
+	if marker := event.GetMarkerRecordedEventAttributes(); marker != nil {
+		t.asked(event)
+		return nil
+	}
 	if cancelled := event.GetWorkflowExecutionCancelRequestedEventAttributes(); cancelled != nil {
 		t.cancelled = cancelled
 		return nil
@@ -262,7 +268,15 @@ func (t *teller) activity(ctx context.Context, id int64, event *historypb.Histor
 		}
 		failure = workflows.AttemptError(temporal.NewCanceledError())
 	}
+	if of.one.Sends != "" && of.one.Sends != "on_start" {
+		return nil // it tells of the end of an attempt
+	}
 	started := t.attemptStarted(of)
+	if of.one.Sends != "" && failure == nil { // how it ends is said from outside
+		t.add(id, "", started)
+		t.calls[of.one.call()].began = started.At
+		return nil
+	}
 	end := started
 	end.At, end.IsRetry, end.Error, end.Event = ended, false, failure, ActionCompleted
 	if failure != nil {
@@ -303,6 +317,43 @@ func (t *teller) attemptStarted(of *made) Event {
 	started.IsRetry = last.attempt > 0 && last.page == in.Page
 	last.attempt, last.page = in.Attempt, in.Page
 	return started
+}
+
+// asked tells an attempt that is answered from outside: where it began without
+// sending anything, and how it ended.
+func (t *teller) asked(event *historypb.HistoryEvent) {
+	var mark workflows.AskMark
+	data := event.GetMarkerRecordedEventAttributes().GetDetails()["data"]
+	if len(data.GetPayloads()) == 0 || converter.GetDefaultDataConverter().FromPayloads(data, &mark) != nil || mark.Key == "" {
+		return // of the SDK
+	}
+	of := &made{one: attemptInput{Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Page: mark.Page, Attempt: mark.Attempt}}
+	t.visits[mark.Step] = mark.Visit
+	at, id := event.GetEventTime().AsTime(), event.GetEventId()
+	if !mark.Over {
+		started := t.attemptStarted(of)
+		started.At = at
+		t.add(id, "", started)
+		t.calls[of.one.call()].began = at
+		return
+	}
+	last := t.calls[of.one.call()]
+	if last == nil || last.attempt != mark.Attempt { // it began in a history before
+		t.attemptStarted(of)
+		last = t.calls[of.one.call()]
+	}
+	last.failure = mark.Error
+	end := Event{
+		Event: ActionCompleted, At: at, Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Attempt: mark.Attempt, Page: mark.Page,
+		Error: mark.Error,
+	}
+	if mark.Error != nil {
+		end.Event = ActionError
+	}
+	if !last.began.IsZero() {
+		end.Duration = at.Sub(last.began).Seconds()
+	}
+	t.add(id, "", end)
 }
 
 func failureOf(event *historypb.HistoryEvent) *failurepb.Failure {

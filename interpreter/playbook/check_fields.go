@@ -59,7 +59,7 @@ func (c *checker) checkRequest(name string, request *Node) {
 	hasURL := false
 	for _, entry := range request.Entries {
 		hasURL = hasURL || entry.Key == "url"
-		field, ok := spec.Field(entry.Key)
+		field, ok := spec.field(entry.Key)
 		switch {
 		case entry.Key == "auth":
 			field = Field{Name: "auth", Kind: KindText}
