@@ -54,6 +54,7 @@ var rules = []func(*checker){
 	checkRouting,
 	checkRetry,
 	checkSinkRetry,
+	checkNotices,
 	checkLoop,
 	checkCollection,
 	checkWorkbook,

@@ -84,8 +84,11 @@ func (pb *Playbook) DataPath(ref expression.Ref) []string {
 // workload key: by its name, or by the whole workload.
 func (pb *Playbook) UsesWorkloadKey(key string) bool {
 	used := false
-	pb.eachValue(func(_ site, node *Node) {
+	pb.eachValue(func(at site, node *Node) {
 		for _, ref := range node.Refs() {
+			if at.named(ref.Root) {
+				continue
+			}
 			path := pb.DataPath(ref)
 			used = used || path[0] == "workload" && (len(path) == 1 || path[1] == key)
 		}

@@ -111,9 +111,19 @@ func (c *checker) missingField(call actionAt, spec ToolSpec, what string) {
 	c.errorf(call.action.start(), codeMissingField, "%s needs %s, as its tool is %s", call.who(), what, spec.Name)
 }
 
+// kind is what a call is that writes, in messages.
+func (a actionAt) kind() string {
+	if a.spot&atNotices != 0 {
+		return "a notice"
+	}
+	return "a sink"
+}
+
 // who names the call in a message.
 func (a actionAt) who() string {
 	switch {
+	case a.spot&atNotices != 0:
+		return "the notice " + a.sink.Place
 	case a.sink != nil:
 		return fmt.Sprintf("a sink of step %q", a.step.Name)
 	case a.step != nil:
@@ -127,6 +137,8 @@ func (a actionAt) who() string {
 func (c *checker) unknownField(call actionAt, spec ToolSpec, entry *Entry) {
 	section := stepSection
 	switch {
+	case call.spot&atNotices != 0:
+		section = noticeSection
 	case call.sink != nil:
 		section = sinkSection
 	case call.step == nil:

@@ -18,6 +18,7 @@ var members = map[string][]string{
 	"this":   {"status", "data", "error", "meta"},
 	"_retry": {"index", "attempt", "count", "policy"},
 	"_loop":  {"index", "count", "size"},
+	"event":  {"name", "at", "step", "visit", "index", "status", "attempts", "error", "reason", "by"},
 	"run":    {"id", "started_at", "playbook"},
 }
 
@@ -26,7 +27,7 @@ var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ende
 // checkMembers checks the members that a name is asked for, as far as they are
 // constant.
 func (c *checker) checkMembers(at site, pos place, ref expression.Ref) {
-	if ref.Root == "result" || ref.Root == "response" && at.spot&(atVars|atNext|atStepSink) != 0 {
+	if ref.Root == "result" || ref.Root == "response" && at.spot&(atVars|atNext|atStepSink|atStepNotice) != 0 {
 		c.checkShape(pos, ref.Root, c.resultShape(at), ref.Path)
 		return
 	}

@@ -64,6 +64,12 @@ func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
 		c.checkCallback(pos, ref)
 		return
 	}
+	if at.named(name) {
+		if key, ok := pathKey(ref.Path, 0); ok {
+			c.checkMember(pos, name, key, members[name])
+		}
+		return
+	}
 	if w, ok := findWord(name); ok {
 		c.checkWord(at, pos, ref, w)
 		return
@@ -87,6 +93,11 @@ func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
 		return
 	}
 	c.unknownName(at, pos, name)
+}
+
+// named reports whether a name is one that only notices of the run have.
+func (at site) named(name string) bool {
+	return at.spot == atRunNotice && slices.Contains(noticeNames, name)
 }
 
 // checkWord checks a word of the language: where it stands, and its members.
@@ -209,6 +220,8 @@ func (c *checker) unknownName(at site, pos place, name string) {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	case expression.IsFunction(name):
 		hint = fmt.Sprintf("; the function is called with brackets: %s(…)", name)
+	case slices.Contains(noticeNames, name) && len(c.pb.Notify) > 0:
+		hint = ": it is known in notify, and in on_success and on_failure of the playbook"
 	case c.unnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
 		return // it may be what could not be decoded
 	}
@@ -260,6 +273,9 @@ func (c *checker) namesAt(at site) []string {
 		if at.spot&w.where != 0 && (!w.loop || c.insideLoop(at)) {
 			names = append(names, w.name)
 		}
+	}
+	if at.spot == atRunNotice {
+		names = append(names, noticeNames...)
 	}
 	if at.spot != atToolName {
 		names = append(names, c.stepNames()...)

@@ -172,6 +172,8 @@ func (c *checker) spotName(at site) string {
 		return "in then"
 	case atThenSink, atLoopSink, atStepSink:
 		return "in a sink"
+	case atStepNotice, atRunNotice:
+		return "in a notice"
 	case atVars:
 		return "in vars"
 	case atNext:

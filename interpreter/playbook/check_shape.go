@@ -72,7 +72,7 @@ func (c *checker) resultShape(at site) *shape {
 		return nil
 	}
 	switch at.spot {
-	case atVars, atNext, atStepSink:
+	case atVars, atNext, atStepSink, atStepNotice:
 		return c.stepShape(at.step)
 	case atLoopSink:
 		if dead := at.step.Loop.DeadLetter; dead == nil || dead.Action != at.action {

@@ -13,18 +13,25 @@ func checkSinkRetry(c *checker) {
 		if call.sink == nil {
 			continue
 		}
+		kind, instead := call.kind(), "write it in the retry of the step"
+		if call.spot&atNotices != 0 {
+			instead = "leave it out"
+		}
 		for _, policy := range call.action.Retry {
 			then := &policy.Then
 			for _, word := range []string{"next_call", "collect", "sink", "per_iteration", "per_page", "restart", "end_on_repeat"} {
 				if then.Words.Has(word) {
-					c.errorf(then.word(word), codeSinkRetry, "the retry of a sink cannot have %s: a sink has no pages and no sinks; write it in the retry of the step", word)
+					c.errorf(then.word(word), codeSinkRetry, "the retry of %[1]s cannot have %[2]s: %[1]s has no pages and no sinks; %[3]s", kind, word, instead)
 				}
 			}
 			if then.Words.Has("result") {
-				c.errorf(then.word("result"), codeSinkRetry, "the retry of a sink cannot have result: nothing reads what a sink gives; leave it out")
+				c.errorf(then.word("result"), codeSinkRetry, "the retry of %[1]s cannot have result: nothing reads what %[1]s gives; leave it out", kind)
+			}
+			if then.OnExhausted == ExhaustedPause && call.spot&atNotices != 0 {
+				c.errorf(then.word("on_exhausted"), codeSinkRetry, "the retry of a notice cannot have on_exhausted: pause: nobody waits for a notice; leave it out")
 			}
 			if policy.When != nil && !policy.When.names("error", "this") {
-				c.errorf(policy.When.Pos, codeSinkRetry, "the retry of a sink handles failures only, so its when must name error, such as when: \"{{ error is defined }}\"")
+				c.errorf(policy.When.Pos, codeSinkRetry, "the retry of %s handles failures only, so its when must name error, such as when: \"{{ error is defined }}\"", kind)
 			}
 		}
 	}

@@ -128,7 +128,7 @@ func (c *checker) checkWorkbookCall(call actionAt) {
 	action := call.action
 	switch {
 	case call.sink != nil:
-		c.errorf(action.Tool.Pos, codeSinkNotWritable, "a sink cannot call the workbook; name the tool itself, one of %s", listed(c.writers()))
+		c.errorf(action.Tool.Pos, codeSinkNotWritable, "%s cannot call the workbook; name the tool itself, one of %s", call.kind(), listed(c.writers()))
 		return
 	case call.spot == atWorkbook:
 		c.errorf(action.Tool.Pos, codeUnknownTool, "an entry of the workbook cannot call the workbook; name the tool itself, one of %s", listed(c.tools.Names()))
@@ -188,7 +188,7 @@ func (c *checker) checkCall(call actionAt, name string) {
 		c.errorf(pos, codeUnknownTool, "there is no tool %q; the tools are %s", name, listed(c.toolNames()))
 		return
 	case call.sink != nil && !spec.Writes:
-		c.errorf(pos, codeSinkNotWritable, "the tool %q cannot write, so it cannot be a sink; tools that write are %s", name, listed(c.writers()))
+		c.errorf(pos, codeSinkNotWritable, "the tool %q cannot write, so it cannot be %s; tools that write are %s", name, call.kind(), listed(c.writers()))
 		return
 	case call.sink == nil && spec.SinkOnly:
 		c.errorf(pos, codeSinkOnly, "the tool %q only writes; use it in a sink", name)

@@ -70,6 +70,22 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 		asBoolean(func(p *Playbook, yes bool) { p.Strict = yes }),
 	},
 	{
+		key{name: "notify", doc: "notices, one or a list, of what happens to the run"},
+		asNotices(notifySection, func(p *Playbook, notices []*Notice) { p.Notify = notices }),
+	},
+	{
+		key{name: "on_success", doc: "a notice, or a list of them, once the run has ended well"},
+		asNotices(noticeSection, func(p *Playbook, notices []*Notice) { p.OnSuccess = notices }),
+	},
+	{
+		key{name: "on_failure", doc: "a notice, or a list of them, once the run has failed"},
+		asNotices(noticeSection, func(p *Playbook, notices []*Notice) { p.OnFailure = notices }),
+	},
+	{
+		key{name: "expect", doc: "when a run that goes on is late"},
+		as(kindSection, (*decoder).expect).of(expectSection),
+	},
+	{
 		key{name: "workload", doc: "inputs and their defaults; constants"},
 		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) }),
 	},
@@ -98,7 +114,7 @@ func (d *decoder) playbook() *Playbook {
 		return nil
 	}
 	pb := &Playbook{File: d.file, Hash: hash(d.file.Bytes()), Workload: map[string]any{}, WorkloadPos: Words{}}
-	d.words(f, pb, at{})
+	d.words(f, pb, at{place: runPlace})
 	pb.secrets = secretSteps(pb.Steps)
 	pb.unread = d.unread
 	return pb

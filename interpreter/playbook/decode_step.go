@@ -48,8 +48,14 @@ var stepSection = sectionOf(section{name: "step", called: "an entry of workflow"
 		as(kindTargets, func(d *decoder, w written, s *Step) { s.Next, s.NextPos = d.next(w.node), position(w.node) }).of(routeSection),
 	},
 	{key{name: "join", doc: "`all`: wait for every branch that can reach the step"}, asOneOf(func(*Step, string) {}, "all")},
-	{key{name: "on_success", later: true}, asPart[Step](kindSection)},
-	{key{name: "on_failure", later: true}, asPart[Step](kindSection)},
+	{
+		key{name: "on_success", doc: "a notice, or a list of them, once the step has ended well"},
+		asNotices(noticeSection, func(s *Step, notices []*Notice) { s.OnSuccess = notices }),
+	},
+	{
+		key{name: "on_failure", doc: "a notice, or a list of them, once the step has failed"},
+		asNotices(noticeSection, func(s *Step, notices []*Notice) { s.OnFailure = notices }),
+	},
 	{
 		key{name: "secret", doc: "`true`: the result is encrypted, and only fields of later calls may use it"},
 		as(kindBoolean, func(d *decoder, w written, s *Step) {

@@ -77,7 +77,7 @@ var saveWord = []string{"save"}
 var sections = []*section{
 	playbookSection, metadataSection, workbookSection, stepSection, toolSection, loopSection, deadLetterSection, budgetSection,
 	thresholdsSection, rateLimitSection, policySection, thenSection, nextCallSection, collectSection, perIterationSection,
-	sinkSection, routeSection, targetSection,
+	sinkSection, noticeSection, notifySection, expectSection, routeSection, targetSection,
 }
 
 // Section describes a map of the language for its documentation.

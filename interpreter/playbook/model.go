@@ -25,6 +25,12 @@ type Playbook struct {
 	Output      *Node          // nil: the result of the step that ended last
 	Workbook    []*Action
 	Steps       []*Step
+	// OnSuccess and OnFailure tell how the run has ended, Notify of more events.
+	OnSuccess, OnFailure, Notify []*Notice
+	// Expect is how long a run may take before it is late; 0 is for ever. ExpectPos
+	// is where that stands.
+	Expect    time.Duration
+	ExpectPos source.Position
 	// secrets are the names of the steps whose results are secret.
 	secrets []string
 	// unread are the texts below keys that no section has. They may be names
@@ -67,9 +73,11 @@ type Step struct {
 	Loop      *Loop
 	Retry     []*Policy
 	Sink      *Sink
-	Vars      []*Entry
-	Next      []*Route
-	NextPos   source.Position
+	// OnSuccess and OnFailure tell others how a visit of the step has ended.
+	OnSuccess, OnFailure []*Notice
+	Vars                 []*Entry
+	Next                 []*Route
+	NextPos              source.Position
 }
 
 // Action is a call of a tool: a step's, a sink's or a workbook entry's.
@@ -146,6 +154,13 @@ type Sink struct {
 	// Place names the sink within the playbook, such as
 	// "fetch.retry[1].then.sink"; it is part of the operation key.
 	Place string
+}
+
+// Notice is an action that tells others what has happened. Its failure is a
+// warning and never changes what it tells of.
+type Notice struct {
+	Sink *Sink
+	On   []string // the events; of notify only
 }
 
 // Loop is a step's loop section.

@@ -12,8 +12,11 @@ func (pb *Playbook) WorkloadKeys() []string {
 	for key := range pb.Workload {
 		keys[key] = true
 	}
-	pb.eachValue(func(_ site, node *Node) {
+	pb.eachValue(func(at site, node *Node) {
 		for _, ref := range node.Refs() {
+			if at.named(ref.Root) {
+				continue
+			}
 			if path := pb.DataPath(ref); path[0] == "workload" && len(path) > 1 {
 				keys[path[1]] = true
 			}

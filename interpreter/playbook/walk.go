@@ -1,6 +1,10 @@
 package playbook
 
-import "reprise/interpreter/source"
+import (
+	"slices"
+
+	"reprise/interpreter/source"
+)
 
 // spot says where in a playbook a value stands; which names an expression may
 // use depends on it (docs/language.md, section names).
@@ -19,8 +23,11 @@ const (
 	atVars
 	atNext
 	atWorkbook
+	atStepNotice // on_success and on_failure of a step
+	atRunNotice  // those of the playbook, and notify
 
-	atSinks   = atThenSink | atLoopSink | atStepSink
+	atNotices = atStepNotice | atRunNotice
+	atSinks   = atThenSink | atLoopSink | atStepSink | atNotices
 	atAfter   = atWhen | atThen | atSinks | atVars | atNext
 	inLoop    = atField | atWhen | atThen | atThenSink | atLoopSink
 	atRunTime = atOutput | atCollection | atField | atWorkbook | atAfter
@@ -52,6 +59,12 @@ func (pb *Playbook) actions() []actionAt {
 			all = append(all, actionAt{site: site{spot: atField, step: step, action: step.Action}})
 		}
 		all = append(all, step.sinks()...)
+		for _, sink := range slices.Concat(step.Notices(false), step.Notices(true)) {
+			all = append(all, actionAt{site: site{spot: atStepNotice, step: step, action: sink.Action}, sink: sink})
+		}
+	}
+	for _, notice := range slices.Concat(pb.OnSuccess, pb.OnFailure, pb.Notify) {
+		all = append(all, actionAt{site: site{spot: atRunNotice, action: notice.Sink.Action}, sink: notice.Sink})
 	}
 	return all
 }

@@ -49,6 +49,10 @@ var CallbackMembers = []string{"url", "token", "complete", "fail", "progress", "
 // RequestFields are fields that are requests of their own, as http sends them.
 var RequestFields = []string{"on_start", "on_cancel"}
 
+// noticeNames are names that only notices of the run have. They hide what has the
+// same name elsewhere, and are kept from nobody.
+var noticeNames = []string{"event", "status"}
+
 // operatorWords cannot be names because the expression language reads them as
 // something else.
 var operatorWords = []string{

@@ -1,0 +1,177 @@
+package playbook
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/yamltree"
+)
+
+// The events that notify tells of.
+const (
+	EventCompleted = "completed"
+	EventPartial   = "partial_success"
+	EventFailed    = "failed"
+	EventCancelled = "cancelled"
+	EventPaused    = "paused"
+	EventExhausted = "exhausted"
+	EventLate      = "late"
+)
+
+// Events are all of them.
+func Events() []string {
+	return []string{EventCompleted, EventPartial, EventFailed, EventCancelled, EventPaused, EventExhausted, EventLate}
+}
+
+// noticeTool is the tool of a notice that names none.
+const noticeTool = "http"
+
+// runPlace is the place of what belongs to the run and not to a step. It is a word
+// of the language, so no step has this name.
+const runPlace = "run"
+
+// noticeWords are the words that every notice has.
+var noticeWords = withCall((*Notice).action, []keyOf[Notice]{
+	{key{name: "tool", older: []string{"type"}, doc: "the tool that writes; default `http`"}, asPart[Notice](kindTextValue)},
+	{
+		key{name: "retry", doc: "policies for the notice's own failures"},
+		asRetry(func(n *Notice, policies []*Policy) { n.Sink.Action.Retry = policies }),
+	},
+	{key{name: "args", doc: "values handed to the tool in place of what a notice says by itself", nullable: true}, through((*Notice).action, argsKey.into)},
+})
+
+// noticeSection is what on_success and on_failure hold.
+var noticeSection = sectionOf(section{name: "notice", called: "a notice", open: true, fields: olderFields}, noticeWords)
+
+var notifySection = sectionOf(section{name: "notify", called: "an entry of notify", open: true, fields: olderFields}, append([]keyOf[Notice]{
+	{
+		key{name: "on", doc: "the events to tell of, a name or a list: " + eventNames(), required: "on: [failed, late]"},
+		as(kindConstants, func(d *decoder, w written, n *Notice) { n.On = d.events(w.node) }),
+	},
+}, noticeWords...))
+
+func eventNames() string {
+	names := Events()
+	for i, name := range names {
+		names[i] = "`" + name + "`"
+	}
+	return strings.Join(names, ", ")
+}
+
+func (n *Notice) action() *Action { return n.Sink.Action }
+
+// asNotices reads a notice, or a list of them.
+func asNotices[T any](s *section, set func(*T, []*Notice)) reader[T] {
+	return as(kindSections, func(d *decoder, w written, into *T) {
+		set(into, d.notices(w.node, s, w.at.under(w.name)))
+	}).of(s)
+}
+
+func (d *decoder) notices(n *yaml.Node, s *section, place string) []*Notice {
+	items, numbered := []*yaml.Node{n}, n.Kind == yaml.SequenceNode
+	if numbered {
+		items = n.Content
+	}
+	if numbered && len(items) == 0 && !d.broken[n] {
+		d.errorf(position(n), codeEmpty, "the list has no notices; write one, such as {url: …}, or leave the word out")
+	}
+	var notices []*Notice
+	for i, item := range items {
+		at := place
+		if numbered {
+			at = fmt.Sprintf("%s.%d", place, i+1)
+		}
+		if notice := d.notice(item, s, at); notice != nil {
+			notices = append(notices, notice)
+		}
+	}
+	return notices
+}
+
+func (d *decoder) notice(n *yaml.Node, s *section, place string) *Notice {
+	f, ok := d.fields(d.olderNotice(n), s, s.title())
+	if !ok {
+		return nil
+	}
+	notice := &Notice{Sink: &Sink{Pos: f.pos, Place: place, Action: d.action(f, f.path)}}
+	if f.get("tool") == nil && !slices.ContainsFunc(f.rest, meansTool) {
+		notice.Sink.Action.Tool = &Node{Pos: f.pos, Raw: noticeTool, Value: noticeTool, constant: true}
+	}
+	d.words(f, notice, at{place: place, tool: literalTool(notice.Sink.Action)})
+	return notice
+}
+
+// meansTool reports whether a field is the word tool, misspelt.
+func meansTool(field restField) bool {
+	return expression.Suggest(field.spelt, []string{"tool"}) != ""
+}
+
+// olderNotice gives {kind: Webhook, params: {url, verb}} the form of a notice, with
+// a warning; anything else stays as it is.
+func (d *decoder) olderNotice(n *yaml.Node) *yaml.Node {
+	keys := yamltree.Keys(n)
+	kind, params := keys["kind"], keys["params"]
+	if n.Kind != yaml.MappingNode || d.broken[n] || kind == nil || !strings.EqualFold(kind.Value, "webhook") ||
+		params == nil || params.Kind != yaml.MappingNode {
+		return n
+	}
+	newer := *n
+	newer.Content = nil
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if name := n.Content[i].Value; name != "kind" && name != "params" {
+			newer.Content = append(newer.Content, n.Content[i], n.Content[i+1])
+		}
+	}
+	for i := 0; i+1 < len(params.Content); i += 2 {
+		name, value := *params.Content[i], *params.Content[i+1]
+		if name.Value == "verb" {
+			name.Value, value.Value = "method", strings.ToUpper(value.Value)
+		}
+		newer.Content = append(newer.Content, &name, &value)
+	}
+	d.warnf(position(kind), codeLegacyWord, "kind: %s with params is an older form; write {url: …, method: POST} without them", shorten(kind.Value))
+	return &newer
+}
+
+// events reads the names of events.
+func (d *decoder) events(n *yaml.Node) []string {
+	items := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		items = n.Content
+	}
+	if len(items) == 0 {
+		d.errorf(position(n), codeEmpty, "on has no events; they are %s", listed(Events()))
+	}
+	var events []string
+	for _, item := range items {
+		event := d.oneOf(item, "an event of on", Events()...)
+		if event != "" && slices.Contains(events, event) {
+			d.errorf(position(item), codeDuplicateKey, "on has %q twice; keep one of them", event)
+			continue
+		}
+		if event != "" {
+			events = append(events, event)
+		}
+	}
+	return events
+}
+
+var expectSection = sectionOf(section{name: "expect", prefix: "expect."}, []keyOf[Playbook]{
+	{
+		key{name: "within", doc: "how long a run is expected to take; one that goes on longer is late", required: "within: 30m"},
+		asLimit(func(p *Playbook, v time.Duration) { p.Expect = v }),
+	},
+})
+
+func (d *decoder) expect(w written, pb *Playbook) {
+	f, ok := d.fields(w.node, expectSection, expectSection.title())
+	if ok {
+		pb.ExpectPos = f.pos
+		d.words(f, pb, at{})
+	}
+}
