@@ -51,6 +51,9 @@ type sinkSource struct {
 	Page       int
 	Result     any
 	everyRound bool // see Call.EveryRound
+	// says is what is written in place of Result where the author does not say what;
+	// nil is Result.
+	says any
 }
 
 // CallState is the progress of a call; kept in workflow history where a call

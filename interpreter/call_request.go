@@ -221,9 +221,10 @@ func (c *Call) attempt(now time.Time) (ToolInput, error) {
 		input.Args = &expression.Value{Data: request.Args.Data}
 	}
 	if sink := c.config.Sink; sink != nil {
-		input.Place, input.Fingerprint = sink.Place, hash(sink.Result)
+		writes := sink.writes()
+		input.Place, input.Fingerprint = sink.Place, hash(writes)
 		if input.Args == nil && c.action.Field(fieldStatement) == nil {
-			input.Result = &expression.Value{Data: sink.Result}
+			input.Result = &expression.Value{Data: writes}
 		}
 		if err := c.config.refuseSealed(input); err != nil {
 			return ToolInput{}, err

@@ -14,6 +14,7 @@ type RunResult struct {
 	Error    *ErrorObject     `json:"error,omitempty"`
 	Steps    []StepRecord     `json:"steps"`
 	Warnings []string         `json:"warnings,omitempty"`
+	Late     bool             `json:"late,omitempty"` // it took longer than expected
 }
 
 // Fail makes the result that of a run which failed.

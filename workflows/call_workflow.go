@@ -50,7 +50,7 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 		return nil, err
 	}
 	call := takeUp(ctx, book, step, input.Task, input.Call)
-	progress := callProgress{call: call, record: StepRecord{
+	progress := callProgress{call: call, herald: herald{book: book}, record: StepRecord{
 		Step: input.Task.Step, Visit: input.Task.Visit, Status: interpreter.Running, StartedAt: call.State.StartedAt,
 	}}
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, progress.answer); err != nil {
@@ -83,6 +83,7 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 type callProgress struct {
 	call   *interpreter.Call
 	record StepRecord
+	herald herald
 }
 
 // await notes a wait, and shows it.
@@ -90,6 +91,9 @@ func (p *callProgress) await(ctx workflow.Context) waiter {
 	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
 		p.record.Await(call, wait, until)
 		p.describe(ctx)
+		if news, waits := waitsForPeople(call, wait, p.record.Visit); waits {
+			p.herald.tell(ctx, news)
+		}
 	}
 }
 

@@ -100,10 +100,7 @@ func (r *run) countStep(ctx workflow.Context, record *StepRecord) {
 
 // countRun counts a run that has ended.
 func (r *run) countRun(ctx workflow.Context, result *Result) {
-	started, now := r.Run.StartedAt, workflow.Now(ctx)
-	if !r.StartedAt.IsZero() { // of a reprocess
-		started = r.StartedAt
-	}
+	started, now := r.startedAt(), workflow.Now(ctx)
 	counter{ctx}.Add(meter.Runs, 1, r.Run.Playbook, string(result.Status))
 	counter{ctx}.Observe(meter.RunTime, now.Sub(started), r.Run.Playbook, string(result.Status))
 	tell(ctx, meter.Part{

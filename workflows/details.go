@@ -111,8 +111,16 @@ func (r *run) describe(ctx workflow.Context) {
 		}
 		table.row(stepCells(ctx, shown, r.live[record])...)
 	}
-	workflow.SetCurrentDetails(ctx, r.controls.standing()+table.String()+
+	workflow.SetCurrentDetails(ctx, r.controls.standing()+r.lateness()+table.String()+
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(r.id, MaxWorkflowID), "`")))
+}
+
+// lateness says that the run takes longer than expected.
+func (r *run) lateness() string {
+	if !r.Late {
+		return ""
+	}
+	return fmt.Sprintf("**the run is late: it was expected to end within %s**\n\n", r.book.Expect)
 }
 
 // stepCells are those of a visit of a step; call is nil where its call is not made

@@ -87,8 +87,8 @@ func (s *RunState) check(book *playbook.Playbook, reprocess *Reprocess) error {
 		loops = len(reprocess.Loops)
 	}
 	switch {
-	case s.DeadLetters < 0:
-		return fmt.Errorf("%d dead letters", s.DeadLetters)
+	case s.DeadLetters < 0 || s.Told < 0:
+		return fmt.Errorf("%d dead letters, %d news", s.DeadLetters, s.Told)
 	case s.Reprocessed < 0 || s.Reprocessed > loops:
 		return fmt.Errorf("%d loops of %d have run again", s.Reprocessed, loops)
 	case len(s.Records) > maxRecords:

@@ -25,7 +25,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	ctx, controls := withControls(ctx, runID(input.Task), input.Control)
 	going, stop := workflow.WithCancel(ctx)
 	b := &batch{
-		step: step, input: input, calls: make([]*interpreter.Call, len(input.Calls)), ended: input.Ended, stop: stop,
+		step: step, herald: newHerald(book), input: input, calls: make([]*interpreter.Call, len(input.Calls)), ended: input.Ended, stop: stop,
 	}
 	for i, carried := range input.Calls {
 		b.calls[i] = takeUp(ctx, book, step, input.Task, carried)
@@ -81,10 +81,11 @@ func takeUp(
 
 // batch is the iterations of one child workflow.
 type batch struct {
-	step  *playbook.Step
-	input IterationInput
-	calls []*interpreter.Call
-	ended []interpreter.IterationResult
+	step   *playbook.Step
+	herald *herald
+	input  IterationInput
+	calls  []*interpreter.Call
+	ended  []interpreter.IterationResult
 	// budget is the error of the loop once its failure budget is spent; stop then
 	// cancels what is under way.
 	budget *interpreter.ErrorObject

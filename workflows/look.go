@@ -68,9 +68,12 @@ func (b *batch) answerLooks(ctx workflow.Context) error {
 
 // waiter notes what an iteration, or a sink of it, waits for, and shows it.
 func (b *batch) waiter(ctx workflow.Context, i int) waiter {
-	return func(_ *interpreter.Call, wait *interpreter.Wait, until time.Time) {
+	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
 		b.waits[i], b.until[i] = wait, until
 		b.describe(ctx)
+		if news, waits := waitsForPeople(call, wait, b.input.Task.Visit); waits {
+			b.herald.tell(ctx, news)
+		}
 	}
 }
 
@@ -139,7 +142,7 @@ func iterationOf(index int, state interpreter.CallState, until time.Time, most i
 
 // look completes the progress of a run: what its queries tell beyond the records.
 func (r *run) look(progress *Progress) {
-	progress.Control = r.controls.Control
+	progress.Control, progress.Late = r.controls.Control, r.Late
 	for i, record := range r.records {
 		shown := &progress.Steps[i]
 		step := r.book.Step(record.Step)

@@ -27,6 +27,8 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 	l.book = book
 	controls.listen(ctx, nil)
 	l.listenForPlaces(ctx)
+	l.herald = newHerald(book)
+	l.herald.listen(ctx)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
@@ -59,6 +61,7 @@ type loop struct {
 	// controls is what people have told the run.
 	controls *controls
 	window   *window
+	herald   *herald
 	members  []*member // the batches that are open, in order of their start
 	below    string    // workflow ID of the part under way
 	under    int       // iterations in open batches
@@ -242,6 +245,7 @@ func (l *loop) add(ctx workflow.Context, iteration interpreter.IterationResult) 
 	if place, found := l.place(iteration.Index); found {
 		l.result.Add(place, l.input.Elements[place].Data, iteration)
 		l.countIteration(ctx, iteration)
+		l.tellExhausted(ctx, iteration)
 	}
 }
 

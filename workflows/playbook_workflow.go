@@ -100,6 +100,7 @@ type run struct {
 	live     map[*StepRecord]*interpreter.Call // of the steps that make a call
 	cancel   workflow.CancelFunc               // of every branch
 	idle     idle
+	notices  notices
 	stays    bool // in this history to the end
 }
 
@@ -138,6 +139,9 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 // far longer histories than it advises.
 func (r *run) leaveHistory(ctx workflow.Context) error {
 	if r.stays || !historyIsLong(ctx) {
+		return nil
+	}
+	if r.settleNotices(ctx); r.Failure != nil || ctx.Err() != nil {
 		return nil
 	}
 	tooLarge, next := goOn(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
@@ -179,7 +183,7 @@ type ended struct {
 func (r *run) execute(ctx workflow.Context) (*Result, error) {
 	branches, cancel := workflow.WithCancel(ctx)
 	r.cancel = cancel
-	r.watchTimeout(ctx)
+	r.watch(ctx)
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
 	running := 0
 	for {
@@ -211,17 +215,28 @@ func (r *run) execute(ctx workflow.Context) (*Result, error) {
 	}
 }
 
+// watch begins to look after what may happen while the run goes on.
+func (r *run) watch(ctx workflow.Context) {
+	r.watchTimeout(ctx)
+	r.watchLate(ctx)
+	r.listenForNews(ctx)
+}
+
+// startedAt is when the run first started; the origin of a reprocess did before.
+func (r *run) startedAt() time.Time {
+	if !r.StartedAt.IsZero() {
+		return r.StartedAt
+	}
+	return r.Run.StartedAt
+}
+
 // watchTimeout fails the run once the playbook's timeout is over, counted from
 // its first start.
 func (r *run) watchTimeout(ctx workflow.Context) {
 	if r.book.Timeout == 0 {
 		return
 	}
-	started := r.Run.StartedAt
-	if !r.StartedAt.IsZero() {
-		started = r.StartedAt
-	}
-	left := r.book.Timeout - workflow.Now(ctx).Sub(started)
+	left := r.book.Timeout - workflow.Now(ctx).Sub(r.startedAt())
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		timer := workflow.NewTimerWithOptions(ctx, max(left, 0), workflow.TimerOptions{Summary: "timeout of the run"})
 		if timer.Get(ctx, nil) != nil || r.Failure != nil {
@@ -332,9 +347,7 @@ func (r *run) keep(done ended) {
 
 // show is what expressions see of a step from now on.
 func (r *run) show(name string, result interpreter.CallResult) {
-	steps := expression.Merge(r.Data.Steps.Data, map[string]any{name: nil})
-	steps.(map[string]any)[name] = result.Envelope() // Merge of maps gives a map
-	r.Data.Steps = expression.Of(steps)
+	r.Data = r.Data.WithStep(name, result)
 }
 
 // warnAbsent warns once of members that a step asks for and that are not there,
@@ -389,7 +402,8 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
 		r.output(ctx, result)
 	}
-	result.Warnings = r.Warnings
+	r.tellEnd(ctx, result)
+	result.Warnings, result.Late = r.Warnings, r.Late
 	result.Steps = r.finalRecords()
 	most := r.Limits.PayloadCap()
 	if result.Status == interpreter.Failed || result.Status == interpreter.Cancelled {

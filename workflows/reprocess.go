@@ -13,7 +13,7 @@ import (
 func (r *run) reprocess(ctx workflow.Context) (*Result, error) {
 	branches, cancel := workflow.WithCancel(ctx)
 	r.cancel = cancel
-	r.watchTimeout(ctx)
+	r.watch(ctx)
 	loops := r.input.Reprocess.Loops
 	for r.Reprocessed < len(loops) && branches.Err() == nil {
 		if next := r.leaveHistory(ctx); next != nil {

@@ -78,6 +78,10 @@ type RunState struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 	// Answered are the last answers from outside.
 	Answered []Answered `json:"answered,omitempty"`
+	// Told counts the news that the notices of the run have told, so that each is told
+	// under another key. Late says that the run took longer than expected.
+	Told int  `json:"told,omitempty"`
+	Late bool `json:"late,omitempty"`
 }
 
 // Result is how a run ended.
@@ -106,6 +110,8 @@ type Progress struct {
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	// Control is what people have told the run.
 	Control interpreter.Control `json:"control,omitzero"`
+	// Late says that the run takes longer than expected.
+	Late bool `json:"late,omitempty"`
 	// Part is the workflow ID of the part of a large loop under way; it has a
 	// progress of its own, which is not in Stats yet.
 	Part string `json:"part,omitempty"`

@@ -245,7 +245,11 @@ func (r *run) checkSet(command Command) error {
 }
 
 func (r *run) pause(ctx workflow.Context, command Command) (Standing, error) {
-	return r.change(ctx, command, false, func(c *interpreter.Control) bool { return c.Pause(command.Step) })
+	standing, err := r.change(ctx, command, false, func(c *interpreter.Control) bool { return c.Pause(command.Step) })
+	if err == nil && standing.Changed {
+		r.tellPaused(ctx, command)
+	}
+	return standing, err
 }
 
 func (r *run) resume(ctx workflow.Context, command Command) (Standing, error) {

@@ -43,6 +43,8 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 		done.result = r.call(ctx, start, record)
 	}
 	done.args = args
+	r.tellExhausted(ctx, done)
+	r.tellStep(ctx, done)
 	r.close(ctx, record, done.result)
 	return done
 }
@@ -85,6 +87,9 @@ func (r *run) waiter(ctx workflow.Context, record *StepRecord) waiter {
 	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
 		record.Await(call, wait, until)
 		r.describe(ctx)
+		if news, waits := waitsForPeople(call, wait, record.Visit); waits {
+			r.tell(ctx, news, failedWith(news.Error))
+		}
 	}
 }
 

@@ -1,0 +1,285 @@
+package workflows
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// Notices tell others what happens to a run. Those of a step are a part of it, as
+// its sinks are. Those of the run go beside its steps: no pause holds them, no
+// cancel ends them, and the run waits for them only before it ends or goes on in
+// another history. A notice that fails is a warning and nothing else.
+
+// noticePatience is how long a run waits for its notices before it ends, or goes on
+// in another history.
+const noticePatience = 5 * time.Minute
+
+// newsSignal passes news from a part of a run to the workflow above it; kept in
+// histories.
+const newsSignal = "news"
+
+// notices are what a run has told, and what it is telling.
+type notices struct {
+	under  []*playbook.Sink // the notices under way
+	ending bool             // the run only waits for its notices
+	// told has the events of steps that are told once per visit.
+	told map[string]bool
+}
+
+// tellStep tells how a visit of a step has ended, after its sinks and before its
+// routes.
+func (r *run) tellStep(ctx workflow.Context, done ended) {
+	start, result := done.start, done.result
+	status := recordStatus(result)
+	notices := start.Step.Notices(result.Failed())
+	if len(notices) == 0 || status == interpreter.Cancelled || ctx.Err() != nil {
+		return
+	}
+	data := r.Data.WithStep(start.Step.Name, result)
+	for _, notice := range notices {
+		call := interpreter.NewNoticeCall(interpreter.CallConfig{
+			Book: r.book, Run: r.Run, Step: start.Step, Visit: start.Visit, Limits: r.Limits,
+			Scope:  interpreter.EndScope(interpreter.NewScope(r.book, r.Run, data), done.args, result),
+			Random: stream(ctx, fmt.Sprintf("%s#%d", notice.Place, start.Visit)),
+		}, notice, 1, interpreter.News{
+			At: workflow.Now(ctx), Step: start.Step.Name, Visit: start.Visit, Status: status,
+			Attempts: result.Meta.Attempts, Error: result.Error,
+		}, result.Data.Data)
+		r.sent(notice, drive(ctx, call, r.noticeWaiter(ctx, done.record), nil))
+	}
+}
+
+// noticeWaiter shows in the record of a step that a notice of it waits. What the
+// notice failed with is not the step's.
+func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waiter {
+	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
+		failure := record.Error
+		record.Await(call, wait, until)
+		record.Error = failure
+		r.describe(ctx)
+	}
+}
+
+// sent takes in how the call of a notice has ended.
+func (r *run) sent(notice *playbook.Sink, result interpreter.CallResult) {
+	if result.Failed() {
+		r.warn(interpreter.NoticeFailed(notice, result.Error))
+	}
+	for _, warning := range result.Warnings {
+		r.warn(warning)
+	}
+}
+
+// warn notes a warning of the run, once.
+func (r *run) warn(text string) {
+	if !slices.Contains(r.Warnings, text) {
+		r.Warnings = append(r.Warnings, text)
+	}
+}
+
+// tell has all notices sent that tell of some news, beside what the run does.
+func (r *run) tell(ctx workflow.Context, news interpreter.News, result interpreter.CallResult) {
+	notices := r.book.Notices(news.Event)
+	if len(notices) == 0 || r.notices.ending {
+		return
+	}
+	r.Told++
+	number := r.Told
+	news.At, news.Error = workflow.Now(ctx), news.Error.Shrunk()
+	scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, result)
+	for _, notice := range notices {
+		beside, _ := workflow.NewDisconnectedContext(ctx)
+		beside, _ = withControls(beside, "", interpreter.Control{})
+		call := interpreter.NewNoticeCall(interpreter.CallConfig{
+			Book: r.book, Run: r.Run, Limits: r.Limits, Scope: scope,
+			Random: stream(ctx, fmt.Sprintf("%s/%d", notice.Place, number)),
+		}, notice, number, news, result.Data.Data)
+		r.notices.under = append(r.notices.under, notice)
+		workflow.Go(beside, func(ctx workflow.Context) {
+			done := drive(ctx, call, nil, nil)
+			at := slices.Index(r.notices.under, notice)
+			if at < 0 {
+				return // the run has not waited for it
+			}
+			r.notices.under = slices.Delete(r.notices.under, at, at+1)
+			r.sent(notice, done)
+		})
+	}
+}
+
+// tellOnce is tell for what is told once per visit of a step.
+func (r *run) tellOnce(ctx workflow.Context, news interpreter.News) {
+	key := fmt.Sprintf("%s/%s#%d", news.Event, news.Step, news.Visit)
+	if r.notices.told[key] || !r.book.Notifies(news.Event) {
+		return
+	}
+	if r.notices.told == nil {
+		r.notices.told = map[string]bool{}
+	}
+	r.notices.told[key] = true
+	r.tell(ctx, news, failedWith(news.Error))
+}
+
+// failedWith is the result of something that has failed.
+func failedWith(failure *interpreter.ErrorObject) interpreter.CallResult {
+	if failure == nil {
+		return interpreter.CallResult{Status: interpreter.StatusSuccess}
+	}
+	return interpreter.CallResult{Status: interpreter.StatusError, Error: failure}
+}
+
+// settleNotices waits for the notices under way, and gives up those that take too
+// long.
+func (r *run) settleNotices(ctx workflow.Context) {
+	if len(r.notices.under) == 0 {
+		return
+	}
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	_, _ = workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
+		Timeout: noticePatience, TimerOptions: workflow.TimerOptions{Summary: "waits for the run's notices"},
+	}, func() bool { return len(r.notices.under) == 0 })
+	for _, notice := range r.notices.under {
+		r.warn(fmt.Sprintf("the notice %s was given up: the run waits %s for its notices and no longer", notice.Place, noticePatience))
+	}
+	r.notices.under = nil
+}
+
+// tellEnd tells how the run has ended, and waits until that is told.
+func (r *run) tellEnd(ctx workflow.Context, result *Result) {
+	ended := failedWith(result.Error)
+	ended.Data = result.Result
+	r.tell(ctx, interpreter.News{Event: string(result.Status), Status: result.Status, Error: result.Error}, ended)
+	r.notices.ending = true
+	r.settleNotices(ctx)
+}
+
+// tellPaused tells that people have paused the run, or a step of it.
+func (r *run) tellPaused(ctx workflow.Context, command Command) {
+	r.tell(ctx, interpreter.News{
+		Event: playbook.EventPaused, Step: command.Step, Status: interpreter.Paused, Reason: command.Reason, By: command.By,
+	}, failedWith(nil))
+}
+
+// tellExhausted tells that a policy has used up its attempts in a visit of a step.
+func (r *run) tellExhausted(ctx workflow.Context, done ended) {
+	var iterations []interpreter.LoopError
+	if done.record.Loop != nil {
+		iterations = done.record.Loop.Errors
+	}
+	if failure, index := interpreter.Exhausted(done.result, iterations); failure != nil {
+		r.tellOnce(ctx, interpreter.News{
+			Event: playbook.EventExhausted, Step: done.start.Step.Name, Visit: done.start.Visit, Index: index,
+			Status: recordStatus(done.result), Attempts: failure.Attempt, Error: failure,
+		})
+	}
+}
+
+// listenForNews takes in what the parts of the run have to tell.
+func (r *run) listenForNews(ctx workflow.Context) {
+	if !hasNewsOfParts(r.book) {
+		return
+	}
+	told := workflow.GetSignalChannel(ctx, newsSignal)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var news interpreter.News
+			told.Receive(ctx, &news)
+			switch step := r.book.Step(news.Step); {
+			case step == nil:
+			case step.Loop != nil:
+				r.tellOnce(ctx, news)
+			case news.Event == playbook.EventPaused:
+				r.tell(ctx, news, failedWith(news.Error))
+			}
+		}
+	})
+}
+
+// watchLate tells when the run takes longer than it is expected to, counted from its
+// first start.
+func (r *run) watchLate(ctx workflow.Context) {
+	if r.book.Expect == 0 || r.Late {
+		return
+	}
+	left := r.book.Expect - workflow.Now(ctx).Sub(r.startedAt())
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		timer := workflow.NewTimerWithOptions(ctx, max(left, 0), workflow.TimerOptions{Summary: "when the run is late"})
+		if timer.Get(ctx, nil) != nil || r.notices.ending || r.Failure != nil {
+			return
+		}
+		r.Late = true
+		r.warn(fmt.Sprintf("the run was late: it went on after %s", r.book.Expect))
+		r.describe(ctx)
+		r.tell(ctx, interpreter.News{Event: playbook.EventLate, Status: interpreter.Running}, failedWith(nil))
+	})
+}
+
+// waitsForPeople is the news of a call that waits for people, as its policy is
+// exhausted; false for other waits.
+func waitsForPeople(call *interpreter.Call, wait *interpreter.Wait, visit int) (interpreter.News, bool) {
+	if wait == nil || wait.Reason != interpreter.ReasonExhausted {
+		return interpreter.News{}, false
+	}
+	return interpreter.News{
+		Event: playbook.EventPaused, Step: call.Step(), Visit: visit, Index: call.Index(), Status: interpreter.RetryPending,
+		Attempts: call.State.Attempts, Error: call.State.Last.Error.Shrunk(), Reason: wait.Summary,
+	}, true
+}
+
+// herald passes news up from a part of a run.
+type herald struct {
+	book *playbook.Playbook
+	told map[string]bool // events that are told once
+}
+
+// newHerald tells each event once.
+func newHerald(book *playbook.Playbook) *herald { return &herald{book: book, told: map[string]bool{}} }
+
+// tell tells the workflow above, where anybody wants to know.
+func (h *herald) tell(ctx workflow.Context, news interpreter.News) {
+	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
+	if parent == nil || h.told[news.Event] || !h.book.Notifies(news.Event) {
+		return
+	}
+	if h.told != nil {
+		h.told[news.Event] = true
+	}
+	signal(ctx, parent.ID, newsSignal, news)
+}
+
+// hasNewsOfParts reports whether anybody wants to know what the parts of a run tell.
+func hasNewsOfParts(book *playbook.Playbook) bool {
+	return book.Notifies(playbook.EventPaused) || book.Notifies(playbook.EventExhausted)
+}
+
+// listen passes on what the parts below tell.
+func (h *herald) listen(ctx workflow.Context) {
+	if !hasNewsOfParts(h.book) {
+		return
+	}
+	told := workflow.GetSignalChannel(ctx, newsSignal)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var news interpreter.News
+			told.Receive(ctx, &news)
+			h.tell(ctx, news)
+		}
+	})
+}
+
+// tellExhausted tells of an iteration in which a policy has used up its attempts,
+// before the loop has ended.
+func (l *loop) tellExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
+	if failure, _ := interpreter.Exhausted(iteration.Result, nil); failure != nil {
+		l.herald.tell(ctx, interpreter.News{
+			Event: playbook.EventExhausted, At: workflow.Now(ctx), Step: l.step.Name, Visit: l.input.Task.Visit,
+			Index: &iteration.Index, Status: interpreter.Failed, Attempts: failure.Attempt, Error: failure.Shrunk(),
+		})
+	}
+}
