@@ -42,11 +42,14 @@ type attempt struct {
 
 // stage runs one playbook with tools that a test plays.
 type stage struct {
-	t        *testing.T
-	env      *testsuite.TestWorkflowEnvironment
-	attempts []attempt
-	written  []interpreter.ToolInput // by sinks
-	timers   []time.Duration
+	t         *testing.T
+	env       *testsuite.TestWorkflowEnvironment
+	attempts  []attempt
+	written   []interpreter.ToolInput // by sinks
+	writtenAt []time.Duration
+	// refuses answers the n-th write, from 1; nil takes all.
+	refuses func(n int, in interpreter.ToolInput) error
+	timers  []time.Duration
 }
 
 // Names under which a batch runs without its loop, and a call without its run.
@@ -82,7 +85,10 @@ func newStage(t *testing.T, answer play) *stage {
 		return interpreter.ToolResult{Data: expression.Of(data)}, err
 	})
 	s.register(interpreter.WriteActivity("http"), func(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-		s.written = append(s.written, in)
+		s.written, s.writtenAt = append(s.written, in), append(s.writtenAt, s.env.Now().Sub(began))
+		if s.refuses != nil {
+			return interpreter.ToolResult{}, s.refuses(len(s.written), in)
+		}
 		return interpreter.ToolResult{}, nil
 	})
 	s.env.SetOnTimerScheduledListener(func(_ string, wait time.Duration) { s.timers = append(s.timers, wait) })

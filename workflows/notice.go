@@ -30,6 +30,8 @@ type notices struct {
 	ending bool             // the run only waits for its notices
 	// told has the events of steps that are told once per visit.
 	told map[string]bool
+	// outbox is that of the run, which the context of an update does not have.
+	outbox *outbox
 }
 
 // tellStep tells how a visit of a step has ended, after its sinks and before its
@@ -94,14 +96,14 @@ func (r *run) tell(ctx workflow.Context, news interpreter.News, result interpret
 	news.At, news.Error = workflow.Now(ctx), news.Error.Shrunk()
 	scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, result)
 	for _, notice := range notices {
-		beside, _ := workflow.NewDisconnectedContext(ctx)
+		beside, _ := workflow.NewDisconnectedContext(workflow.WithValue(ctx, outboxKey{}, r.notices.outbox))
 		beside, _ = withControls(beside, "", interpreter.Control{})
-		call := interpreter.NewNoticeCall(interpreter.CallConfig{
-			Book: r.book, Run: r.Run, Limits: r.Limits, Scope: scope,
-			Random: stream(ctx, fmt.Sprintf("%s/%d", notice.Place, number)),
-		}, notice, number, news, result.Data.Data)
 		r.notices.under = append(r.notices.under, notice)
 		workflow.Go(beside, func(ctx workflow.Context) {
+			call := interpreter.NewNoticeCall(interpreter.CallConfig{
+				Book: r.book, Run: r.Run, Limits: r.Limits, Scope: scope,
+				Random: stream(ctx, fmt.Sprintf("%s/%d", notice.Place, number)),
+			}, notice, number, news, result.Data.Data)
 			done := drive(ctx, call, nil, nil)
 			at := slices.Index(r.notices.under, notice)
 			if at < 0 {
@@ -191,11 +193,11 @@ func (r *run) listenForNews(ctx workflow.Context) {
 			var news interpreter.News
 			told.Receive(ctx, &news)
 			switch step := r.book.Step(news.Step); {
-			case step == nil:
-			case step.Loop != nil:
-				r.tellOnce(ctx, news)
-			case news.Event == playbook.EventPaused:
+			case step == nil || news.Event != playbook.EventPaused && news.Event != playbook.EventExhausted:
+			case step.Loop == nil: // a call, which people may hold more than once
 				r.tell(ctx, news, failedWith(news.Error))
+			default:
+				r.tellOnce(ctx, news)
 			}
 		}
 	})

@@ -110,7 +110,7 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	info := workflow.GetInfo(ctx)
 	r := &run{
 		id: info.WorkflowExecution.ID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
-		live: map[*StepRecord]*interpreter.Call{},
+		live: map[*StepRecord]*interpreter.Call{}, notices: notices{outbox: outboxOf(ctx)},
 	}
 	for i := range state.Records {
 		r.records = append(r.records, &state.Records[i])
