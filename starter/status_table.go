@@ -21,6 +21,9 @@ func writeStatus(w io.Writer, status *runs.Status, paper paper) {
 	if held := pausedText(status.Control, status.At); held != "" {
 		writeWrapped(&b, held, paper.width)
 	}
+	if status.Late && !status.Ended() {
+		writeWrapped(&b, "late: it takes longer than the playbook expects", paper.width)
+	}
 	if len(status.Steps) > 0 {
 		b.WriteString(statesTable(status, paper.width) + "\n")
 	}

@@ -45,6 +45,8 @@ type Status struct {
 	HeldBy string `json:"held_by,omitempty"`
 	// Control is what people have told the run, of one that goes on.
 	Control interpreter.Control `json:"control,omitzero"`
+	// Late says that the run takes longer than it was expected to, or did.
+	Late bool `json:"late,omitempty"`
 	// Notes say what could not be learnt, and why.
 	Notes []string `json:"notes,omitempty"`
 	// Calls is how many calls to the server it took, finding the run apart.
@@ -174,7 +176,7 @@ func (q *inquiry) going(ctx context.Context) error {
 		q.notef("no worker of the task queue %q answers, so where the run is cannot be told; is one running?", q.run.TaskQueue)
 		return nil
 	}
-	q.status.Control = progress.Control
+	q.status.Control, q.status.Late = progress.Control, progress.Late
 	for _, record := range progress.Steps {
 		q.step(ctx, record)
 	}
@@ -365,7 +367,8 @@ func (q *inquiry) ended(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q.status.Status, q.status.Error, q.status.Warnings = cmp.Or(result.Status, q.status.Status), result.Error, result.Warnings
+	q.status.Status, q.status.Error = cmp.Or(result.Status, q.status.Status), result.Error
+	q.status.Warnings, q.status.Late = result.Warnings, result.Late
 	if result.Status == "" && q.run.ended != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
 		q.left(ctx)
 		return nil

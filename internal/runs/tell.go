@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
 
@@ -33,15 +34,19 @@ type source struct {
 type teller struct {
 	*Reader
 	source
-	h       *history
-	ask     Ask
-	events  []Event
-	below   []opening // histories to be told too
-	made    map[int64]*made
-	ended   map[int64]bool // activities
-	calls   map[call]*lastMade
-	visits  map[string]int // of steps, the last that was seen
-	indexes []int          // of an iteration workflow
+	h      *history
+	ask    Ask
+	events []Event
+	below  []opening // histories to be told too
+	made   map[int64]*made
+	ended  map[int64]bool // activities
+	calls  map[call]*lastMade
+	visits map[string]int // of steps, the last that was seen
+	// unsent are the notices whose last attempt has failed and is not made again as
+	// far as is known; decided is the last event by which a workflow has decided.
+	unsent  []unsent
+	decided int64
+	indexes []int // of an iteration workflow
 	// cancelled is why the run was to be cancelled, nil where nobody asked for it.
 	cancelled *historypb.WorkflowExecutionCancelRequestedEventAttributes
 }
@@ -65,6 +70,13 @@ type lastMade struct {
 	attempt, page int
 	failure       *interpreter.ErrorObject
 	began         time.Time // of one that is answered from outside
+}
+
+// unsent is a notice that failed, and the event that said so.
+type unsent struct {
+	call  call
+	by    int64
+	event Event
 }
 
 // made is an activity.
@@ -107,6 +119,7 @@ func (r *Reader) tell(ctx context.Context, from source, ask Ask) (*teller, error
 			return nil, err
 		}
 	}
+	t.failedNotices()
 	if err := t.children(ctx); err != nil {
 		return nil, err
 	}
@@ -191,6 +204,10 @@ func (t *teller) take(ctx context.Context, event *historypb.HistoryEvent) error 
 		}
 		return nil
 	}
+	if event.GetWorkflowTaskCompletedEventAttributes() != nil {
+		t.decided = event.GetEventId()
+		return nil
+	}
 	if timer := event.GetTimerStartedEventAttributes(); timer != nil {
 		t.timer(event)
 		return nil
@@ -241,6 +258,9 @@ func (t *teller) scheduled(ctx context.Context, event *historypb.HistoryEvent) e
 			return err
 		}
 		t.visits[of.one.Step] = of.one.Visit
+		if of.one.Attempt > 1 {
+			t.goesOnWith(of.one.call())
+		}
 	}
 	t.made[event.GetEventId()] = of
 	return nil
@@ -291,11 +311,35 @@ func (t *teller) activity(ctx context.Context, id int64, event *historypb.Histor
 	t.add(id, "", started)
 	t.add(id, "", end)
 	t.calls[of.one.call()].failure = failure
-	if of.one.Place != "" && failure == nil {
+	switch {
+	case of.one.Place != "" && failure == nil:
 		end.Event, end.Duration = SinkCompleted, 0
 		t.add(id, "", end)
+	case playbook.OfNotice(of.one.Place):
+		end.Event, end.Duration = SinkFailed, 0
+		t.unsent = append(t.unsent, unsent{call: of.one.call(), by: event.GetEventId(), event: end})
 	}
 	return nil
+}
+
+// goesOnWith says that a notice that failed is made again.
+func (t *teller) goesOnWith(notice call) {
+	for i, failed := range slices.Backward(t.unsent) {
+		if failed.call == notice {
+			t.unsent = slices.Delete(t.unsent, i, i+1)
+			return
+		}
+	}
+}
+
+// failedNotices tells of the notices that were not sent. No step fails with them, so
+// nothing else tells it.
+func (t *teller) failedNotices() {
+	for _, failed := range t.unsent {
+		if failed.by < t.decided {
+			t.add(failed.by, "", failed.event)
+		}
+	}
 }
 
 func (in attemptInput) call() call { return call{in.Step, in.Visit, indexOr(in.Index), in.Place} }

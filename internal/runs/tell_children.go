@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
 
@@ -27,10 +28,14 @@ func (t *teller) timer(event *historypb.HistoryEvent) {
 	at := call{step: wait.Name, visit: t.visit, index: indexOr(wait.Index)}
 	if step, _, isSink := strings.Cut(wait.Name, "."); isSink {
 		at.step, at.sink = step, wait.Name
+		if playbook.OfRun(wait.Name) {
+			at.step = ""
+		}
 	}
 	if t.visit == 0 {
 		at.visit = t.visits[at.step]
 	}
+	t.goesOnWith(at)
 	if wait.Index == nil && len(t.indexes) == 1 {
 		at.index = t.indexes[0]
 	}

@@ -60,6 +60,8 @@ func (l lineage) above(part meter.Part) trace.SpanID {
 		return l.Parent
 	case part.Kind == meter.PartStep:
 		return l.Run
+	case part.Kind == meter.PartSink && part.Step == "": // a notice of the run
+		return l.Run
 	case part.Kind == meter.PartSink && part.Index != nil:
 		return l.span(meter.Part{Kind: meter.PartIteration, Step: part.Step, Visit: part.Visit, Index: part.Index})
 	}

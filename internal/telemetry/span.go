@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -95,7 +96,7 @@ func spanName(part meter.Part) string {
 	case meter.PartStep:
 		return part.Step
 	}
-	return part.Step + " " + part.Kind
+	return strings.TrimSpace(part.Step + " " + part.Kind)
 }
 
 func attributesOf(part meter.Part) []attribute.KeyValue {
