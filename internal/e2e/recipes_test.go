@@ -52,6 +52,7 @@ var recipes = map[string]recipe{
 	"recipe_secret":     {before: beforeSecret, after: afterSecret},
 	"recipe_rate_limit": {after: afterRateLimit},
 	"recipe_give_up":    {requests: []string{"/status/503", "/status/503", "/status/503"}, after: afterGiveUp},
+	"recipe_tell":       {after: afterTell},
 	"recipe_poison":     {status: "partial_success", after: afterPoison},
 }
 
@@ -141,6 +142,11 @@ func afterGiveUp(t *testing.T, _ *world, result workflows.Result) {
 	fetched := step(t, result, "fetch")
 	require.EqualValues(t, "failed", fetched.Status)
 	require.True(t, fetched.Handled)
+}
+
+// afterTell: the channel was told of the end, and of nothing else.
+func afterTell(t *testing.T, w *world, _ workflows.Result) {
+	require.Equal(t, []any{map[string]any{"text": "recipe_tell: 3 users"}}, w.bodies())
 }
 
 // afterPoison: the bad element was tried once and those behind it were run.
