@@ -24,6 +24,7 @@ func AbsentAtEnd(step *playbook.Step, result CallResult) []string {
 			nodes = append(nodes, target.Args)
 		}
 	}
+	nodes = append(nodes, step.NoticeNodes()...)
 	if step.Loop != nil {
 		nodes = append(nodes, step.StepSinkNodes()...)
 	}

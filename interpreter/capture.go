@@ -39,8 +39,8 @@ func dataPaths(book *playbook.Playbook, nodes []*playbook.Node) [][]string {
 	return paths
 }
 
-// Uncaptured lists what the iterations of a step, and the sink on it, name of
-// earlier steps and vars, but did not name in the origin: a run of the origin
+// Uncaptured lists what the iterations of a step, and the sink and the notices on it,
+// name of earlier steps and vars, but did not name in the origin: a run of the origin
 // has not kept it for them.
 func Uncaptured(origin, book *playbook.Playbook, name string) []string {
 	kept := loopPaths(origin, name)
@@ -59,7 +59,7 @@ func Uncaptured(origin, book *playbook.Playbook, name string) []string {
 
 func loopPaths(book *playbook.Playbook, name string) [][]string {
 	step := book.Step(name)
-	return dataPaths(book, append(book.CallNodes(step), step.StepSinkNodes()...))
+	return dataPaths(book, append(book.CallNodes(step), step.EndNodes()...))
 }
 
 // withoutCovered sorts the paths and drops those that a shorter one includes.

@@ -292,7 +292,7 @@ func (w *watchScreen) show(status *runs.Status) {
 // has passed.
 func changeOf(status *runs.Status) string {
 	var b strings.Builder
-	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version)
+	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version, status.Late)
 	for _, step := range status.Steps {
 		fmt.Fprint(&b, "\n", step.Step, step.Visit, step.Status, step.Attempt, step.HeldBy)
 		if step.Loop != nil {

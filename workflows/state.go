@@ -126,7 +126,7 @@ type LoopInput struct {
 	Elements []expression.Value `json:"elements"`
 	// Chosen is set where the elements are not all of the collection.
 	Chosen *Chosen `json:"chosen,omitempty"`
-	// SinkData is what the sink on the step names beside Task.Data. The loop does
+	// SinkData is what the sink on the step and its notices name beside Task.Data. The loop does
 	// not use it: it is kept for a reprocess.
 	SinkData interpreter.Data `json:"sink_data,omitzero"`
 	// Part is set where the workflow runs a part of a loop that is too large

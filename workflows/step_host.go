@@ -141,7 +141,7 @@ func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *in
 	for i, element := range elements {
 		input.Elements[i] = expression.Of(element)
 	}
-	if nodes := start.Step.StepSinkNodes(); len(nodes) > 0 {
+	if nodes := start.Step.EndNodes(); len(nodes) > 0 {
 		input.SinkData = interpreter.Capture(r.book, r.Data, nodes)
 		input.SinkData.Workload = expression.Value{} // a reprocess has it anyway
 	}

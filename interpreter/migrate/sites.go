@@ -1,6 +1,8 @@
 package migrate
 
 import (
+	"cmp"
+
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/playbook"
@@ -39,6 +41,7 @@ func sitesOf(root *yaml.Node) *sites {
 	for _, step := range itemsOf(workflow) {
 		s.step(step, flow || inBrackets(workflow))
 	}
+	s.notices(keys, flow)
 	return s
 }
 
@@ -57,9 +60,27 @@ func (s *sites) step(step *yaml.Node, flow bool) {
 	keys := yamltree.Keys(step)
 	s.retry(step, toolOf(keys), flow)
 	s.sink(sinkOf(step), flow)
+	s.notices(keys, flow)
 	if loop := keys["loop"]; loop != nil {
 		s.renamed(loop, "loop")
 		s.sink(sinkOf(loop), flow || inBrackets(loop))
+	}
+}
+
+// notices visits those of a step or of the playbook, whose words these are.
+func (s *sites) notices(words map[string]*yaml.Node, flow bool) {
+	for _, word := range []string{"on_success", "on_failure", "notify"} {
+		value := words[word]
+		notices := itemsOf(value)
+		if value != nil && value.Kind == yaml.MappingNode {
+			notices = []*yaml.Node{value}
+		}
+		for _, notice := range notices {
+			s.call(notice, "notice")
+			if notice.Kind == yaml.MappingNode {
+				s.retry(notice, cmp.Or(toolOf(yamltree.Keys(notice)), playbook.NoticeTool), flow || inBrackets(value) || inBrackets(notice))
+			}
+		}
 	}
 }
 

@@ -28,8 +28,8 @@ func Events() []string {
 	return []string{EventCompleted, EventPartial, EventFailed, EventCancelled, EventPaused, EventExhausted, EventLate}
 }
 
-// noticeTool is the tool of a notice that names none.
-const noticeTool = "http"
+// NoticeTool is the tool of a notice that names none.
+const NoticeTool = "http"
 
 // runPlace is the place of what belongs to the run and not to a step. It is a word
 // of the language, so no step has this name.
@@ -100,7 +100,7 @@ func (d *decoder) notice(n *yaml.Node, s *section, place string) *Notice {
 	}
 	notice := &Notice{Sink: &Sink{Pos: f.pos, Place: place, Action: d.action(f, f.path)}}
 	if f.get("tool") == nil && !slices.ContainsFunc(f.rest, meansTool) {
-		notice.Sink.Action.Tool = &Node{Pos: f.pos, Raw: noticeTool, Value: noticeTool, constant: true}
+		notice.Sink.Action.Tool = &Node{Pos: f.pos, Raw: NoticeTool, Value: NoticeTool, constant: true}
 	}
 	d.words(f, notice, at{place: place, tool: literalTool(notice.Sink.Action)})
 	return notice

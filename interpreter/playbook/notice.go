@@ -57,6 +57,10 @@ func sinksOf(notices []*Notice) []*Sink {
 	return sinks
 }
 
+// EndNodes are the values that are evaluated once the loop of a step has ended, by
+// the sink on the step and its notices.
+func (s *Step) EndNodes() []*Node { return append(s.StepSinkNodes(), s.NoticeNodes()...) }
+
 // NoticeNodes are the values of the notices of a step.
 func (s *Step) NoticeNodes() []*Node {
 	var nodes []*Node
