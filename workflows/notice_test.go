@@ -326,3 +326,89 @@ workflow:
 	require.Equal(t, []any{"completed  completed    completed"}, after.said())
 	require.NotEqual(t, before.written[0].OperationKey, after.written[0].OperationKey)
 }
+
+// TestNoticesWhilePausedAndCancelled: a pause holds the notices of a step, and none
+// of the run; a cancel ends those of a step, and none of the run.
+func TestNoticesWhilePausedAndCancelled(t *testing.T) {
+	t.Parallel()
+	const source = `timeout: 1000h
+notify: {on: [paused, cancelled, completed, late], url: http://team, retry: [{when: error is defined, then: {max_attempts: 2, delay: 2m, jitter: none}}]}
+expect: {within: 90s}
+workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    on_success: {url: http://well, retry: [{when: error is defined, then: {max_attempts: 2, delay: 1m, jitter: none}}]}
+    next: after
+  - {step: after, tool: http, url: http://x}
+`
+	for name, test := range map[string]struct {
+		during   map[time.Duration]func(*testing.T, *stage)
+		status   string
+		sent     []string
+		at       []time.Duration
+		attempts int // of steps
+		warnings []string
+	}{
+		"paused": {
+			during: map[time.Duration]func(*testing.T, *stage){
+				30 * time.Second: steering(workflows.PauseUpdate, workflows.Command{}),
+				10 * time.Minute: steering(workflows.ResumeUpdate, workflows.Command{}),
+			},
+			status: "completed", attempts: 2,
+			sent: []string{
+				"fetch.on_success", "run.notify.paused", "run.notify.late", "run.notify.paused", "run.notify.late",
+				"fetch.on_success", "run.notify.completed", "run.notify.completed",
+			},
+			at:       minutes(0, 0.5, 1.5, 2.5, 3.5, 10, 10, 12),
+			warnings: []string{"the run was late: it went on after 1m30s"},
+		},
+		"cancelled": {
+			during: map[time.Duration]func(*testing.T, *stage){
+				30 * time.Second: func(_ *testing.T, s *stage) { s.env.CancelWorkflow() },
+			},
+			status: "cancelled", attempts: 1,
+			sent:     []string{"fetch.on_success", "run.notify.cancelled", "run.notify.cancelled"},
+			at:       minutes(0, 0.5, 2.5),
+			warnings: []string{"the notice fetch.on_success was not sent: sink fetch.on_success: cancelled"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, first := newStage(t, until(0, nil)), map[string]bool{}
+			s.refuses = func(_ int, in interpreter.ToolInput) error {
+				if first[in.OperationKey] {
+					return nil
+				}
+				first[in.OperationKey] = true
+				return unavailable()
+			}
+			for at, act := range test.during {
+				s.env.RegisterDelayedCallback(func() { act(t, s) }, at)
+			}
+			result, _ := s.run(source)
+			require.Equal(t, test.status, result.Status, "%+v", result.Error)
+			require.Equal(t, test.sent, s.places())
+			require.Equal(t, test.at, s.writtenAt)
+			require.Len(t, s.attempts, test.attempts)
+			require.Equal(t, test.warnings, result.Warnings)
+			require.Equal(t, "completed", result.Steps[0].Status, "whatever becomes of its notice")
+		})
+	}
+}
+
+// TestNoticesOfSecretSteps: what a notice says of itself has no results, so a step
+// whose result is secret may have notices.
+func TestNoticesOfSecretSteps(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(int, interpreter.ToolInput) (any, error) { return map[string]any{"$sealed": "v1.x"}, nil })
+	result, _ := s.run("timeout: 1h\n" + `on_success: {url: http://done, body: {at: "{{ steps.login.status }}"}}
+workflow:
+  - {step: login, tool: http, url: http://x, secret: true, on_success: {url: http://well}}
+`)
+	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.Empty(t, result.Warnings)
+	require.Equal(t, []string{"login.on_success", "run.on_success"}, s.places())
+	require.Equal(t, map[string]any{"at": "success"}, s.said()[1])
+	require.NotContains(t, s.said()[0], "result")
+}
