@@ -63,8 +63,12 @@ func itemOf(event runs.Event) item {
 	return of
 }
 
-// Add takes in an event.
+// Add takes in an event. What belongs to no step, as the notices of the run, has no
+// span.
 func (s *Spans) Add(event runs.Event) {
+	if event.Step == "" {
+		return
+	}
 	switch event.Event {
 	case runs.StepStarted, runs.IterationStarted:
 		s.item(event).began = &event

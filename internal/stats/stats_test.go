@@ -235,3 +235,36 @@ func iteration(i int) []runs.Event {
 	})
 	return events
 }
+
+// TestNoticesOfTheRun: they belong to no step and are not among its figures.
+func TestNoticesOfTheRun(t *testing.T) {
+	t.Parallel()
+
+	var events []runs.Event
+	step, run := teller{step: "fetch", events: &events}, teller{events: &events}
+	step.tell(runs.StepStarted, 0, nil)
+	step.attempt(1, 0, nil)
+	step.tell(runs.StepResult, 1, func(event *runs.Event) { event.Attempts, event.Pages, event.Status = 1, 1, "completed" })
+	from := len(events)
+	run.attempt(1, 1, failure("retryable", "http", 503))
+	run.wait("failure", 2, 1)
+	run.attempt(2, 3, nil)
+
+	for i := range events[from:] {
+		events[from+i].Sink, events[from+i].Visit = "run.notify.completed", 0
+	}
+
+	collector := stats.NewCollector(nil)
+	collector.Begin(runs.Found{WorkflowID: "a", Playbook: "p", Status: "completed", StartedAt: began, EndedAt: at(4)})
+
+	for _, event := range events {
+		collector.Add(event)
+	}
+
+	collector.End(at(4))
+	sums := collector.Stats()
+	require.Len(t, sums.Steps, 1)
+	require.Equal(t, "fetch", sums.Steps[0].Step)
+	require.Empty(t, sums.Errors)
+	require.Empty(t, sums.Waits)
+}
