@@ -183,6 +183,12 @@ func sinksOf(step *playbook.Step) []graphSink {
 		add(step.Loop.DeadLetter, "dead letter")
 	}
 	add(step.Sink, "result")
+	for _, notice := range step.Notices(false) {
+		add(notice, "on success")
+	}
+	for _, notice := range step.Notices(true) {
+		add(notice, "on failure")
+	}
 	return all
 }
 

@@ -50,9 +50,6 @@ func languageParts() map[string]string {
 func keys(section playbook.Section) string {
 	rows := [][]string{{"key", "what it says"}}
 	for _, key := range section.Keys {
-		if key.Later {
-			continue
-		}
 		name := code(key.Name)
 		for _, alias := range key.Aliases {
 			name += ", " + code(alias)

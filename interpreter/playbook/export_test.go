@@ -5,7 +5,7 @@ type Word struct {
 	Section, Name, Doc, Kind string
 	Accepted                 []string
 	Absent                   any
-	Read, Later              bool
+	Read                     bool
 	Of                       string // the section that stands there, "" for none
 }
 
@@ -16,7 +16,7 @@ func WordsOfSections() []Word {
 		for _, k := range s.keys {
 			word := Word{
 				Section: s.name, Name: k.name, Doc: k.doc, Kind: string(k.domain.kind), Accepted: k.domain.accepted,
-				Absent: k.domain.absent, Read: k.read != nil, Later: k.later,
+				Absent: k.domain.absent, Read: k.read != nil,
 			}
 			if k.domain.of != nil {
 				word.Of = k.domain.of().name

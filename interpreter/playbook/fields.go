@@ -72,8 +72,6 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 	name, pos := keyNode.Value, position(keyNode)
 	known, ok := s.find(name, d.older)
 	switch {
-	case ok && known.later:
-		d.errorf(pos, codeNotYet, "the key %q of %s is not there yet; leave it out", name, path)
 	case ok && f.words.Has(known.name):
 		d.errorf(pos, codeDuplicateKey, "%q says the same as the key in line %d; keep one of them", name, f.words[known.name].Line)
 	case ok:

@@ -8,7 +8,6 @@ type key struct {
 	aliases []string // other spellings, in every version
 	older   []string // spellings of noetl.io/v1 only
 	doc     string
-	later   bool   // known to the language, but refused until it is there
 	warned  string // the one of older that draws a warning
 	// required shows how to write the word where it is missing; "" for words
 	// that may be.
@@ -93,7 +92,6 @@ type Key struct {
 	Name    string
 	Aliases []string
 	Doc     string
-	Later   bool // kept for later, refused now
 }
 
 // Sections are all sections of the language with the keys that they accept, in
@@ -103,7 +101,7 @@ func Sections() []Section {
 	for i, s := range sections {
 		all[i] = Section{Name: s.name, Open: s.open}
 		for _, k := range s.keys {
-			all[i].Keys = append(all[i].Keys, Key{Name: k.name, Aliases: k.aliases, Doc: k.doc, Later: k.later})
+			all[i].Keys = append(all[i].Keys, Key{Name: k.name, Aliases: k.aliases, Doc: k.doc})
 		}
 	}
 	return all
@@ -120,13 +118,11 @@ func (s *section) find(name string, older bool) (*key, bool) {
 	return nil, false
 }
 
-// names are the keys that an author may write now.
+// names are the keys that an author may write.
 func (s *section) names() []string {
-	var names []string
-	for _, k := range s.keys {
-		if !k.later {
-			names = append(names, k.name)
-		}
+	names := make([]string, len(s.keys))
+	for i, k := range s.keys {
+		names[i] = k.name
 	}
 	return names
 }
