@@ -237,3 +237,42 @@ notify: {on: [late, paused, completed], url: "{{ hooks }}/team", body: "{{ event
 	require.True(t, l.status(run.GetID()).Late)
 	require.ElementsMatch(t, []any{"late ", "paused waits", "completed "}, hooks.bodies("/team"))
 }
+
+// TestNoticesOfAReprocess: it tells of its own iterations, under keys of its own,
+// and its notices know of the steps before what those of the run knew.
+func TestNoticesOfAReprocess(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	hooks := newReceiver(t, nil)
+	run := w.start(book(`
+  - step: site
+    tool: http
+    url: "{{ api }}/echo"
+    params: {name: north}
+    next: fetch
+  - step: fetch
+    tool: http
+    url: "{{ api }}/status/{{ code if id == 2 else 200 }}"
+    loop: {collection: [1, 2, 3], element: id}
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 2, backoff: none}}]
+    on_success: {url: "{{ hooks }}/fetched", body: "{{ site.query.name[0] }} {{ result.stats.failed }}/{{ result.stats.total }}"}
+notify: {on: [completed, partial_success, exhausted], url: "{{ hooks }}/team", body: "{{ event.name }} {{ event.index }}"}
+`), map[string]any{"hooks": hooks.URL, "code": 503})
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, "partial_success", result.Status, "%+v", result.Error)
+	require.Equal(t, []any{"north 1/3"}, hooks.bodies("/fetched"))
+	require.Equal(t, []any{"exhausted 1", "partial_success "}, hooks.bodies("/team"))
+
+	again, err := w.outcome(w.reprocess(run, w.chain(run).Letters, "", map[string]any{"code": 200}))
+	require.NoError(t, err)
+	require.Equal(t, "completed", again.Status, "%+v", again.Error)
+	require.Equal(t, []any{"north 1/3", "north 0/1"}, hooks.bodies("/fetched"))
+	require.Equal(t, []any{"exhausted 1", "partial_success ", "completed "}, hooks.bodies("/team"))
+
+	keys := map[string]bool{}
+	for _, got := range hooks.got() {
+		require.False(t, keys[got.key], "%s has a key that was there before", got.path)
+		keys[got.key] = true
+	}
+}
