@@ -103,7 +103,7 @@ func TestStepNotices(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, test.answer)
 			result, _ := s.run(test.steps)
-			require.Equal(t, test.status, result.Status, "%+v", result.Error)
+			require.EqualValues(t, test.status, result.Status, "%+v", result.Error)
 			require.Equal(t, test.places, s.places())
 			require.Equal(t, test.said, s.said())
 			for _, in := range s.written {
@@ -171,7 +171,7 @@ func TestNoticesThatFail(t *testing.T) {
 				return nil
 			}
 			result, took := s.run("timeout: 1000h\n" + test.head + "\nworkflow:\n  - {step: fetch, tool: http, url: http://x, " + test.fetch + "}\n")
-			require.Equal(t, test.status, result.Status, "%+v", result.Error)
+			require.EqualValues(t, test.status, result.Status, "%+v", result.Error)
 			require.Equal(t, test.at, s.writtenAt)
 			require.Equal(t, test.took, took)
 			require.Len(t, result.Warnings, len(test.warnings))
@@ -263,7 +263,7 @@ func TestNotify(t *testing.T) {
 				s.env.RegisterDelayedCallback(func() { act(t, s) }, at)
 			}
 			result, _ := s.run(everyEvent + "workflow:\n" + test.steps + "\n")
-			require.Equal(t, test.status, result.Status, "%+v", result.Error)
+			require.EqualValues(t, test.status, result.Status, "%+v", result.Error)
 			require.Equal(t, test.said, s.said())
 			require.Equal(t, test.at, s.writtenAt)
 			keys := map[string]bool{}
@@ -321,7 +321,7 @@ workflow:
 	after.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, input)
 	var result workflows.Result
 	require.NoError(t, after.env.GetWorkflowResult(&result))
-	require.Equal(t, "completed", result.Status)
+	require.EqualValues(t, "completed", result.Status)
 	require.True(t, result.Late)
 	require.Equal(t, []any{"completed  completed    completed"}, after.said())
 	require.NotEqual(t, before.written[0].OperationKey, after.written[0].OperationKey)
@@ -387,12 +387,12 @@ workflow:
 				s.env.RegisterDelayedCallback(func() { act(t, s) }, at)
 			}
 			result, _ := s.run(source)
-			require.Equal(t, test.status, result.Status, "%+v", result.Error)
+			require.EqualValues(t, test.status, result.Status, "%+v", result.Error)
 			require.Equal(t, test.sent, s.places())
 			require.Equal(t, test.at, s.writtenAt)
 			require.Len(t, s.attempts, test.attempts)
 			require.Equal(t, test.warnings, result.Warnings)
-			require.Equal(t, "completed", result.Steps[0].Status, "whatever becomes of its notice")
+			require.EqualValues(t, "completed", result.Steps[0].Status, "whatever becomes of its notice")
 		})
 	}
 }
@@ -406,7 +406,7 @@ func TestNoticesOfSecretSteps(t *testing.T) {
 workflow:
   - {step: login, tool: http, url: http://x, secret: true, on_success: {url: http://well}}
 `)
-	require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Empty(t, result.Warnings)
 	require.Equal(t, []string{"login.on_success", "run.on_success"}, s.places())
 	require.Equal(t, map[string]any{"at": "success"}, s.said()[1])
