@@ -14,6 +14,9 @@ type RunInfo struct {
 	RunID      string    `json:"run_id"`      // the first of the chain
 	StartedAt  time.Time `json:"started_at"`
 	Playbook   string    `json:"playbook"`
+	// ScheduledAt is the time that a schedule started the run for; zero for a run
+	// that none has started.
+	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// Round numbers the reprocesses of a run, from 1; 0 is the run itself.
 	Round int `json:"round,omitempty"`
 }
@@ -97,9 +100,7 @@ func (s *Scope) lookupRoot(name string) (any, bool) {
 	case "execution_id":
 		return s.run.WorkflowID, true
 	case "run":
-		return map[string]any{
-			"id": s.run.RunID, "started_at": timeText(s.run.StartedAt), "playbook": s.run.Playbook,
-		}, true
+		return s.run.words(), true
 	case "_loop":
 		return s.loop(), s.position != nil
 	}
@@ -112,6 +113,15 @@ func (s *Scope) lookupRoot(name string) (any, bool) {
 	}
 	value, found := asMap(s.data.Workload.Data)[name]
 	return value, found
+}
+
+// words is run in expressions. What it lacks is nil in them.
+func (r RunInfo) words() map[string]any {
+	words := map[string]any{"id": r.RunID, "started_at": timeText(r.StartedAt), "playbook": r.Playbook}
+	if !r.ScheduledAt.IsZero() { // the values of other runs stay as they are in their histories
+		words["scheduled_at"] = timeText(r.ScheduledAt)
+	}
+	return words
 }
 
 func (s *Scope) loop() any {

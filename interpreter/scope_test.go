@@ -2,6 +2,7 @@ package interpreter_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,12 +59,25 @@ func TestNamesResolveInOrder(t *testing.T) {
 	require.Equal(t, "hidden", render(t, `"{{ workload.run }}"`, scope), "which stays reachable")
 	require.Equal(t, "run-1", render(t, `"{{ run.id }}"`, scope))
 	require.Equal(t, "2026-01-02T03:04:05Z", render(t, `"{{ run.started_at }}"`, scope))
+	require.Nil(t, render(t, `"{{ run.scheduled_at }}"`, scope), "no schedule has started it")
 	require.Equal(t, "success", render(t, `"{{ steps.thing.status }}"`, scope))
 	require.Equal(t, []any{1, 2, 3}, render(t, `["{{ _loop.index }}", "{{ _loop.count }}", "{{ _loop.size }}"]`, scope))
 	require.Nil(t, lookup(scope, "nothing"))
 	_, found := with(false, false, false, nil).Lookup("_loop")
 	require.False(t, found, "no _loop outside a loop")
 	require.Nil(t, lookup(with(true, false, false, nil), "other"), "a step that has not run is nil")
+}
+
+// TestScheduledAt: a run that a schedule has started knows what time it is for, in
+// its iterations too.
+func TestScheduledAt(t *testing.T) {
+	t.Parallel()
+	scheduled := run
+	scheduled.ScheduledAt = time.Date(2026, 3, 29, 3, 0, 0, 0, time.FixedZone("CEST", 2*60*60))
+	scope := interpreter.NewScope(nil, scheduled, interpreter.Data{})
+	require.Equal(t, "2026-03-29T01:00:00Z", render(t, `"{{ run.scheduled_at }}"`, scope))
+	scope = scope.WithElement("item", 1, interpreter.Position{Size: 1})
+	require.Equal(t, "2026-03-29T01:00:00Z", render(t, `"{{ run.scheduled_at }}"`, scope))
 }
 
 func TestEndScope(t *testing.T) {

@@ -37,6 +37,10 @@ const (
 	OriginAttribute = "RepriseOrigin"
 )
 
+// ScheduledAttribute is the search attribute in which Temporal's schedules name the
+// time that they start a workflow for, without jitter.
+const ScheduledAttribute = "TemporalScheduledStartTime"
+
 // SearchAttributes are the types of all of them.
 func SearchAttributes() map[string]enumspb.IndexedValueType {
 	return map[string]enumspb.IndexedValueType{

@@ -120,7 +120,7 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	}
 	r.Run = interpreter.RunInfo{
 		WorkflowID: r.id, RunID: info.FirstRunID,
-		StartedAt: info.WorkflowStartTime, Playbook: book.Name,
+		StartedAt: info.WorkflowStartTime, Playbook: book.Name, ScheduledAt: scheduledAt(ctx),
 	}
 	if input.Reprocess != nil {
 		r.Run, r.StartedAt = input.Reprocess.Origin, info.WorkflowStartTime
@@ -132,6 +132,12 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	}
 	r.Routing = r.graph.Begin()
 	return r
+}
+
+// scheduledAt is zero for a run that no schedule has started.
+func scheduledAt(ctx workflow.Context) time.Time {
+	at, _ := workflow.GetTypedSearchAttributes(ctx).GetTime(temporal.NewSearchAttributeKeyTime(ScheduledAttribute))
+	return at.UTC()
 }
 
 // leaveHistory gives the error with which the run goes on in another history, nil

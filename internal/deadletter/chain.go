@@ -276,7 +276,7 @@ func (r *Reader) Reprocess(
 	origin := chain.Origin
 	plan := &workflows.Reprocess{Origin: interpreter.RunInfo{
 		WorkflowID: origin.WorkflowID, RunID: origin.RunID, StartedAt: origin.StartedAt, Playbook: book.Name,
-		Round: len(chain.Rounds) + 1,
+		Round: len(chain.Rounds) + 1, ScheduledAt: origin.ScheduledAt,
 	}}
 	for _, loop := range origin.Loops {
 		indexes := indexesOf(loop, letters)

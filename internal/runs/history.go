@@ -25,6 +25,7 @@ type history struct {
 	nextRunID         string // that it continued as, "" for none
 	input             *commonpb.Payloads
 	startedAt         time.Time
+	scheduledAt       time.Time // that a schedule started it for, zero for none
 	taskQueue         string
 	endedAt           time.Time // zero while it runs, and where it continued
 	children          []*child
@@ -83,6 +84,7 @@ func (h *history) take(event *historypb.HistoryEvent, byEvent map[int64]*child) 
 	if started := event.GetWorkflowExecutionStartedEventAttributes(); started != nil {
 		h.taskQueue = started.GetTaskQueue().GetName()
 		h.input, h.startedAt, h.firstRunID = started.GetInput(), event.GetEventTime().AsTime(), started.GetFirstExecutionRunId()
+		attribute(started.GetSearchAttributes().GetIndexedFields(), workflows.ScheduledAttribute, &h.scheduledAt)
 	}
 	if initiated := event.GetStartChildWorkflowExecutionInitiatedEventAttributes(); initiated != nil {
 		begun := &child{

@@ -23,10 +23,12 @@ type Run struct {
 	WorkflowID string
 	RunID      string // the first of the chain
 	StartedAt  time.Time
-	TaskQueue  string
-	EndedAt    time.Time // zero while it goes on
-	Input      workflows.Input
-	Loops      []*Loop // visits of steps with a loop, in the order of their start
+	// ScheduledAt is the time that a schedule started it for, zero for none.
+	ScheduledAt time.Time
+	TaskQueue   string
+	EndedAt     time.Time // zero while it goes on
+	Input       workflows.Input
+	Loops       []*Loop // visits of steps with a loop, in the order of their start
 }
 
 // Closed reports whether the run has ended.
@@ -77,7 +79,9 @@ func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error
 			return nil, err
 		}
 	}
-	run := &Run{WorkflowID: workflowID, RunID: first.runID, StartedAt: first.startedAt, TaskQueue: first.taskQueue}
+	run := &Run{
+		WorkflowID: workflowID, RunID: first.runID, StartedAt: first.startedAt, ScheduledAt: first.scheduledAt, TaskQueue: first.taskQueue,
+	}
 	if err := r.decode(ctx, workflowID, first.input, &run.Input); err != nil {
 		return nil, err
 	}

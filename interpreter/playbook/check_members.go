@@ -19,7 +19,7 @@ var members = map[string][]string{
 	"_retry": {"index", "attempt", "count", "policy"},
 	"_loop":  {"index", "count", "size"},
 	"event":  {"name", "at", "step", "visit", "index", "status", "attempts", "error", "reason", "by"},
-	"run":    {"id", "started_at", "playbook"},
+	"run":    {"id", "started_at", "playbook", "scheduled_at"},
 }
 
 var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url"}
