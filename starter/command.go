@@ -136,7 +136,7 @@ func newRoot(a *app) *cobra.Command {
 		newRunCommand(a), newFollowCommand(a), newListCommand(a), newStatusCommand(a), newEventsCommand(a), newStatsCommand(a),
 		newReportCommand(a), newLogsCommand(a), newGraphCommand(a),
 		newPauseCommand(a), newResumeCommand(a), newRetryNowCommand(a), newSkipCommand(a), newSetCommand(a), newCancelCommand(a),
-		newDeadLettersCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a),
+		newDeadLettersCommand(a), newScheduleCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a),
 		newToolsCommand(a), newDemoAPICommand(a), newSetupCommand(a), newVersionCommand(a),
 	)
 	return root

@@ -39,7 +39,9 @@ func (a *app) check(name string, workload map[string]any, limits playbook.Limits
 		name = "stdin"
 	}
 	file := source.NewFile(name, data)
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: workload, Limits: limits})
+	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{
+		Workload: workload, Limits: limits, Zone: knownZone,
+	})
 	return checked{file: file, book: book, found: found}, nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"reprise/internal/host"
 	"reprise/internal/payload"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
 
@@ -30,8 +31,9 @@ type plan struct {
 	playbook         string // its name
 	summary, details string // that Temporal's UI shows
 	input            workflows.Input
-	codes            []string          // of the playbook, which this starter vouches for
-	fairness         temporal.Priority // what the command line says of it
+	schedule         *playbook.Schedule // that the playbook asks for, nil for none
+	codes            []string           // of the playbook, which this starter vouches for
+	fairness         temporal.Priority  // what the command line says of it
 }
 
 func newPlan(checked checked, workload map[string]any, workflowID string) (plan, error) {
@@ -44,7 +46,7 @@ func newPlan(checked checked, workload map[string]any, workflowID string) (plan,
 		workflowID = book.Name + "-" + strings.ToLower(rand.Text()[:6])
 	}
 	return plan{
-		workflowID: workflowID, playbook: book.Name, codes: book.Codes(),
+		workflowID: workflowID, playbook: book.Name, schedule: book.Schedule, codes: book.Codes(),
 		summary: staticSummary(book), details: staticDetails(book, values, book.Description),
 		input: workflows.Input{
 			Name: checked.file.Name, Source: string(checked.file.Bytes()), Workload: expression.Of(values),
@@ -56,15 +58,27 @@ func newPlan(checked checked, workload map[string]any, workflowID string) (plan,
 // attributes that were just added.
 const attributeDelay = 5 * time.Second
 
-// start starts the run. Search attributes are a convenience: a namespace that
-// does not take them runs playbooks without.
-func (s *session) start(ctx context.Context, plan plan, a *app) (client.WorkflowRun, error) {
+// start starts the run.
+func (s *session) start(ctx context.Context, planned plan, a *app) (run client.WorkflowRun, err error) {
+	err = s.submit(ctx, planned, a, func(plan plan) error {
+		if run, err = s.execute(ctx, plan); err != nil {
+			return startError(plan, err)
+		}
+		return nil
+	})
+	return run, err
+}
+
+// submit hands a plan to the server, to be run now or later. Search attributes are a
+// convenience: a namespace that does not take them runs playbooks without.
+func (s *session) submit(ctx context.Context, plan plan, a *app, begin func(plan) error) error {
 	if err := s.fits(plan); err != nil {
-		return nil, err
+		return err
 	}
+	interrupted := withStatus(exitInterrupted, errors.New("interrupted before the run began"))
 	_, err := connect.EnsureAttributes(ctx, s.client, s.namespace, workflows.SearchAttributes())
 	if ctx.Err() != nil {
-		return nil, withStatus(exitInterrupted, errors.New("interrupted before the run began"))
+		return interrupted
 	}
 	plan.input.SearchAttributes, plan.input.DeadLetters = err == nil, err == nil
 	if err != nil {
@@ -72,17 +86,17 @@ func (s *session) start(ctx context.Context, plan plan, a *app) (client.Workflow
 	}
 	deadline := time.Now().Add(attributeDelay)
 	for {
-		run, err := s.execute(ctx, plan)
+		err := begin(plan)
 		var refused *serviceerror.InvalidArgument
 		switch {
 		case err == nil:
-			return run, nil
+			return nil
 		case !errors.As(err, &refused) || !plan.input.SearchAttributes || !aboutAttributes(refused):
-			return nil, startError(plan, err)
+			return err
 		case time.Now().After(deadline):
 			plan.input.SearchAttributes, plan.input.DeadLetters = false, false
 		case !pause(ctx, 200*time.Millisecond):
-			return nil, startError(plan, ctx.Err())
+			return interrupted
 		}
 	}
 }
@@ -126,7 +140,7 @@ func (s *session) execute(ctx context.Context, plan plan) (client.WorkflowRun, e
 		Priority:                                 plan.priority(),
 	}
 	if plan.input.SearchAttributes {
-		options.TypedSearchAttributes = temporal.NewSearchAttributes(plan.attributes()...)
+		options.TypedSearchAttributes = plan.attributes()
 	}
 	if s.key != "" && len(plan.codes) > 0 {
 		options.Memo = host.Vouch(s.key, plan.workflowID, plan.codes)
@@ -137,14 +151,14 @@ func (s *session) execute(ctx context.Context, plan plan) (client.WorkflowRun, e
 	return s.client.ExecuteWorkflow(ctx, options, workflows.PlaybookWorkflowName, plan.input)
 }
 
-func (p plan) attributes() []temporal.SearchAttributeUpdate {
+func (p plan) attributes() temporal.SearchAttributes {
 	name := temporal.NewSearchAttributeKeyKeyword(workflows.PlaybookAttribute)
 	attributes := []temporal.SearchAttributeUpdate{name.ValueSet(p.playbook)}
 	if again := p.input.Reprocess; again != nil {
 		origin := temporal.NewSearchAttributeKeyKeyword(workflows.OriginAttribute)
 		attributes = append(attributes, origin.ValueSet(again.Origin.WorkflowID))
 	}
-	return attributes
+	return temporal.NewSearchAttributes(attributes...)
 }
 
 // startedError says that there is a run with the ID already.

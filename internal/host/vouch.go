@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -39,19 +41,34 @@ const CodeMemo = "reprise_code"
 type Code struct {
 	Hashes []string `json:"hashes"` // SHA-256 of each, hex
 	Seal   string   `json:"seal"`
+	// Base is the workflow ID of the actions of a schedule, to which the server adds
+	// the time; "" for a run that was started by itself.
+	Base string `json:"base,omitempty"`
 }
 
 // Vouch is the memo of a run whose starter has the key of the local workers.
 func Vouch(key, workflowID string, codes []string) map[string]any {
+	hashes := hashesOf(codes)
+	return map[string]any{CodeMemo: Code{Hashes: hashes, Seal: sealOf(key, "code", workflowID, hashes)}}
+}
+
+// VouchSchedule is the memo of the runs of a schedule whose actions have that workflow
+// ID. It is good for all of them: for the ID with a time behind it.
+func VouchSchedule(key, base string, codes []string) map[string]any {
+	hashes := hashesOf(codes)
+	return map[string]any{CodeMemo: Code{Hashes: hashes, Seal: sealOf(key, "code of schedule", base, hashes), Base: base}}
+}
+
+func hashesOf(codes []string) []string {
 	var hashes []string
 	for _, code := range codes {
 		hashes = append(hashes, hashOf(code))
 	}
-	return map[string]any{CodeMemo: Code{Hashes: hashes, Seal: sealOf(key, workflowID, hashes)}}
+	return hashes
 }
 
-func sealOf(key, workflowID string, hashes []string) string {
-	return Seal(key, append([]string{"code", workflowID}, hashes...)...)
+func sealOf(key, what, id string, hashes []string) string {
+	return Seal(key, append([]string{what, id}, hashes...)...)
 }
 
 func hashOf(code string) string {
@@ -154,10 +171,24 @@ func (d described) vouched(key string) []string {
 	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &code) != nil {
 		return nil
 	}
-	if !hmac.Equal([]byte(code.Seal), []byte(sealOf(key, d.workflowID, code.Hashes))) {
+	what, id := "code", d.workflowID
+	if code.Base != "" {
+		if what, id = "code of schedule", code.Base; !scheduled(d.workflowID, code.Base) {
+			return nil
+		}
+	}
+	if !hmac.Equal([]byte(code.Seal), []byte(sealOf(key, what, id, code.Hashes))) {
 		return nil
 	}
 	return code.Hashes
+}
+
+// scheduled reports whether a workflow ID is that of a schedule's action with the
+// time that the server adds.
+func scheduled(workflowID, base string) bool {
+	at, found := strings.CutPrefix(workflowID, base+"-")
+	_, err := time.Parse(time.RFC3339, at)
+	return found && err == nil
 }
 
 // Vouched reports whether a starter with the key vouches for all the code of a

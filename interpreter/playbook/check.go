@@ -22,6 +22,9 @@ type CheckOptions struct {
 	Workload map[string]any
 	// Limits are those of the workers that are to run the playbook.
 	Limits Limits
+	// Zone refuses names that are no time zones. Nil takes all: what zones there are
+	// is up to a machine.
+	Zone func(name string) error
 }
 
 // Validate decodes and checks a file and returns every problem of both, sorted:
@@ -66,6 +69,7 @@ var rules = []func(*checker){
 	checkURL,
 	checkJSONText,
 	checkSecret,
+	checkSchedule,
 }
 
 // checker carries what the rules share. It lives for one check.

@@ -14,6 +14,8 @@ const (
 	CodeCodeSyntax             = "code-syntax"
 	codeCollectWithoutNextCall = "collect-without-next-call"
 	codeCollectionInIteration  = "collection-in-iteration"
+	codeCron                   = "cron"
+	codeCronDays               = "cron-days"
 	codeDuplicateEntry         = "duplicate-entry"
 	codeDuplicateStep          = "duplicate-step"
 	codeDuplicateTarget        = "duplicate-target"
@@ -72,6 +74,8 @@ var checkCodes = []CodeDoc{
 	{CodeCodeSyntax, "code does not compile"},
 	{codeCollectWithoutNextCall, "collect in a policy that polls, whose answers are not collected (warning)"},
 	{codeCollectionInIteration, "an expression of an iteration needs all of the loop's collection"},
+	{codeCron, "times of a schedule that cannot be read, or never come"},
+	{codeCronDays, "times of a schedule are days of the month and of the week at once (warning)"},
 	{codeDuplicateEntry, "two entries of the workbook have one name"},
 	{codeDuplicateStep, "two steps have one name"},
 	{codeDuplicateTarget, "one route names a step twice"},

@@ -58,7 +58,7 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 	},
 	{key{name: "kind", doc: "`Playbook`", required: "kind: Playbook"}, asOneOf(func(*Playbook, string) {}, "Playbook")},
 	{
-		key{name: "metadata", doc: "name, description and labels", required: "metadata: {name: my_playbook}"},
+		key{name: "metadata", doc: "name, description, labels and schedule", required: "metadata: {name: my_playbook}"},
 		as(kindSection, func(d *decoder, w written, p *Playbook) { d.metadata(w.node, p) }).of(metadataSection),
 	},
 	{
@@ -146,7 +146,7 @@ func (d *decoder) otherLanguage(root *yaml.Node) bool {
 	return true
 }
 
-var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata."}, []keyOf[Playbook]{
+var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata.", labels: true}, []keyOf[Playbook]{
 	{
 		key{name: "name", doc: "the playbook's name", required: "name: my_playbook"},
 		as(kindName, func(d *decoder, w written, p *Playbook) { p.Name = d.playbookName(w.node, w.what) }),
@@ -155,6 +155,10 @@ var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata."}, 
 	{
 		key{name: "labels", doc: "a map of texts"},
 		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) }),
+	},
+	{
+		key{name: "schedule", doc: "when `starter schedule` runs the playbook"},
+		asSection(func(p *Playbook, s *Schedule) { p.Schedule = s }),
 	},
 })
 
@@ -226,7 +230,7 @@ func olderLabels(meta *fields, labels map[string]string) map[string]string {
 
 // isLabel reports whether a key of metadata in noetl.io/v1 is a label, and not
 // a misspelt key.
-func isLabel(key string, n *yaml.Node) bool {
+func isLabel(s *section, key string, n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && !isNull(n) && !strings.Contains(n.Value, "{{") &&
-		expression.Suggest(key, metadataSection.names()) == ""
+		expression.Suggest(key, s.names()) == ""
 }

@@ -81,9 +81,9 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 		f.set(known, pos, value)
 	case s.open:
 		d.toolField(f, s, name, pos, value)
-	case d.older && s == metadataSection && isLabel(name, value):
+	case d.older && s.labels && isLabel(s, name, value):
 		f.rest = append(f.rest, restField{name: name, pos: pos, value: value, spelt: name})
-	case d.older && s == metadataSection:
+	case d.older && s.labels:
 		// noetl.io/v1 keeps lists and maps there; nothing reads them.
 	default:
 		f.unknown = append(f.unknown, name)

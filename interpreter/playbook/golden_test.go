@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,11 +75,16 @@ func inputs(t *testing.T, dir string) []string {
 // testLimits are the defaults of a worker.
 var testLimits = playbook.Limits{MaxRetries: playbook.DefaultMaxRetriesLimit, MaxDelay: playbook.DefaultMaxDelayLimit}
 
+func knownZone(name string) error {
+	_, err := time.LoadLocation(name)
+	return err
+}
+
 func validate(t *testing.T, path string) (*playbook.Playbook, source.Diagnostics, string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	file := source.NewFile(filepath.Base(path), data)
-	pb, found := playbook.Validate(file, testTools, playbook.CheckOptions{Limits: testLimits})
+	pb, found := playbook.Validate(file, testTools, playbook.CheckOptions{Limits: testLimits, Zone: knownZone})
 	return pb, found, file.FormatAll(found)
 }

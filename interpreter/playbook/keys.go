@@ -35,6 +35,7 @@ type section struct {
 	prefix string // stands before the words in messages about their values
 	keys   []key
 	open   bool // other keys are fields of the tool
+	labels bool // other keys are labels in noetl.io/v1
 	// fields renames fields of tools as noetl.io/v1 spells them.
 	fields map[string]string
 	// below is the section whose words are often written here by mistake.
@@ -74,7 +75,7 @@ var olderFields = map[string]string{
 var saveWord = []string{"save"}
 
 var sections = []*section{
-	playbookSection, metadataSection, workbookSection, stepSection, toolSection, loopSection, deadLetterSection, budgetSection,
+	playbookSection, metadataSection, scheduleSection, workbookSection, stepSection, toolSection, loopSection, deadLetterSection, budgetSection,
 	thresholdsSection, rateLimitSection, policySection, thenSection, nextCallSection, collectSection, perIterationSection,
 	sinkSection, noticeSection, notifySection, expectSection, routeSection, targetSection,
 }

@@ -53,5 +53,5 @@ func Spelling(of, word string) string {
 // OlderLabel reports whether a key of metadata is a label that OlderVersion
 // keeps beside the others.
 func OlderLabel(key string, value *yaml.Node) bool {
-	return Spelling(metadataSection.name, key) == "" && isLabel(key, value)
+	return Spelling(metadataSection.name, key) == "" && isLabel(metadataSection, key, value)
 }

@@ -18,6 +18,7 @@ type Playbook struct {
 	Description string
 	Labels      map[string]string
 	names       []headName     // metadata.name and the names of labels
+	Schedule    *Schedule      // nil: none
 	Timeout     time.Duration  // whole run; 0 is none
 	Strict      bool           // a failed iteration keeps a run from being completed
 	Workload    map[string]any // canonical defaults, never nil

@@ -1,0 +1,201 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// Schedule is a schedule that runs a playbook.
+type Schedule struct {
+	ID       string
+	Playbook string // its name
+	// Told is what the server tells of it; Action starts its runs.
+	Told   *client.ScheduleDescription
+	Action *client.ScheduleWorkflowAction
+}
+
+// Started is a run that a schedule has started.
+type Started struct {
+	At  time.Time // when it did
+	Run Found     // as it stands; without a status where the server has forgotten it
+}
+
+// NoScheduleError says that there is no schedule of a playbook with an ID, or
+// beginning with it.
+type NoScheduleError struct {
+	ID      string
+	Nearest string // an ID that is like it, "" for none
+	// Type is what the schedule of that ID starts, "" where there is none.
+	Type string
+}
+
+func (e *NoScheduleError) Error() string {
+	if e.Type != "" {
+		return fmt.Sprintf("the schedule %q starts %s, and no playbook", e.ID, e.Type)
+	}
+	text := fmt.Sprintf("no schedule has the name %q or one that begins with it", e.ID)
+	if e.Nearest != "" {
+		text += fmt.Sprintf("; did you mean %q?", e.Nearest)
+	}
+	return text
+}
+
+const (
+	// schedulePage is how many schedules one call lists.
+	schedulePage = 500
+	// MostSchedules bounds how many schedules are looked through.
+	MostSchedules = 10_000
+	// scheduleWidth is how many are asked for at a time.
+	scheduleWidth = 8
+)
+
+// Schedule finds a schedule by its ID or the beginning of one, which no other may
+// share. The error is a *NoScheduleError or *AmbiguousError where the ID is why.
+func (r *Reader) Schedule(ctx context.Context, id string) (*Schedule, error) {
+	found, err := r.schedule(ctx, id)
+	var missing *NoScheduleError
+	if !errors.As(err, &missing) || missing.Type != "" {
+		return found, err
+	}
+	all, err := r.scheduleIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var begin []string
+	for _, one := range all {
+		if strings.HasPrefix(one, id) {
+			begin = append(begin, one)
+		}
+	}
+	switch {
+	case len(begin) == 0:
+		return nil, &NoScheduleError{ID: id, Nearest: expression.Suggest(id, all)}
+	case len(begin) > 1:
+		return nil, &AmbiguousError{ID: id, IDs: begin[:min(len(begin), mostBeginnings)], More: len(begin) > mostBeginnings}
+	}
+	return r.schedule(ctx, begin[0])
+}
+
+// Schedules are those of playbooks by their IDs, at most so many; 0 is all. total
+// counts all of them.
+func (r *Reader) Schedules(ctx context.Context, limit int) (list []*Schedule, total int, err error) {
+	ids, err := r.scheduleIDs(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	total = len(ids)
+	if limit > 0 {
+		ids = ids[:min(limit, total)]
+	}
+	list = make([]*Schedule, len(ids))
+	group, asking := errgroup.WithContext(ctx)
+	group.SetLimit(scheduleWidth)
+	for i, id := range ids {
+		group.Go(func() error {
+			found, err := r.schedule(asking, id)
+			var missing *NoScheduleError
+			if errors.As(err, &missing) { // deleted meanwhile
+				return nil
+			}
+			list[i] = found
+			return err
+		})
+	}
+	err = group.Wait()
+	return slices.DeleteFunc(list, func(one *Schedule) bool { return one == nil }), total, err
+}
+
+// scheduleIDs are those of all schedules of playbooks, sorted. The list of the server
+// is a second or so behind.
+func (r *Reader) scheduleIDs(ctx context.Context) ([]string, error) {
+	entries, err := r.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{PageSize: schedulePage})
+	if err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	var ids []string
+	for entries.HasNext() && len(ids) < MostSchedules {
+		entry, err := entries.Next()
+		if err != nil {
+			return nil, fmt.Errorf("list schedules: %w", err)
+		}
+		if entry.WorkflowType.Name == workflows.PlaybookWorkflowName {
+			ids = append(ids, entry.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// schedule asks for one schedule.
+func (r *Reader) schedule(ctx context.Context, id string) (*Schedule, error) {
+	told, err := r.Client.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return nil, &NoScheduleError{ID: id}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the schedule %s: %w", id, err)
+	}
+	action, ok := told.Schedule.Action.(*client.ScheduleWorkflowAction)
+	if !ok || action.Workflow != workflows.PlaybookWorkflowName {
+		return nil, &NoScheduleError{ID: id, Type: fmt.Sprint(action.Workflow)}
+	}
+	return &Schedule{ID: id, Playbook: action.StaticSummary, Told: told, Action: action}, nil
+}
+
+// ScheduledInput is what the runs of a schedule start with.
+func (r *Reader) ScheduledInput(ctx context.Context, s *Schedule) (workflows.Input, error) {
+	var input workflows.Input
+	payloads := &commonpb.Payloads{}
+	for _, arg := range s.Action.Args {
+		if payload, ok := arg.(*commonpb.Payload); ok {
+			payloads.Payloads = append(payloads.Payloads, proto.CloneOf(payload))
+		}
+	}
+	return input, r.decode(ctx, "the schedule "+s.ID, payloads, &input)
+}
+
+// Started are the last runs of a schedule as they stand, the latest first, at most so
+// many. The server remembers ten.
+func (r *Reader) Started(ctx context.Context, s *Schedule, most int) ([]Started, error) {
+	recent := slices.Clone(s.Told.Info.RecentActions)
+	slices.Reverse(recent)
+	recent = recent[:min(len(recent), most)]
+	list := make([]Started, len(recent))
+	for i, one := range recent {
+		list[i].At = one.ActualTime
+		if one.StartWorkflowResult == nil {
+			continue
+		}
+		id, runID := one.StartWorkflowResult.WorkflowID, one.StartWorkflowResult.FirstExecutionRunID
+		run, err := r.describeLast(ctx, id, runID)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		run.WorkflowID, run.RunID = id, runID
+		list[i].Run = run
+	}
+	return list, nil
+}
+
+// describeLast asks for the run that began with a run ID, in the history in which it
+// is now.
+func (r *Reader) describeLast(ctx context.Context, id, runID string) (Found, error) {
+	if last, err := r.describe(ctx, id, ""); err != nil || last.RunID == runID {
+		return last, err
+	}
+	return r.describe(ctx, id, runID) // the ID has been used again
+}

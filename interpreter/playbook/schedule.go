@@ -1,0 +1,190 @@
+package playbook
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron"
+
+	"reprise/interpreter/source"
+)
+
+// Schedule says when a playbook runs by itself (docs/language.md, section
+// schedule). It says nothing of runs that are started otherwise.
+type Schedule struct {
+	Pos    source.Position
+	Words  Words             // place of each word
+	Cron   []string          // times by the calendar of Zone; none beside Every
+	Places []source.Position // of Cron
+	Every  time.Duration     // counted from the beginning of 1970, UTC; 0 for none
+	Offset time.Duration     // added to the times of Every
+	Zone   string            // of the IANA database, "" for UTC
+	Jitter time.Duration     // each time is put off by up to this, at random
+	// Overlap is one of Overlaps, what happens while the run before goes on; "" is
+	// the first.
+	Overlap string
+	// CatchUp is how old a time may be that the server has missed; 0 is its default.
+	CatchUp    time.Duration
+	Start, End string // first and last moment, see Moment; "" for none
+}
+
+// Overlaps are the words of overlap: what happens to a run that is due while the one
+// before goes on.
+var Overlaps = []string{"skip", "buffer-one", "buffer-all", "cancel-other", "terminate-other", "allow"}
+
+// The bounds of a schedule. Temporal knows no shorter time between two runs, and
+// catches up at least what is this old.
+const (
+	leastEvery   = time.Second
+	leastCatchUp = 10 * time.Second
+	maxCron      = 100
+)
+
+// ScheduleProblem is what is wrong with a schedule, whoever wrote it.
+type ScheduleProblem struct {
+	Word    string // of the section schedule; "" is the schedule as a whole
+	Index   int    // of Cron
+	Code    string
+	Message string // goes on behind the name of the word
+	Warning bool
+}
+
+// Problems tells what is wrong with a schedule. zone refuses names that are no time
+// zones; nil takes all.
+func (s *Schedule) Problems(zone func(string) error) []ScheduleProblem {
+	var found []ScheduleProblem
+	add := func(word, code, format string, args ...any) {
+		found = append(found, ScheduleProblem{Word: word, Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case len(s.Cron) == 0 && s.Every == 0:
+		add("", codeMissingKey, "says no times: it needs \"cron\" or \"every\"")
+	case len(s.Cron) > 0 && s.Every > 0:
+		add("every", codeConflict, "stands beside \"cron\": times are those of a calendar, or come in equal steps; write one of them")
+	case s.Every > 0 && (s.Every < leastEvery || s.Every%time.Second != 0):
+		add("every", codeBounds, "must be whole seconds, not %s", s.Every)
+	}
+	switch {
+	case s.Offset > 0 && s.Every == 0:
+		add("offset", codeMissingKey, "needs \"every\", whose times it moves")
+	case s.Offset%time.Second != 0:
+		add("offset", codeBounds, "must be whole seconds, not %s", s.Offset)
+	case s.Offset > 0 && s.Offset >= s.Every:
+		add("offset", codeBounds, "must be less than \"every\", which is %s, not %s", s.Every, s.Offset)
+	}
+	if s.CatchUp > 0 && s.CatchUp < leastCatchUp {
+		add("catch_up", codeBounds, "must be at least %s, not %s", leastCatchUp, s.CatchUp)
+	}
+	if s.Zone != "" && zone != nil && zone(s.Zone) != nil {
+		add("zone", codeWrongValue, "%q is no time zone, expected a name such as Europe/Berlin or UTC", shorten(s.Zone))
+	}
+	return append(append(found, s.cronProblems()...), s.momentProblems()...)
+}
+
+func (s *Schedule) cronProblems() []ScheduleProblem {
+	var found []ScheduleProblem
+	if len(s.Cron) > maxCron {
+		return []ScheduleProblem{{Word: "cron", Code: codeTooLarge, Message: fmt.Sprintf("has %d entries; at most %d are read", len(s.Cron), maxCron)}}
+	}
+	for i, text := range s.Cron {
+		if err := checkCron(text); err != nil {
+			found = append(found, ScheduleProblem{
+				Word: "cron", Index: i, Code: codeCron, Message: fmt.Sprintf("%q cannot be read: %v", shorten(text), err),
+			})
+			continue
+		}
+		if bothDays(text) {
+			found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronDays, Warning: true, Message: fmt.Sprintf(
+				"%q names days of the month and of the week: it means those days that are both, where other programs take either", shorten(text))})
+		}
+	}
+	return found
+}
+
+func (s *Schedule) momentProblems() []ScheduleProblem {
+	var found []ScheduleProblem
+	for _, one := range []struct{ word, text string }{{"start", s.Start}, {"end", s.End}} {
+		if _, err := Moment(one.text, time.UTC); err != nil {
+			found = append(found, ScheduleProblem{Word: one.word, Code: codeWrongValue, Message: err.Error()})
+		}
+	}
+	if len(found) > 0 || s.Start == "" || s.End == "" {
+		return found
+	}
+	start, _ := Moment(s.Start, time.UTC) // read above
+	end, _ := Moment(s.End, time.UTC)
+	if !end.After(start) {
+		found = append(found, ScheduleProblem{Word: "end", Code: codeBounds, Message: fmt.Sprintf("must be after \"start\", which is %s, not %s", s.Start, s.End)})
+	}
+	return found
+}
+
+// Moment reads a date, a date with a time, or a time with its offset from UTC; what
+// names no offset is meant in zone. No text is the zero time.
+func Moment(text string, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no time, expected such as 2026-01-31, 2026-01-31 08:00 or 2026-01-31T08:00:00Z", shorten(text))
+}
+
+// shorthands are the words that stand for a line of cron.
+var shorthands = regexp.MustCompile(`^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$`)
+
+// cronField is what Temporal and the parser of checkCron read alike.
+var cronField = regexp.MustCompile(`^(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?(,(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?)*$`)
+
+const cronForm = "expected minute, hour, day of the month, month and day of the week, such as \"0 3 * * 1-5\""
+
+// checkCron reads a line of cron as far as to know that Temporal can.
+func checkCron(text string) error {
+	const most = 200
+	switch {
+	case len(text) > most:
+		return fmt.Errorf("it has %d bytes, more than %d", len(text), most)
+	case strings.HasPrefix(text, "@every"):
+		return errors.New(`what comes in equal steps is "every"`)
+	case strings.Contains(text, "TZ="):
+		return errors.New(`the time zone is "zone"`)
+	case shorthands.MatchString(text):
+		return nil
+	}
+	fields := strings.Fields(text)
+	if len(fields) != 5 {
+		return fmt.Errorf("it has %d fields, %s", len(fields), cronForm)
+	}
+	for _, field := range fields {
+		if !cronField.MatchString(field) {
+			return fmt.Errorf("the field %q has something else than numbers, names, ranges and steps, such as 1-5, mon, */15 or 8,12", shorten(field))
+		}
+	}
+	read, err := cron.ParseStandard(text)
+	if err != nil {
+		return errors.New(lowerFirst(source.Cut(err.Error(), most)))
+	}
+	if !bothDays(text) && read.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return errors.New("no month has such a day")
+	}
+	return nil
+}
+
+// bothDays reports whether a line names days of the month and days of the week.
+func bothDays(text string) bool {
+	fields := strings.Fields(text)
+	return len(fields) == 5 && !strings.HasPrefix(fields[2], "*") && !strings.HasPrefix(fields[4], "*")
+}
+
+func lowerFirst(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToLower(text[:1]) + text[1:]
+}

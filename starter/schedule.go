@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/term"
+
+	"reprise/internal/host"
+	"reprise/internal/runs"
+	"reprise/workflows"
+)
+
+const scheduleLong = `Run playbooks by themselves: at times of a calendar, or in equal steps.
+
+A schedule lives on the Temporal server, with the playbook and its workload, and starts
+runs there without starter. Each is a run as starter run starts one; its workflow ID is
+the schedule's name and the time that it is for, which expressions know as
+run.scheduled_at. metadata.schedule of a playbook says when; flags go over it.
+
+The server must stay: name one with --address, or start one with starter dev.
+NAME is a schedule's name, or enough of its beginning to tell it from others; create
+and delete take the whole name.
+
+Exit status: 0, 1 where the server refused or somebody said no, 2 wrong usage, no such
+schedule or an invalid playbook, 3 no server.`
+
+const scheduleExample = `  starter schedule create nightly nightly.yaml --cron "0 3 * * *" --zone Europe/Berlin
+  starter schedule list
+  starter schedule trigger nightly
+  starter schedule backfill nightly --from 2026-01-01 --to 2026-01-08
+  starter schedule pause nightly --note "the source is being rebuilt"
+  starter schedule update nightly nightly.yaml`
+
+func newScheduleCommand(a *app) *cobra.Command {
+	command := &cobra.Command{
+		Use: "schedule", Aliases: []string{"schedules"}, Short: "Run playbooks at times of a calendar, or in equal steps",
+		Long: scheduleLong, Example: scheduleExample,
+		Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(
+		newScheduleCreateCommand(a), newScheduleUpdateCommand(a), newScheduleListCommand(a), newScheduleShowCommand(a),
+		newSchedulePauseCommand(a), newScheduleResumeCommand(a), newScheduleTriggerCommand(a), newScheduleBackfillCommand(a),
+		newScheduleDeleteCommand(a),
+	)
+	return command
+}
+
+// knownZone refuses what is no time zone on this machine.
+func knownZone(name string) error {
+	_, err := time.LoadLocation(name)
+	return err
+}
+
+// scheduledSuffix is what the server adds to the workflow ID of a schedule's action.
+const scheduledSuffix = "-2006-01-02T15:04:05Z"
+
+// checkSchedule refuses what is no name of a schedule.
+func checkSchedule(name string) error {
+	if err := checkName("the schedule's name", name); err != nil {
+		return err
+	}
+	if most := workflows.MaxWorkflowID - len(scheduledSuffix); len(name) > most {
+		return usageError("the schedule's name is %d bytes long; with %d there is room for the time in the IDs of its runs", len(name), most)
+	}
+	return nil
+}
+
+// withSchedule has a command work on the schedule that its argument names.
+func (a *app) withSchedule(
+	server *serverFlags, name string, work func(context.Context, *session, *runs.Schedule) error,
+) error {
+	if err := checkSchedule(name); err != nil {
+		return err
+	}
+	return a.withServer(server, func(ctx context.Context, s *session) error {
+		found, err := s.schedule(ctx, name)
+		if err != nil {
+			return err
+		}
+		return work(ctx, s, found)
+	})
+}
+
+// schedule finds a schedule, and says what would work where there is none.
+func (s *session) schedule(ctx context.Context, name string) (*runs.Schedule, error) {
+	found, err := s.runs().Schedule(ctx, name)
+	var missing *runs.NoScheduleError
+	var ambiguous *runs.AmbiguousError
+	switch {
+	case errors.As(err, &missing) && missing.Nearest == "" && missing.Type == "":
+		return nil, usageError("%w on %s, namespace %s; %s schedule list shows those that are there", err, s.address, s.namespace, program())
+	case errors.As(err, &missing), errors.As(err, &ambiguous):
+		return nil, usageError("%w", err)
+	}
+	return found, err
+}
+
+func (s *session) handle(ctx context.Context, found *runs.Schedule) client.ScheduleHandle {
+	return s.client.ScheduleClient().GetHandle(ctx, found.ID)
+}
+
+// action starts what a plan says, as execute does. memo is that of the action before,
+// where the code of the playbook is the one that it vouches for; else nil.
+func (s *session) action(plan plan, memo map[string]any) *client.ScheduleWorkflowAction {
+	action := &client.ScheduleWorkflowAction{
+		ID: plan.workflowID, TaskQueue: s.taskQueue, Workflow: workflows.PlaybookWorkflowName, Args: []any{plan.input},
+		StaticSummary: plan.summary, StaticDetails: plan.details, Priority: plan.priority(), Memo: memo,
+	}
+	if plan.input.SearchAttributes {
+		action.TypedSearchAttributes = plan.attributes()
+	}
+	if memo == nil && s.key != "" && len(plan.codes) > 0 {
+		action.Memo = host.VouchSchedule(s.key, plan.workflowID, plan.codes)
+	}
+	return action
+}
+
+// scheduleError says what the server has refused.
+func scheduleError(what, name string, err error) error {
+	var refused *serviceerror.InvalidArgument
+	if errors.As(err, &refused) {
+		return usageError("the server does not take the schedule %s: %w", name, err)
+	}
+	return fmt.Errorf("%s the schedule %s: %w", what, name, err)
+}
+
+// errDeclined says that somebody was asked and said no.
+var errDeclined = errors.New("nothing was changed")
+
+// confirm asks whether to go on, unless yes says so already. Where nobody can be
+// asked it is an error that names the flag.
+func (a *app) confirm(ctx context.Context, yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if file, ok := a.In.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
+		return usageError("%s Nobody can be asked here; say --yes", question)
+	}
+	_, _ = fmt.Fprintf(a.Err, "%s [y/N] ", question)
+	said := make(chan error, 1)
+	go func() { said <- answered(a.In) }()
+	select {
+	case err := <-said:
+		return err
+	case <-ctx.Done():
+		return withStatus(exitInterrupted, errDeclined)
+	}
+}
+
+// answered reads a line that says yes or something else.
+func answered(from io.Reader) error {
+	var word string
+	_, _ = fmt.Fscanln(from, &word) // no word is no
+	switch word {
+	case "y", "Y", "yes", "Yes", "YES":
+		return nil
+	}
+	return errDeclined
+}

@@ -1,0 +1,370 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// scheduleOptions is the command line of schedule create and update.
+type scheduleOptions struct {
+	run    runOptions // what runs of it start with
+	times  timeFlags
+	paused bool
+	note   string
+	yes    bool
+	output string
+	given  func(flag string) bool
+}
+
+func (o *scheduleOptions) add(command *cobra.Command) {
+	flags := command.Flags()
+	o.times.add(command)
+	o.run.workload.add(command)
+	flags.BoolVar(&o.run.strict, "strict", false, "a failed iteration makes a run at best a partial success")
+	o.run.fairness.add(command)
+	flags.StringVar(&o.note, "note", "", "a note for people, such as why it is paused")
+	o.run.server.add(command)
+	outputFlag(command, &o.output)
+	o.given = flags.Changed
+}
+
+func newScheduleCreateCommand(a *app) *cobra.Command {
+	options := &scheduleOptions{}
+	command := &cobra.Command{
+		Use: "create NAME FILE", Short: "Make a schedule that runs a playbook", Args: cobra.ExactArgs(2),
+		Long: `Make a schedule that runs a playbook.
+
+The playbook is checked as by starter run, and kept with its workload on the server: what
+changes in the file later is brought there by starter schedule update. metadata.schedule
+of the playbook says when to run; flags go over it. FILE may be - for standard input.`,
+		Example: `  starter schedule create nightly nightly.yaml
+  starter schedule create nightly nightly.yaml --cron "0 3 * * 1-5" --zone Europe/Berlin
+  starter schedule create poll poll.yaml --every 15m --jitter 30s --overlap buffer-one
+  starter schedule create nightly nightly.yaml --set tenant=a --paused --note "not yet"`,
+		RunE: func(_ *cobra.Command, args []string) error { return a.createSchedule(args[0], args[1], options) },
+	}
+	options.add(command)
+	command.Flags().BoolVar(&options.paused, "paused", false, "start nothing until starter schedule resume")
+	return command
+}
+
+func newScheduleUpdateCommand(a *app) *cobra.Command {
+	options := &scheduleOptions{}
+	command := &cobra.Command{
+		Use: "update NAME [FILE]", Short: "Change a schedule: its playbook, times or workload", Args: cobra.RangeArgs(1, 2),
+		Long: `Change a schedule, after the difference was shown and somebody said yes (--yes).
+
+With FILE its runs get that playbook, and where that has a metadata.schedule, its times.
+Flags change what they name. What neither says stays: the other times, the workload, whose
+values --set and --workload lay theirs over, and whether it is paused. Runs under way go on as they are.`,
+		Example: `  starter schedule update nightly nightly.yaml
+  starter schedule update nightly --cron "0 4 * * *" --yes
+  starter schedule update nightly --set tenant=b`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.updateSchedule(args[0], strings.Join(args[1:], ""), options)
+		},
+	}
+	options.add(command)
+	command.Flags().BoolVarP(&options.yes, "yes", "y", false, "do not ask")
+	return command
+}
+
+func (o *scheduleOptions) check(name string) error {
+	if err := checkOutput(o.output); err != nil {
+		return err
+	}
+	if err := cmp.Or(checkSchedule(name), checkNote(o.note)); err != nil {
+		return err
+	}
+	return o.times.check()
+}
+
+func (a *app) createSchedule(name, file string, options *scheduleOptions) error {
+	if err := options.check(name); err != nil {
+		return err
+	}
+	options.run.workflowID = name
+	planned, err := a.plan(file, &options.run)
+	if err != nil {
+		return err
+	}
+	times := options.times.over(planned.schedule)
+	if err := a.checkTimes(times); err != nil {
+		return err
+	}
+	times = settled(times)
+	return a.withServer(&options.run.server, func(ctx context.Context, s *session) error {
+		err := s.submit(ctx, planned, a, func(plan plan) error {
+			_, err := s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
+				ID: name, Spec: specOf(times), Action: s.action(plan, nil),
+				Overlap: overlapPolicy(times.Overlap), CatchupWindow: times.CatchUp, Paused: options.paused, Note: options.note,
+			})
+			return err
+		})
+		switch {
+		case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
+			return fmt.Errorf("there is a schedule %s already; %s schedule update %s FILE changes it", name, program(), name)
+		case err != nil:
+			return scheduleError("create", name, err)
+		}
+		return a.tellSchedule(ctx, s, name, "created", options.output)
+	})
+}
+
+// tellSchedule says how a schedule stands after a command.
+func (a *app) tellSchedule(ctx context.Context, s *session, name, done, output string) error {
+	found, err := s.schedule(ctx, name)
+	if err != nil {
+		return err
+	}
+	if output == "json" {
+		doc, err := s.scheduleDocument(ctx, found, 0)
+		if err != nil {
+			return err
+		}
+		return printJSON(a.Out, doc)
+	}
+	times := timesOf(found.Told.Schedule)
+	text := fmt.Sprintf("%s %s: it runs %s %s, %s", found.ID, done, found.Playbook, timesInWords(times), times.Zone)
+	switch next := found.Told.Info.NextActionTimes; {
+	case found.Told.Schedule.State.Paused:
+		text += fmt.Sprintf(", and is paused until %s schedule resume %s", program(), found.ID)
+	case len(next) > 0:
+		text += ", next at " + inZone(next[0], times.Zone)
+	default:
+		text += ", and no time is left"
+	}
+	_, err = fmt.Fprintln(a.Out, text)
+	return err
+}
+
+// revision is a schedule as it is and as it is to be.
+type revision struct {
+	found            *runs.Schedule
+	before, after    *playbook.Schedule // settled
+	input            workflows.Input    // as it is
+	plan             plan               // as it is to be
+	sameCode         bool               // the code that the memo vouches for is that of the plan
+	noteOld, noteNew string
+	queue            string // to be
+}
+
+func (a *app) updateSchedule(name, file string, options *scheduleOptions) error {
+	if err := options.check(name); err != nil {
+		return err
+	}
+	return a.withSchedule(&options.run.server, name, func(ctx context.Context, s *session, found *runs.Schedule) error {
+		r, err := a.revise(ctx, s, found, file, options)
+		if err != nil {
+			return err
+		}
+		changes := r.diff()
+		if changes == "" {
+			a.notef("nothing to change: the schedule %s is so already", found.ID)
+			return nil
+		}
+		if options.output != "json" {
+			if _, err := io.WriteString(a.Out, changes); err != nil {
+				return err
+			}
+		}
+		if err := a.confirm(ctx, options.yes, fmt.Sprintf("Change the schedule %s?", found.ID)); err != nil {
+			return err
+		}
+		if err := s.submit(ctx, r.plan, a, func(plan plan) error { return s.change(ctx, r, plan) }); err != nil {
+			return scheduleError("change", found.ID, err)
+		}
+		return a.tellSchedule(ctx, s, found.ID, "changed", options.output)
+	})
+}
+
+// revise finds out what a schedule is to be.
+func (a *app) revise(
+	ctx context.Context, s *session, found *runs.Schedule, file string, options *scheduleOptions,
+) (*revision, error) {
+	r := &revision{found: found, before: timesOf(found.Told.Schedule), noteOld: found.Told.Schedule.State.Note}
+	var err error
+	if r.input, err = s.runs().ScheduledInput(ctx, found); err != nil {
+		return nil, err
+	}
+	if !options.given("task-queue") { // where the workers of its runs are
+		s.taskQueue = found.Action.TaskQueue
+	}
+	r.queue = s.taskQueue
+	if r.plan, err = a.revisedPlan(r, file, options); err != nil {
+		return nil, err
+	}
+	if !options.given("priority") && !options.given("fairness-key") && !options.given("fairness-weight") {
+		r.plan.fairness = found.Action.Priority
+	}
+	base := r.before
+	if file != "" && r.plan.schedule != nil {
+		base = r.plan.schedule
+	}
+	times := options.times.over(base)
+	if err := a.checkTimes(times); err != nil {
+		return nil, err
+	}
+	r.after, r.noteNew = settled(times), r.noteOld
+	if options.given("note") {
+		r.noteNew = options.note
+	}
+	return r, nil
+}
+
+// revisedPlan is what runs start with: the playbook of the file, else that of the
+// schedule, and its workload with the values of the flags over it.
+func (a *app) revisedPlan(r *revision, file string, options *scheduleOptions) (plan, error) {
+	if err := options.run.fairness.check(); err != nil {
+		return plan{}, err
+	}
+	overlay, err := options.run.workload.read()
+	if err != nil {
+		return plan{}, err
+	}
+	workload := merged(asMap(r.input.Workload.Data), overlay)
+	checked, err := a.checkRevised(r, file, workload)
+	if err != nil {
+		return plan{}, err
+	}
+	strict := r.input.Strict
+	if options.given("strict") {
+		strict = options.run.strict
+	}
+	if err := a.checkRead(checked.book, overlay, strict || checked.book.Strict); err != nil {
+		return plan{}, err
+	}
+	revised, err := newPlan(checked, workload, r.found.Action.ID)
+	revised.fairness, revised.input.Strict = options.run.fairness.settings(), strict
+	return revised, err
+}
+
+// checkRevised checks the playbook of a schedule that is to change. That of the
+// schedule itself is not held against this starter: workers may know more.
+func (a *app) checkRevised(r *revision, file string, workload map[string]any) (checked, error) {
+	if file != "" {
+		return a.checkForRun(file, workload)
+	}
+	r.sameCode = true
+	book, err := interpreter.Load(r.input.Name, r.input.Source)
+	if err != nil {
+		return checked{}, fmt.Errorf("the playbook of the schedule %s cannot be read; give its file: %w", r.found.ID, err)
+	}
+	return checked{file: book.File, book: book}, nil
+}
+
+// errMoved says that somebody else was faster.
+var errMoved = errors.New("it was changed meanwhile; look at the difference again")
+
+// change has the server take a revision, unless the schedule has changed since it was
+// looked at.
+func (s *session) change(ctx context.Context, r *revision, plan plan) error {
+	return s.handle(ctx, r.found).Update(ctx, client.ScheduleUpdateOptions{
+		DoUpdate: func(now client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+			if !now.Description.Info.LastUpdateAt.Equal(r.found.Told.Info.LastUpdateAt) {
+				return nil, errMoved
+			}
+			next := now.Description.Schedule
+			if r.timesChange() {
+				spec := specOf(r.after)
+				next.Spec = &spec
+				next.Policy.Overlap, next.Policy.CatchupWindow = overlapPolicy(r.after.Overlap), r.after.CatchUp
+			}
+			next.State.Note = r.noteNew
+			var memo map[string]any
+			if r.sameCode {
+				memo = r.found.Action.Memo
+			}
+			next.Action = s.action(plan, memo)
+			return &client.ScheduleUpdate{Schedule: &next}, nil
+		},
+	})
+}
+
+func (r *revision) timesChange() bool {
+	return strings.Join(timeLines(r.before), "\n") != strings.Join(timeLines(r.after), "\n")
+}
+
+// diff is what changes, as unified diffs of the settings and of the playbook; "" for
+// nothing.
+func (r *revision) diff() string {
+	before := settings{
+		id:    r.found.Action.ID,
+		times: r.before, playbook: r.found.Playbook, queue: r.found.Action.TaskQueue, priority: r.found.Action.Priority,
+		note: r.noteOld, input: r.input,
+	}
+	after := settings{
+		id:    r.found.Action.ID,
+		times: r.after, playbook: r.plan.playbook, queue: r.queue, priority: r.plan.priority(), note: r.noteNew, input: r.plan.input,
+	}
+	text := string(diff.Diff(r.found.ID+" as it is", []byte(before.text()), r.found.ID+" to be", []byte(after.text())))
+	text += string(diff.Diff(r.input.Name+" as it is", []byte(r.input.Source), r.plan.input.Name+" to be", []byte(r.plan.input.Source)))
+	return headless(text)
+}
+
+// headless drops the lines in which a diff repeats its own command.
+func headless(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "diff ") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// settings is what a schedule says beside the text of its playbook.
+type settings struct {
+	id              string             // of the runs, without the time
+	times           *playbook.Schedule // settled
+	playbook, queue string
+	priority        temporal.Priority
+	note            string
+	input           workflows.Input
+}
+
+// text has a line for each setting.
+func (s settings) text() string {
+	lines := append([]string{"playbook: " + s.playbook}, timeLines(s.times)...)
+	lines = append(lines, "task_queue: "+s.queue)
+	if s.priority.PriorityKey != 0 {
+		lines = append(lines, fmt.Sprintf("priority: %d", s.priority.PriorityKey))
+	}
+	if s.priority.FairnessKey != fairnessKey(s.id) {
+		lines = append(lines, "fairness_key: "+s.priority.FairnessKey)
+	}
+	if s.priority.FairnessWeight != 0 {
+		lines = append(lines, fmt.Sprintf("fairness_weight: %v", s.priority.FairnessWeight))
+	}
+	if s.note != "" {
+		lines = append(lines, "note: "+oneLine(s.note, mostNote))
+	}
+	if s.input.Strict {
+		lines = append(lines, "strict: true")
+	}
+	values := asMap(s.input.Workload.Data)
+	for _, key := range sortedKeys(values) {
+		value := expression.Text(values[key])
+		if text, ok := values[key].(string); ok {
+			value = strconv.Quote(text)
+		}
+		lines = append(lines, "workload."+key+": "+value)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

@@ -1,0 +1,367 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"reprise/internal/ending"
+	"reprise/internal/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// scheduleDocument is what schedule list and show print as JSON.
+type scheduleDocument struct {
+	Name     string           `json:"name"`
+	Playbook string           `json:"playbook"`
+	Paused   bool             `json:"paused"`
+	Note     string           `json:"note,omitempty"`
+	When     string           `json:"when"` // in words, without the zone
+	Cron     []string         `json:"cron,omitempty"`
+	Every    string           `json:"every,omitempty"`
+	Offset   string           `json:"offset,omitempty"`
+	Zone     string           `json:"zone"`
+	Jitter   string           `json:"jitter,omitempty"`
+	Overlap  string           `json:"overlap"`
+	CatchUp  string           `json:"catch_up"`
+	Start    string           `json:"start,omitempty"`
+	End      string           `json:"end,omitempty"`
+	Next     []time.Time      `json:"next"`   // up to ten, with jitter
+	Recent   []scheduledRun   `json:"recent"` // the latest first
+	Started  int              `json:"started"`
+	Skipped  int              `json:"skipped"` // because of overlap
+	Missed   int              `json:"missed"`  // and too old to be caught up
+	Queue    string           `json:"task_queue"`
+	Workload expression.Value `json:"workload,omitzero"` // of show
+}
+
+// scheduledRun is a run that a schedule has started.
+type scheduledRun struct {
+	WorkflowID string    `json:"workflow_id"`
+	RunID      string    `json:"run_id"`
+	StartedAt  time.Time `json:"started_at"`
+	EndedAt    time.Time `json:"ended_at,omitzero"`
+	Status     string    `json:"status"` // "" where the server has forgotten the run
+	Error      string    `json:"error,omitempty"`
+}
+
+// scheduleDocument tells of a schedule with its last runs, at most so many.
+func (s *session) scheduleDocument(ctx context.Context, found *runs.Schedule, most int) (*scheduleDocument, error) {
+	times, info := timesOf(found.Told.Schedule), found.Told.Info
+	doc := &scheduleDocument{
+		Name: found.ID, Playbook: found.Playbook, Paused: found.Told.Schedule.State.Paused, Note: found.Told.Schedule.State.Note,
+		When: timesInWords(times), Cron: times.Cron, Every: shortTime(times.Every), Offset: shortTime(times.Offset), Zone: times.Zone,
+		Jitter: shortTime(times.Jitter), Overlap: times.Overlap, CatchUp: shortTime(times.CatchUp), Start: times.Start, End: times.End,
+		Next: orEmpty(info.NextActionTimes), Recent: []scheduledRun{}, Started: info.NumActions, Skipped: info.NumActionsSkippedOverlap,
+		Missed: info.NumActionsMissedCatchupWindow, Queue: found.Action.TaskQueue,
+	}
+	started, err := s.runs().Started(ctx, found, most)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range started {
+		doc.Recent = append(doc.Recent, scheduledRun{
+			WorkflowID: one.Run.WorkflowID, RunID: one.Run.RunID, StartedAt: one.At, EndedAt: one.Run.EndedAt, Status: one.Run.Status,
+		})
+	}
+	return doc, nil
+}
+
+// listSchedulesOptions is the command line of schedule list.
+type listSchedulesOptions struct {
+	server serverFlags
+	limit  int
+	output string
+}
+
+// mostSchedules is how many schedules a list shows unless told otherwise.
+const mostSchedules = 100
+
+func newScheduleListCommand(a *app) *cobra.Command {
+	options := &listSchedulesOptions{}
+	command := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List schedules", Args: cobra.NoArgs,
+		Long: `List the schedules of playbooks by name, with what they run and when, the next time and
+the last run. Times are those of this machine. A schedule that was made a second ago may be missing.`,
+		Example: `  starter schedule list
+  starter schedule list --output json | jq -r '.schedules[] | select(.paused).name'`,
+		RunE: func(*cobra.Command, []string) error { return a.listSchedules(options) },
+	}
+	command.Flags().IntVar(&options.limit, "limit", mostSchedules, "how many at most, 0 for all")
+	options.server.add(command)
+	outputFlag(command, &options.output)
+	return command
+}
+
+// scheduleList is what schedule list prints as JSON.
+type scheduleList struct {
+	Schedules []*scheduleDocument `json:"schedules"`
+	Total     int                 `json:"total"` // without the limit
+}
+
+func (a *app) listSchedules(options *listSchedulesOptions) error {
+	if err := checkOutput(options.output); err != nil {
+		return err
+	}
+	if options.limit < 0 {
+		return usageError("--limit %d is less than 0, which stands for all", options.limit)
+	}
+	return a.withServer(&options.server, func(ctx context.Context, s *session) error {
+		found, total, err := s.runs().Schedules(ctx, options.limit)
+		if err != nil {
+			return err
+		}
+		list := scheduleList{Schedules: []*scheduleDocument{}, Total: total}
+		for _, one := range found {
+			doc, err := s.scheduleDocument(ctx, one, 1)
+			if err != nil {
+				return err
+			}
+			list.Schedules = append(list.Schedules, doc)
+		}
+		if options.output == "json" {
+			return printJSON(a.Out, list)
+		}
+		return a.writeSchedules(list)
+	})
+}
+
+func (a *app) writeSchedules(list scheduleList) error {
+	if list.Total == 0 {
+		a.notef("no schedules")
+		return nil
+	}
+	_, err := io.WriteString(a.Out, schedulesTable(list.Schedules, paperOf(a.Out).width)+"\n")
+	if left := list.Total - len(list.Schedules); left > 0 {
+		a.notef("and %d more; --limit 0 shows all", left)
+	}
+	return err
+}
+
+// schedulesTable fits a terminal: columns go, the last ones first, and then names are
+// cut.
+func schedulesTable(list []*scheduleDocument, width int) string {
+	rendered := ""
+	for _, columns := range [][]string{
+		{"schedule", "playbook", "when", "zone", "next", "last run"},
+		{"schedule", "when", "zone", "next", "last run"},
+		{"schedule", "when", "next", "last run"},
+		{"schedule", "shortly", "next", "last run"},
+		{"schedule", "next", "last run"},
+		{"schedule", "next"},
+	} {
+		if rendered = schedulesWith(list, columns, 0); text.LongestLineLen(rendered) <= width {
+			return rendered
+		}
+	}
+	longest := 0
+	for _, one := range list {
+		longest = max(longest, text.StringWidth(visible(one.Name)))
+	}
+	return schedulesWith(list, []string{"schedule", "next"}, max(longest-text.LongestLineLen(rendered)+width, 1))
+}
+
+func schedulesWith(list []*scheduleDocument, columns []string, nameWidth int) string {
+	head := make([]any, len(columns))
+	for i, name := range columns {
+		head[i] = name
+		if name == "shortly" {
+			head[i] = "when"
+		}
+	}
+	rows := newTable(head...)
+	for _, one := range list {
+		cells := one.cells(nameWidth)
+		row := make(table.Row, len(columns))
+		for i, name := range columns {
+			row[i] = cells[name]
+		}
+		rows.AppendRow(row)
+	}
+	return rows.Render()
+}
+
+// cells are the columns of a list.
+func (d *scheduleDocument) cells(nameWidth int) map[string]string {
+	name, next, last := visible(d.Name), "never again", ""
+	if nameWidth > 0 {
+		name = text.Snip(name, nameWidth, "…")
+	}
+	switch {
+	case d.Paused && d.Note != "":
+		next = "paused: " + oneLine(d.Note, 30)
+	case d.Paused:
+		next = "paused"
+	case len(d.Next) > 0:
+		next = d.Next[0].Local().Format("01-02 15:04")
+	}
+	if len(d.Recent) > 0 {
+		last = d.Recent[0].StartedAt.Local().Format("01-02 15:04") + " " + d.Recent[0].Status
+	}
+	return map[string]string{
+		"schedule": name, "playbook": text.Snip(visible(d.Playbook), 30, "…"), "when": oneLine(d.When, 40), "shortly": oneLine(d.When, 16),
+		"zone": visible(d.Zone), "next": next, "last run": last,
+	}
+}
+
+// showScheduleOptions is the command line of schedule show.
+type showScheduleOptions struct {
+	server serverFlags
+	output string
+}
+
+func newScheduleShowCommand(a *app) *cobra.Command {
+	options := &showScheduleOptions{}
+	command := &cobra.Command{
+		Use: "show NAME", Short: "Show a schedule with its next times and last runs", Args: cobra.ExactArgs(1),
+		Long: `Show a schedule: when it runs and with what workload, the next ten times, in its own time
+zone and with jitter, and the last ten runs with why they failed. --output yaml prints its playbook.`,
+		Example: `  starter schedule show nightly
+  starter schedule show nightly --output yaml > nightly.yaml
+  starter schedule show nightly --output json | jq -r .next[0]`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := choice("--output", options.output, []string{"table", "json", "yaml"}); err != nil {
+				return err
+			}
+			return a.withSchedule(&options.server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
+				return a.showSchedule(ctx, s, found, options.output)
+			})
+		},
+	}
+	options.server.add(command)
+	command.Flags().StringVarP(&options.output, "output", "o", "table", "table or json, or yaml for the playbook")
+	return command
+}
+
+// mostRecent is how many runs the server remembers.
+const mostRecent = 10
+
+func (a *app) showSchedule(ctx context.Context, s *session, found *runs.Schedule, output string) error {
+	input, err := s.runs().ScheduledInput(ctx, found)
+	if err != nil {
+		return err
+	}
+	if output == "yaml" {
+		_, err := io.WriteString(a.Out, input.Source)
+		return err
+	}
+	doc, err := s.scheduleDocument(ctx, found, mostRecent)
+	if err != nil {
+		return err
+	}
+	doc.Workload = input.Workload
+	for i := range doc.Recent {
+		if one := &doc.Recent[i]; one.Status == interpreter.Failed {
+			if one.Error, err = s.failure(ctx, *one); err != nil {
+				return err
+			}
+		}
+	}
+	if output == "json" {
+		return printJSON(a.Out, doc)
+	}
+	_, err = io.WriteString(a.Out, doc.text(paperOf(a.Out).width))
+	return err
+}
+
+// failure says why a run has failed.
+func (s *session) failure(ctx context.Context, run scheduledRun) (string, error) {
+	result, err := ending.Of(ctx, s.client.GetWorkflow(ctx, run.WorkflowID, run.RunID))
+	switch {
+	case errors.Is(err, ending.ErrRefused), errors.Is(err, ending.ErrNoResult):
+		return err.Error(), nil
+	case err != nil:
+		return "", err
+	case result.Error != nil:
+		return result.Error.Message, nil
+	}
+	return "", nil
+}
+
+// text tells all of it for eyes.
+func (d *scheduleDocument) text(width int) string {
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			writeWrapped(&b, fmt.Sprintf("%-12s %s\n", name, oneLine(value, 2000)), width)
+		}
+	}
+	line("schedule", d.Name)
+	line("playbook", d.Playbook)
+	line("when", d.When+", "+d.Zone)
+	line("cron", strings.Join(d.Cron, " | "))
+	line("jitter", d.Jitter)
+	line("from", d.Start)
+	line("until", d.End)
+	line("overlap", d.Overlap)
+	line("catch up", d.CatchUp)
+	line("task queue", d.Queue)
+	if values := asMap(d.Workload.Data); len(values) > 0 {
+		line("workload", expression.Text(values))
+	}
+	state := "active"
+	if d.Paused {
+		state = "paused"
+	}
+	line("state", state)
+	line("note", d.Note)
+	line("so far", fmt.Sprintf("%s, %d skipped, %d missed", counted(d.Started, "run"), d.Skipped, d.Missed))
+	b.WriteString(d.timesText())
+	b.WriteString(d.recentText(width))
+	return b.String()
+}
+
+func (d *scheduleDocument) timesText() string {
+	if len(d.Next) == 0 {
+		return "\nno next time\n"
+	}
+	title := "\nnext\n"
+	if d.Paused {
+		title = "\nnext, once it is resumed\n"
+	}
+	var b strings.Builder
+	b.WriteString(title)
+	for _, at := range d.Next {
+		b.WriteString("  " + inZone(at, d.Zone) + "\n")
+	}
+	return b.String()
+}
+
+func (d *scheduleDocument) recentText(width int) string {
+	if len(d.Recent) == 0 {
+		return "\nno run yet\n"
+	}
+	var b strings.Builder
+	b.WriteString("\nlast runs\n")
+	for _, run := range d.Recent {
+		status := run.Status
+		if status == "" {
+			status = "forgotten by the server"
+		}
+		if !run.EndedAt.IsZero() {
+			status += " after " + roughly(run.EndedAt.Sub(run.StartedAt))
+		}
+		writeWrapped(&b, fmt.Sprintf("  %s  %s\n", visible(run.WorkflowID), status), width)
+		if run.Error != "" {
+			writeWrapped(&b, "    "+oneLine(run.Error, 500)+"\n", width)
+		}
+	}
+	return b.String()
+}
+
+// inZone is a time for eyes in a time zone, UTC where this machine does not know it.
+func inZone(at time.Time, zone string) string {
+	place, err := time.LoadLocation(zone)
+	if err != nil {
+		place = time.UTC
+	}
+	return at.In(place).Format("2006-01-02 15:04:05 MST")
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/runs"
+	"reprise/interpreter/playbook"
+)
+
+// mostNote bounds a note in bytes.
+const mostNote = 500
+
+func checkNote(note string) error {
+	if len(note) > mostNote {
+		return usageError("--note has %d bytes, more than the %d that are kept", len(note), mostNote)
+	}
+	return nil
+}
+
+func newSchedulePauseCommand(a *app) *cobra.Command {
+	var server serverFlags
+	var note string
+	command := &cobra.Command{
+		Use: "pause NAME", Short: "Start no more runs until resume", Args: cobra.ExactArgs(1),
+		Long: `Start no more runs of a schedule until it is resumed. Runs under way go on; starter pause
+holds those. The times that come meanwhile are left out, unless they are made up for with backfill.`,
+		Example: `  starter schedule pause nightly --note "the source is being rebuilt"`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkNote(note); err != nil {
+				return err
+			}
+			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
+				if state := found.Told.Schedule.State; state.Paused && note == "" {
+					return a.say("%s was paused already: %s", found.ID, oneLine(state.Note, mostNote))
+				}
+				err := s.handle(ctx, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+whoami())})
+				if err != nil {
+					return scheduleError("pause", found.ID, err)
+				}
+				return a.say("%s is paused; no other run begins until %s schedule resume %s", found.ID, program(), found.ID)
+			})
+		},
+	}
+	command.Flags().StringVar(&note, "note", "", "why; default who has paused it")
+	server.add(command)
+	return command
+}
+
+func newScheduleResumeCommand(a *app) *cobra.Command {
+	var server serverFlags
+	var note string
+	command := &cobra.Command{
+		Use: "resume NAME", Aliases: []string{"unpause"}, Short: "Let a paused schedule start runs again", Args: cobra.ExactArgs(1),
+		Long:    "Let a paused schedule start runs again, from its next time on.",
+		Example: `  starter schedule resume nightly`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkNote(note); err != nil {
+				return err
+			}
+			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
+				if !found.Told.Schedule.State.Paused {
+					return a.say("%s was not paused", found.ID)
+				}
+				err := s.handle(ctx, found).Unpause(ctx, client.ScheduleUnpauseOptions{Note: cmp.Or(note, "resumed by "+whoami())})
+				if err != nil {
+					return scheduleError("resume", found.ID, err)
+				}
+				return a.tellSchedule(ctx, s, found.ID, "goes on", "table")
+			})
+		},
+	}
+	command.Flags().StringVar(&note, "note", "", "a note for people; default who has resumed it")
+	server.add(command)
+	return command
+}
+
+// say writes a line to the standard output.
+func (a *app) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(a.Out, format+"\n", args...)
+	return err
+}
+
+func newScheduleTriggerCommand(a *app) *cobra.Command {
+	var server serverFlags
+	var overlap, output string
+	command := &cobra.Command{
+		Use: "trigger NAME", Short: "Start a run of a schedule now", Args: cobra.ExactArgs(1),
+		Long: `Start a run of a schedule now, paused or not. Its run.scheduled_at is now. While another
+run goes on, --overlap says what happens; default what the schedule says.`,
+		Example: `  starter schedule trigger nightly
+  starter follow "$(starter schedule trigger nightly --overlap allow --output json | jq -r .workflow_id)"`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			if overlap != "" {
+				if err := choice("--overlap", overlap, playbook.Overlaps); err != nil {
+					return err
+				}
+			}
+			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
+				return a.trigger(ctx, s, found, overlap, output)
+			})
+		},
+	}
+	command.Flags().StringVar(&overlap, "overlap", "", "while another run goes on: "+overlapChoices)
+	server.add(command)
+	outputFlag(command, &output)
+	return command
+}
+
+// triggered is what schedule trigger prints as JSON; without IDs where the run has
+// not begun yet.
+type triggered struct {
+	Schedule   string `json:"schedule"`
+	Outcome    string `json:"outcome"` // started, skipped or waiting
+	WorkflowID string `json:"workflow_id,omitempty"`
+	RunID      string `json:"run_id,omitempty"`
+}
+
+func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, overlap, output string) error {
+	err := s.handle(ctx, found).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: overlapPolicy(overlap)})
+	if err != nil {
+		return scheduleError("trigger", found.ID, err)
+	}
+	told, err := s.awaitTriggered(ctx, found)
+	if err != nil {
+		return err
+	}
+	switch {
+	case output == "json":
+		if err := printJSON(a.Out, told); err != nil {
+			return err
+		}
+	case told.Outcome == "started":
+		link := ""
+		if ui := s.link(told.WorkflowID, told.RunID); ui != "" {
+			link = ": " + ui
+		}
+		return a.say("%s runs%s", told.WorkflowID, link)
+	case told.Outcome == "waiting":
+		a.notef("the run has not begun yet; %s schedule show %s tells when it has", program(), found.ID)
+	}
+	if told.Outcome == "skipped" {
+		return withStatus(exitFailed, fmt.Errorf(
+			"no run of %s was started: another goes on, and overlap is skip; --overlap says otherwise", found.ID))
+	}
+	return nil
+}
+
+// triggerPatience is how long trigger looks for its run.
+const triggerPatience = 10 * time.Second
+
+// awaitTriggered looks for the run that was not there before.
+func (s *session) awaitTriggered(ctx context.Context, before *runs.Schedule) (triggered, error) {
+	known := func(one client.ScheduleActionResult) bool {
+		return slices.ContainsFunc(before.Told.Info.RecentActions, func(old client.ScheduleActionResult) bool {
+			return old.StartWorkflowResult != nil && *old.StartWorkflowResult == *one.StartWorkflowResult
+		})
+	}
+	told := triggered{Schedule: before.ID, Outcome: "waiting"}
+	for deadline := time.Now().Add(triggerPatience); time.Now().Before(deadline); {
+		now, err := s.handle(ctx, before).Describe(ctx)
+		if err != nil {
+			return told, fmt.Errorf("look for the run of %s: %w", before.ID, err)
+		}
+		for _, one := range now.Info.RecentActions {
+			late := one.ActualTime.Sub(one.ScheduleTime) > time.Minute // a backfill's
+			if run := one.StartWorkflowResult; run != nil && !late && !known(one) {
+				told.Outcome, told.WorkflowID, told.RunID = "started", run.WorkflowID, run.FirstExecutionRunID
+				return told, nil
+			}
+		}
+		if now.Info.NumActionsSkippedOverlap > before.Told.Info.NumActionsSkippedOverlap {
+			told.Outcome = "skipped"
+			return told, nil
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return told, withStatus(exitInterrupted, ctx.Err())
+		}
+	}
+	return told, nil
+}
+
+// backfillOptions is the command line of schedule backfill.
+type backfillOptions struct {
+	server            serverFlags
+	from, to, overlap string
+}
+
+// backfillOverlap is the default: with that of most schedules, skip, only the first of
+// all runs would begin.
+const backfillOverlap = "buffer-all"
+
+func newScheduleBackfillCommand(a *app) *cobra.Command {
+	options := &backfillOptions{}
+	command := &cobra.Command{
+		Use: "backfill NAME --from TIME --to TIME", Short: "Start the runs of a time that is past", Args: cobra.ExactArgs(1),
+		Long: `Start a run now for each time of a schedule from --from to --to, both included, paused or
+not. run.scheduled_at of each is the time that it makes up for. They go one behind the other;
+with --overlap allow all at once. Times are meant in the schedule's zone unless they name an offset.`,
+		Example: `  starter schedule backfill nightly --from 2026-01-01 --to 2026-01-08
+  starter schedule backfill nightly --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z --overlap allow`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := choice("--overlap", options.overlap, playbook.Overlaps); err != nil {
+				return err
+			}
+			if options.from == "" || options.to == "" {
+				return usageError("say which time: --from TIME and --to TIME, such as --from 2026-01-01 --to 2026-01-08")
+			}
+			for _, flag := range []struct{ name, text string }{{"--from", options.from}, {"--to", options.to}} {
+				if _, err := playbook.Moment(flag.text, time.UTC); err != nil {
+					return usageError("%s %w", flag.name, err)
+				}
+			}
+			return a.withSchedule(&options.server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
+				return a.backfill(ctx, s, found, options)
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.from, "from", "", "the first time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
+	flags.StringVar(&options.to, "to", "", "the last time")
+	flags.StringVar(&options.overlap, "overlap", backfillOverlap, "while another run goes on: "+overlapChoices)
+	options.server.add(command)
+	return command
+}
+
+func (a *app) backfill(ctx context.Context, s *session, found *runs.Schedule, options *backfillOptions) error {
+	name := timesOf(found.Told.Schedule).Zone
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return usageError("this machine does not know the time zone %s of the schedule; name the offset of --from and --to from UTC", name)
+	}
+	from, _ := playbook.Moment(options.from, zone) // read before
+	to, _ := playbook.Moment(options.to, zone)
+	switch {
+	case to.Before(from):
+		return usageError("--to %s is before --from %s", options.to, options.from)
+	case to.After(time.Now()):
+		return usageError("--to %s is yet to come; the schedule itself starts those runs", options.to)
+	}
+	err = s.handle(ctx, found).Backfill(ctx, client.ScheduleBackfillOptions{
+		Backfill: []client.ScheduleBackfill{{Start: from, End: to, Overlap: overlapPolicy(options.overlap)}},
+	})
+	if err != nil {
+		return scheduleError("backfill", found.ID, err)
+	}
+	return a.say("%s starts a run for each of its times from %s to %s (%s); %s schedule show %s shows them",
+		found.ID, inZone(from, name), inZone(to, name), options.overlap, program(), found.ID)
+}
+
+func newScheduleDeleteCommand(a *app) *cobra.Command {
+	var server serverFlags
+	var yes bool
+	command := &cobra.Command{
+		Use: "delete NAME", Aliases: []string{"rm"}, Short: "Delete a schedule", Args: cobra.ExactArgs(1),
+		Long: `Delete a schedule, after somebody said yes (--yes). Runs under way go on, and past ones stay
+as they are. NAME is its whole name.`,
+		Example: `  starter schedule delete nightly
+  starter schedule delete nightly --yes`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
+				if found.ID != args[0] {
+					return usageError("there is no schedule %q; to delete %q give its whole name", args[0], found.ID)
+				}
+				question := fmt.Sprintf("Delete the schedule %s of the playbook %s?", found.ID, found.Playbook)
+				if err := a.confirm(ctx, yes, question); err != nil {
+					return err
+				}
+				if err := s.handle(ctx, found).Delete(ctx); err != nil {
+					return scheduleError("delete", found.ID, err)
+				}
+				return a.say("%s is deleted; its runs go on", found.ID)
+			})
+		},
+	}
+	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	server.add(command)
+	return command
+}
