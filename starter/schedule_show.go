@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,10 +154,11 @@ func schedulesTable(list []*scheduleDocument, width int) string {
 	for _, columns := range [][]string{
 		{"schedule", "playbook", "when", "zone", "next", "last run"},
 		{"schedule", "when", "zone", "next", "last run"},
-		{"schedule", "when", "next", "last run"},
-		{"schedule", "shortly", "next", "last run"},
-		{"schedule", "next", "last run"},
-		{"schedule", "next"},
+		{"schedule", "when", "zone", "due", "last run"},
+		{"schedule", "when", "due", "last run"},
+		{"schedule", "shortly", "due", "last run"},
+		{"schedule", "due", "last run"},
+		{"schedule", "due"},
 	} {
 		if rendered = schedulesWith(list, columns, 0); text.LongestLineLen(rendered) <= width {
 			return rendered
@@ -166,16 +168,16 @@ func schedulesTable(list []*scheduleDocument, width int) string {
 	for _, one := range list {
 		longest = max(longest, text.StringWidth(visible(one.Name)))
 	}
-	return schedulesWith(list, []string{"schedule", "next"}, max(longest-text.LongestLineLen(rendered)+width, 1))
+	return schedulesWith(list, []string{"schedule", "due"}, max(longest-text.LongestLineLen(rendered)+width, 1))
 }
+
+// shortColumns say less than those whose name they have.
+var shortColumns = map[string]string{"shortly": "when", "due": "next"}
 
 func schedulesWith(list []*scheduleDocument, columns []string, nameWidth int) string {
 	head := make([]any, len(columns))
 	for i, name := range columns {
-		head[i] = name
-		if name == "shortly" {
-			head[i] = "when"
-		}
+		head[i] = cmp.Or(shortColumns[name], name)
 	}
 	rows := newTable(head...)
 	for _, one := range list {
@@ -191,24 +193,26 @@ func schedulesWith(list []*scheduleDocument, columns []string, nameWidth int) st
 
 // cells are the columns of a list.
 func (d *scheduleDocument) cells(nameWidth int) map[string]string {
-	name, next, last := visible(d.Name), "never again", ""
+	name, due, last := visible(d.Name), "never again", ""
 	if nameWidth > 0 {
 		name = text.Snip(name, nameWidth, "…")
 	}
 	switch {
-	case d.Paused && d.Note != "":
-		next = "paused: " + oneLine(d.Note, 30)
 	case d.Paused:
-		next = "paused"
+		due = "paused"
 	case len(d.Next) > 0:
-		next = d.Next[0].Local().Format("01-02 15:04")
+		due = d.Next[0].Local().Format("01-02 15:04")
+	}
+	next := due
+	if d.Paused && d.Note != "" {
+		next += ": " + oneLine(d.Note, 30)
 	}
 	if len(d.Recent) > 0 {
 		last = d.Recent[0].StartedAt.Local().Format("01-02 15:04") + " " + d.Recent[0].Status
 	}
 	return map[string]string{
 		"schedule": name, "playbook": text.Snip(visible(d.Playbook), 30, "…"), "when": oneLine(d.When, 40), "shortly": oneLine(d.When, 16),
-		"zone": visible(d.Zone), "next": next, "last run": last,
+		"zone": visible(d.Zone), "next": next, "due": due, "last run": last,
 	}
 }
 

@@ -1,0 +1,432 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	nethttp "net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/worker"
+	"google.golang.org/protobuf/proto"
+
+	"reprise/activities"
+	"reprise/internal/host"
+	"reprise/internal/testenv"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// planner makes schedules on a server with a worker.
+type planner struct {
+	t     *testing.T
+	env   *testenv.Env
+	queue string
+	dir   string
+}
+
+func newPlanner(t *testing.T, resources activities.Resources) *planner {
+	t.Helper()
+	p := &planner{t: t, env: testenv.Temporal(t), dir: t.TempDir()}
+	p.queue = p.env.NewTaskQueue()
+	resources.AllowPython = true
+	catalogue := activities.NewCatalogue(resources)
+	w := host.NewWorker(p.env.Client(), catalogue, host.Options{TaskQueue: p.queue, StopTimeout: time.Second})
+	require.NoError(t, w.Start())
+	t.Cleanup(func() {
+		w.Stop()
+		require.NoError(t, catalogue.Close())
+	})
+	return p
+}
+
+// file writes a playbook and gives its path.
+func (p *planner) file(name, text string) string {
+	p.t.Helper()
+	path := filepath.Join(p.dir, name)
+	require.NoError(p.t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// says runs schedule with arguments and gives both of its outputs.
+func (p *planner) says(wanted int, args ...string) (out, errs string) {
+	p.t.Helper()
+	var to, toErr bytes.Buffer
+	args = append([]string{"schedule"}, args...)
+	args = append(args, "--address", p.env.Address, "--namespace", p.env.Namespace, "--task-queue", p.queue, "--payload-store", "")
+	got := Main(p.t.Context(), args, Streams{In: strings.NewReader(""), Out: &to, Err: &toErr})
+	require.Equal(p.t, wanted, got, "%v\n%s%s", args, to.String(), toErr.String())
+	return to.String(), toErr.String()
+}
+
+// create makes a schedule, which is deleted behind the test, and gives its name.
+func (p *planner) create(file string, args ...string) string {
+	p.t.Helper()
+	name := "s-" + p.queue + "-" + fmt.Sprint(time.Now().UnixNano())
+	p.says(exitOK, append([]string{"create", name, file}, args...)...)
+	p.t.Cleanup(func() {
+		_ = p.env.Client().ScheduleClient().GetHandle(context.Background(), name).Delete(context.Background()) // unless the test has
+	})
+	return name
+}
+
+// show is what schedule show says of a schedule.
+func (p *planner) show(name string) scheduleDocument {
+	p.t.Helper()
+	out, _ := p.says(exitOK, "show", name, "--output", "json")
+	var doc scheduleDocument
+	require.NoError(p.t, json.Unmarshal([]byte(out), &doc))
+	return doc
+}
+
+// trigger starts a run and gives it.
+func (p *planner) trigger(name string, args ...string) triggered {
+	p.t.Helper()
+	out, _ := p.says(exitOK, append([]string{"trigger", name, "--output", "json"}, args...)...)
+	var told triggered
+	require.NoError(p.t, json.Unmarshal([]byte(out), &told))
+	require.Equal(p.t, "started", told.Outcome)
+	return told
+}
+
+// result waits for a run and gives its result.
+func (p *planner) result(workflowID, runID string) workflows.Result {
+	p.t.Helper()
+	var result workflows.Result
+	require.NoError(p.t, p.env.Client().GetWorkflow(p.t.Context(), workflowID, runID).Get(p.t.Context(), &result))
+	return result
+}
+
+// scheduledTimes are the nominal times of runs that a schedule has started, by their
+// workflow IDs, as the server tells them.
+func (p *planner) scheduledTimes(name string) map[string]time.Time {
+	p.t.Helper()
+	page, err := p.env.Client().ListWorkflow(p.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+		Query: "TemporalScheduledById = '" + name + "'",
+	})
+	require.NoError(p.t, err)
+	times := map[string]time.Time{}
+	for _, info := range page.GetExecutions() {
+		var at time.Time
+		payload := info.GetSearchAttributes().GetIndexedFields()[workflows.ScheduledAttribute]
+		require.NoError(p.t, converter.GetDefaultDataConverter().FromPayload(payload, &at))
+		times[info.GetExecution().GetWorkflowId()] = at.UTC()
+	}
+	return times
+}
+
+const nominalBook = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: nominal, schedule: {every: 1s}}
+workload: {tenant: a}
+workflow:
+  - step: each
+    tool: python
+    loop: {collection: [1, 2], mode: parallel}
+    args: {at: "{{ run.scheduled_at }}"}
+    code: |
+      def main(at):
+          return at
+output: {run: "{{ run.scheduled_at }}", each: "{{ each.results }}", tenant: "{{ tenant }}"}
+`
+
+// TestScheduledRuns: a schedule starts runs as starter run would, each for the time
+// that it tells, until it is paused.
+func TestScheduledRuns(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	file := p.file("nominal.yaml", nominalBook)
+	name := p.create(file, "--set", "tenant=b", "--overlap", "allow")
+	require.Eventually(t, func() bool { return len(p.scheduledTimes(name)) >= 3 }, patience, 50*time.Millisecond)
+	p.says(exitOK, "pause", name, "--note", "enough")
+	begun := p.show(name)
+	require.True(t, begun.Paused)
+	require.Equal(t, "enough", begun.Note)
+
+	for id, at := range p.scheduledTimes(name) {
+		text := at.Format(time.RFC3339)
+		require.Equal(t, name+"-"+text, id)
+		require.Equal(t, map[string]any{"run": text, "each": []any{text, text}, "tenant": "b"}, p.result(id, "").Result.Data)
+		histories := testenv.Histories(t, p.env.Client(), id, "")
+		require.NoError(t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, 1))
+	}
+	p.startsLikeRun(begun.Recent[0], file)
+
+	// While it is paused nothing starts but what is triggered, seconds later too.
+	triggers := 0
+	require.Eventually(t, func() bool {
+		told := p.trigger(name)
+		triggers++
+		return p.scheduledTimes(name)[told.WorkflowID].Sub(begun.Recent[0].StartedAt) > 3*time.Second
+	}, patience, 500*time.Millisecond)
+	require.Equal(t, begun.Started+triggers, p.show(name).Started)
+	out, _ := p.says(exitOK, "resume", name)
+	require.Regexp(t, `goes on: it runs nominal every 1s, UTC, next at `, out)
+	require.Eventually(t, func() bool { return p.show(name).Started > begun.Started+triggers }, patience, 50*time.Millisecond)
+}
+
+// startsLikeRun holds the start of a scheduled run against that of starter run.
+func (p *planner) startsLikeRun(scheduled scheduledRun, file string) {
+	p.t.Helper()
+	var out, errs bytes.Buffer
+	id := "run-" + p.queue
+	require.Equal(p.t, exitOK, Main(p.t.Context(), []string{
+		"run", file, "--set", "tenant=b", "--detach", "--workflow-id", id,
+		"--address", p.env.Address, "--namespace", p.env.Namespace, "--task-queue", p.queue, "--payload-store", "",
+	}, Streams{In: strings.NewReader(""), Out: &out, Err: &errs}), errs.String())
+	theirs, ours := p.firstEvent(scheduled.WorkflowID), p.firstEvent(id)
+	require.True(p.t, proto.Equal(ours.GetUserMetadata(), theirs.GetUserMetadata()))
+	begun, later := ours.GetWorkflowExecutionStartedEventAttributes(), theirs.GetWorkflowExecutionStartedEventAttributes()
+	require.True(p.t, proto.Equal(begun.GetInput(), later.GetInput()), "%s\n%s", begun.GetInput(), later.GetInput())
+	require.Equal(p.t, begun.GetTaskQueue().GetName(), later.GetTaskQueue().GetName())
+	attribute := later.GetSearchAttributes().GetIndexedFields()[workflows.PlaybookAttribute]
+	require.NotNil(p.t, attribute)
+	require.True(p.t, proto.Equal(begun.GetSearchAttributes().GetIndexedFields()[workflows.PlaybookAttribute], attribute))
+	require.Nil(p.t, p.result(id, "").Result.Data.(map[string]any)["run"], "no schedule has started it")
+}
+
+func (p *planner) firstEvent(id string) *historypb.HistoryEvent {
+	p.t.Helper()
+	events := p.env.Client().GetWorkflowHistory(p.t.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	first, err := events.Next()
+	require.NoError(p.t, err)
+	return first
+}
+
+// TestBackfill: a run for each time of a window, with that time.
+func TestBackfill(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	name := p.create(p.file("nominal.yaml", nominalBook), "--cron", "30 * * * *", "--zone", "Asia/Kolkata", "--paused")
+	out, _ := p.says(exitOK, "backfill", name, "--from", "2026-01-01 00:30", "--to", "2026-01-01T02:45")
+	require.Contains(t, out, "from 2026-01-01 00:30:00 IST to 2026-01-01 02:45:00 IST (buffer-all)")
+	require.Eventually(t, func() bool { return len(p.scheduledTimes(name)) == 3 }, patience, 50*time.Millisecond)
+	for _, at := range []string{"2025-12-31T19:00:00Z", "2025-12-31T20:00:00Z", "2025-12-31T21:00:00Z"} {
+		data := p.result(name+"-"+at, "").Result.Data.(map[string]any)
+		require.Equal(t, at, data["run"])
+	}
+	require.Equal(t, 3, p.show(name).Started)
+}
+
+// TestOverlapSkip: while a run goes on, no other starts, and trigger says so.
+func TestOverlapSkip(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	release := make(chan struct{})
+	slow := httptest.NewServer(nethttp.HandlerFunc(func(_ nethttp.ResponseWriter, r *nethttp.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(slow.Close)
+	name := p.create(p.file("slow.yaml", `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: slow, schedule: {cron: "@yearly"}}
+workflow:
+  - {step: wait, tool: http, url: "{{ workload.url }}"}
+`), "--set", "url="+slow.URL)
+	first := p.trigger(name)
+	_, errs := p.says(exitFailed, "trigger", name)
+	require.Contains(t, errs, "another goes on, and overlap is skip; --overlap says otherwise")
+	require.Equal(t, 1, p.show(name).Skipped)
+	second := p.trigger(name, "--overlap", "allow")
+	close(release)
+	for _, one := range []triggered{first, second} {
+		require.Equal(t, "completed", p.result(one.WorkflowID, one.RunID).Status)
+	}
+	require.NotEqual(t, first.RunID, second.RunID)
+}
+
+// TestUpdateSchedule: what changes is shown, and nothing changes before yes.
+func TestUpdateSchedule(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	name := p.create(p.file("nominal.yaml", nominalBook), "--cron", "0 3 * * *", "--set", "tenant=b", "--set", "n=1")
+	changed := p.file("changed.yaml", strings.NewReplacer("every: 1s", `cron: ["0 4 * * mon-fri"], zone: Europe/Berlin, jitter: 90s`,
+		"return at", "return [at]").Replace(nominalBook))
+
+	out, errs := p.says(exitUsage, "update", name, changed, "--set", "tenant=c", "--note", "new times")
+	golden(t, "schedule/update", strings.NewReplacer(name, "NAME", p.queue, "QUEUE", p.dir, "DIR").Replace(out+errs))
+	require.Equal(t, []string{"0 3 * * *"}, p.show(name).Cron)
+
+	out, _ = p.says(exitOK, "update", name, changed, "--set", "tenant=c", "--note", "new times", "--yes")
+	require.Contains(t, out, name+" changed: it runs nominal mon-fri at 04:00, Europe/Berlin, next at ")
+	doc := p.show(name)
+	require.Equal(t, []string{"0 4 * * mon-fri"}, doc.Cron)
+	require.Equal(t, "new times", doc.Note)
+	require.Equal(t, map[string]any{"tenant": "c", "n": 1}, doc.Workload.Data)
+	told := p.trigger(name)
+	data := p.result(told.WorkflowID, told.RunID).Result.Data.(map[string]any)
+	require.Equal(t, []any{[]any{data["run"]}, []any{data["run"]}}, data["each"])
+	require.Equal(t, "c", data["tenant"])
+
+	_, errs = p.says(exitOK, "update", name, changed)
+	require.Contains(t, errs, "nothing to change")
+	out, _ = p.says(exitOK, "update", name, "--every", "2h", "--offset", "5m", "--overlap", "allow", "--yes")
+	require.Contains(t, out, "+every: 2h\n+offset: 5m\n")
+	doc = p.show(name)
+	require.Equal(t, []string{"2h", "5m", "allow", "c"}, []string{doc.Every, doc.Offset, doc.Overlap, asMap(doc.Workload.Data)["tenant"].(string)})
+	text, err := os.ReadFile(changed)
+	require.NoError(t, err)
+	out, _ = p.says(exitOK, "show", name, "--output", "yaml")
+	require.Equal(t, string(text), out)
+}
+
+// TestScheduleNames: names are found by their beginning, but for what cannot be undone,
+// and a name is given once.
+func TestScheduleNames(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	file := p.file("nominal.yaml", nominalBook)
+	name := p.create(file, "--paused", "--note", "later")
+	_, errs := p.says(exitFailed, "create", name, file)
+	require.Contains(t, errs, "there is a schedule "+name+" already; ")
+	require.Contains(t, errs, "schedule update "+name+" FILE changes it")
+	require.Eventually(t, func() bool { // the server's list is behind
+		out, _ := p.says(exitOK, "list", "--output", "json", "--limit", "0")
+		return strings.Contains(out, name)
+	}, patience, 50*time.Millisecond)
+	out, _ := p.says(exitOK, "pause", name[:len(name)-3])
+	require.Contains(t, out, name+" was paused already: later")
+	_, errs = p.says(exitUsage, "delete", name[:len(name)-3], "--yes")
+	require.Contains(t, errs, "give its whole name")
+	_, errs = p.says(exitUsage, "delete", name)
+	require.Contains(t, errs, "say --yes")
+	_, errs = p.says(exitUsage, "show", name+"x")
+	require.Contains(t, errs, "did you mean")
+	p.says(exitOK, "delete", name, "--yes")
+	_, errs = p.says(exitUsage, "delete", name, "--yes")
+	require.Contains(t, errs, "no schedule has the name")
+}
+
+// TestScheduleOfARefusedPlaybook: what the workers refuse fails, and show says why.
+func TestScheduleOfARefusedPlaybook(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{Limits: playbook.Limits{MaxRetries: 1}})
+	name := p.create(p.file("often.yaml", `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: often, schedule: {cron: "@yearly"}}
+workflow:
+  - step: call
+    tool: http
+    url: http://127.0.0.1:1
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 9}}]
+`))
+	told := p.trigger(name)
+	_ = p.env.Client().GetWorkflow(t.Context(), told.WorkflowID, told.RunID).Get(t.Context(), nil) // it fails
+	doc := p.show(name)
+	require.Equal(t, "failed", doc.Recent[0].Status)
+	require.Contains(t, doc.Recent[0].Error, "the worker refused the playbook")
+	require.Contains(t, doc.Recent[0].Error, "often.yaml:8:")
+	out, _ := p.says(exitOK, "show", name)
+	require.Contains(t, out, "often.yaml:8:")
+}
+
+// TestTimesOnServer: what the check takes, the server takes, and it tells the same
+// times again.
+func TestTimesOnServer(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	file := p.file("nominal.yaml", nominalBook)
+	lines := []string{
+		"0 3 * * *", "*/15 * * * *", "5/20 8-18/2 1,15 jan,JUL *", "0 0 29 2 *", "59 23 31 12 *", "0 6 * * mon-fri", "0 6 * * 0,6", "@hourly",
+		"@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually",
+	}
+	args := []string{
+		"--paused", "--zone", "America/New_York", "--jitter", "90s", "--catch-up-window", "1h", "--overlap", "cancel-other",
+		"--start", "2026-01-01", "--end", "2036-01-01T00:00:00Z",
+	}
+	for _, line := range lines {
+		args = append(args, "--cron", line)
+	}
+	doc := p.show(p.create(file, args...))
+	require.ElementsMatch(t, lines, doc.Cron)
+	require.Equal(t, []string{"America/New_York", "1m30s", "1h", "cancel-other", "2026-01-01T05:00:00Z", "2036-01-01T00:00:00Z"},
+		[]string{doc.Zone, doc.Jitter, doc.CatchUp, doc.Overlap, doc.Start, doc.End})
+	for _, overlap := range playbook.Overlaps {
+		require.Equal(t, overlap, p.show(p.create(file, "--paused", "--overlap", overlap)).Overlap)
+	}
+}
+
+// TestGoldenSchedules: what people see of schedules, in 80 columns.
+func TestGoldenSchedules(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 28, 2, 0, 0, 0, time.UTC)
+	local := time.Date(2026, 3, 28, 3, 0, 0, 0, time.Local)
+	doc := &scheduleDocument{
+		Name: "nightly", Playbook: "nightly_sync", When: "mon-fri at 03:00", Cron: []string{"0 3 * * 1-5"}, Zone: "Europe/Berlin",
+		Jitter: "30s", Overlap: "skip", CatchUp: "8760h", Next: []time.Time{local}, Started: 2, Skipped: 1, Queue: "reprise",
+		Recent: []scheduledRun{
+			{WorkflowID: "nightly-2026-03-27T02:00:00Z", StartedAt: local.Add(-24 * time.Hour), EndedAt: local.Add(-23 * time.Hour), Status: "failed", Error: "HTTP 503 of \x1b[31mapi"},
+			{WorkflowID: "nightly-2026-03-26T02:00:00Z"},
+		},
+	}
+	paused := &scheduleDocument{
+		Name: "poll", Playbook: "poll", When: "every 15m", Every: "15m", Zone: "UTC", Paused: true, Note: "the source is being rebuilt, ask Ada before resuming",
+		Overlap: "allow", CatchUp: "1h", Next: []time.Time{at}, Recent: []scheduledRun{}, Queue: "reprise",
+	}
+	over := &scheduleDocument{Name: "once", Playbook: "once", When: "cron 0 0 1 1 *", Zone: "UTC", Recent: []scheduledRun{}}
+	var out bytes.Buffer
+	to := &screen{to: &out}
+	for _, width := range []int{200, 80, 60, 30} {
+		_, err := fmt.Fprintln(to, schedulesTable([]*scheduleDocument{doc, over, paused}, width))
+		require.NoError(t, err)
+	}
+	doc.Next, paused.Next = []time.Time{at, at.Add(23 * time.Hour)}, []time.Time{at}
+	_, err := fmt.Fprint(to, doc.text(80), "\n", paused.text(80), "\n", over.text(80))
+	require.NoError(t, err)
+	golden(t, "schedule/show", out.String())
+}
+
+func TestTimesInWords(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"* * * * *": "every minute", "*/15 * * * *": "every 15 minutes", "5 * * * *": "hourly at :05", "0 3 * * *": "daily at 03:00",
+		"30 18 * * 1-5": "mon-fri at 18:30", "0 6 * * SAT,sun": "sat,sun at 06:00", "0 0 1 * *": "monthly on day 1 at 00:00",
+		"@daily": "daily", "0 0 1 1 *": "cron 0 0 1 1 *", "0 3 1 * 1": "cron 0 3 1 * 1", "0 8-18 * * *": "cron 0 8-18 * * *", "odd": "odd",
+	} {
+		require.Equal(t, want, cronInWords(line), line)
+	}
+	require.Equal(t, "every 1h at +15m", timesInWords(&playbook.Schedule{Every: time.Hour, Offset: 15 * time.Minute}))
+	require.Equal(t, "never", timesInWords(&playbook.Schedule{}))
+}
+
+// TestForeignCalendar: a calendar that was not written by starter is told as cron.
+func TestForeignCalendar(t *testing.T) {
+	t.Parallel()
+	all := func(least, most int) []client.ScheduleRange { return []client.ScheduleRange{{Start: least, End: most}} }
+	calendar := client.ScheduleCalendarSpec{
+		Minute: []client.ScheduleRange{{Start: 0, End: 59, Step: 15}}, Hour: []client.ScheduleRange{{Start: 8, End: 18}, {Start: 22}},
+		DayOfMonth: all(1, 31), Month: all(1, 12), DayOfWeek: all(0, 6),
+	}
+	times := timesOf(client.Schedule{
+		Spec:   &client.ScheduleSpec{Calendars: []client.ScheduleCalendarSpec{calendar}},
+		Policy: &client.SchedulePolicies{Overlap: enums.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED},
+	})
+	require.Equal(t, []string{"*/15 8-18,22 * * *"}, times.Cron)
+	require.Equal(t, "skip", times.Overlap)
+	require.Equal(t, "UTC", times.Zone)
+}
+
+func TestAnswered(t *testing.T) {
+	t.Parallel()
+	for _, yes := range []string{"y\n", "yes\n", "Y\n"} {
+		require.NoError(t, answered(strings.NewReader(yes)))
+	}
+	for _, no := range []string{"", "\n", "n\n", "yeah\n", "no\n"} {
+		require.ErrorIs(t, answered(strings.NewReader(no)), errDeclined)
+	}
+}
