@@ -9,12 +9,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"golang.org/x/term"
 
 	"reprise/internal/host"
 	"reprise/internal/runs"
+	"reprise/interpreter"
 	"reprise/workflows"
 )
 
@@ -109,9 +112,13 @@ func (s *session) handle(ctx context.Context, found *runs.Schedule) client.Sched
 
 // action starts what a plan says, as execute does. memo is that of the action before,
 // where the code of the playbook is the one that it vouches for; else nil.
-func (s *session) action(plan plan, memo map[string]any) *client.ScheduleWorkflowAction {
+func (s *session) action(plan plan, memo map[string]any) (*client.ScheduleWorkflowAction, error) {
+	input, err := s.lastingInput(plan)
+	if err != nil {
+		return nil, err
+	}
 	action := &client.ScheduleWorkflowAction{
-		ID: plan.workflowID, TaskQueue: s.taskQueue, Workflow: workflows.PlaybookWorkflowName, Args: []any{plan.input},
+		ID: plan.workflowID, TaskQueue: s.taskQueue, Workflow: workflows.PlaybookWorkflowName, Args: []any{input},
 		StaticSummary: plan.summary, StaticDetails: plan.details, Priority: plan.priority(), Memo: memo,
 	}
 	if plan.input.SearchAttributes {
@@ -120,13 +127,34 @@ func (s *session) action(plan plan, memo map[string]any) *client.ScheduleWorkflo
 	if memo == nil && s.key != "" && len(plan.codes) > 0 {
 		action.Memo = host.VouchSchedule(s.key, plan.workflowID, plan.codes)
 	}
-	return action
+	return action, nil
+}
+
+// lastingInput is the input of a plan as the schedule keeps it: in Temporal, whatever
+// its size. What the payload store holds is deleted by age, and a schedule may be older.
+func (s *session) lastingInput(plan plan) (*commonpb.Payload, error) {
+	input, err := converter.GetDefaultDataConverter().ToPayload(plan.input)
+	if err != nil {
+		return nil, usageError("the workload: %w", err)
+	}
+	if size := len(input.GetData()); size > interpreter.MaxInlinePayload {
+		return nil, usageError("the playbook and its workload are %d bytes, more than the %d that a schedule keeps; "+
+			"have the playbook fetch what is large", size, interpreter.MaxInlinePayload)
+	}
+	if s.store == nil {
+		return input, nil
+	}
+	return s.store.Inline(input), nil
 }
 
 // scheduleError says what the server has refused.
 func scheduleError(what, name string, err error) error {
 	var refused *serviceerror.InvalidArgument
-	if errors.As(err, &refused) {
+	var stated *statusError
+	switch {
+	case errors.As(err, &stated):
+		return err
+	case errors.As(err, &refused):
 		return usageError("the server does not take the schedule %s: %w", name, err)
 	}
 	return fmt.Errorf("%s the schedule %s: %w", what, name, err)

@@ -111,8 +111,12 @@ func (a *app) createSchedule(name, file string, options *scheduleOptions) error 
 	times = settled(times)
 	return a.withServer(&options.run.server, func(ctx context.Context, s *session) error {
 		err := s.submit(ctx, planned, a, func(plan plan) error {
-			_, err := s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
-				ID: name, Spec: specOf(times), Action: s.action(plan, nil),
+			action, err := s.action(plan, nil)
+			if err != nil {
+				return err
+			}
+			_, err = s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
+				ID: name, Spec: specOf(times), Action: action,
 				Overlap: overlapPolicy(times.Overlap), CatchupWindow: times.CatchUp, Paused: options.paused, Note: options.note,
 			})
 			return err
@@ -291,8 +295,9 @@ func (s *session) change(ctx context.Context, r *revision, plan plan) error {
 			if r.sameCode {
 				memo = r.found.Action.Memo
 			}
-			next.Action = s.action(plan, memo)
-			return &client.ScheduleUpdate{Schedule: &next}, nil
+			var err error
+			next.Action, err = s.action(plan, memo)
+			return &client.ScheduleUpdate{Schedule: &next}, err
 		},
 	})
 }

@@ -35,6 +35,7 @@ type planner struct {
 	env   *testenv.Env
 	queue string
 	dir   string
+	store string // address of the payload store, "" for none
 }
 
 func newPlanner(t *testing.T, resources activities.Resources) *planner {
@@ -65,7 +66,7 @@ func (p *planner) says(wanted int, args ...string) (out, errs string) {
 	p.t.Helper()
 	var to, toErr bytes.Buffer
 	args = append([]string{"schedule"}, args...)
-	args = append(args, "--address", p.env.Address, "--namespace", p.env.Namespace, "--task-queue", p.queue, "--payload-store", "")
+	args = append(args, "--address", p.env.Address, "--namespace", p.env.Namespace, "--task-queue", p.queue, "--payload-store", p.store)
 	got := Main(p.t.Context(), args, Streams{In: strings.NewReader(""), Out: &to, Err: &toErr})
 	require.Equal(p.t, wanted, got, "%v\n%s%s", args, to.String(), toErr.String())
 	return to.String(), toErr.String()
@@ -218,6 +219,26 @@ func TestBackfill(t *testing.T) {
 		require.Equal(t, at, data["run"])
 	}
 	require.Equal(t, 3, p.show(name).Started)
+}
+
+// TestLargeSchedule: what a schedule starts with stays in Temporal, where no rule
+// deletes it by its age, and is as large as Temporal takes.
+func TestLargeSchedule(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{}) // which has no payload store
+	p.store = "file://" + t.TempDir()
+	book := p.file("nominal.yaml", nominalBook)
+	load := func(size int) string {
+		return p.file("workload.json", `{"tenant": "a", "large": "`+strings.Repeat("x", size)+`"}`)
+	}
+	name := p.create(book, "--paused", "--workload", load(300_000))
+	told := p.trigger(name)
+	require.Equal(t, "completed", p.result(told.WorkflowID, told.RunID).Status)
+	_, errs := p.says(exitUsage, "create", name+"-larger", book, "--workload", load(2_000_000))
+	require.Contains(t, errs, "more than the 1900000 that a schedule keeps")
+	p.says(exitOK, "update", name, "--set", "tenant=b", "--yes")
+	told = p.trigger(name)
+	require.Equal(t, "b", p.result(told.WorkflowID, told.RunID).Result.Data.(map[string]any)["tenant"])
 }
 
 // TestOverlapSkip: while a run goes on, no other starts, and trigger says so.

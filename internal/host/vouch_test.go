@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,10 +51,23 @@ func TestCodeThatNobodyVouchesFor(t *testing.T) {
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
 
+	const at = "-2026-03-29T01:00:00Z" // as a schedule ends the IDs of its runs
+	scheduled := func(id string) map[string]any {
+		return host.VouchSchedule("the key", strings.TrimSuffix(id, at), []string{code})
+	}
 	for name, row := range map[string]struct {
 		memo func(id string) map[string]any
 		runs bool
 	}{
+		"a schedule's" + at:       {scheduled, true},
+		"beside a schedule":       {scheduled, false},
+		"a schedule's" + at + "x": {func(id string) map[string]any { return scheduled(strings.TrimSuffix(id, "x")) }, false},
+		"another schedule's" + at: {func(string) map[string]any { return scheduled("other" + at) }, false},
+		"no schedule's" + at: {func(id string) map[string]any {
+			ours := host.Vouch("the key", strings.TrimSuffix(id, at), []string{code})[host.CodeMemo].(host.Code)
+			ours.Base = strings.TrimSuffix(id, at)
+			return map[string]any{host.CodeMemo: ours}
+		}, false},
 		"ours":        {func(id string) map[string]any { return host.Vouch("the key", id, []string{code}) }, true},
 		"nobody's":    {func(string) map[string]any { return nil }, false},
 		"another key": {func(id string) map[string]any { return host.Vouch("a key", id, []string{code}) }, false},
