@@ -221,6 +221,37 @@ func TestBackfill(t *testing.T) {
 	require.Equal(t, 3, p.show(name).Started)
 }
 
+// TestReprocessOfAScheduledRun: iterations that run again do so for the time that the
+// run was for.
+func TestReprocessOfAScheduledRun(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	name := p.create(p.file("fails.yaml", `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: fails, schedule: {cron: "@yearly"}}
+workload: {good: false}
+workflow:
+  - step: each
+    tool: python
+    loop: {collection: [1]}
+    args: {at: "{{ run.scheduled_at }}", good: "{{ good }}"}
+    code: |
+      def main(at, good):
+          if not good:
+              raise ValueError(at)
+          return "at " + at
+`))
+	told := p.trigger(name)
+	_ = p.env.Client().GetWorkflow(t.Context(), told.WorkflowID, told.RunID).Get(t.Context(), nil) // it fails
+	var out, errs bytes.Buffer
+	got := Main(t.Context(), []string{
+		"dead-letters", "reprocess", told.WorkflowID, "--set", "good=true", "--output", "json",
+		"--address", p.env.Address, "--namespace", p.env.Namespace, "--payload-store", "",
+	}, Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	require.Equal(t, exitOK, got, errs.String())
+	require.Contains(t, out.String(), `"at `+strings.TrimPrefix(told.WorkflowID, name+"-")+`"`)
+}
+
 // TestLargeSchedule: what a schedule starts with stays in Temporal, where no rule
 // deletes it by its age, and is as large as Temporal takes.
 func TestLargeSchedule(t *testing.T) {
