@@ -157,7 +157,7 @@ var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata.", l
 		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) }),
 	},
 	{
-		key{name: "schedule", doc: "when `starter schedule` runs the playbook"},
+		key{name: "schedule", doc: "when `starter schedule` runs the playbook", newer: true},
 		asSection(func(p *Playbook, s *Schedule) { p.Schedule = s }),
 	},
 })
@@ -232,5 +232,5 @@ func olderLabels(meta *fields, labels map[string]string) map[string]string {
 // a misspelt key.
 func isLabel(s *section, key string, n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && !isNull(n) && !strings.Contains(n.Value, "{{") &&
-		expression.Suggest(key, s.names()) == ""
+		expression.Suggest(key, s.olderNames()) == ""
 }

@@ -396,6 +396,8 @@ func TestOlderLabels(t *testing.T) {
 		{"{name: a, path: tests/a, version: 1.0, labels: {team: data}}", map[string]string{"path": "tests/a", "version": "1.0", "team": "data"}},
 		{"{name: a, path: tests/a, labels: {path: tests/b}}", map[string]string{"path": "tests/b"}},
 		{"{name: a, tags: [a], owner: {team: b}, note: }", nil},
+		{"{name: a, schedule: nightly}", map[string]string{"schedule": "nightly"}},
+		{"{name: a, schedule: {crons: 5}}", nil},
 	} {
 		pb, found := decode(t, "apiVersion: noetl.io/v1\nkind: Playbook\nmetadata: "+test.metadata+"\nworkflow: [{step: start}]\n")
 		require.Empty(t, found, found.Error())

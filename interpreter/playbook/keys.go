@@ -8,6 +8,7 @@ type key struct {
 	aliases []string // other spellings, in every version
 	older   []string // spellings of noetl.io/v1 only
 	doc     string
+	newer   bool   // no word of noetl.io/v1, whose playbooks may have a label of that name
 	warned  string // the one of older that draws a warning
 	// required shows how to write the word where it is missing; "" for words
 	// that may be.
@@ -117,6 +118,17 @@ func (s *section) find(name string, older bool) (*key, bool) {
 		}
 	}
 	return nil, false
+}
+
+// olderNames are the keys of a section in noetl.io/v1, without its own spellings.
+func (s *section) olderNames() []string {
+	var names []string
+	for _, k := range s.keys {
+		if !k.newer {
+			names = append(names, k.name)
+		}
+	}
+	return names
 }
 
 // names are the keys that an author may write.

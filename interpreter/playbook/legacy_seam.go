@@ -53,5 +53,6 @@ func Spelling(of, word string) string {
 // OlderLabel reports whether a key of metadata is a label that OlderVersion
 // keeps beside the others.
 func OlderLabel(key string, value *yaml.Node) bool {
-	return Spelling(metadataSection.name, key) == "" && isLabel(metadataSection, key, value)
+	known, found := metadataSection.find(key, true)
+	return (!found || known.newer) && isLabel(metadataSection, key, value)
 }
