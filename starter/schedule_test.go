@@ -152,6 +152,7 @@ func TestScheduledRuns(t *testing.T) {
 	name := p.create(file, "--set", "tenant=b", "--overlap", "allow")
 	require.Eventually(t, func() bool { return len(p.scheduledTimes(name)) >= 3 }, patience, 50*time.Millisecond)
 	p.says(exitOK, "pause", name, "--note", "enough")
+	p.trigger(name) // the server takes it behind the pause, and what was due before
 	begun := p.show(name)
 	require.True(t, begun.Paused)
 	require.Equal(t, "enough", begun.Note)
@@ -362,6 +363,43 @@ func TestScheduleNames(t *testing.T) {
 	p.says(exitOK, "delete", name, "--yes")
 	_, errs = p.says(exitUsage, "delete", name, "--yes")
 	require.Contains(t, errs, "no schedule has the name")
+}
+
+// TestForeignSchedules: times that starter would not write stay as they are, and what
+// runs no playbook is left alone.
+func TestForeignSchedules(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	foreign := func(name, workflow string) client.ScheduleHandle {
+		handle, err := p.env.Client().ScheduleClient().Create(t.Context(), client.ScheduleOptions{
+			ID: name + p.queue, Paused: true,
+			Spec: client.ScheduleSpec{
+				CronExpressions: []string{"0 0 3 * * * 2030"}, Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour}, {Every: 7 * time.Minute}},
+			},
+			Action: &client.ScheduleWorkflowAction{
+				ID: name, Workflow: workflow, TaskQueue: p.queue, Args: []any{workflows.Input{Name: "nominal.yaml", Source: nominalBook}},
+			},
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, handle.Delete(context.Background())) })
+		return handle
+	}
+	ours := foreign("foreign", workflows.PlaybookWorkflowName)
+	before, err := ours.Describe(t.Context())
+	require.NoError(t, err)
+	out, _ := p.says(exitOK, "update", ours.GetID(), "--set", "tenant=z", "--yes")
+	require.Contains(t, out, `+workload.tenant: "z"`)
+	after, err := ours.Describe(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, before.Schedule.Spec, after.Schedule.Spec)
+	told := p.trigger(ours.GetID())
+	require.Equal(t, "z", p.result(told.WorkflowID, told.RunID).Result.Data.(map[string]any)["tenant"])
+
+	theirs := foreign("theirs", "SomeWorkflow")
+	for _, command := range []string{"show", "pause", "trigger", "delete"} {
+		_, errs := p.says(exitUsage, command, theirs.GetID())
+		require.Contains(t, errs, "starts SomeWorkflow, and no playbook")
+	}
 }
 
 // TestScheduleOfARefusedPlaybook: what the workers refuse fails, and show says why.

@@ -71,7 +71,7 @@ func (d *decoder) fields(n *yaml.Node, s *section, path string) (*fields, bool) 
 func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml.Node) {
 	name, pos := keyNode.Value, position(keyNode)
 	known, ok := s.find(name, d.older)
-	ok = ok && !(d.older && known.newer)
+	ok = ok && (!d.older || !known.newer)
 	switch {
 	case ok && f.words.Has(known.name):
 		d.errorf(pos, codeDuplicateKey, "%q says the same as the key in line %d; keep one of them", name, f.words[known.name].Line)
