@@ -70,7 +70,7 @@ func (s *session) scheduleDocument(ctx context.Context, found *runs.Schedule, mo
 	}
 	for _, one := range started {
 		doc.Recent = append(doc.Recent, scheduledRun{
-			WorkflowID: one.Run.WorkflowID, RunID: one.Run.RunID, StartedAt: one.At, EndedAt: one.Run.EndedAt, Status: one.Run.Status,
+			WorkflowID: one.Run.WorkflowID, RunID: one.Run.RunID, StartedAt: one.At, EndedAt: one.Run.EndedAt, Status: string(one.Run.Status),
 		})
 	}
 	return doc, nil

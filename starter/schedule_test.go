@@ -265,7 +265,7 @@ func TestLargeSchedule(t *testing.T) {
 	}
 	name := p.create(book, "--paused", "--workload", load(300_000))
 	told := p.trigger(name)
-	require.Equal(t, "completed", p.result(told.WorkflowID, told.RunID).Status)
+	require.EqualValues(t, "completed", p.result(told.WorkflowID, told.RunID).Status)
 	_, errs := p.says(exitUsage, "create", name+"-larger", book, "--workload", load(2_000_000))
 	require.Contains(t, errs, "more than the 1900000 that a schedule keeps")
 	p.says(exitOK, "update", name, "--set", "tenant=b", "--yes")
@@ -298,7 +298,7 @@ workflow:
 	second := p.trigger(name, "--overlap", "allow")
 	close(release)
 	for _, one := range []triggered{first, second} {
-		require.Equal(t, "completed", p.result(one.WorkflowID, one.RunID).Status)
+		require.EqualValues(t, "completed", p.result(one.WorkflowID, one.RunID).Status)
 	}
 	require.NotEqual(t, first.RunID, second.RunID)
 }

@@ -10,7 +10,7 @@ func checkSchedule(c *checker) {
 		return
 	}
 	for _, problem := range s.Problems(c.options.Zone) {
-		pos, name, severity := s.Words.At(problem.Word, s.Pos), "schedule", source.Error
+		pos, name, severity := s.Words.at(problem.Word, s.Pos), "schedule", source.Error
 		if problem.Word != "" {
 			name += "." + problem.Word
 		}
