@@ -46,12 +46,12 @@ type scheduleDocument struct {
 
 // scheduledRun is a run that a schedule has started.
 type scheduledRun struct {
-	WorkflowID string    `json:"workflow_id"`
-	RunID      string    `json:"run_id"`
-	StartedAt  time.Time `json:"started_at"`
-	EndedAt    time.Time `json:"ended_at,omitzero"`
-	Status     string    `json:"status"` // "" where the server has forgotten the run
-	Error      string    `json:"error,omitempty"`
+	WorkflowID string             `json:"workflow_id"`
+	RunID      string             `json:"run_id"`
+	StartedAt  time.Time          `json:"started_at"`
+	EndedAt    time.Time          `json:"ended_at,omitzero"`
+	Status     interpreter.Status `json:"status"` // "" where the server has forgotten the run
+	Error      string             `json:"error,omitempty"`
 }
 
 // scheduleDocument tells of a schedule with its last runs, at most so many.
@@ -70,7 +70,7 @@ func (s *session) scheduleDocument(ctx context.Context, found *runs.Schedule, mo
 	}
 	for _, one := range started {
 		doc.Recent = append(doc.Recent, scheduledRun{
-			WorkflowID: one.Run.WorkflowID, RunID: one.Run.RunID, StartedAt: one.At, EndedAt: one.Run.EndedAt, Status: string(one.Run.Status),
+			WorkflowID: one.Run.WorkflowID, RunID: one.Run.RunID, StartedAt: one.At, EndedAt: one.Run.EndedAt, Status: one.Run.Status,
 		})
 	}
 	return doc, nil
@@ -208,7 +208,7 @@ func (d *scheduleDocument) cells(nameWidth int) map[string]string {
 		next += ": " + oneLine(d.Note, 30)
 	}
 	if len(d.Recent) > 0 {
-		last = d.Recent[0].StartedAt.Local().Format("01-02 15:04") + " " + d.Recent[0].Status
+		last = d.Recent[0].StartedAt.Local().Format("01-02 15:04") + " " + string(d.Recent[0].Status)
 	}
 	return map[string]string{
 		"schedule": name, "playbook": text.Snip(visible(d.Playbook), 30, "…"), "when": oneLine(d.When, 40), "shortly": oneLine(d.When, 16),
@@ -346,7 +346,7 @@ func (d *scheduleDocument) recentText(width int) string {
 	var b strings.Builder
 	b.WriteString("\nlast runs\n")
 	for _, run := range d.Recent {
-		status := run.Status
+		status := string(run.Status)
 		if status == "" {
 			status = "forgotten by the server"
 		}

@@ -418,7 +418,7 @@ workflow:
 	told := p.trigger(name)
 	_ = p.env.Client().GetWorkflow(t.Context(), told.WorkflowID, told.RunID).Get(t.Context(), nil) // it fails
 	doc := p.show(name)
-	require.Equal(t, "failed", doc.Recent[0].Status)
+	require.EqualValues(t, "failed", doc.Recent[0].Status)
 	require.Contains(t, doc.Recent[0].Error, "the worker refused the playbook")
 	require.Contains(t, doc.Recent[0].Error, "often.yaml:8:")
 	out, _ := p.says(exitOK, "show", name)
