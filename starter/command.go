@@ -137,7 +137,7 @@ func newRoot(a *app) *cobra.Command {
 		newReportCommand(a), newLogsCommand(a), newGraphCommand(a),
 		newPauseCommand(a), newResumeCommand(a), newRetryNowCommand(a), newSkipCommand(a), newSetCommand(a), newCancelCommand(a),
 		newDeadLettersCommand(a), newScheduleCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a),
-		newToolsCommand(a), newDemoAPICommand(a), newSetupCommand(a), newVersionCommand(a),
+		newToolsCommand(a), newServeCommand(a), newDemoAPICommand(a), newSetupCommand(a), newVersionCommand(a),
 	)
 	return root
 }

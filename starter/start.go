@@ -32,6 +32,8 @@ type plan struct {
 	summary, details string // that Temporal's UI shows
 	input            workflows.Input
 	schedule         *playbook.Schedule // that the playbook asks for, nil for none
+	memo             map[string]any     // kept with the run
+	once             bool               // there must never have been a run with the ID
 	codes            []string           // of the playbook, which this starter vouches for
 	fairness         temporal.Priority  // what the command line says of it
 }
@@ -60,13 +62,18 @@ const attributeDelay = 5 * time.Second
 
 // start starts the run.
 func (s *session) start(ctx context.Context, planned plan, a *app) (run client.WorkflowRun, err error) {
-	err = s.submit(ctx, planned, a, func(plan plan) error {
-		if run, err = s.execute(ctx, plan); err != nil {
+	err = s.submit(ctx, planned, a, s.into(ctx, &run))
+	return run, err
+}
+
+// into executes a plan and gives the run.
+func (s *session) into(ctx context.Context, run *client.WorkflowRun) func(plan) error {
+	return func(plan plan) (err error) {
+		if *run, err = s.execute(ctx, plan); err != nil {
 			return startError(plan, err)
 		}
 		return nil
-	})
-	return run, err
+	}
 }
 
 // submit hands a plan to the server, to be run now or later. Search attributes are a
@@ -75,15 +82,30 @@ func (s *session) submit(ctx context.Context, plan plan, a *app, begin func(plan
 	if err := s.fits(plan); err != nil {
 		return err
 	}
-	interrupted := withStatus(exitInterrupted, errors.New("interrupted before the run began"))
 	_, err := connect.EnsureAttributes(ctx, s.client, s.namespace, workflows.SearchAttributes())
 	if ctx.Err() != nil {
-		return interrupted
+		return errInterrupted
 	}
-	plan.input.SearchAttributes, plan.input.DeadLetters = err == nil, err == nil
 	if err != nil {
 		a.notef("note: the run gets no search attributes: %v", err)
 	}
+	return s.handIn(ctx, plan, err == nil, begin)
+}
+
+// errInterrupted is the end of a command before its run began.
+var errInterrupted = withStatus(exitInterrupted, errors.New("interrupted before the run began"))
+
+// begin starts the run, with search attributes where the namespace should know
+// them.
+func (s *session) begin(ctx context.Context, planned plan, attributes bool) (run client.WorkflowRun, err error) {
+	err = s.handIn(ctx, planned, attributes, s.into(ctx, &run))
+	return run, err
+}
+
+// handIn hands a plan in, with search attributes where the namespace should know
+// them.
+func (s *session) handIn(ctx context.Context, plan plan, attributes bool, begin func(plan) error) error {
+	plan.input.SearchAttributes, plan.input.DeadLetters = attributes, attributes
 	deadline := time.Now().Add(attributeDelay)
 	for {
 		err := begin(plan)
@@ -96,7 +118,7 @@ func (s *session) submit(ctx context.Context, plan plan, a *app, begin func(plan
 		case time.Now().After(deadline):
 			plan.input.SearchAttributes, plan.input.DeadLetters = false, false
 		case !pause(ctx, 200*time.Millisecond):
-			return interrupted
+			return errInterrupted
 		}
 	}
 }
@@ -142,10 +164,13 @@ func (s *session) execute(ctx context.Context, plan plan) (client.WorkflowRun, e
 	if plan.input.SearchAttributes {
 		options.TypedSearchAttributes = plan.attributes()
 	}
+	options.Memo = maps.Clone(plan.memo)
 	if s.key != "" && len(plan.codes) > 0 {
-		options.Memo = host.Vouch(s.key, plan.workflowID, plan.codes)
+		vouched := host.Vouch(s.key, plan.workflowID, plan.codes)
+		maps.Copy(vouched, options.Memo)
+		options.Memo = vouched
 	}
-	if plan.input.Reprocess != nil { // its ID stands for what it does, so it is done once
+	if plan.once || plan.input.Reprocess != nil { // the ID of a reprocess stands for what it does, so it is done once
 		options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	}
 	return s.client.ExecuteWorkflow(ctx, options, workflows.PlaybookWorkflowName, plan.input)

@@ -115,6 +115,9 @@ func (d *decoder) playbook() *Playbook {
 	}
 	pb := &Playbook{File: d.file, Hash: hash(d.file.Bytes()), Workload: map[string]any{}, WorkloadPos: Words{}}
 	d.words(f, pb, at{place: runPlace})
+	if _, has := pb.Workload[TriggerKey]; len(pb.Triggers) > 0 && !has {
+		pb.Workload[TriggerKey] = nil
+	}
 	pb.secrets = secretSteps(pb.Steps)
 	pb.unread = d.unread
 	return pb
@@ -159,6 +162,10 @@ var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata.", l
 	{
 		key{name: "schedule", doc: "when `starter schedule` runs the playbook", newer: true},
 		asSection(func(p *Playbook, s *Schedule) { p.Schedule = s }),
+	},
+	{
+		key{name: "triggers", doc: "whose signed deliveries start runs: a list", nullable: true, newer: true},
+		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Triggers = d.triggers(w.node, w.what) }).of(triggerSection),
 	},
 })
 

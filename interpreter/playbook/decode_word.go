@@ -24,6 +24,7 @@ const (
 	kindTextValue kind = "text value" // text, or a template
 	kindMapValue  kind = "map value"  // a map of values, or one template that gives it
 	kindConstants kind = "constants"  // a map without templates
+	kindTexts     kind = "texts"      // a list of texts
 	kindSection   kind = "section"
 	kindSections  kind = "sections" // a list of them
 	kindTargets   kind = "targets"  // the name of a step, a section, or a list of both

@@ -17,6 +17,7 @@ type Playbook struct {
 	Name        string
 	Description string
 	Labels      map[string]string
+	Triggers    []*Trigger
 	names       []headName     // metadata.name and the names of labels
 	Schedule    *Schedule      // nil: none
 	Timeout     time.Duration  // whole run; 0 is none
@@ -37,6 +38,20 @@ type Playbook struct {
 	// unread are the texts below keys that no section has. They may be names
 	// that the playbook gives to something.
 	unread []string
+}
+
+// Trigger says whose signed deliveries start runs of the playbook.
+type Trigger struct {
+	Pos    source.Position
+	Sender Sender
+	Secret string   // name of a connection
+	Events []string // nil: all
+	// The rest is how a Sender of HMAC signs.
+	Header    string
+	Prefix    string // stands before the signature
+	Algorithm string // SHA256 or SHA512
+	Encoding  string // Hex or Base64
+	IDHeader  string // "": a delivery is known by its body
 }
 
 // headName is a name of metadata, and where it stands.

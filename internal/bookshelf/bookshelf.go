@@ -1,0 +1,51 @@
+// Package bookshelf finds playbooks by name in a folder.
+package bookshelf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+
+	"reprise/interpreter/playbook"
+)
+
+// ErrUnknown says that the folder has no playbook of a name.
+var ErrUnknown = errors.New("no such playbook")
+
+// names are those that a file of the folder can be asked by: no path, and nothing
+// that is hidden.
+var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+
+// Read gives the text of NAME.yaml in a folder. The error wraps ErrUnknown where
+// the name cannot be one, or the folder has no regular file of it; links that lead
+// out of the folder are not followed. The folder is looked at each time.
+func Read(folder, name string) ([]byte, error) {
+	if !names.MatchString(name) {
+		return nil, ErrUnknown
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of playbooks: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	file := name + ".yaml"
+	info, err := root.Stat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s", ErrUnknown, file)
+	}
+	if info.Size() > playbook.MaxFileBytes {
+		return nil, fmt.Errorf("%s has %d bytes, more than the %d of a playbook", file, info.Size(), playbook.MaxFileBytes)
+	}
+	opened, err := root.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read a playbook: %w", err)
+	}
+	defer func() { _ = opened.Close() }()
+	text, err := io.ReadAll(io.LimitReader(opened, playbook.MaxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read a playbook: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,213 @@
+package serve
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// anyPlaybook stands for all playbooks of the folder.
+const anyPlaybook = "*"
+
+// caller is who may start runs with a token.
+type caller struct {
+	name      string
+	hashes    [][sha256.Size]byte // of the tokens
+	playbooks []string
+}
+
+func (c *caller) may(name string) bool {
+	return slices.Contains(c.playbooks, anyPlaybook) || slices.Contains(c.playbooks, name)
+}
+
+// Callers are those of a file. What changes in the file counts from the next
+// request on. They are safe for concurrent use; nil has none.
+type Callers struct {
+	path string
+
+	mu      sync.Mutex
+	read    fileState
+	callers []*caller
+}
+
+// fileState tells versions of a file apart.
+type fileState struct {
+	size     int64
+	modified time.Time
+}
+
+// mostCallers bounds the bytes of a file of callers.
+const mostCallers = 1 << 20
+
+// OpenCallers reads a file of callers: a YAML map of names to sha256, the hex hash
+// of a token or a list of them, and playbooks, the list of those that the caller
+// may start.
+func OpenCallers(path string) (*Callers, error) {
+	c := &Callers{path: path}
+	return c, c.refresh()
+}
+
+// refresh reads the file again if it has changed.
+func (c *Callers) refresh() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info, err := os.Stat(c.path)
+	if err != nil {
+		return fmt.Errorf("read the callers: %w", err)
+	}
+	state := fileState{info.Size(), info.ModTime()}
+	if state == c.read {
+		return nil
+	}
+	if info.Size() > mostCallers {
+		return fmt.Errorf("read the callers: %s has more than %d bytes", c.path, mostCallers)
+	}
+	text, err := os.ReadFile(c.path)
+	if err != nil {
+		return fmt.Errorf("read the callers: %w", err)
+	}
+	callers, err := parseCallers(c.path, text)
+	if err != nil {
+		return err
+	}
+	c.read, c.callers = state, callers
+	return nil
+}
+
+// find gives the caller whose token a request has, nil for none. Every token is
+// compared, and in a time that tells nothing of it.
+func (c *Callers) find(token string) *caller {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	callers := c.callers
+	c.mu.Unlock()
+	sum := sha256.Sum256([]byte(token))
+	var found *caller
+	for _, one := range callers {
+		for _, hash := range one.hashes {
+			if subtle.ConstantTimeCompare(sum[:], hash[:]) == 1 {
+				found = one
+			}
+		}
+	}
+	return found
+}
+
+// bearer is the token of a request; has says that it comes with one.
+func bearer(header http.Header) (token string, has bool) {
+	values := header.Values("Authorization")
+	if len(values) != 1 {
+		return "", len(values) > 1
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "bearer")
+}
+
+// callerName is what callers may be called: part of workflow IDs.
+var callerName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// parseCallers reads a file of callers. Its errors quote no value: whoever has
+// mistaken the file may have put a token there.
+func parseCallers(path string, text []byte) ([]*caller, error) {
+	value, found := playbook.Data(source.NewFile(path, text))
+	if problems := found.Errors(); len(problems) > 0 {
+		return nil, fmt.Errorf("read the callers: %s:%s: not a YAML map of callers [%s]", path, problems[0].Pos, problems[0].Code)
+	}
+	entries, ok := value.(map[string]any)
+	if !ok && value != nil {
+		return nil, fmt.Errorf("read the callers: %s: expected a map of callers, such as ci: {sha256: …, playbooks: [nightly]}", path)
+	}
+	var callers []*caller
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		if !callerName.MatchString(name) {
+			return nil, fmt.Errorf("read the callers: %s: a caller's name has letters, digits, _ and -, at most 64", path)
+		}
+		one, err := parseCaller(name, entries[name])
+		if err != nil {
+			return nil, fmt.Errorf("read the callers: %s: %s: %w", path, name, err)
+		}
+		callers = append(callers, one)
+	}
+	return callers, nil
+}
+
+func parseCaller(name string, entry any) (*caller, error) {
+	fields, ok := entry.(map[string]any)
+	if !ok {
+		return nil, errors.New("expected a map such as {sha256: …, playbooks: [nightly]}")
+	}
+	one := &caller{name: name}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		texts, ok := textsOf(fields[key])
+		switch {
+		case key != "sha256" && key != "playbooks":
+			return nil, fmt.Errorf("the key %q is unknown, expected sha256 and playbooks", key)
+		case !ok:
+			return nil, fmt.Errorf("%s must be a text or a list of texts", key)
+		case key == "playbooks":
+			one.playbooks = texts
+			continue
+		}
+		for _, text := range texts {
+			hash, err := hex.DecodeString(text)
+			if err != nil || len(hash) != sha256.Size {
+				return nil, fmt.Errorf("sha256 must be %d hexadecimal digits", 2*sha256.Size)
+			}
+			one.hashes = append(one.hashes, [sha256.Size]byte(hash))
+		}
+	}
+	if len(one.hashes) == 0 || len(one.playbooks) == 0 {
+		return nil, errors.New("needs sha256, the hash of a token, and playbooks, those that the caller may start")
+	}
+	return one, nil
+}
+
+func textsOf(value any) ([]string, bool) {
+	if text, ok := value.(string); ok {
+		return []string{text}, true
+	}
+	list, ok := value.([]any)
+	texts := make([]string, len(list))
+	for i, item := range list {
+		text, isText := item.(string)
+		texts[i], ok = text, ok && isText
+	}
+	return texts, ok
+}
+
+// NewToken makes a token for a caller, and the line that stands for it in the file
+// of callers. No playbooks are all.
+func NewToken(name string, playbooks []string) (token, line string, err error) {
+	const size = 32
+	if !callerName.MatchString(name) {
+		return "", "", fmt.Errorf("%q is no name of a caller: it has letters, digits, _ and -, at most 64", name)
+	}
+	secret := make([]byte, size)
+	_, _ = rand.Read(secret) // never fails
+	token = "rpr_" + base64.RawURLEncoding.EncodeToString(secret)
+	sum := sha256.Sum256([]byte(token))
+	quoted := make([]string, 0, len(playbooks))
+	for _, one := range playbooks {
+		quoted = append(quoted, fmt.Sprintf("%q", one))
+	}
+	list := cmp.Or(strings.Join(quoted, ", "), fmt.Sprintf("%q", anyPlaybook))
+	return token, fmt.Sprintf("%s: {sha256: %q, playbooks: [%s]}", name, hex.EncodeToString(sum[:]), list), nil
+}

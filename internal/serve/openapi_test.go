@@ -1,0 +1,83 @@
+package serve_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/serve"
+)
+
+// TestTheDocumentIsTheServer: the OpenAPI document is one, has the routes of the
+// server and no others, and each of its answers can be had. That the server gives
+// no others is checked with every answer of every test.
+func TestTheDocumentIsTheServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *serve.Options) {
+		begin := o.Start
+		o.Start = func(ctx context.Context, order serve.Order) (serve.Begun, error) {
+			if order.Workload["fail"] != nil {
+				return serve.Begun{}, errors.New("no")
+			}
+			return begin(ctx, order)
+		}
+	})
+	require.Equal(t, "3.1.0", w.document.OpenAPI)
+	require.NoError(t, w.document.Validate(t.Context()))
+	var wanted, routes []string
+	for path, item := range w.document.Paths.Map() {
+		for method, operation := range item.Operations() {
+			routes = append(routes, method+" "+path)
+			for status := range operation.Responses.Map() {
+				wanted = append(wanted, method+" "+path+" "+status)
+			}
+		}
+	}
+	require.ElementsMatch(t, serve.New(w.options).Routes(), routes)
+	for range 2 {
+		w.start("hello/runs", w.ci, `{}`, "Idempotency-Key", "kept")
+	}
+	var seen []string
+	see := func(path string, given reply) {
+		seen = append(seen, fmt.Sprintf("%s %d", path, given.status))
+	}
+	const start, run = "POST /v1/playbooks/{name}/runs", "GET /v1/runs/{id}"
+	see("GET /v1/openapi.json", w.ask(http.MethodGet, "/v1/openapi.json", "", nil))
+	see("GET /healthz", w.ask(http.MethodGet, "/healthz", "", nil))
+	see(start, w.start("hello/runs", w.ci, `{}`, "Idempotency-Key", "kept"))
+	see(start, w.start("hello/runs", w.ci, `{}`))
+	see(start, w.start("hello/runs", w.ci, `{`))
+	see(start, w.start("hello/runs", "", `{}`))
+	see(start, w.start("absent/runs", w.ci, `{}`))
+	see(start, w.start("hello/runs", w.ci, strings.Repeat(" ", serve.MaxBody+1)))
+	see(start, w.start("hello/runs", w.ci, `{}`, "Content-Encoding", "br"))
+	see(start, w.start("hello/runs", w.ci, `{"name": 1}`, "Idempotency-Key", "kept"))
+	see(start, w.start("hello/runs", w.ci, `{"fail": 1}`))
+	see(run, w.ask(http.MethodGet, "/v1/runs/hello:ci:kept", w.ci, nil))
+	see(run, w.ask(http.MethodGet, "/v1/runs/hello:ci:kept?wait=x", w.ci, nil))
+	see(run, w.ask(http.MethodGet, "/v1/runs/hello:ci:kept", "", nil))
+	see(run, w.ask(http.MethodGet, "/v1/runs/absent", w.ci, nil))
+
+	for _, err := range []error{errAway, errors.New("no")} {
+		failing := *w
+		failing.options.Client = failingClient{w.env.Client(), err}
+		failing.options.Start = func(context.Context, serve.Order) (serve.Begun, error) { return serve.Begun{}, err }
+		failing.serve()
+		see(start, failing.start("hello/runs", w.ci, `{}`))
+		see(run, failing.ask(http.MethodGet, "/v1/runs/hello:ci:kept", w.ci, nil))
+		see("GET /healthz", failing.ask(http.MethodGet, "/healthz", "", nil))
+	}
+	slow := *w
+	slow.options.Limits = serve.Limits{Body: tick}
+	slow.serve()
+	status := slow.raw("POST /v1/playbooks/hello/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n").StatusCode
+	see(start, reply{status: status})
+	slices.Sort(seen)
+	require.ElementsMatch(t, wanted, slices.Compact(seen))
+}

@@ -1,0 +1,89 @@
+package serve
+
+import (
+	"errors"
+	"net/http"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// ofSender reads a delivery that one of the playbook's triggers has signed.
+func (s *Server) ofSender(w http.ResponseWriter, r *http.Request) (ordered, error) {
+	body, err := readBody(w, r)
+	if err != nil {
+		return ordered{}, err
+	}
+	name := r.PathValue("name")
+	source, err := s.playbook(name)
+	var absent *Problem
+	if err != nil && !errors.As(err, &absent) {
+		return ordered{}, err
+	}
+	trigger := s.signed(name, source, r.Header, body)
+	if trigger == nil {
+		return ordered{}, unauthorized()
+	}
+	read, err := readDelivery(trigger, r.Header, body)
+	if err != nil {
+		return ordered{}, err
+	}
+	if r.URL.Query().Has("wait") {
+		return ordered{}, badRequest("wait is for callers with a token")
+	}
+	order := ordered{
+		request: request{Caller: "@" + string(trigger.Sender), Playbook: name, Body: hashOf(body)},
+		key:     read.id, source: source, workload: map[string]any{playbook.TriggerKey: read.trigger},
+	}
+	switch {
+	case trigger.Sender == playbook.Slack && textAt(read.body, "type") == "url_verification":
+		order.instead = &answer{status: http.StatusOK, body: map[string]string{"challenge": textAt(read.body, "challenge")}}
+	case !read.starts(trigger):
+		order.instead = &answer{status: http.StatusOK, body: map[string]bool{"ignored": true}}
+	}
+	return order, nil
+}
+
+// signed is the trigger of a playbook that has signed a body, nil for none. Where
+// there is no such playbook it takes as long.
+func (s *Server) signed(name string, source []byte, header http.Header, body []byte) *playbook.Trigger {
+	triggers := []*playbook.Trigger{}
+	if source != nil {
+		if book, err := interpreter.Load(name+".yaml", string(source)); err == nil {
+			triggers = book.Triggers
+		}
+	}
+	if len(triggers) == 0 {
+		_ = verify(&playbook.Trigger{Sender: playbook.GitHub}, s.nobody, header, body, s.Now())
+	}
+	for _, trigger := range triggers {
+		err := s.verify(trigger, header, body)
+		if err == nil {
+			return trigger
+		}
+		if !errors.Is(err, errUnsigned) {
+			s.Logger.Warn("a delivery was refused", "playbook", name, "sender", trigger.Sender, "error", err)
+		}
+	}
+	return nil
+}
+
+var (
+	errNoSecret    = errors.New("its secret is no connection that is known here")
+	errShortSecret = errors.New("its secret is shorter than 16 bytes")
+)
+
+func (s *Server) verify(trigger *playbook.Trigger, header http.Header, body []byte) error {
+	if s.Secrets == nil {
+		return errNoSecret
+	}
+	secret, known := s.Secrets.Connection(trigger.Secret)
+	switch {
+	case !known:
+		return errNoSecret
+	case len(secret) < minSecret:
+		return errShortSecret
+	}
+	s.Masked.AddConnection(secret)
+	return verify(trigger, secret, header, body, s.Now())
+}

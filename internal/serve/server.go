@@ -1,0 +1,312 @@
+// Package serve is the HTTP server by which others start runs of playbooks and ask
+// how they went: callers with a token, and senders who sign what they send.
+//
+// A server keeps nothing: what was started, for whom and by which request is in the
+// memo of its run. So there may be several of them, and a restart loses nothing.
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"golang.org/x/net/netutil"
+
+	"reprise/activities"
+	"reprise/internal/secrets"
+)
+
+// Order asks for a run of a playbook.
+type Order struct {
+	WorkflowID string
+	File       string // name of the playbook's file, for messages
+	Source     []byte
+	Workload   map[string]any
+	// Memo is kept with the run.
+	Memo map[string]any
+}
+
+// Begun is a run that was started.
+type Begun struct {
+	RunID    string
+	Warnings []string // about the workload
+}
+
+// StartedError says that there is, or was, a run with the workflow ID.
+type StartedError struct{ WorkflowID string }
+
+func (e *StartedError) Error() string { return "there is a run with the ID " + e.WorkflowID }
+
+// Options are what a server is made of.
+type Options struct {
+	Client client.Client
+	// Start begins a run, once: its error is a *StartedError where there was one with
+	// the ID, and a *Problem where the caller is to be told what is wrong.
+	Start func(context.Context, Order) (Begun, error)
+	// Playbooks is the folder of those that can be started; "" has none.
+	Playbooks string
+	Callers   *Callers
+	// Secrets resolve what triggers name.
+	Secrets activities.ConnectionResolver
+	// Masked learns the secrets that are used; nil makes a new set.
+	Masked *secrets.Set
+	Logger *slog.Logger // nil discards
+	Limits Limits
+	// Now is the time; nil is time.Now.
+	Now func() time.Time
+}
+
+// Limits bound what a server does at once and for how long; zero values have
+// defaults.
+type Limits struct {
+	Connections int           // open ones
+	Requests    int           // of callers under way, those that wait for a result apart
+	Deliveries  int           // requests without a token that are under way
+	Waits       int           // requests that wait for a result
+	Header      time.Duration // until a request's header is there
+	Body        time.Duration // until its body is
+	Idle        time.Duration // between requests of a connection
+	Write       time.Duration // to send an answer
+	Stop        time.Duration // for requests under way when the server ends
+}
+
+func (l *Limits) fill() {
+	count := func(n *int, fallback int) {
+		if *n <= 0 {
+			*n = fallback
+		}
+	}
+	count(&l.Connections, 10_000)
+	count(&l.Requests, 256)
+	count(&l.Deliveries, 256)
+	count(&l.Waits, 1000)
+	for _, one := range []struct {
+		d        *time.Duration
+		fallback time.Duration
+	}{
+		{&l.Header, 10 * time.Second},
+		{&l.Body, 30 * time.Second},
+		{&l.Idle, 2 * time.Minute},
+		{&l.Write, 15 * time.Second},
+		{&l.Stop, 20 * time.Second},
+	} {
+		if *one.d <= 0 {
+			*one.d = one.fallback
+		}
+	}
+}
+
+const (
+	// maxHeader is how many bytes the header of a request may have.
+	maxHeader = 32 << 10
+	// MaxWait is how long a request may wait for the result of a run.
+	MaxWait = time.Minute
+)
+
+// Server answers requests. It is safe for concurrent use.
+type Server struct {
+	Options
+
+	mux        *http.ServeMux
+	requests   places
+	deliveries places
+	waits      places
+	stopping   context.Context // ends when the server is to end
+	stop       context.CancelFunc
+	nobody     string // a secret that nobody has
+	health     health
+}
+
+// New makes a server.
+func New(options Options) *Server {
+	options.Limits.fill()
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	if options.Masked == nil {
+		options.Masked = &secrets.Set{}
+	}
+	options.Logger = slog.New(options.Masked.Handler(options.Logger.Handler()))
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	nobody, _, _ := NewToken("nobody", nil)
+	s := &Server{
+		Options: options, mux: http.NewServeMux(), nobody: nobody,
+		requests: make(places, options.Limits.Requests), deliveries: make(places, options.Limits.Deliveries),
+		waits: make(places, options.Limits.Waits),
+	}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	for _, route := range s.routes() {
+		s.mux.Handle(route.method+" "+route.path, s.handler(route))
+	}
+	return s
+}
+
+// route is one thing that can be asked for.
+type route struct {
+	method, path string
+	// handle gives the answer. Its error is told as problemOf says.
+	handle func(w http.ResponseWriter, r *http.Request) (answer, error)
+}
+
+// routes are all of them. Their answers are in openapi.json.
+func (s *Server) routes() []route {
+	return []route{
+		{http.MethodGet, "/healthz", s.getHealth},
+		{http.MethodGet, "/v1/openapi.json", s.getOpenAPI},
+		{http.MethodPost, "/v1/playbooks/{name}/runs", s.postRun},
+		{http.MethodGet, "/v1/runs/{id}", s.getRun},
+	}
+}
+
+// Run answers requests on a listener until ctx ends, and then those that are under
+// way. With a certificate the server speaks TLS.
+func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *tls.Certificate) error {
+	limits := s.Limits
+	server := &http.Server{
+		Handler: s, ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug), MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: limits.Header, ReadTimeout: limits.Body, IdleTimeout: limits.Idle,
+		WriteTimeout: limits.Body + MaxWait + 2*limits.Write,
+	}
+	listener = netutil.LimitListener(listener, limits.Connections)
+	ended := make(chan error, 1)
+	go func() {
+		if certificate == nil {
+			ended <- server.Serve(listener)
+			return
+		}
+		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12}
+		ended <- server.ServeTLS(listener, "", "")
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.stop()
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Stop)
+	defer cancel()
+	if err := server.Shutdown(limited); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	return nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	if path.Clean(r.URL.Path) != r.URL.Path { // which the mux would redirect
+		s.reply(w, r, "", time.Now(), notFound().answer())
+		return
+	}
+	if none, pattern := s.mux.Handler(r); pattern == "" {
+		s.reply(w, r, "", time.Now(), refusal(none, r))
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// refusal is the answer of the mux to what no route is for, as a problem like others.
+func refusal(none http.Handler, r *http.Request) answer {
+	seen := &statusOnly{header: http.Header{}}
+	none.ServeHTTP(seen, r)
+	if seen.status == http.StatusMethodNotAllowed {
+		allow := seen.header.Get("Allow")
+		return problem(seen.status, "method-not-allowed", "this takes %s", allow).with("Allow", allow).answer()
+	}
+	return notFound().answer()
+}
+
+// statusOnly takes the status and the headers of an answer.
+type statusOnly struct {
+	header http.Header
+	status int
+}
+
+func (s *statusOnly) Header() http.Header         { return s.header }
+func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
+func (s *statusOnly) WriteHeader(status int)      { s.status = status }
+
+// handler is a route with what all have in common.
+func (s *Server) handler(route route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		notes := &notes{}
+		r = r.WithContext(context.WithValue(r.Context(), notesKey{}, notes))
+		s.reply(w, r, route.path, began, s.answer(route, w, r))
+	})
+}
+
+// answer asks a route. A mistake of ours is an answer like others.
+func (s *Server) answer(route route, w http.ResponseWriter, r *http.Request) (given answer) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.Logger.Error("a request failed", "route", route.path, "panic", cause, "stack", string(debug.Stack()))
+			given = problem(http.StatusInternalServerError, "internal", "the request could not be done; the server's log says why").answer()
+		}
+	}()
+	given, err := route.handle(w, r)
+	if err == nil {
+		return given
+	}
+	told := problemOf(err)
+	if told.Status >= http.StatusInternalServerError {
+		s.Logger.Error("a request could not be done", "route", route.path, "error", err)
+	}
+	return told.answer()
+}
+
+// reply sends an answer and notes it in the log: the route, and not the path.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, route string, began time.Time, answer answer) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Limits.Write))
+	answer.write(w)
+	attributes := []any{"method", methodOf(r), "route", route, "status", answer.status, "took", time.Since(began).Round(time.Microsecond).String()}
+	if notes, ok := r.Context().Value(notesKey{}).(*notes); ok {
+		attributes = append(attributes, notes.all...)
+	}
+	s.Logger.Info("request", attributes...)
+}
+
+// methodOf is a method as the log has it: clients may send any text.
+func methodOf(r *http.Request) string {
+	const most = 10
+	if len(r.Method) > most {
+		return r.Method[:most]
+	}
+	return r.Method
+}
+
+// notes are what the log says of a request.
+type notes struct{ all []any }
+
+type notesKey struct{}
+
+func note(r *http.Request, key string, value any) {
+	if notes, ok := r.Context().Value(notesKey{}).(*notes); ok {
+		notes.all = append(notes.all, key, value)
+	}
+}
+
+// places bound what goes on at once.
+type places chan struct{}
+
+// enter takes a place for a request; leave gives it back.
+func (p places) enter() (leave func(), err error) {
+	select {
+	case p <- struct{}{}:
+		return func() { <-p }, nil
+	default:
+		return nil, problem(http.StatusServiceUnavailable, "busy", "the server has too many requests under way; repeat this one").
+			with("Retry-After", "1")
+	}
+}

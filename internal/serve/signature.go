@@ -1,0 +1,150 @@
+package serve
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"reprise/interpreter/playbook"
+)
+
+const (
+	// tolerance is how old, or how early, a signature with a time may be.
+	tolerance = 5 * time.Minute
+	// minSecret is how many bytes the secret of a trigger has at least.
+	minSecret = 16
+	// mostSignatures bounds those that one header of Stripe has.
+	mostSignatures = 16
+)
+
+// The headers of the senders' signatures.
+const (
+	githubSignature = "X-Hub-Signature-256"
+	stripeSignature = "Stripe-Signature"
+	slackSignature  = "X-Slack-Signature"
+	slackTime       = "X-Slack-Request-Timestamp"
+)
+
+var (
+	errUnsigned = errors.New("the request has no signature of this sender")
+	errForged   = errors.New("the signature is not that of the body and the secret")
+)
+
+// verify checks that a body was signed as a trigger says. The error tells why not,
+// for the log; none tells anything of the secret.
+func verify(trigger *playbook.Trigger, secret string, header http.Header, body []byte, now time.Time) error {
+	switch trigger.Sender {
+	case playbook.GitHub:
+		return verifyBody(header, githubSignature, "sha256=", sha256.New, hex.DecodeString, secret, body)
+	case playbook.Stripe:
+		return verifyStripe(secret, header, body, now)
+	case playbook.Slack:
+		return verifySlack(secret, header, body, now)
+	}
+	algorithm, decode := sha256.New, hex.DecodeString
+	if trigger.Algorithm == playbook.SHA512 {
+		algorithm = sha512.New
+	}
+	if trigger.Encoding == playbook.Base64 {
+		decode = base64.StdEncoding.DecodeString
+	}
+	return verifyBody(header, trigger.Header, trigger.Prefix, algorithm, decode, secret, body)
+}
+
+// single is the value of a header that stands once.
+func single(header http.Header, name string) (string, error) {
+	if values := header.Values(name); len(values) == 1 {
+		return values[0], nil
+	}
+	return "", errUnsigned
+}
+
+// verifyBody checks a signature of the body alone.
+func verifyBody(
+	header http.Header, name, prefix string, algorithm func() hash.Hash, decode func(string) ([]byte, error), secret string, body []byte,
+) error {
+	value, err := single(header, name)
+	if err != nil {
+		return err
+	}
+	text, found := strings.CutPrefix(value, prefix)
+	signature, err := decode(text)
+	if !found || err != nil || !hmac.Equal(signature, sum(algorithm, secret, body)) {
+		return errForged
+	}
+	return nil
+}
+
+func verifyStripe(secret string, header http.Header, body []byte, now time.Time) error {
+	value, err := single(header, stripeSignature)
+	if err != nil {
+		return err
+	}
+	at, signatures := "", []string{}
+	for part := range strings.SplitSeq(value, ",") {
+		switch key, text, _ := strings.Cut(strings.TrimSpace(part), "="); key {
+		case "t":
+			at = text
+		case "v1":
+			signatures = append(signatures, text)
+		}
+	}
+	if len(signatures) > mostSignatures {
+		return errForged
+	}
+	wanted, valid := sum(sha256.New, secret, []byte(at+"."), body), false
+	for _, text := range signatures { // several while a secret is changed
+		signature, err := hex.DecodeString(text)
+		valid = valid || err == nil && hmac.Equal(signature, wanted)
+	}
+	if !valid {
+		return errForged
+	}
+	return checkTime(at, now)
+}
+
+func verifySlack(secret string, header http.Header, body []byte, now time.Time) error {
+	value, err := single(header, slackSignature)
+	if err != nil {
+		return err
+	}
+	at, err := single(header, slackTime)
+	if err != nil {
+		return err
+	}
+	text, found := strings.CutPrefix(value, "v0=")
+	signature, err := hex.DecodeString(text)
+	if !found || err != nil || !hmac.Equal(signature, sum(sha256.New, secret, []byte("v0:"+at+":"), body)) {
+		return errForged
+	}
+	return checkTime(at, now)
+}
+
+// checkTime refuses a signature of another time, which somebody may have kept.
+func checkTime(text string, now time.Time) error {
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return errForged
+	}
+	if off := now.Sub(time.Unix(seconds, 0)); off > tolerance || off < -tolerance {
+		return fmt.Errorf("the signature is %s old, more than %s off; is the clock right?", off.Round(time.Second), tolerance)
+	}
+	return nil
+}
+
+func sum(algorithm func() hash.Hash, secret string, parts ...[]byte) []byte {
+	mac := hmac.New(algorithm, []byte(secret))
+	for _, part := range parts {
+		mac.Write(part)
+	}
+	return mac.Sum(nil)
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"reprise/activities"
+	"reprise/internal/connect"
+	"reprise/internal/host"
+	"reprise/internal/secrets"
+	"reprise/internal/serve"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+	"reprise/workflows"
+)
+
+// serveOptions is the command line of serve.
+type serveOptions struct {
+	server      serverFlags
+	listen      string
+	certificate string
+	key         string
+	playbooks   string
+	tokens      string
+	connections string
+}
+
+const serveLong = `Serve HTTP, by which others start runs of playbooks and ask how they went.
+
+POST /v1/playbooks/NAME/runs starts NAME.yaml of the folder --playbooks with the JSON
+object of the body as workload. Callers have a token each, in a file of --tokens that
+holds only its hash; serve token new makes one. An Idempotency-Key makes a repeated
+request the same run; ?wait=30s waits for its result. Senders that metadata.triggers
+of the playbook names need no token but a valid signature; their secrets are
+connections, of --connections or the environment.
+
+GET /v1/runs/ID tells a caller of a run, GET /healthz whether the Temporal server
+answers, and GET /v1/openapi.json describes it all.
+
+It listens on this machine alone unless --listen says otherwise, and speaks plain HTTP
+without --tls-cert and --tls-key. It keeps nothing, so several may run side by side. The
+log is JSON on standard error. Ctrl-C lets requests under way end.`
+
+const serveExample = `  starter serve --playbooks playbooks/ --tokens callers.yaml
+  starter serve token new ci --playbook nightly
+  starter serve --listen 0.0.0.0:8244 --tls-cert cert.pem --tls-key key.pem --playbooks playbooks/ --tokens callers.yaml
+  curl -d '{"day": "2026-01-31"}' -H 'Content-Type: application/json' -H "Authorization: Bearer $TOKEN" \
+    -H 'Idempotency-Key: 2026-01-31' '127.0.0.1:8244/v1/playbooks/nightly/runs?wait=30s'`
+
+func newServeCommand(a *app) *cobra.Command {
+	options := &serveOptions{}
+	command := &cobra.Command{
+		Use: "serve", Short: "Serve HTTP for callers who start runs", Args: cobra.NoArgs, Long: serveLong, Example: serveExample,
+		RunE: func(*cobra.Command, []string) error { return a.serve(options) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.listen, "listen", "127.0.0.1:8244", "host:port to listen on; port 0 is a free one")
+	flags.StringVar(&options.certificate, "tls-cert", "", "PEM file with the certificate, and those between it and its root")
+	flags.StringVar(&options.key, "tls-key", "", "PEM file with the certificate's key")
+	flags.StringVar(&options.playbooks, "playbooks", "", "folder of the playbooks that can be started, default none")
+	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers: the hashes of their tokens and the playbooks they may start")
+	flags.StringVar(&options.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
+		"YAML file of connections, for the secrets of triggers [REPRISE_CONNECTIONS]")
+	options.server.add(command)
+	command.AddCommand(newServeTokenCommand(a))
+	return command
+}
+
+func newServeTokenCommand(a *app) *cobra.Command {
+	token := &cobra.Command{Use: "token", Short: "Make tokens of callers", Args: cobra.NoArgs}
+	var playbooks []string
+	create := &cobra.Command{
+		Use: "new CALLER", Short: "Make a token", Args: cobra.ExactArgs(1),
+		Long: `Make a token for a caller of starter serve. It is printed once and kept nowhere; the
+line for the file of --tokens holds its hash. A caller with two tokens, while one takes
+the place of the other, has a list of hashes.`,
+		Example: `  starter serve token new ci --playbook nightly --playbook report`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			secret, line, err := serve.NewToken(args[0], playbooks)
+			if err != nil {
+				return usageError("%w", err)
+			}
+			_, _ = fmt.Fprintf(a.Out, "token: %s\nline for the file of --tokens:\n%s\n", secret, line)
+			return nil
+		},
+	}
+	create.Flags().StringArrayVar(&playbooks, "playbook", nil, "a playbook that the caller may start, default all; repeatable")
+	token.AddCommand(create)
+	return token
+}
+
+// serve answers requests until somebody asks it to end.
+func (a *app) serve(options *serveOptions) error {
+	certificate, err := options.tls()
+	if err != nil {
+		return err
+	}
+	connections, err := host.Connections(options.connections)
+	if err != nil {
+		return withStatus(exitUsage, err)
+	}
+	var callers *serve.Callers
+	if options.tokens != "" {
+		if callers, err = serve.OpenCallers(options.tokens); err != nil {
+			return withStatus(exitUsage, err)
+		}
+	}
+	if err := checkFolder(options.playbooks); err != nil {
+		return err
+	}
+	return a.withServer(&options.server, func(ctx context.Context, s *session) error {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", options.listen)
+		if err != nil {
+			return withStatus(exitUsage, fmt.Errorf("listen on --listen %s: %w", options.listen, err))
+		}
+		masked := &secrets.Set{}
+		logger := slog.New(masked.Handler(slog.NewJSONHandler(a.Err, nil)))
+		if plainToOthers(listener, certificate) {
+			logger.Warn("other machines can connect, and there is no TLS: tokens can be read on their way unless a proxy in front has it")
+		}
+		starts := &starts{session: s, logger: logger}
+		server := serve.New(serve.Options{
+			Client: s.client, Start: starts.start, Playbooks: options.playbooks, Callers: callers, Secrets: connections,
+			Masked: masked, Logger: logger,
+		})
+		scheme := "http"
+		if certificate != nil {
+			scheme = "https"
+		}
+		logger.Info("serving", "url", scheme+"://"+listener.Addr().String(), "temporal", s.address, "namespace", s.namespace)
+		return server.Run(ctx, listener, certificate)
+	})
+}
+
+// tls is the certificate of the flags, nil for none.
+func (o *serveOptions) tls() (*tls.Certificate, error) {
+	if (o.certificate == "") != (o.key == "") {
+		return nil, usageError("--tls-cert and --tls-key belong together")
+	}
+	if o.certificate == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	certificate, err := tls.LoadX509KeyPair(o.certificate, o.key)
+	if err != nil {
+		return nil, usageError("read --tls-cert and --tls-key: %w", err)
+	}
+	return &certificate, nil
+}
+
+func checkFolder(path string) error {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return usageError("--playbooks %s is no folder", path)
+	}
+	return nil
+}
+
+// plainToOthers reports whether other machines reach a listener without TLS.
+func plainToOthers(listener net.Listener, certificate *tls.Certificate) bool {
+	at, ok := listener.Addr().(*net.TCPAddr)
+	return certificate == nil && ok && !at.IP.IsLoopback()
+}
+
+// starts starts the runs of a server for callers.
+type starts struct {
+	session *session
+	logger  *slog.Logger
+
+	mu         sync.Mutex
+	attributes bool // the namespace knows them
+}
+
+// start checks a playbook and starts it, as serve.Options says.
+func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, error) {
+	file := source.NewFile(order.File, order.Source)
+	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: order.Workload})
+	if errs := found.Errors(); len(errs) > 0 {
+		return serve.Begun{}, serve.Invalid(order.File, errs)
+	}
+	warnings := unread(book, order.Workload)
+	if len(warnings) > 0 && book.Strict {
+		return serve.Begun{}, serve.Unfit(warnings...)
+	}
+	plan, err := newPlan(checked{file: file, book: book}, order.Workload, order.WorkflowID)
+	if err == nil {
+		err = s.session.fits(plan)
+	}
+	if err != nil {
+		return serve.Begun{}, serve.Unfit(err.Error())
+	}
+	plan.memo, plan.once = order.Memo, true
+	run, err := s.session.begin(ctx, plan, s.known(ctx))
+	var started *startedError
+	if errors.As(err, &started) {
+		return serve.Begun{}, &serve.StartedError{WorkflowID: order.WorkflowID}
+	}
+	if err != nil {
+		return serve.Begun{}, err
+	}
+	return serve.Begun{RunID: run.GetRunID(), Warnings: warnings}, nil
+}
+
+// known makes sure, once, that the namespace knows the search attributes.
+func (s *starts) known(ctx context.Context) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.attributes {
+		_, err := connect.EnsureAttributes(ctx, s.session.client, s.session.namespace, workflows.SearchAttributes())
+		if s.attributes = err == nil; err != nil {
+			s.logger.Warn("the run gets no search attributes", "error", err)
+		}
+	}
+	return s.attributes
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	nethttp "net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/internal/host"
+	"reprise/internal/serve"
+	"reprise/internal/testenv"
+)
+
+// served is a starter serve in this process.
+type served struct {
+	t      *testing.T
+	args   []string
+	url    string
+	errs   *screenful
+	stop   func()
+	client *nethttp.Client
+}
+
+// screenful is text that is read while it is written.
+type screenful struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *screenful) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *screenful) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+var servingURL = regexp.MustCompile(`"msg":"serving","url":"([^"]+)"`)
+
+// start starts the command and waits until it serves.
+func (s *served) start() {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	s.errs = &screenful{}
+	ended := make(chan int, 1)
+	go func() {
+		ended <- Main(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, s.args...),
+			Streams{In: strings.NewReader(""), Out: io.Discard, Err: s.errs})
+	}()
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		require.Equal(s.t, exitOK, <-ended, s.errs.String())
+	})
+	s.t.Cleanup(s.stop)
+	require.Eventually(s.t, func() bool {
+		found := servingURL.FindStringSubmatch(s.errs.String())
+		if found != nil {
+			s.url = found[1]
+		}
+		return found != nil
+	}, patience, 10*time.Millisecond, "it does not serve")
+}
+
+// post sends a request and gives the status and the answer.
+func (s *served) post(path, body string, header map[string]string) (int, map[string]any) {
+	s.t.Helper()
+	request, err := nethttp.NewRequestWithContext(s.t.Context(), nethttp.MethodPost, s.url+path, strings.NewReader(body))
+	require.NoError(s.t, err)
+	request.Header.Set("Content-Type", "application/json")
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	response, err := s.client.Do(request)
+	require.NoError(s.t, err)
+	defer func() { _ = response.Body.Close() }()
+	var answer map[string]any
+	require.NoError(s.t, json.NewDecoder(response.Body).Decode(&answer))
+	return response.StatusCode, answer
+}
+
+const servedBook = `apiVersion: reprise/v1
+kind: Playbook
+metadata:
+  name: greet
+  triggers: [{sender: github, secret: serve_test_hook}]
+workload: {name: world}
+workflow:
+  - step: start
+    vars: {greeting: "hello {{ name }}"}
+  - step: unused
+    when: x
+`
+
+// TestServe: a trigger, its run, its result; one run for one key, over several
+// servers and a restart; a signed delivery; and what is refused.
+func TestServe(t *testing.T) {
+	env := testenv.Temporal(t)
+	const hook = "a-secret-that-signs-deliveries"
+	t.Setenv("REPRISE_AUTH_SERVE_TEST_HOOK", hook)
+	queue, folder := env.NewTaskQueue(), t.TempDir()
+	good := strings.Split(servedBook, "  - step: unused")[0] + "output: \"{{ trigger is defined ? trigger.body.ref : vars.greeting }}\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "greet.yaml"), []byte(good), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "bad.yaml"), []byte(servedBook), 0o600))
+	token, line, err := serve.NewToken("ci", nil)
+	require.NoError(t, err)
+	tokens := filepath.Join(t.TempDir(), "callers.yaml")
+	require.NoError(t, os.WriteFile(tokens, []byte(line), 0o600))
+	catalogue := activities.NewCatalogue(activities.Resources{})
+	worker := host.NewWorker(env.Client(), catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
+	require.NoError(t, worker.Start())
+	t.Cleanup(func() { worker.Stop(); require.NoError(t, catalogue.Close()) })
+
+	server := &served{t: t, client: nethttp.DefaultClient, args: []string{
+		"--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue, "--playbooks", folder, "--tokens", tokens,
+	}}
+	server.start()
+	id := func(key string) map[string]string {
+		return map[string]string{"Authorization": "Bearer " + token, "Idempotency-Key": queue + "-" + key}
+	}
+	const runs = "/v1/playbooks/greet/runs"
+	status, answer := server.post(runs+"?wait=60s", `{"name": "Ada", "nmae": 1}`, id("one"))
+	require.Equal(t, nethttp.StatusOK, status, answer)
+	require.Equal(t, "completed", answer["status"])
+	require.Equal(t, "hello Ada", answer["result"])
+	require.Contains(t, answer["warnings"].([]any)[0], `no key "nmae"`)
+
+	const callers = 50
+	other := &served{t: t, client: nethttp.DefaultClient, args: server.args}
+	other.start()
+	ids := make([]any, callers)
+	var group sync.WaitGroup
+	for i := range callers {
+		group.Go(func() {
+			_, answer := []*served{server, other}[i%2].post(runs+"?wait=60s", `{}`, id("fifty"))
+			ids[i] = answer["run_id"]
+		})
+	}
+	group.Wait()
+	for _, one := range ids {
+		require.Equal(t, ids[0], one)
+		require.NotEmpty(t, one)
+	}
+
+	body := `{"ref": "refs/heads/main"}`
+	sum := hmac.New(sha256.New, []byte(hook))
+	sum.Write([]byte(body))
+	delivery := map[string]string{
+		"X-GitHub-Event": "push", "X-GitHub-Delivery": queue, "X-Hub-Signature-256": "sha256=" + hex.EncodeToString(sum.Sum(nil)),
+	}
+	status, answer = server.post(runs, body, delivery)
+	require.Equal(t, nethttp.StatusAccepted, status, answer)
+	first := answer["run_id"]
+	server.stop()
+	server.start()
+	status, answer = server.post(runs, body, delivery)
+	require.Equal(t, nethttp.StatusOK, status)
+	require.Equal(t, first, answer["run_id"])
+	var result struct{ Result any }
+	require.NoError(t, env.Client().GetWorkflow(t.Context(), answer["workflow_id"].(string), "").Get(t.Context(), &result))
+	require.Equal(t, "refs/heads/main", result.Result)
+	status, answer = server.post(runs+"?wait=60s", `{"name": "Ada", "nmae": 1}`, id("one"))
+	require.Equal(t, nethttp.StatusOK, status)
+	require.Equal(t, "hello Ada", answer["result"])
+
+	status, answer = server.post("/v1/playbooks/bad/runs", `{}`, id("bad"))
+	require.Equal(t, nethttp.StatusUnprocessableEntity, status)
+	require.Equal(t, "urn:reprise:problem:invalid-playbook", answer["type"])
+	require.Contains(t, answer["errors"].([]any)[0].(map[string]any)["message"], `unknown key "when"`)
+	for _, hidden := range []string{token, hook} {
+		require.NotContains(t, server.errs.String()+other.errs.String(), hidden)
+	}
+}
+
+func TestServeRefusesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "callers.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("ci: {token: rpr_mistake}"), 0o600))
+	for said, args := range map[string][]string{
+		"belong together":           {"--tls-cert", file},
+		"read --tls-cert":           {"--tls-cert", file, "--tls-key", file},
+		`the key "token"`:           {"--tokens", file},
+		"is no folder":              {"--playbooks", file},
+		"is no name of a caller":    {"token", "new", "a b"},
+		"no Temporal server answer": {"--address", "127.0.0.1:1"},
+	} {
+		var errs bytes.Buffer
+		status := Main(t.Context(), append([]string{"serve"}, args...), Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
+		require.Contains(t, []int{exitUsage, exitNoServer}, status, errs.String())
+		require.Contains(t, errs.String(), said)
+		require.NotContains(t, errs.String(), "rpr_mistake")
+	}
+}
