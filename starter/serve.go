@@ -15,6 +15,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/connect"
 	"reprise/internal/host"
+	"reprise/internal/seal"
 	"reprise/internal/secrets"
 	"reprise/internal/serve"
 	"reprise/interpreter/playbook"
@@ -116,6 +117,10 @@ func (a *app) serve(options *serveOptions) error {
 	if err := checkFolder(options.playbooks); err != nil {
 		return err
 	}
+	keys, err := seal.Parse(os.Getenv(seal.Variable))
+	if err != nil {
+		return withStatus(exitUsage, err)
+	}
 	return a.withServer(&options.server, func(ctx context.Context, s *session) error {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", options.listen)
 		if err != nil {
@@ -126,10 +131,13 @@ func (a *app) serve(options *serveOptions) error {
 		if plainToOthers(listener, certificate) {
 			logger.Warn("other machines can connect, and there is no TLS: tokens can be read on their way unless a proxy in front has it")
 		}
+		if keys == nil {
+			logger.Warn("callbacks are refused: the tokens are opened with " + seal.Variable + ", the same as the workers have, which is not set")
+		}
 		starts := &starts{session: s, logger: logger}
 		server := serve.New(serve.Options{
-			Client: s.client, Start: starts.start, Playbooks: options.playbooks, Callers: callers, Secrets: connections,
-			Masked: masked, Logger: logger,
+			Client: s.client, Start: starts.start, Playbooks: options.playbooks, Callers: callers, Keys: keys,
+			Secrets: connections, Masked: masked, Logger: logger,
 		})
 		scheme := "http"
 		if certificate != nil {

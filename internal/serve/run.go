@@ -105,7 +105,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) (runDocument, tim
 // they are in nobody's way.
 func (s *Server) order(w http.ResponseWriter, r *http.Request) (order ordered, leave func(), err error) {
 	if _, has := bearer(r.Header); !has {
-		if leave, err = s.deliveries.enter(); err != nil {
+		if leave, err = s.deliveries.enter(r.Context()); err != nil {
 			return order, nil, err
 		}
 		order, err = s.ofSender(w, r)
@@ -114,7 +114,7 @@ func (s *Server) order(w http.ResponseWriter, r *http.Request) (order ordered, l
 		if unknown != nil {
 			return order, nil, unknown
 		}
-		if leave, err = s.requests.enter(); err != nil {
+		if leave, err = s.requests.enter(r.Context()); err != nil {
 			return order, nil, err
 		}
 		order, err = s.ofCaller(caller, w, r)
@@ -334,7 +334,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 
 // findFor looks a run up that a caller has started.
 func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string) (found, error) {
-	leave, err := s.requests.enter()
+	leave, err := s.requests.enter(ctx)
 	if err != nil {
 		return found{}, err
 	}
@@ -355,8 +355,8 @@ func (s *Server) await(ctx context.Context, document *runDocument, wait time.Dur
 	if wait == 0 {
 		return
 	}
-	leave, err := s.waits.enter()
-	if err != nil {
+	leave, ok := s.waits.try()
+	if !ok {
 		return // too many wait; the caller can ask again
 	}
 	defer leave()

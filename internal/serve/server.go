@@ -1,5 +1,6 @@
 // Package serve is the HTTP server by which others start runs of playbooks and ask
-// how they went: callers with a token, and senders who sign what they send.
+// how they went, callers with a token and senders who sign what they send, and by
+// which they answer attempts that await it.
 //
 // A server keeps nothing: what was started, for whom and by which request is in the
 // memo of its run. So there may be several of them, and a restart loses nothing.
@@ -20,7 +21,10 @@ import (
 	"golang.org/x/net/netutil"
 
 	"reprise/activities"
+	"reprise/internal/callback"
+	"reprise/internal/seal"
 	"reprise/internal/secrets"
+	"reprise/interpreter"
 )
 
 // Order asks for a run of a playbook.
@@ -53,6 +57,8 @@ type Options struct {
 	// Playbooks is the folder of those that can be started; "" has none.
 	Playbooks string
 	Callers   *Callers
+	// Keys open the tokens of callbacks: those of the workers. Nil opens none.
+	Keys *seal.Keys
 	// Secrets resolve what triggers name.
 	Secrets activities.ConnectionResolver
 	// Masked learns the secrets that are used; nil makes a new set.
@@ -164,6 +170,9 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/v1/openapi.json", s.getOpenAPI},
 		{http.MethodPost, "/v1/playbooks/{name}/runs", s.postRun},
 		{http.MethodGet, "/v1/runs/{id}", s.getRun},
+		{http.MethodPost, callback.Path + "{token}/complete", s.postCallback(interpreter.AnswerComplete)},
+		{http.MethodPost, callback.Path + "{token}/fail", s.postCallback(interpreter.AnswerFail)},
+		{http.MethodPost, callback.Path + "{token}/progress", s.postCallback(interpreter.AnswerProgress)},
 	}
 }
 
@@ -300,13 +309,35 @@ func note(r *http.Request, key string, value any) {
 // places bound what goes on at once.
 type places chan struct{}
 
-// enter takes a place for a request; leave gives it back.
-func (p places) enter() (leave func(), err error) {
+// queuing is how long a request may wait for a place.
+const queuing = 5 * time.Second
+
+// enter takes a place for a request, and waits for one that is given back; leave
+// gives it back.
+func (p places) enter(ctx context.Context) (leave func(), err error) {
+	leave = func() { <-p }
 	select {
 	case p <- struct{}{}:
-		return func() { <-p }, nil
+		return leave, nil
 	default:
+	}
+	limited, cancel := context.WithTimeout(ctx, queuing)
+	defer cancel()
+	select {
+	case p <- struct{}{}:
+		return leave, nil
+	case <-limited.Done():
 		return nil, problem(http.StatusServiceUnavailable, "busy", "the server has too many requests under way; repeat this one").
 			with("Retry-After", "1")
+	}
+}
+
+// try takes a place if one is free.
+func (p places) try() (leave func(), ok bool) {
+	select {
+	case p <- struct{}{}:
+		return func() { <-p }, true
+	default:
+		return nil, false
 	}
 }

@@ -1,0 +1,187 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/callback"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// answerPatience is how long a worker may take to say what became of an answer.
+// After that the Temporal server keeps the answer until a worker is there.
+const answerPatience = 5 * time.Second
+
+// callbackAnswer says what became of an answer to an attempt.
+type callbackAnswer struct {
+	// Taken says that the attempt has the answer; else it is kept until a worker is
+	// there who says so.
+	Taken bool `json:"taken"`
+	// Repeated says that the same answer had come before.
+	Repeated bool `json:"repeated,omitempty"`
+}
+
+// postCallback answers an attempt that awaits it.
+func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWriter, *http.Request) (answer, error) {
+	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
+		address, err := callback.Open(s.Keys, r.PathValue("token"))
+		if err != nil {
+			return answer{}, notFound()
+		}
+		note(r, "workflow_id", address.Workflow)
+		note(r, "step", address.To.Step)
+		leave, err := s.requests.enter(r.Context())
+		if err != nil {
+			return answer{}, err
+		}
+		defer leave()
+		object, err := readObject(w, r)
+		if err != nil {
+			return answer{}, err
+		}
+		given, err := readAnswer(verb, object)
+		if err != nil {
+			return answer{}, err
+		}
+		given.AnswerTo, given.ID = address.To, rand.Text()
+		return s.tell(r.Context(), address.Workflow, given)
+	}
+}
+
+// readAnswer reads the body of a callback. It refuses what the verb has no word for.
+func readAnswer(verb interpreter.AnswerVerb, object map[string]any) (interpreter.Answer, error) {
+	given := interpreter.Answer{Verb: verb}
+	words := answerWords(verb, &given)
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		read, known := words[key]
+		if !known {
+			return given, badRequest("%s has no field %q; its fields are %s", verb, key,
+				strings.Join(slices.Sorted(maps.Keys(words)), ", "))
+		}
+		if wanted, ok := read(object[key]); !ok {
+			return given, badRequest("%s must be %s, not a %s", key, wanted, expression.TypeName(object[key]))
+		}
+	}
+	if _, has := object["done"]; verb == interpreter.AnswerProgress && !has {
+		return given, badRequest("progress needs done, such as {\"done\": 3, \"total\": 10}")
+	}
+	if err := given.Check(); err != nil {
+		return given, badRequest("%s", err)
+	}
+	return given, nil
+}
+
+// word reads a field of a body; wanted says what it must be where it is not ok.
+type word func(value any) (wanted string, ok bool)
+
+// answerWords are the fields that the body of a verb may have.
+func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[string]word {
+	text := func(into *string) word {
+		return func(value any) (string, bool) {
+			text, ok := value.(string)
+			*into = text
+			return "text", ok
+		}
+	}
+	number := func(into *int64) word {
+		return func(value any) (string, bool) {
+			n, ok := value.(int)
+			*into = int64(n)
+			return "a whole number", ok
+		}
+	}
+	value := func(into *expression.Value) word {
+		return func(value any) (string, bool) {
+			*into = expression.Of(value)
+			return "", true
+		}
+	}
+	switch verb {
+	case interpreter.AnswerComplete:
+		return map[string]word{
+			"result": value(&into.Result), "option": text(&into.Option), "by": text(&into.By), "comment": text(&into.Comment),
+			"form": func(value any) (string, bool) {
+				form, ok := value.(map[string]any)
+				into.Form = form
+				return "a map", ok
+			},
+		}
+	case interpreter.AnswerFail:
+		return map[string]word{
+			"message": text(&into.Message), "details": value(&into.Details),
+			"retryable": func(value any) (string, bool) {
+				yes, ok := value.(bool)
+				into.Retryable = &yes
+				return "true or false", ok
+			},
+		}
+	}
+	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
+}
+
+// tell gives an answer to the workflow that hosts the attempt. Where no worker says
+// what became of it, the Temporal server keeps it.
+func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
+	taken, err := s.update(ctx, workflowID, given)
+	var refused *temporal.ApplicationError
+	switch {
+	case err == nil && (taken.ID == given.ID || taken.ID == ""):
+		return answer{status: http.StatusAccepted, body: callbackAnswer{Taken: !taken.Passed}}, nil
+	case err == nil:
+		return answer{status: http.StatusOK, body: callbackAnswer{Taken: true, Repeated: true}}, nil
+	case errors.As(err, &refused) && refused.Type() == interpreter.AnswerRefused:
+		return answer{}, problem(http.StatusUnprocessableEntity, "answer-refused", "%s", refused.Message())
+	case errors.As(err, &refused) && (refused.Type() == interpreter.AnswerLate || refused.Type() == interpreter.AnswerUnknown):
+		return answer{}, late()
+	case gone(err):
+		return answer{}, late()
+	}
+	// A request that has been given up does not end this: the answer was sent whole.
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerPatience)
+	defer cancel()
+	switch err := s.Client.SignalWorkflow(limited, workflowID, "", workflows.AnswerSignal, given); {
+	case err == nil:
+		return answer{status: http.StatusAccepted, body: callbackAnswer{}}, nil
+	case gone(err):
+		return answer{}, late()
+	default:
+		return answer{}, fmt.Errorf("answer an attempt of %s: %w", workflowID, err)
+	}
+}
+
+// update has the workflow take an answer, if a worker is there.
+func (s *Server) update(ctx context.Context, workflowID string, given interpreter.Answer) (interpreter.Taken, error) {
+	var taken interpreter.Taken
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerPatience)
+	defer cancel()
+	handle, err := s.Client.UpdateWorkflow(limited, client.UpdateWorkflowOptions{
+		WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{given}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(limited, &taken)
+	}
+	return taken, err
+}
+
+func late() *Problem {
+	return problem(http.StatusConflict, "answer-late", "the attempt is over, and the answer came too late or is another one than it has")
+}
+
+// gone reports whether an error says that a workflow has ended, or is not known.
+func gone(err error) bool {
+	var missing *serviceerror.NotFound
+	return errors.As(err, &missing)
+}
