@@ -259,3 +259,11 @@ func (f failingClient) DescribeWorkflowExecution(
 ) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	return nil, f.err
 }
+
+func (f failingClient) UpdateWorkflow(context.Context, client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	return nil, f.err
+}
+
+func (f failingClient) SignalWorkflow(context.Context, string, string, string, any) error {
+	return f.err
+}

@@ -132,34 +132,61 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
 }
 
-// tell gives an answer to the workflow that hosts the attempt. Where no worker says
-// what became of it, the Temporal server keeps it.
+// mostHops is how often a workflow may name another one that takes an answer.
+const mostHops = 4
+
+// tell gives an answer to the workflow that hosts the attempt, or to the one that it
+// names. Where no worker says what became of it, the Temporal server keeps it.
 func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
-	taken, err := s.update(ctx, workflowID, given)
-	var refused *temporal.ApplicationError
-	switch {
-	case err == nil && (taken.ID == given.ID || taken.ID == ""):
-		return answer{status: http.StatusAccepted, body: callbackAnswer{Taken: !taken.Passed}}, nil
-	case err == nil:
-		return answer{status: http.StatusOK, body: callbackAnswer{Taken: true, Repeated: true}}, nil
-	case errors.As(err, &refused) && refused.Type() == interpreter.AnswerRefused:
-		return answer{}, problem(http.StatusUnprocessableEntity, "answer-refused", "%s", refused.Message())
-	case errors.As(err, &refused) && (refused.Type() == interpreter.AnswerLate || refused.Type() == interpreter.AnswerUnknown):
-		return answer{}, late()
-	case gone(err):
-		return answer{}, late()
+	for range mostHops {
+		taken, err := s.update(ctx, workflowID, given)
+		var refused *temporal.ApplicationError
+		if err == nil {
+			return told(taken, given), nil
+		}
+		if gone(err) {
+			return answer{}, late()
+		}
+		if !errors.As(err, &refused) {
+			return s.leave(ctx, workflowID, given)
+		}
+		switch refused.Type() {
+		case interpreter.AnswerElsewhere:
+			if err := refused.Details(&workflowID); err != nil {
+				return answer{}, fmt.Errorf("answer an attempt: the workflow that takes it: %w", err)
+			}
+		case interpreter.AnswerRefused:
+			return answer{}, problem(http.StatusUnprocessableEntity, "answer-refused", "%s", refused.Message())
+		case interpreter.AnswerLate, interpreter.AnswerUnknown:
+			return answer{}, late()
+		default: // the SDK's, of a workflow that went on in another history or ended meanwhile
+			return s.leave(ctx, workflowID, given)
+		}
 	}
-	// A request that has been given up does not end this: the answer was sent whole.
+	return answer{}, late()
+}
+
+// told says what became of an answer.
+func told(taken interpreter.Taken, given interpreter.Answer) answer {
+	if taken.ID != given.ID {
+		return answer{status: http.StatusOK, body: callbackAnswer{Taken: true, Repeated: true}}
+	}
+	return answer{status: http.StatusAccepted, body: callbackAnswer{Taken: true}}
+}
+
+// leave leaves an answer with the Temporal server. That a request was given up does
+// not end this: the answer came whole.
+func (s *Server) leave(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerPatience)
 	defer cancel()
-	switch err := s.Client.SignalWorkflow(limited, workflowID, "", workflows.AnswerSignal, given); {
-	case err == nil:
-		return answer{status: http.StatusAccepted, body: callbackAnswer{}}, nil
+	err := s.Client.SignalWorkflow(limited, workflowID, "", workflows.AnswerSignal, given)
+	switch {
 	case gone(err):
 		return answer{}, late()
-	default:
+	case err != nil:
 		return answer{}, fmt.Errorf("answer an attempt of %s: %w", workflowID, err)
 	}
+	return answer{status: http.StatusAccepted, body: callbackAnswer{}}, nil
 }
 
 // update has the workflow take an answer, if a worker is there.

@@ -36,7 +36,7 @@ type asking struct {
 	stop  func() // ends the worker
 }
 
-// webhook awaits an answer; its failures are tried again once.
+// webhook awaits an answer, whose failures are tried again once, and then another.
 const webhook = `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: webhook}
@@ -47,9 +47,12 @@ workflow:
     on_start: {url: "{{ other }}", body: {token: "{{ callback.token }}", complete: "{{ callback.complete }}"}}
     retry:
       - {when: "{{ error.class == 'retryable' }}", then: {max_attempts: 2, delay: 0}}
+    next: {when: "{{ ask == nil }}", step: another}
+  - step: another
+    tool: webhook
 `
 
-func newAsking(t *testing.T) *asking {
+func newAsking(t *testing.T, change ...func(*serve.Options)) *asking {
 	t.Helper()
 	keys, err := seal.Parse(seal.NewKey())
 	require.NoError(t, err)
@@ -62,7 +65,7 @@ func newAsking(t *testing.T) *asking {
 	}))
 	t.Cleanup(other.Close)
 	a.other = other.URL
-	a.world = newWorld(t, func(o *serve.Options) { o.Keys = keys })
+	a.world = newWorld(t, append(change, func(o *serve.Options) { o.Keys = keys })...)
 	a.work()
 	return a
 }
@@ -223,8 +226,8 @@ func TestTokensThatAreNone(t *testing.T) {
 		require.Equal(t, answers[0], one)
 	}
 	require.NotContains(t, a.log.String(), token)
-	require.Equal(t, http.StatusAccepted, a.tell(token, "complete", `{}`).status)
-	require.Nil(t, a.ends(run).Result.Data)
+	require.Equal(t, http.StatusAccepted, a.tell(token, "complete", `{"result": "x"}`).status)
+	require.Equal(t, "x", a.ends(run).Result.Data)
 	require.NotContains(t, a.log.String(), token)
 }
 

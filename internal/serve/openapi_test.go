@@ -19,7 +19,7 @@ import (
 // no others is checked with every answer of every test.
 func TestTheDocumentIsTheServer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *serve.Options) {
+	a := newAsking(t, func(o *serve.Options) {
 		begin := o.Start
 		o.Start = func(ctx context.Context, order serve.Order) (serve.Begun, error) {
 			if order.Workload["fail"] != nil {
@@ -28,6 +28,7 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 			return begin(ctx, order)
 		}
 	})
+	w := a.world
 	require.Equal(t, "3.1.0", w.document.OpenAPI)
 	require.NoError(t, w.document.Validate(t.Context()))
 	var wanted, routes []string
@@ -47,6 +48,9 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	see := func(path string, given reply) {
 		seen = append(seen, fmt.Sprintf("%s %d", path, given.status))
 	}
+	_, completed := a.ask("completed", webhook)
+	_, failed := a.ask("failed", webhook)
+	_, open := a.ask("open", webhook)
 	const start, run = "POST /v1/playbooks/{name}/runs", "GET /v1/runs/{id}"
 	see("GET /v1/openapi.json", w.ask(http.MethodGet, "/v1/openapi.json", "", nil))
 	see("GET /healthz", w.ask(http.MethodGet, "/healthz", "", nil))
@@ -64,6 +68,27 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	see(run, w.ask(http.MethodGet, "/v1/runs/hello:ci:kept", "", nil))
 	see(run, w.ask(http.MethodGet, "/v1/runs/absent", w.ci, nil))
 
+	tell := func(w *world, verb, token, body string, header ...string) {
+		header = append([]string{"Content-Type", "application/json"}, header...)
+		see("POST /v1/callbacks/{token}/"+verb, w.ask(http.MethodPost, "/v1/callbacks/"+token+"/"+verb, "", strings.NewReader(body), header...))
+	}
+	verbs := map[string]string{"complete": `{}`, "fail": `{"message": "x"}`, "progress": `{"done": 1}`}
+	for verb, body := range verbs {
+		tell(w, verb, open, `{`)
+		tell(w, verb, open, strings.Repeat(" ", serve.MaxBody+1))
+		tell(w, verb, open, body, "Content-Encoding", "br")
+		tell(w, verb, "unknown", body)
+	}
+	tell(w, "complete", open, `{"option": "approve"}`)
+	tell(w, "progress", open, `{"done": 1}`)
+	for range 2 {
+		tell(w, "complete", completed, `{}`)
+		tell(w, "fail", failed, `{"message": "x"}`)
+	}
+	tell(w, "complete", failed, `{}`)
+	tell(w, "fail", completed, `{"message": "x"}`)
+	tell(w, "progress", failed, `{"done": 1}`)
+
 	for _, err := range []error{errAway, errors.New("no")} {
 		failing := *w
 		failing.options.Client = failingClient{w.env.Client(), err}
@@ -72,12 +97,21 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 		see(start, failing.start("hello/runs", w.ci, `{}`))
 		see(run, failing.ask(http.MethodGet, "/v1/runs/hello:ci:kept", w.ci, nil))
 		see("GET /healthz", failing.ask(http.MethodGet, "/healthz", "", nil))
+		for verb, body := range verbs {
+			tell(&failing, verb, open, body)
+		}
 	}
 	slow := *w
 	slow.options.Limits = serve.Limits{Body: tick}
 	slow.serve()
-	status := slow.raw("POST /v1/playbooks/hello/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n").StatusCode
-	see(start, reply{status: status})
+	for route, path := range map[string]string{
+		start: "/v1/playbooks/hello/runs", "POST /v1/callbacks/{token}/complete": "/v1/callbacks/" + open + "/complete",
+		"POST /v1/callbacks/{token}/fail":     "/v1/callbacks/" + open + "/fail",
+		"POST /v1/callbacks/{token}/progress": "/v1/callbacks/" + open + "/progress",
+	} {
+		status := slow.raw("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n").StatusCode
+		see(route, reply{status: status})
+	}
 	slices.Sort(seen)
 	require.ElementsMatch(t, wanted, slices.Compact(seen))
 }
