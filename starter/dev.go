@@ -88,6 +88,7 @@ func (a *app) dev(options *devOptions) error {
 	_, _ = fmt.Fprintf(a.Out, "Temporal: %s, namespace %s\nWeb UI:   %s\n", s.address, s.namespace, s.ui)
 	if target.taskQueue != "" {
 		_, _ = fmt.Fprintf(a.Out, "Worker:   task queue %s, log in %s\n", target.taskQueue, workerLogPath())
+		_, _ = fmt.Fprintf(a.Out, "Answers:  %s\n", s.callbacks.url)
 	}
 	if url := s.telemetry.URL(); url != "" {
 		_, _ = fmt.Fprintf(a.Out, "Metrics:  %s\n", url)

@@ -21,6 +21,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	"reprise/activities"
+	"reprise/internal/callback"
 	"reprise/internal/host"
 	"reprise/internal/localserver"
 	"reprise/internal/testenv"
@@ -156,7 +157,7 @@ func scriptEnvironment(ts *testscript.TestScript) []string {
 	var environment []string
 	for _, name := range []string{
 		"PATH", "HOME", "TMPDIR", runVariable, localserver.BinaryVariable,
-		"TEMPORAL_ADDRESS", "REPRISE_TASK_QUEUE", "REPRISE_UI_URL", "TESTSCRIPT_COVER_DIR",
+		"TEMPORAL_ADDRESS", callback.Variable, "REPRISE_TASK_QUEUE", "REPRISE_UI_URL", "TESTSCRIPT_COVER_DIR",
 	} {
 		if value := ts.Getenv(name); value != "" {
 			environment = append(environment, name+"="+value)

@@ -35,6 +35,7 @@ type session struct {
 	store     *payload.Store      // of large values, nil for none
 	server    *localserver.Server // nil unless it is ours
 	worker    *localWorker        // nil unless it is ours
+	callbacks *localCallbacks     // to the worker; nil unless it is ours
 	key       string              // of a local server and its workers, "" for others
 	cleanUp   func()              // runs last; nil for nothing
 	telemetry *telemetry.Telemetry
@@ -51,6 +52,9 @@ func (s *session) end(now bool) {
 	if now && s.server != nil {
 		s.server.Kill() // our worker dies with this process
 		return
+	}
+	if s.callbacks != nil {
+		s.callbacks.stop()
 	}
 	if s.worker != nil {
 		s.worker.stop()
@@ -227,9 +231,14 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, t
 		s.end(false)
 		return nil, withStatus(exitUsage, err)
 	}
+	s.callbacks, err = startCallbacks(s, f.dbFile, keys, watching.Secrets, logger)
+	if err != nil {
+		s.end(false)
+		return nil, err
+	}
 	resources := activities.Resources{
-		Connections: connections, AllowPython: f.allowPython, Limits: limits, RateLimits: rateLimits,
-		Payloads: payloads, Logger: logger, SecretKeys: keys, Secrets: watching.Secrets, Telemetry: watched.Activities(),
+		Connections: connections, AllowPython: f.allowPython, Limits: limits, RateLimits: rateLimits, Payloads: payloads, Logger: logger,
+		SecretKeys: keys, CallbackURL: s.callbacks.url, Secrets: watching.Secrets, Telemetry: watched.Activities(),
 	}
 	if !f.pythonGiven() {
 		resources.CheckPython = host.NewGuard(s.client, s.key).Check
