@@ -55,7 +55,7 @@ func NewCatalogue(res Resources) *Catalogue {
 	c := &Catalogue{res: res, tools: map[string]Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger), memory: newMemory(res.Payloads.AnswersBytes)}
 	web := newHTTP(res)
 	for _, tool := range []Tool{
-		newApproval(res, web), newFile(res), web, newPostgres(res), newPython(res), newSQLite(res), newWebhook(res, web),
+		newApproval(res, web), newFile(res), web, playbookTool{}, newPostgres(res), newPython(res), newSQLite(res), newWebhook(res, web),
 	} {
 		c.tools[tool.Spec().Name] = tool
 	}
@@ -118,6 +118,9 @@ func (c *Catalogue) Activities() []Activity {
 func (c *Catalogue) wrapped() map[string]measuredFunc {
 	byName := map[string]measuredFunc{}
 	for name, tool := range c.tools {
+		if playbook.TraitsOf(name).InWorkflow {
+			continue
+		}
 		_, waits := tool.(beginner)
 		byName[name] = c.limited(c.watched(c.wrap(tool.Run, waits)))
 		if writer, ok := tool.(Writer); ok {

@@ -12,8 +12,9 @@ import (
 
 // What goes to the history, where no payload store takes it, is bounded.
 const (
-	maxProblems = 64 << 10 // bytes of text
-	maxWarnings = 100      // of at most maxMessage bytes each
+	maxProblems = 64 << 10  // bytes of text
+	maxWarnings = 100       // of at most maxMessage bytes each
+	maxRecorded = 1_500_000 // bytes of playbooks from the worker's folder, as JSON
 )
 
 // Check is the check at the door: the whole of a playbook against the tools of
@@ -29,13 +30,21 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 			Count:    1,
 		}, nil
 	}
-	book, found := playbook.Validate(file, c, playbook.CheckOptions{Workload: workload, Limits: c.res.Limits})
-	result := interpreter.CheckResult{Limits: interpreter.NewRunLimits(c.res.Limits)}
+	files := playbook.NewFiles(c.fileOf(in.Files))
+	book, found := playbook.Validate(file, c, playbook.CheckOptions{Workload: workload, Limits: c.res.Limits, Files: files})
+	result := interpreter.CheckResult{Limits: interpreter.NewRunLimits(c.res.Limits), Files: recorded(files, in.Files)}
 	result.Limits.MaxPayload = c.res.Payloads.MaxBytes
 	result.Limits.OffloadAbove = c.res.Payloads.OffloadAbove
 	if problems := found.Errors(); len(problems) > 0 {
+		result.Files = nil
 		result.Problems = cutText(file.FormatFirst(problems, playbook.MaxShown), maxProblems)
 		result.Count = len(problems)
+	}
+	if size := interpreter.EncodedSize(result.Files); size > maxRecorded && result.Count == 0 {
+		result.Files = nil
+		result.Problems = fmt.Sprintf("%s: the playbooks that it names are %d bytes, more than the %d that a run can record; "+
+			"run the largest by path", in.Name, size, maxRecorded)
+		result.Count = 1
 	}
 	var warnings []string
 	for _, warning := range found.Warnings() {

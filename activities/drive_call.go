@@ -414,6 +414,7 @@ type made struct {
 // apart again. The error is one that ends the activity.
 func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (made, resultSize, error) {
 	input.ControlID, input.ControlVersion = d.in.ControlID, d.in.ControlVersion
+	input.Above = d.in.Task.Nesting.Brief()
 	run := d.catalogue.function(input.Activity())
 	if run == nil {
 		return failed(&interpreter.ErrorObject{

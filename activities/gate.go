@@ -62,7 +62,7 @@ func (e *heldError) object(in interpreter.ToolInput) interpreter.ErrorObject {
 }
 
 // pass gives the control of the attempt's run, and a *heldError where that holds
-// the attempt. Who cannot ask the server goes by what was known last: an attempt
+// the attempt, or that of a run above. Who cannot ask the server goes by what was known last: an attempt
 // whose server is away cannot end either.
 func (g *gate) pass(ctx context.Context, in interpreter.ToolInput) (interpreter.Control, error) {
 	if in.ControlID == "" || !activity.IsActivity(ctx) {
@@ -71,6 +71,12 @@ func (g *gate) pass(ctx context.Context, in interpreter.ToolInput) (interpreter.
 	control := g.control(ctx, in.ControlID, in.ControlVersion)
 	if control.Holds(in.Step) {
 		return control, &heldError{hold: interpreter.Hold{Version: control.Version}}
+	}
+	for _, above := range in.Above {
+		told := g.control(ctx, above.Run, above.Control.Version)
+		if told.Holds(above.Step) {
+			return control, &heldError{hold: interpreter.Hold{Run: above.Run, Version: told.Version}}
+		}
 	}
 	return control, ctx.Err()
 }

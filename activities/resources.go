@@ -36,6 +36,8 @@ type Resources struct {
 	// Directory is the base of relative paths of file and sqlite; paths of
 	// file cannot leave it. "" is the working directory.
 	Directory string
+	// Playbooks is the folder of the playbooks that others run by name; "" is none.
+	Playbooks string
 	// Limits are what a playbook's policies may ask for; the zero value is no
 	// limit. They are recorded in each run.
 	Limits playbook.Limits

@@ -284,8 +284,8 @@ const maxSending = 30 * time.Second
 // attemptLimit bounds what an activity does of an attempt.
 func (c *Call) attemptLimit() time.Duration {
 	limit := timeoutOf(c.action, c.tool)
-	if c.Asks() {
-		return min(limit, maxSending)
+	if c.Asks() && (limit == 0 || limit > maxSending) {
+		return maxSending
 	}
 	return limit
 }
@@ -293,9 +293,6 @@ func (c *Call) attemptLimit() time.Duration {
 // awaitLimit bounds the time until the answer, and between reports of progress; 0
 // is no bound.
 func (c *Call) awaitLimit() time.Duration {
-	if c.action.Timeout == 0 && playbook.TraitsOf(c.toolName()).Endless {
-		return 0
-	}
 	return timeoutOf(c.action, c.toolName())
 }
 

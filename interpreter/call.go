@@ -126,6 +126,7 @@ type lastAttempt struct {
 	Error        *ErrorObject     `json:"error,omitempty"`
 	Contribution expression.Value `json:"contribution,omitzero"`
 	Policy       int              `json:"policy,omitempty"`
+	Partial      bool             `json:"partial,omitempty"` // see Outcome
 }
 
 // Wait is a pause before the next attempt; kept with CallState.

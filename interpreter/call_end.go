@@ -51,6 +51,9 @@ func (c *Call) page0() int {
 
 func (c *Call) attemptEnvelope() map[string]any {
 	last := CallResult{Status: StatusSuccess, Data: c.State.Last.Data, Meta: c.meta(time.Time{})}
+	if c.State.Last.Partial {
+		last.Status = Partial
+	}
 	if c.State.Last.Error != nil {
 		last.Status, last.Data, last.Error = StatusError, expression.Value{}, c.State.Last.Error
 	}
@@ -72,6 +75,10 @@ func (c *Call) success(decision Decision, budget *expression.Budget, now time.Ti
 	}
 	result := &CallResult{
 		Status: StatusSuccess, Data: expression.Of(data), Meta: c.meta(now), Warnings: slices.Clone(c.State.Warnings),
+	}
+	if c.State.Last.Partial {
+		result.Status = Partial
+		result.Warnings = append(result.Warnings, c.config.where()+": the playbook that it ran ended as "+string(Partial))
 	}
 	if decision.Ruling.truncated() {
 		result.Meta.Truncated = true

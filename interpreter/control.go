@@ -55,6 +55,9 @@ type Rate struct {
 type Hold struct {
 	// Version is that of the Control which held it: its run or its step is paused.
 	Version int `json:"version,omitempty"`
+	// Run is the workflow ID of the run above whose Control that was; "" is the
+	// attempt's own.
+	Run string `json:"run,omitempty"`
 	// Exhausted says that its policy has used up its attempts and leaves it to
 	// people how the call goes on.
 	Exhausted bool `json:"exhausted,omitempty"`

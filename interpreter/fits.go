@@ -23,7 +23,7 @@ func (t Task) Check(book *playbook.Playbook, step *playbook.Step, calls ...Carri
 	if t.Visit < 0 {
 		return fmt.Errorf("visit %d of step %q", t.Visit, step.Name)
 	}
-	if err := cmp.Or(t.Limits.Check(), t.Data.Check(), mapOrNil("args", t.Args)); err != nil {
+	if err := cmp.Or(t.Limits.Check(), t.Data.Check(), mapOrNil("args", t.Args), t.Nesting.Check()); err != nil {
 		return err
 	}
 	for _, carried := range calls {

@@ -93,6 +93,8 @@ type LoopResult struct {
 	// Attempts and Pages add up those of all iterations.
 	Attempts int `json:"attempts"`
 	Pages    int `json:"pages"`
+	// Partial counts the successes that were partial ones.
+	Partial int `json:"partial,omitempty"`
 	// Budget is set when the failure budget ended the loop.
 	Budget   *ErrorObject `json:"budget,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
@@ -130,6 +132,9 @@ func (l *LoopResult) Add(place int, element any, iteration IterationResult) {
 		return
 	}
 	l.Stats.Success++
+	if result.Status == Partial {
+		l.Partial++
+	}
 	if result.Meta.Truncated {
 		l.Stats.Truncated++
 	}
@@ -152,6 +157,7 @@ func (l *LoopResult) Merge(place int, part *LoopResult) {
 	l.Stats.Cancelled = l.Stats.Total - l.Stats.Success - l.Stats.Failed
 	l.Attempts += part.Attempts
 	l.Pages += part.Pages
+	l.Partial += part.Partial
 	for _, warning := range part.Warnings {
 		l.addWarning(warning)
 	}
@@ -275,6 +281,9 @@ func (l *LoopResult) Value() map[string]any {
 // CallResult is the loop's result as that of its step.
 func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) CallResult {
 	status := l.Status(step.Loop.Thresholds)
+	if status == Completed && l.Partial > 0 {
+		status = Partial
+	}
 	result := CallResult{
 		Status: StatusSuccess, Data: expression.Of(l.Value()), Warnings: l.Warnings,
 		Meta: CallMeta{

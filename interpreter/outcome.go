@@ -20,6 +20,8 @@ type Outcome struct {
 	Data any
 	Meta ToolMeta
 	Err  *ErrorObject
+	// Partial says that the data are those of a run which ended as partial_success.
+	Partial bool
 }
 
 // outcomeJSON is how an outcome is kept.
@@ -27,13 +29,15 @@ type outcomeJSON struct {
 	Data  expression.Value `json:"data,omitzero"`
 	Meta  ToolMeta         `json:"meta,omitzero"`
 	Error *ErrorObject     `json:"error,omitempty"`
+	// Partial is Outcome.Partial.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // MarshalJSON writes the outcome with canonical data.
 func (o Outcome) MarshalJSON() ([]byte, error) { return json.Marshal(o.kept()) }
 
 func (o Outcome) kept() outcomeJSON {
-	return outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err}
+	return outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err, Partial: o.Partial}
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -42,7 +46,7 @@ func (o *Outcome) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &kept); err != nil {
 		return err
 	}
-	*o = Outcome{Data: kept.Data.Data, Meta: kept.Meta, Err: kept.Error}
+	*o = Outcome{Data: kept.Data.Data, Meta: kept.Meta, Err: kept.Error, Partial: kept.Partial}
 	return nil
 }
 

@@ -40,6 +40,9 @@ type StepRecord struct {
 	// Call is the workflow ID of a call that goes on in histories of its own. Its
 	// progress is there.
 	Call string `json:"call,omitempty"`
+	// Child is the workflow ID of the run of another playbook that the step has
+	// started last.
+	Child string `json:"child,omitempty"`
 	// MaxAttempts is how many attempts the policies give a request that goes on
 	// failing; only progress tells it, and only while the step goes on.
 	MaxAttempts int `json:"max_attempts,omitempty"`

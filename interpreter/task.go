@@ -28,6 +28,9 @@ type Task struct {
 	Args  expression.Value `json:"args,omitzero"` // of the route
 	// Limits are the operator's, as the door recorded them.
 	Limits RunLimits `json:"limits,omitzero"`
+	// Nesting is what the task knows of runs above and below; nil where there are
+	// none.
+	Nesting *Nesting `json:"nesting,omitempty"`
 }
 
 // Load compiles the task's playbook and finds its step.

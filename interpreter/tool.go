@@ -62,6 +62,9 @@ type ToolInput struct {
 	// Sends is the field with the request that the attempt is, where its tool has
 	// several: on_start or on_cancel.
 	Sends string `json:"sends,omitempty"`
+	// Above are the runs above the attempt's, whose Control is asked too; of that only
+	// the version is told.
+	Above []Above `json:"above,omitempty"`
 	// Secret says what the attempt has to do with secret results, nil for nothing.
 	Secret *secretWork `json:"secret,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
@@ -235,6 +238,9 @@ type CheckInput struct {
 	Name     string           `json:"name"`
 	Source   string           `json:"source"`
 	Workload expression.Value `json:"workload,omitzero"`
+	// Files are the playbooks that it names, by the names of their files, as far as
+	// the run has them.
+	Files map[string]string `json:"files,omitempty"`
 }
 
 // CheckResult is what the door decided; kept in workflow history, so that a
@@ -246,6 +252,16 @@ type CheckResult struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Limits are the operator's at the start of the run; the run keeps them.
 	Limits RunLimits `json:"limits,omitzero"`
+	// Files are the playbooks of the worker's folder that the run names.
+	Files []RecordedFile `json:"files,omitempty"`
+}
+
+// RecordedFile is a playbook as a worker's folder had it when a run began; kept in
+// workflow history.
+type RecordedFile struct {
+	Name   string `json:"name"`
+	Hash   string `json:"hash"` // SHA-256 of the source, hex
+	Source string `json:"source"`
 }
 
 // RunLimits are the operator's limits as a run records them; kept in workflow

@@ -44,7 +44,7 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 	if err != nil {
 		return nil, err
 	}
-	ctx, controls := withControls(ctx, runID(input.Task), input.Control)
+	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
 	controls.listen(ctx, nil)
 	if err := controls.answers(ctx); err != nil {
 		return nil, err
@@ -59,12 +59,12 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 	progress.describe(ctx)
 	stays := false // it has become too large to be taken along
 	d := &driver{
-		call: call, waiting: progress.await(ctx), carry: &carrier{task: input.Task, carried: input.Call},
+		call: call, waiting: progress.await(ctx), plays: progress.plays(ctx), carry: &carrier{task: input.Task, carried: input.Call},
 		leaves: func() bool { return !stays && historyIsLong(ctx) },
 	}
 	for left := d.run(ctx); left != nil; left = d.run(ctx) {
 		controls.drain(ctx)
-		input.Call, input.Control = *left, controls.Control
+		input.Call, input.Control, input.Task = *left, controls.Control, controls.task(input.Task)
 		failure, next := goOn(ctx, CallWorkflowName, input, "the state of step "+step.Name)
 		if failure == nil {
 			return nil, next
@@ -94,6 +94,14 @@ func (p *callProgress) await(ctx workflow.Context) waiter {
 		if news, waits := waitsForPeople(call, wait, p.record.Visit); waits {
 			p.herald.tell(ctx, news)
 		}
+	}
+}
+
+// plays notes the run of another playbook that an attempt starts, and shows it.
+func (p *callProgress) plays(ctx workflow.Context) func(string) {
+	return func(child string) {
+		p.record.Child = child
+		p.describe(ctx)
 	}
 }
 

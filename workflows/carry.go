@@ -45,6 +45,7 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 func hostCalls(ctx workflow.Context, input interpreter.DriveInput, summary string) interpreter.DriveOutput {
 	controls := controlsOf(ctx)
 	input.ControlID, input.ControlVersion = controls.run, controls.Version
+	input.Task = controls.task(input.Task)
 	to := toHost(interpreter.DriveActivity, maxDriveTime, summary)
 	output, err := send[interpreter.DriveOutput](ctx, to, input, "the input of "+summary)
 	if err != nil || len(output.Calls) != len(input.Calls) {

@@ -18,6 +18,9 @@ type Steering struct {
 	// Resumes says that it lets something go on that was held.
 	Resumes bool        `json:"resumes,omitempty"`
 	Settle  *Settlement `json:"settle,omitempty"`
+	// Run is the workflow ID of the run that Control is of, where that is one above;
+	// "" is the own one, or to a run the one that it belongs to.
+	Run string `json:"run,omitempty"`
 	// Place is what a loop gives one of its children.
 	Place *placeGiven `json:"place,omitempty"`
 }
@@ -39,6 +42,7 @@ func (s *Settlement) means(step string, index *int) bool {
 type controls struct {
 	interpreter.Control
 	run      string // workflow ID of the run
+	above    []interpreter.Above
 	waits    []*openWait
 	asked    []*openAsk // calls that are answered from outside
 	Answered []Answered // the last answers that were taken
@@ -83,9 +87,12 @@ func takesAll(Steering) bool { return true }
 
 type controlsKey struct{}
 
-// withControls gives a workflow what it knows of its run's control.
-func withControls(ctx workflow.Context, run string, known interpreter.Control) (workflow.Context, *controls) {
-	c := &controls{Control: known, run: run}
+// withControls gives a workflow what it knows of its run's control, and of those of
+// the runs above.
+func withControls(
+	ctx workflow.Context, run string, known interpreter.Control, above []interpreter.Above,
+) (workflow.Context, *controls) {
+	c := &controls{Control: known, run: run, above: slices.Clone(above)}
 	return workflow.WithValue(ctx, controlsKey{}, c), c
 }
 
@@ -123,9 +130,7 @@ func (c *controls) drain(ctx workflow.Context) {
 // take notes what people have said, ends the waits that are meant and passes it
 // on. It gives the number of waits that end here, and whether a child was told.
 func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, told bool) {
-	if steering.Control.Version > c.Version {
-		c.Control = steering.Control
-	}
+	c.hear(steering)
 	if steering.Place != nil && c.place != nil {
 		c.place.given(*steering.Place)
 		return 0, false
@@ -204,7 +209,7 @@ func (c *controls) release(ctx workflow.Context, call *interpreter.Call, hold in
 	open := &openWait{call: call, paused: !hold.Exhausted}
 	defer c.open(open)()
 	err := workflow.Await(ctx, func() bool {
-		return open.settled != nil || open.moves || open.paused && c.Version >= hold.Version && !c.Holds(call.Step())
+		return open.settled != nil || open.moves || open.paused && c.knows(hold) && !c.Holds(call.Step())
 	})
 	return open.outcome(ctx, err)
 }

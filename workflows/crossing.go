@@ -3,6 +3,7 @@ package workflows
 import (
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -27,6 +28,8 @@ type destination struct {
 	tells bool
 	// takes reports whether a child has to act on what people say.
 	takes func(Steering) bool
+	// attributes are search attributes that a child begins with.
+	attributes []temporal.SearchAttributeUpdate
 }
 
 type destinationKind int
@@ -35,6 +38,7 @@ const (
 	isActivity destinationKind = iota
 	isLocal                    // an activity in the same worker
 	isChild
+	isDetached // a child whose end nobody waits for: what comes of it is its workflow.Execution
 )
 
 // toTool is an activity that makes one attempt. Its failure is an ErrorObject.
@@ -62,6 +66,11 @@ func toChild(name, id, summary string, takes func(Steering) bool) destination {
 func (d destination) with(details string) destination {
 	d.details = details
 	return d
+}
+
+// toDetached is a child workflow that goes on by itself, whatever becomes of this one.
+func toDetached(name, id, summary string) destination {
+	return destination{kind: isDetached, name: name, id: id, summary: summary}
 }
 
 // signal sends a signal to a workflow of the same run and does not wait for what
@@ -93,8 +102,12 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 	switch to.kind {
 	case isLocal:
 		err = workflow.ExecuteLocalActivity(ctx, to.name, input).Get(ctx, &out)
-	case isChild:
+	case isChild, isDetached:
 		child := workflow.ExecuteChildWorkflow(ctx, to.name, input)
+		if to.kind == isDetached {
+			err = child.GetChildWorkflowExecution().Get(ctx, &out)
+			break
+		}
 		defer controlsOf(ctx).steer(child, to.takes)()
 		err = child.Get(ctx, &out)
 	default:
@@ -145,10 +158,17 @@ func (d destination) options(ctx workflow.Context) workflow.Context {
 		return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 			StartToCloseTimeout: d.limit, Summary: d.summary,
 		})
-	case isChild:
-		return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+	case isChild, isDetached:
+		options := workflow.ChildWorkflowOptions{
 			WorkflowID: d.id, WaitForCancellation: true, StaticSummary: d.summary, StaticDetails: d.details,
-		})
+		}
+		if d.kind == isDetached {
+			options.ParentClosePolicy = enumspb.PARENT_CLOSE_POLICY_ABANDON
+		}
+		if len(d.attributes) > 0 {
+			options.TypedSearchAttributes = temporal.NewSearchAttributes(d.attributes...)
+		}
+		return workflow.WithChildOptions(ctx, options)
 	}
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: d.limit,

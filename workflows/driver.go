@@ -9,6 +9,7 @@ import (
 
 	"reprise/internal/meter"
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 )
 
 // waiter is told when a call begins and, with nil, ends a wait, for progress.
@@ -31,6 +32,9 @@ type driver struct {
 	// apart says that activities may fetch pages, alone that the next one is fetched
 	// by an attempt of its own.
 	apart, alone bool
+	// plays is told of the runs of other playbooks that attempts start, by their
+	// workflow IDs; nil is nobody.
+	plays func(child string)
 	// until is when a wait ends that goes on in another history.
 	until time.Time
 	// asked and bell are of a call whose attempts are answered from outside.
@@ -141,13 +145,21 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 		d.ask(ctx, input)
 		return
 	}
-	outcome := attempt(ctx, input)
+	outcome := d.make(ctx, input)
 	if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
 		d.cancel(ctx)
 		return
 	}
 	d.call.Attempted(outcome, workflow.Now(ctx))
 	logVerdict(ctx, d.call)
+}
+
+// make makes an attempt: an activity does, or a run of another playbook.
+func (d *driver) make(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
+	if input.Tool == playbook.PlaybookTool {
+		return d.play(ctx, input)
+	}
+	return attempt(ctx, input)
 }
 
 // wait waits as long as the call has to, or until people end that. The page after

@@ -22,7 +22,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	if err != nil {
 		return nil, err
 	}
-	ctx, controls := withControls(ctx, runID(input.Task), input.Control)
+	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
 	going, stop := workflow.WithCancel(ctx)
 	b := &batch{
 		step: step, herald: newHerald(book), input: input, calls: make([]*interpreter.Call, len(input.Calls)), ended: input.Ended, stop: stop,
@@ -51,6 +51,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	}
 	if len(b.left) > 0 && going.Err() == nil {
 		controls.drain(ctx)
+		input.Task = controls.task(input.Task)
 		rest := input
 		rest.Calls, rest.Ended, rest.Control = b.left, b.ended, controls.Control
 		failure, next := goOn(ctx, IterationWorkflowName, rest, fmt.Sprintf(
@@ -91,10 +92,12 @@ type batch struct {
 	budget *interpreter.ErrorObject
 	stop   workflow.CancelFunc
 	// left are the iterations that go on in another history of this workflow.
-	left   []interpreter.Carried
-	waits  []*interpreter.Wait // of calls under way, nil for none
-	until  []time.Time         // of these waits
-	hosted []int               // calls that an activity makes
+	left  []interpreter.Carried
+	waits []*interpreter.Wait // of calls under way, nil for none
+	until []time.Time         // of these waits
+	// children are the runs of other playbooks that calls have started last.
+	children []string
+	hosted   []int // calls that an activity makes
 	// place is that in the loop's window; nil where one iteration follows the other.
 	place *place
 }
@@ -257,7 +260,7 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	hosted := call.Finished() // and counted
 	d := &driver{
 		call: call, waiting: b.waiter(ctx, i), carry: &carrier{task: b.input.Task, carried: carried}, place: b.place,
-		leaves: func() bool { return b.leaves(ctx) },
+		plays: func(child string) { b.plays(ctx, i, child) }, leaves: func() bool { return b.leaves(ctx) },
 	}
 	if left := d.run(ctx); left != nil {
 		b.left = append(b.left, *left)

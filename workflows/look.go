@@ -28,14 +28,16 @@ type Iterations struct {
 
 // IterationRecord is the state of one iteration.
 type IterationRecord struct {
-	Index       int                      `json:"index"`
-	Status      interpreter.Status       `json:"status"`
-	Attempts    int                      `json:"attempts"` // made; while it goes on, with the one under way
-	MaxAttempts int                      `json:"max_attempts,omitempty"`
-	Pages       int                      `json:"pages"`
-	NextRetryAt time.Time                `json:"next_retry_at,omitzero"`
-	Waiting     string                   `json:"waiting,omitempty"` // summary of the wait under way
-	Error       *interpreter.ErrorObject `json:"error,omitempty"`   // the last one
+	Index       int                `json:"index"`
+	Status      interpreter.Status `json:"status"`
+	Attempts    int                `json:"attempts"` // made; while it goes on, with the one under way
+	MaxAttempts int                `json:"max_attempts,omitempty"`
+	Pages       int                `json:"pages"`
+	NextRetryAt time.Time          `json:"next_retry_at,omitzero"`
+	Waiting     string             `json:"waiting,omitempty"` // summary of the wait under way
+	// Child is the workflow ID of the run of another playbook that it has started last.
+	Child string                   `json:"child,omitempty"`
+	Error *interpreter.ErrorObject `json:"error,omitempty"` // the last one
 }
 
 // answerLooks lets a loop be asked for its iterations.
@@ -63,6 +65,7 @@ func (l *loop) iterations() (Iterations, error) {
 // answerLooks lets a child of a loop be asked for its iterations.
 func (b *batch) answerLooks(ctx workflow.Context) error {
 	b.waits, b.until = make([]*interpreter.Wait, len(b.calls)), make([]time.Time, len(b.calls))
+	b.children = make([]string, len(b.calls))
 	return workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations)
 }
 
@@ -75,6 +78,12 @@ func (b *batch) waiter(ctx workflow.Context, i int) waiter {
 			b.herald.tell(ctx, news)
 		}
 	}
+}
+
+// plays notes the run of another playbook that an iteration starts, and shows it.
+func (b *batch) plays(ctx workflow.Context, i int, child string) {
+	b.children[i] = child
+	b.describe(ctx)
 }
 
 func (b *batch) iterations() (Iterations, error) {
@@ -95,6 +104,7 @@ func (b *batch) records() []IterationRecord {
 	}
 	for i, call := range b.calls {
 		record := iterationOf(*b.input.Calls[i].Index, call.State, b.until[i], most)
+		record.Child = b.children[i]
 		switch wait := b.waits[i]; {
 		case wait != nil && wait.Reason == interpreter.ReasonAnswer:
 			record.Waiting, record.Attempts = wait.Summary, call.Attempt()

@@ -85,7 +85,7 @@ func (l *loop) runParts(ctx workflow.Context, from int) {
 func (l *loop) runPart(ctx workflow.Context, first, end int) int {
 	index, known := l.index(first), l.known()
 	input := LoopInput{
-		Task: l.input.Task, Elements: l.input.Elements[first:end], Chosen: l.input.Chosen.part(first, end),
+		Task: l.controls.task(l.input.Task), Elements: l.input.Elements[first:end], Chosen: l.input.Chosen.part(first, end),
 		Part: &Part{
 			First: index, Size: l.part.Size, Success: known.Success, Failed: known.Failed,
 		},

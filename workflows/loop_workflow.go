@@ -22,7 +22,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 	if err != nil {
 		return nil, err
 	}
-	ctx, controls := withControls(ctx, runID(input.Task), input.Control)
+	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
 	l := newLoop(input, step, controls)
 	l.book = book
 	controls.listen(ctx, nil)
@@ -197,7 +197,7 @@ func (l *loop) carried(first, end int) []interpreter.Carried {
 func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) {
 	index := *calls[0].Index
 	input := IterationInput{
-		Task: l.input.Task, Calls: calls, Control: l.controls.Control, Fails: len(calls) > 1,
+		Task: l.controls.task(l.input.Task), Calls: calls, Control: l.controls.Control, Fails: len(calls) > 1,
 		MayLeave: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < restUntil,
 	}
 	if l.loop.FailureBudget != nil && len(calls) > 1 {

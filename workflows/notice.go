@@ -97,7 +97,7 @@ func (r *run) tell(ctx workflow.Context, news interpreter.News, result interpret
 	scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, result)
 	for _, notice := range notices {
 		beside, _ := workflow.NewDisconnectedContext(workflow.WithValue(ctx, outboxKey{}, r.notices.outbox))
-		beside, _ = withControls(beside, "", interpreter.Control{})
+		beside, _ = withControls(beside, "", interpreter.Control{}, nil)
 		r.notices.under = append(r.notices.under, notice)
 		workflow.Go(beside, func(ctx workflow.Context) {
 			call := interpreter.NewNoticeCall(interpreter.CallConfig{

@@ -23,7 +23,8 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 		return nil, err
 	}
 	ctx = withOutbox(ctx, input.State.Limits)
-	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, input.State.Control)
+	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, input.State.Control, input.above())
+	controls.listenAbove(ctx)
 	r := newRun(ctx, book, input)
 	r.controls = controls
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
@@ -47,11 +48,14 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 	begins := input.State == nil
 	if begins {
+		if err := checkCalled(ctx, *input); err != nil {
+			return nil, unfit(err)
+		}
 		answer, err := door(ctx, *input)
 		if err != nil {
 			return nil, err
 		}
-		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings}
+		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings, Files: recorded(answer)}
 	}
 	book, err := interpreter.Load(input.Name, input.Source)
 	if err != nil {
@@ -75,7 +79,7 @@ const checkTimeout = 30 * time.Second
 // door has the playbook checked in full by a worker that knows the tools. The
 // answer is in history, so a replay sees the same one.
 func door(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
-	check := interpreter.CheckInput{Name: input.Name, Source: input.Source, Workload: input.Workload}
+	check := interpreter.CheckInput{Name: input.Name, Source: input.Source, Workload: input.Workload, Files: input.Files}
 	to := toDoor(interpreter.CheckActivity, checkTimeout, "check "+input.Name)
 	answer, err := send[interpreter.CheckResult](ctx, to, check, "the playbook")
 	if err != nil {
@@ -150,6 +154,7 @@ func (r *run) leaveHistory(ctx workflow.Context) error {
 	if r.settleNotices(ctx); r.Failure != nil || ctx.Err() != nil {
 		return nil
 	}
+	r.controls.drainAbove(ctx)
 	tooLarge, next := goOn(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
 	r.stays = tooLarge != nil
 	return next
@@ -165,7 +170,7 @@ func (r *run) continued() Input {
 	if n := len(state.Records) - maxRecords; n > 0 {
 		state.Records = state.Records[n:]
 	}
-	next.State = &state
+	next.State, next.Called = &state, r.called()
 	return next
 }
 

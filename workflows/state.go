@@ -21,10 +21,28 @@ type Input struct {
 	SearchAttributes bool `json:"search_attributes,omitempty"`
 	// DeadLetters says that the namespace knows DeadLettersAttribute.
 	DeadLetters bool `json:"dead_letters,omitempty"`
+	// Files are the playbooks that it names, by the names of their files: those that
+	// the starter has read, or the run above.
+	Files map[string]string `json:"files,omitempty"`
+	// Called is set for a run that a step of another run has started.
+	Called *Called `json:"called,omitempty"`
 	// Reprocess is set for a run that takes iterations of another run up again.
 	Reprocess *Reprocess `json:"reprocess,omitempty"`
 	// State is where the run goes on, when its history was long enough.
 	State *RunState `json:"state,omitempty"`
+}
+
+// Called is which attempt of a run above has started a run; kept in workflow history.
+type Called struct {
+	Step    string `json:"step"`
+	Visit   int    `json:"visit"`
+	Index   *int   `json:"index,omitempty"`
+	Page    int    `json:"page"`
+	Attempt int    `json:"attempt"`
+	// Depth is how many runs are above, and Above are those that wait for this one,
+	// the first one first.
+	Depth int                 `json:"depth"`
+	Above []interpreter.Above `json:"above,omitempty"`
 }
 
 // Reprocess is what a run does in place of the playbook's graph: it runs
@@ -59,15 +77,18 @@ type Chosen struct {
 // RunState is everything that a run takes along into its next history; kept in
 // workflow history.
 type RunState struct {
-	Run      interpreter.RunInfo   `json:"run"`
-	Limits   interpreter.RunLimits `json:"limits,omitzero"`
-	Control  interpreter.Control   `json:"control,omitzero"`
-	Data     interpreter.Data      `json:"data"`
-	Routing  interpreter.Routing   `json:"routing"`
-	Records  []StepRecord          `json:"records,omitempty"`
-	Warnings []string              `json:"warnings,omitempty"`
-	Last     expression.Value      `json:"last,omitzero"`
-	Partial  bool                  `json:"partial,omitempty"`
+	Run    interpreter.RunInfo   `json:"run"`
+	Limits interpreter.RunLimits `json:"limits,omitzero"`
+	// Files are the playbooks of the worker's folder that the run names, as the door
+	// found them.
+	Files    map[string]string   `json:"files,omitempty"`
+	Control  interpreter.Control `json:"control,omitzero"`
+	Data     interpreter.Data    `json:"data"`
+	Routing  interpreter.Routing `json:"routing"`
+	Records  []StepRecord        `json:"records,omitempty"`
+	Warnings []string            `json:"warnings,omitempty"`
+	Last     expression.Value    `json:"last,omitzero"`
+	Partial  bool                `json:"partial,omitempty"`
 	// DeadLetters counts the iterations that failed.
 	DeadLetters int `json:"dead_letters,omitempty"`
 	// Reprocessed counts the loops of a reprocess that have ended; Failure is that

@@ -57,7 +57,7 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	defer delete(r.live, record)
 	handing := handingOver{began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
 	d := &driver{
-		call: call, waiting: r.waiter(ctx, record), carry: &carrier{task: task},
+		call: call, waiting: r.waiter(ctx, record), carry: &carrier{task: task}, plays: r.plays(ctx, record),
 		leaves: func() bool { return handing.due(ctx, call) },
 	}
 	left := d.run(ctx)
@@ -74,12 +74,20 @@ func (r *run) task(start interpreter.Start) Task {
 	task := Task{
 		Name: r.input.Name, Source: r.input.Source, Run: r.Run, Step: start.Step.Name, Visit: start.Visit,
 		Data: interpreter.Capture(r.book, r.Data, r.book.CallNodes(start.Step)), Args: expression.Of(start.Args),
-		Limits: r.Limits,
+		Limits: r.Limits, Nesting: r.nesting(start.Step),
 	}
 	if r.input.Reprocess != nil {
 		task.ID = r.id
 	}
 	return task
+}
+
+// plays shows the run of another playbook in the step's record.
+func (r *run) plays(ctx workflow.Context, record *StepRecord) func(string) {
+	return func(child string) {
+		record.Child = child
+		r.describe(ctx)
+	}
 }
 
 // waiter shows a wait in the step's record.

@@ -72,6 +72,7 @@ var kinds = map[playbook.FieldKind]string{
 	playbook.KindDuration:  "a duration",
 	playbook.KindNumber:    "a number",
 	playbook.KindBoolean:   "true or false",
+	playbook.KindSteps:     "a list of steps",
 }
 
 func holds(field playbook.Field) string {
@@ -117,6 +118,9 @@ func demands(spec playbook.ToolSpec) string {
 }
 
 func limit(spec playbook.ToolSpec) string {
+	if playbook.TraitsOf(spec.Name).Endless {
+		return "no time limit"
+	}
 	if timeout := playbook.TraitsOf(spec.Name).Timeout; timeout < time.Minute {
 		return fmt.Sprintf("%g seconds", timeout.Seconds())
 	}

@@ -68,11 +68,13 @@ type Event struct {
 	Deliveries int                `json:"deliveries,omitempty"`
 	Status     interpreter.Status `json:"status,omitempty"` // of what has ended
 	// Attempts and Pages are how many an iteration or step made and got.
-	Attempts int                      `json:"attempts,omitempty"`
-	Pages    int                      `json:"pages,omitempty"`
-	Stats    *interpreter.LoopStats   `json:"stats,omitempty"` // of a loop that has ended
-	Handled  bool                     `json:"handled,omitempty"`
-	Error    *interpreter.ErrorObject `json:"error,omitempty"`
+	Attempts int `json:"attempts,omitempty"`
+	Pages    int `json:"pages,omitempty"`
+	// Child is the workflow ID of the run of another playbook that an attempt is.
+	Child   string                   `json:"child,omitempty"`
+	Stats   *interpreter.LoopStats   `json:"stats,omitempty"` // of a loop that has ended
+	Handled bool                     `json:"handled,omitempty"`
+	Error   *interpreter.ErrorObject `json:"error,omitempty"`
 
 	key string // tells it from all others of the run
 }

@@ -38,6 +38,8 @@ type child struct {
 	input             *commonpb.Payloads
 	initiated         time.Time // when its parent asked for it
 	event             int64     // that tells so
+	summary           string    // that the UI shows beside it
+	detached          bool      // nobody waits for its end
 	// end is nil while it runs, as far as the parent knows; an event of the parent,
 	// or its own where the parent ended without knowing.
 	end *historypb.HistoryEvent
@@ -90,6 +92,8 @@ func (h *history) take(event *historypb.HistoryEvent, byEvent map[int64]*child) 
 		begun := &child{
 			workflowID: initiated.GetWorkflowId(), workflow: initiated.GetWorkflowType().GetName(), input: initiated.GetInput(),
 			initiated: event.GetEventTime().AsTime(), event: event.GetEventId(),
+			summary:  summaryOf(event),
+			detached: initiated.GetParentClosePolicy() == enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		}
 		byEvent[event.GetEventId()] = begun
 		h.children = append(h.children, begun)

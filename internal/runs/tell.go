@@ -46,7 +46,11 @@ type teller struct {
 	// far as is known; decided is the last event by which a workflow has decided.
 	unsent  []unsent
 	decided int64
-	indexes []int // of an iteration workflow
+	indexes []int             // of an iteration workflow
+	runs    map[int64]*played // of other playbooks, by the event that asked for them
+	limits  map[string]string // timers that bound them, with what these are called
+	late    map[string]bool   // those that did not end in time
+	given   map[string]bool   // those that the workflow has cancelled, by their IDs
 	// cancelled is why the run was to be cancelled, nil where nobody asked for it.
 	cancelled *historypb.WorkflowExecutionCancelRequestedEventAttributes
 }
@@ -103,7 +107,8 @@ type attemptInput struct {
 func (r *Reader) tell(ctx context.Context, from source, ask Ask) (*teller, error) {
 	t := &teller{
 		Reader: r, source: from, ask: ask, made: map[int64]*made{}, ended: map[int64]bool{},
-		calls: map[call]*lastMade{}, visits: map[string]int{},
+		calls: map[call]*lastMade{}, visits: map[string]int{}, runs: map[int64]*played{},
+		limits: map[string]string{}, late: map[string]bool{}, given: map[string]bool{},
 	}
 	var events []*historypb.HistoryEvent
 	var err error
@@ -195,6 +200,9 @@ func indexOr(index *int) int {
 
 // take turns an event of the history into those of the run.
 func (t *teller) take(ctx context.Context, event *historypb.HistoryEvent) error {
+	if of, err := t.plays(ctx, event); of || err != nil {
+		return err
+	}
 	if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled != nil {
 		return t.scheduled(ctx, event)
 	}

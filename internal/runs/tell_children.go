@@ -8,7 +8,6 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
-	"go.temporal.io/sdk/converter"
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
@@ -17,11 +16,7 @@ import (
 
 // timer tells a wait.
 func (t *teller) timer(event *historypb.HistoryEvent) {
-	var summary string
-	if payload := event.GetUserMetadata().GetSummary(); payload != nil {
-		_ = converter.GetDefaultDataConverter().FromPayload(payload, &summary)
-	}
-	wait, ok := interpreter.ParseWait(summary)
+	wait, ok := interpreter.ParseWait(summaryOf(event))
 	if !ok { // a timeout of the run, or of a loop, which tells of those that wait itself
 		return
 	}
@@ -115,6 +110,9 @@ func (t *teller) children(ctx context.Context) error {
 		}
 	}
 	for _, begun := range t.h.children {
+		if begun.workflow == workflows.PlaybookWorkflowName {
+			continue // a run of its own
+		}
 		below := opening{at: begun.initiated, source: source{
 			workflowID: begun.workflowID, runID: begun.runID, workflow: begun.workflow, step: t.step, visit: t.visit, first: true,
 		}}

@@ -25,6 +25,10 @@ type CheckOptions struct {
 	// Zone refuses names that are no time zones. Nil takes all: what zones there are
 	// is up to a machine.
 	Zone func(name string) error
+	// Files are the playbooks that this one names; nil does not look for them.
+	Files *Files
+	// caller is set for a playbook that another one calls.
+	caller *caller
 }
 
 // Validate decodes and checks a file and returns every problem of both, sorted:
@@ -41,35 +45,48 @@ func Validate(file *source.File, tools Tools, options CheckOptions) (*Playbook, 
 	c := newChecker(pb, tools, options)
 	found = c.understood(found)
 	c.partial = found.HasErrors()
-	for _, rule := range rules {
-		rule(c)
-	}
+	c.check()
 	found = append(found, c.found...)
 	found.Sort()
 	return pb, found
 }
 
 // rules are asked in this order; the order shows nowhere, as problems are sorted.
-var rules = []func(*checker){
-	checkReserved,
-	checkHidden,
-	checkRouter,
-	checkRouting,
-	checkRetry,
-	checkSinkRetry,
-	checkNotices,
-	checkLoop,
-	checkCollection,
-	checkWorkbook,
-	checkTools,
-	checkStatements,
-	checkCode,
-	checkNames,
-	checkNested,
-	checkURL,
-	checkJSONText,
-	checkSecret,
-	checkSchedule,
+func rules() []func(*checker) {
+	return []func(*checker){
+		checkReserved,
+		checkHidden,
+		checkRouter,
+		checkRouting,
+		checkRetry,
+		checkSinkRetry,
+		checkNotices,
+		checkLoop,
+		checkCollection,
+		checkWorkbook,
+		checkTools,
+		checkStatements,
+		checkCode,
+		checkNames,
+		checkNested,
+		checkURL,
+		checkJSONText,
+		checkSecret,
+		checkSchedule,
+		checkPlaybooks,
+	}
+}
+
+// check asks all rules about the playbook, and about those that stand within it.
+func (c *checker) check() {
+	for _, rule := range rules() {
+		rule(c)
+	}
+	for _, inner := range c.inner {
+		inner.partial = c.partial
+		inner.check()
+		c.found = append(c.found, inner.found...)
+	}
 }
 
 // checker carries what the rules share. It lives for one check.
@@ -95,6 +112,8 @@ type checker struct {
 	resolved map[*Action]string
 	// specs remembers what Tools has said; nil for tools that it does not have.
 	specs map[string]*ToolSpec
+	// inner check the playbooks that stand within this one.
+	inner []*checker
 }
 
 func newChecker(pb *Playbook, tools Tools, options CheckOptions) *checker {
@@ -104,6 +123,7 @@ func newChecker(pb *Playbook, tools Tools, options CheckOptions) *checker {
 		c.workload = map[string]any{}
 	}
 	c.readUnknown()
+	c.inner = c.innerCheckers()
 	return c
 }
 

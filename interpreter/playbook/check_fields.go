@@ -87,6 +87,10 @@ func (a *Action) has(name string) bool {
 		return a.Auth != nil
 	case "args":
 		return a.Args != nil
+	case FieldWorkflow:
+		if a.Inline != nil {
+			return true
+		}
 	}
 	return a.Field(name) != nil
 }

@@ -204,7 +204,17 @@ func (c *checker) unknownName(at site, pos place, name string) {
 		c.errorf(pos.at(), codeUnavailableName, "%q is what step %q collects into, known in the when and then of its retry; after the step write %s for its result", name, step.Name, step.Name)
 		return
 	}
+	if hint := c.handIn(name); hint != "" {
+		c.errorf(pos.at(), codeUnknownName, "unknown name %q%s", name, hint)
+		return
+	}
+	if c.options.caller != nil && c.options.caller.open {
+		return
+	}
 	hint := fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
+	if c.options.caller != nil {
+		hint = ": it is no step, no workload key and no word of the language; if it is to be handed in, add it to the workload of the step that runs this playbook"
+	}
 	near := ""
 	if len(c.workload) <= mostSuggested {
 		near = expression.Suggest(name, c.namesAt(at))

@@ -8,9 +8,6 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// laterTools are names that the language keeps for tools to come.
-var laterTools = []string{"playbook"}
-
 // formerTools are tools that older playbooks name and this language says
 // otherwise, with what to write instead.
 var formerTools = map[string]string{
@@ -37,8 +34,6 @@ func checkTools(c *checker) {
 		switch {
 		case name == "":
 			c.checkToolTemplate(call.action)
-		case slices.Contains(laterTools, name):
-			c.errorf(call.action.Tool.Pos, codeNotYet, "the tool %q is not there yet; the tools are %s", name, listed(c.toolNames()))
 		case name == WorkbookTool:
 			c.checkWorkbookCall(call)
 		default:
@@ -64,7 +59,7 @@ func (c *checker) toolOf(action *Action) string {
 		return name
 	}
 	name, ok := action.ToolName()
-	if !ok && action.Tool != nil && action.Tool.Template != nil {
+	if !ok && action.Tool != nil && action.Tool.Template != nil && c.options.caller == nil {
 		value, err := action.Tool.Render(c.workloadScope(), c.budget())
 		if err == nil {
 			name, _ = value.(string)
@@ -89,8 +84,8 @@ func (c *checker) budget() *expression.Budget {
 }
 
 func (c *checker) checkToolTemplate(action *Action) {
-	if action.Tool.Template == nil {
-		return // decoding has said so
+	if action.Tool.Template == nil || c.options.caller != nil {
+		return // decoding has said so, or the run of its own will
 	}
 	value, err := action.Tool.Render(c.workloadScope(), c.budget())
 	switch {

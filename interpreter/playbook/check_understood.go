@@ -30,6 +30,9 @@ func (c *checker) readUnknown() {
 
 // understood leaves out what decoding found below unknown tools and fields.
 func (c *checker) understood(found source.Diagnostics) source.Diagnostics {
+	for _, inner := range c.inner {
+		found = inner.understood(found)
+	}
 	var muted source.Diagnostics
 	for _, call := range c.pb.actions() {
 		for field, problems := range call.action.problems {
@@ -72,7 +75,7 @@ func (c *checker) knowsTool(action *Action) bool {
 		return true
 	}
 	_, former := formerTools[name]
-	return !former && !slices.Contains(laterTools, name) && expression.Suggest(name, c.toolNames()) != ""
+	return !former && expression.Suggest(name, c.toolNames()) != ""
 }
 
 // spec is the spec of a tool, nil if there is none.

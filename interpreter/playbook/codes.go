@@ -9,6 +9,7 @@ import (
 // Each is an anchor of docs/language.md.
 const (
 	codeBounds                 = "bounds"
+	codeCalledPlaybook         = "called-playbook"
 	codeCannotRestart          = "cannot-restart"
 	codeCodeMain               = "code-main"
 	CodeCodeSyntax             = "code-syntax"
@@ -69,6 +70,7 @@ func Codes() []CodeDoc {
 
 var checkCodes = []CodeDoc{
 	{codeBounds, "a number or duration is outside of what the word allows"},
+	{codeCalledPlaybook, "a call runs another playbook that is not there or not valid, or says more than one"},
 	{codeCannotRestart, "restart stands in a policy for successes, or beside a page sink that would keep what is dropped"},
 	{codeCodeMain, "the function main of code cannot be called with the args of the call"},
 	{CodeCodeSyntax, "code does not compile"},

@@ -36,6 +36,7 @@ func Decode(file *source.File) (*Playbook, source.Diagnostics) {
 	pb := d.playbook()
 	if pb != nil {
 		attachStatements(pb)
+		pb.nameInlined()
 	}
 	d.found.Sort()
 	d.found.Limit(maxProblems, codeTooLarge)
@@ -191,13 +192,12 @@ func (d *decoder) metadata(n *yaml.Node, pb *Playbook) {
 
 // playbookName reads the name, which becomes part of workflow IDs.
 func (d *decoder) playbookName(n *yaml.Node, what string) string {
-	const most = 200
 	name, ok := d.name(n, what)
 	if !ok {
 		return ""
 	}
-	if len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
-		d.errorf(position(n), codeBadName, "%s must be one line of at most %d bytes, not %q", what, most, shorten(name))
+	if len(name) > maxPlaybookName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
+		d.errorf(position(n), codeBadName, "%s must be one line of at most %d bytes, not %q", what, maxPlaybookName, shorten(name))
 		return ""
 	}
 	return name

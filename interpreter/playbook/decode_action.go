@@ -67,6 +67,10 @@ func (d *decoder) action(f *fields, path string) *Action {
 		action.Tool = d.toolName(tool)
 	}
 	for _, field := range f.rest {
+		if field.name == FieldWorkflow && literalTool(action) == PlaybookTool {
+			action.Inline = d.inlined(field)
+			continue
+		}
 		before := len(d.found)
 		if entry := d.toolEntry(field); entry != nil {
 			action.Fields = append(action.Fields, entry)

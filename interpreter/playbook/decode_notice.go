@@ -65,10 +65,16 @@ func eventNames() string {
 
 func (n *Notice) action() *Action { return n.Sink.Action }
 
+// readsNotices is a decoder. That a step knows no more of it lets notices stand in
+// steps, and steps in a call of a notice: see inner.
+type readsNotices interface {
+	notices(n *yaml.Node, s *section, place string) []*Notice
+}
+
 // asNotices reads a notice, or a list of them.
 func asNotices[T any](s *section, set func(*T, []*Notice)) reader[T] {
 	return as(kindSections, func(d *decoder, w written, into *T) {
-		set(into, d.notices(w.node, s, w.at.under(w.name)))
+		set(into, readsNotices(d).notices(w.node, s, w.at.under(w.name)))
 	}).of(s)
 }
 

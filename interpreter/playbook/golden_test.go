@@ -85,6 +85,11 @@ func validate(t *testing.T, path string) (*playbook.Playbook, source.Diagnostics
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	file := source.NewFile(filepath.Base(path), data)
-	pb, found := playbook.Validate(file, testTools, playbook.CheckOptions{Limits: testLimits, Zone: knownZone})
+	options, tools := playbook.CheckOptions{Limits: testLimits, Zone: knownZone}, testTools
+	if strings.HasPrefix(file.Name, "playbook_") {
+		tools = withPlaybooks
+		options.Files = playbook.NewFiles(func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(filepath.Dir(path), name)) })
+	}
+	pb, found := playbook.Validate(file, tools, options)
 	return pb, found, file.FormatAll(found)
 }

@@ -35,6 +35,8 @@ type Playbook struct {
 	ExpectPos source.Position
 	// secrets are the names of the steps whose results are secret.
 	secrets []string
+	// inline is set for a playbook that stands within another one.
+	inline *inline
 	// unread are the texts below keys that no section has. They may be names
 	// that the playbook gives to something.
 	unread []string
@@ -110,6 +112,9 @@ type Action struct {
 	Retry       []*Policy // sinks only: failure policies
 	// RateLimit paces the attempts of a step; nil for none.
 	RateLimit *RateLimit
+	// Inline is the playbook whose steps a call of PlaybookTool has written out; nil
+	// where there is none. It is another playbook: nothing of it is rendered here.
+	Inline *Playbook
 	// problems are those that decoding found in the value of a field.
 	problems map[string]source.Diagnostics
 }

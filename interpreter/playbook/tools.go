@@ -26,6 +26,7 @@ const (
 	KindNumber    FieldKind = "number"    // a number
 	KindBoolean   FieldKind = "boolean"   // true or false
 	KindRequest   FieldKind = "request"   // a map with the fields of a request of http
+	KindSteps     FieldKind = "steps"     // a list of steps, of a playbook of their own
 )
 
 // Field is one key that a tool understands beside the words of the language.
@@ -83,18 +84,21 @@ type Traits struct {
 }
 
 var traits = map[string]Traits{
-	"approval": {InWorkflow: true, Awaits: true, Endless: true, Keyed: "attempt"},
-	"http":     {Timeout: 30 * time.Second, Keyed: "operation"},
-	"postgres": {Dialect: string(statement.Postgres)},
-	"sqlite":   {Dialect: string(statement.SQLite)},
-	"webhook":  {InWorkflow: true, Awaits: true, Keyed: "attempt"},
+	"approval":   {InWorkflow: true, Awaits: true, Endless: true, Keyed: "attempt"},
+	"http":       {Timeout: 30 * time.Second, Keyed: "operation"},
+	"postgres":   {Dialect: string(statement.Postgres)},
+	PlaybookTool: {InWorkflow: true, Endless: true},
+	"sqlite":     {Dialect: string(statement.SQLite)},
+	"webhook":    {InWorkflow: true, Awaits: true, Keyed: "attempt"},
 }
 
 // TraitsOf are the traits of a tool; those of a tool that is not known by name
 // are the usual ones.
 func TraitsOf(tool string) Traits {
 	of := traits[tool]
-	of.Timeout = cmp.Or(of.Timeout, 5*time.Minute)
+	if !of.Endless {
+		of.Timeout = cmp.Or(of.Timeout, 5*time.Minute)
+	}
 	return of
 }
 

@@ -70,6 +70,23 @@ var testTools = catalogue{
 	},
 }
 
+// withPlaybooks has the tool that runs other playbooks too.
+var withPlaybooks = func() catalogue {
+	tools := maps.Clone(testTools)
+	tools[playbook.PlaybookTool] = playbook.ToolSpec{
+		Name: playbook.PlaybookTool,
+		Fields: []playbook.Field{
+			{Name: "workflow", Kind: playbook.KindSteps},
+			{Name: "path", Kind: playbook.KindLiteral},
+			{Name: "name", Kind: playbook.KindText},
+			{Name: "workload", Kind: playbook.KindMap},
+			{Name: "wait", Kind: playbook.KindBoolean, Default: "true"},
+		},
+		RequireOneOf: [][]string{{"workflow", "path", "name"}},
+	}
+	return tools
+}()
+
 func sqlFields() []playbook.Field {
 	return []playbook.Field{
 		{Name: "statement", Kind: playbook.KindStatement},

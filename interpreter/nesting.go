@@ -1,0 +1,162 @@
+package interpreter
+
+import (
+	"fmt"
+	"maps"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// KindPlaybook is the failure of a run of another playbook.
+const KindPlaybook = "playbook"
+
+// MaxNesting is how many runs may be below one another, under the first one.
+const MaxNesting = 16
+
+// Above is a run that another run belongs to: one of its steps runs that playbook.
+// Kept in workflow history.
+type Above struct {
+	Run  string `json:"run"` // its workflow ID
+	Step string `json:"step"`
+	// Control is what people have told it, as far as that is known below.
+	Control Control `json:"control,omitzero"`
+}
+
+// Nesting is what a task knows of the runs above its own, and what it needs for
+// those below. Kept in workflow history.
+type Nesting struct {
+	// Above are the runs above, the first one first.
+	Above []Above `json:"above,omitempty"`
+	// Depth is how many runs are above, also those that do not wait.
+	Depth int `json:"depth,omitempty"`
+	// What follows is told where the step runs another playbook. Files are those that
+	// it names, and those that these name.
+	Files            map[string]string `json:"files,omitempty"`
+	Strict           bool              `json:"strict,omitempty"`
+	SearchAttributes bool              `json:"search_attributes,omitempty"`
+	DeadLetters      bool              `json:"dead_letters,omitempty"`
+}
+
+// Brief is what attempts are told of the runs above.
+func (n *Nesting) Brief() []Above {
+	if n == nil || len(n.Above) == 0 {
+		return nil
+	}
+	brief := make([]Above, len(n.Above))
+	for i, above := range n.Above {
+		brief[i] = Above{Run: above.Run, Step: above.Step, Control: Control{Version: above.Control.Version}}
+	}
+	return brief
+}
+
+// Check finds what no run makes of a Nesting.
+func (n *Nesting) Check() error {
+	if n == nil {
+		return nil
+	}
+	if n.Depth < 0 || n.Depth > MaxNesting || len(n.Above) > n.Depth {
+		return fmt.Errorf("%d runs above, of which %d are known", n.Depth, len(n.Above))
+	}
+	for _, above := range n.Above {
+		if err := above.Control.Check(); err != nil {
+			return fmt.Errorf("run %q: %w", above.Run, err)
+		}
+	}
+	return nil
+}
+
+// Callee is the playbook that an attempt of PlaybookTool runs.
+type Callee struct {
+	Name, Source string
+	Workload     expression.Value
+	// Wait is false where nobody waits for its end.
+	Wait bool
+}
+
+// Callee finds the playbook that an attempt runs. Errors are final.
+func (c *Call) Callee(in ToolInput, files map[string]string) (Callee, *ErrorObject) {
+	callee := Callee{Workload: in.Fields[playbook.FieldWorkload], Wait: true}
+	if err := mapOrNil(playbook.FieldWorkload, callee.Workload); err != nil {
+		return callee, c.uncallable("%v", err)
+	}
+	if wait, given := in.Fields[playbook.FieldWait]; given {
+		yes, isBoolean := wait.Data.(bool)
+		if !isBoolean {
+			return callee, c.uncallable("wait must be true or false, not %s", expression.TypeName(wait.Data))
+		}
+		callee.Wait = yes
+	}
+	if inner := c.action.Inline; inner != nil {
+		callee.Name, callee.Source = c.config.Book.File.Name+"#"+c.inlineName(), inner.Source()
+		return callee, nil
+	}
+	file, err := c.config.Book.Called(c.action, expression.Text(in.Fields[playbook.FieldName].Data))
+	if err != nil {
+		return callee, c.uncallable("%v", err)
+	}
+	text, found := files[file]
+	if !found {
+		return callee, c.uncallable("the run does not have the playbook %s; it was not there when the run began", file)
+	}
+	callee.Name, callee.Source = file, text
+	return callee, nil
+}
+
+// inlineName names steps that are written out, within the names of files.
+func (c *Call) inlineName() string {
+	if c.action.Name != "" {
+		return c.action.Name
+	}
+	return c.config.Step.Name
+}
+
+func (c *Call) uncallable(format string, args ...any) *ErrorObject {
+	return &ErrorObject{
+		Kind: KindPlaybook, Class: ClassFinal, Final: true, Message: c.config.where() + ": " + fmt.Sprintf(format, args...),
+	}
+}
+
+// FilesOf are those of the files that a call of PlaybookTool needs, with all that
+// the playbooks in them need; nil for none.
+func FilesOf(book *playbook.Playbook, action *playbook.Action, files map[string]string) map[string]string {
+	if len(files) == 0 {
+		return nil
+	}
+	found := map[string]string{}
+	gather(book, action, files, found)
+	return found
+}
+
+func gather(book *playbook.Playbook, action *playbook.Action, files, found map[string]string) {
+	if inner := action.Inline; inner != nil {
+		for _, call := range inner.Callers() {
+			gather(inner, call, files, found)
+		}
+		return
+	}
+	if name := action.Field(playbook.FieldName); name != nil && !name.Constant() {
+		maps.Copy(found, files) // which one is known when it is called
+		return
+	}
+	file, err := book.Called(action, expression.Text(valueOf(action.Field(playbook.FieldName))))
+	text, known := files[file]
+	if _, seen := found[file]; err != nil || !known || seen {
+		return
+	}
+	found[file] = text
+	inner, err := Load(file, text)
+	if err != nil {
+		return // its run will say so
+	}
+	for _, call := range inner.Callers() {
+		gather(inner, call, files, found)
+	}
+}
+
+func valueOf(node *playbook.Node) any {
+	if node == nil {
+		return nil
+	}
+	return node.Value
+}

@@ -1,0 +1,180 @@
+package playbook
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/source"
+)
+
+// caller says what a playbook that is called by another one is handed.
+type caller struct {
+	outer *checker
+	call  actionAt
+	// open says that the names of what it is handed are not known here: they come
+	// from one template. Its own run checks them.
+	open bool
+}
+
+// inner are the checkers of the playbooks that calls of this one have written out.
+func (c *checker) innerCheckers() []*checker {
+	var inner []*checker
+	for _, call := range c.pb.actions() {
+		if call.action.Inline == nil {
+			continue
+		}
+		inner = append(inner, newChecker(call.action.Inline, c.tools, c.handing(call)))
+	}
+	return inner
+}
+
+// handing is what is known of a playbook that a call runs.
+func (c *checker) handing(call actionAt) CheckOptions {
+	options := CheckOptions{Workload: map[string]any{}, Limits: c.options.Limits, Files: c.options.Files}
+	options.caller = &caller{outer: c, call: call}
+	if node := call.action.Field(FieldWorkload); node != nil {
+		options.caller.open = node.Template != nil
+		for _, entry := range node.Entries {
+			options.Workload[entry.Key] = entry.Value.Value
+		}
+	}
+	return options
+}
+
+// checkPlaybooks checks the calls that run other playbooks, and the files that they
+// name.
+func checkPlaybooks(c *checker) {
+	for _, call := range c.pb.actions() {
+		if c.toolOf(call.action) == PlaybookTool && call.sink == nil {
+			c.checkPlaybookCall(call)
+		}
+	}
+}
+
+// checkPlaybookCall checks one call, and the file that it names.
+func (c *checker) checkPlaybookCall(call actionAt) {
+	action := call.action
+	if action.Tool.Template != nil {
+		c.errorf(action.Tool.Pos, codeUnknownTool, "tool: %s must be written out: a template cannot give it", PlaybookTool)
+		return
+	}
+	c.checkPlaybookWords(call)
+	var places []string
+	for _, word := range []string{FieldWorkflow, FieldPath, FieldName} {
+		if action.has(word) {
+			places = append(places, word)
+		}
+	}
+	if len(places) > 1 {
+		c.errorf(action.start(), codeCalledPlaybook, "%s has %s; a call runs one playbook, so keep one of them", call.who(), listed(places))
+		return
+	}
+	if len(places) == 1 && places[0] != FieldWorkflow {
+		c.checkFile(call, action.Field(places[0]))
+	}
+}
+
+// checkPlaybookWords refuses words that mean nothing to a run of its own.
+func (c *checker) checkPlaybookWords(call actionAt) {
+	action := call.action
+	refuse := func(pos source.Position, word, instead string) {
+		c.errorf(pos, codeCalledPlaybook, "%s runs another playbook and cannot have %s; %s", call.who(), word, instead)
+	}
+	if action.Auth != nil {
+		refuse(action.Auth.Pos, "auth", "its steps name their connections")
+	}
+	if action.RateLimit != nil {
+		refuse(action.RateLimit.Pos, "rate_limit", "its steps have limits of their own")
+	}
+	if action.Idempotency != "" {
+		refuse(action.start(), "idempotency", "its steps have keys of their own")
+	}
+	if call.step != nil && call.step.Secret {
+		refuse(call.step.SecretPos, "secret", "its steps may be secret")
+	}
+	if wait := action.Field(FieldWait); wait != nil && wait.Value == false && action.Timeout > 0 {
+		c.warnf(wait.Pos, codeNoEffect, "timeout has no effect beside wait: false, as nobody waits; give the playbook itself a timeout")
+	}
+}
+
+// checkFile checks the playbook that a call names, in a file.
+func (c *checker) checkFile(call actionAt, node *Node) {
+	files := c.options.Files
+	if files == nil {
+		return
+	}
+	name, ok := c.calledName(call, node)
+	if !ok {
+		return
+	}
+	file, err := c.pb.Called(call.action, name)
+	if err != nil {
+		c.errorf(node.Pos, codeCalledPlaybook, "%s", err)
+		return
+	}
+	options := c.handing(call)
+	key := file + "\x00" + strings.Join(slices.Sorted(maps.Keys(options.Workload)), "\x00") + fmt.Sprint(options.caller.open)
+	if files.checked[key] {
+		return
+	}
+	files.checked[key] = true
+	text, err := files.text(file)
+	switch {
+	case errors.Is(err, ErrElsewhere):
+		return
+	case err != nil:
+		c.errorf(node.Pos, codeCalledPlaybook, "%s", err)
+		return
+	}
+	_, found := Validate(source.NewFile(file, []byte(text)), c.tools, options)
+	if problems := found.Errors(); len(problems) > 0 {
+		more := ""
+		if n := len(problems) - 1; n > 0 {
+			more = fmt.Sprintf(" (and %d more)", n)
+		}
+		c.errorf(node.Pos, codeCalledPlaybook, "the playbook that this names is not valid: %s%s", problems[0], more)
+	}
+}
+
+// calledName is the name that a call gives, "" for a path. It is false where that is
+// reported already, or is known in the run of the playbook alone.
+func (c *checker) calledName(call actionAt, node *Node) (string, bool) {
+	literal := node == call.action.Field(FieldPath) || node.Template == nil
+	if literal {
+		text, isText := node.Value.(string)
+		return text, isText && node.Constant()
+	}
+	if c.namesOutside(node) {
+		c.errorf(node.Pos, codeUnavailableName, "name may only use the workload: the playbook is looked up before the run starts")
+		return "", false
+	}
+	if c.options.caller != nil {
+		return "", false
+	}
+	value, err := node.Render(c.workloadScope(), c.budget())
+	if err != nil {
+		c.errorf(node.Pos, codeCalledPlaybook, "name cannot be worked out: %s", err)
+		return "", false
+	}
+	name, isText := value.(string)
+	if !isText {
+		c.errorf(node.Pos, codeCalledPlaybook, "name must give the name of a playbook, but with this workload gives %s", describe(value))
+	}
+	return name, isText
+}
+
+// handIn is the hint for a name that a playbook around has, "" for others.
+func (c *checker) handIn(name string) string {
+	first, around := c.options.caller, ""
+	for in := first; in != nil && in.call.action.Inline == c.pb; in = in.outer.options.caller {
+		if slices.Contains(in.outer.namesAt(in.call.site), name) {
+			return fmt.Sprintf(": the steps of this workflow see each other and what they are handed; hand it in with workload: {%s: \"{{ %s }}\"} in %s%s",
+				name, name, first.call.who(), around)
+		}
+		c, around = in.outer, ", and in the steps around it"
+	}
+	return ""
+}

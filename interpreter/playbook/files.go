@@ -1,0 +1,121 @@
+package playbook
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Schemes of the names of files that do not come from the machine of who starts a
+// run: those of a worker's folder, and those that come with the starter.
+const (
+	NamedScheme   = "name:"
+	ExampleScheme = "example:"
+)
+
+// Bounds of the files that a run takes along beside its playbook.
+const (
+	MaxFiles     = 100
+	MaxFilesSize = 1 << 20 // bytes, of all together
+)
+
+// Files are the playbooks that another one names: by path, or by name in a worker's
+// folder. What is read once is kept, so that a run has what was checked. Not safe
+// for concurrent use.
+type Files struct {
+	read    func(name string) ([]byte, error)
+	texts   map[string]string
+	checked map[string]bool // with the names that they are handed
+	size    int
+}
+
+// NewFiles are files that read gives. Its errors say what is wrong, and are shown
+// to the author of the playbook.
+func NewFiles(read func(name string) ([]byte, error)) *Files {
+	return &Files{read: read, texts: map[string]string{}, checked: map[string]bool{}}
+}
+
+// Texts are the files that were read, by name.
+func (f *Files) Texts() map[string]string {
+	if f == nil {
+		return nil
+	}
+	return f.texts
+}
+
+// ErrElsewhere says that a file can be read by the workers alone, so that it is
+// checked there.
+var ErrElsewhere = errors.New("the file is with the workers")
+
+var errManyFiles = errors.New("too many files")
+
+// text gives a file.
+func (f *Files) text(name string) (string, error) {
+	if text, found := f.texts[name]; found {
+		return text, nil
+	}
+	if len(f.texts) == MaxFiles {
+		return "", fmt.Errorf("%w: a run takes %d files along", errManyFiles, MaxFiles)
+	}
+	data, err := f.read(name)
+	if err != nil {
+		return "", err
+	}
+	if f.size+len(data) > MaxFilesSize {
+		return "", fmt.Errorf("%w: those that a run takes along may have %d bytes (1 MiB) together", errManyFiles, MaxFilesSize)
+	}
+	f.size += len(data)
+	f.texts[name] = string(data)
+	return string(data), nil
+}
+
+// FileAt is the name of the file that a path in another file leads to; a path that
+// is not absolute begins where that file is.
+func FileAt(from, to string) string {
+	scheme := ""
+	for _, known := range []string{NamedScheme, ExampleScheme} {
+		if rest, found := strings.CutPrefix(from, known); found {
+			scheme, from = known, rest
+		}
+	}
+	if path.IsAbs(to) {
+		return scheme + path.Clean(to)
+	}
+	return scheme + path.Join(path.Dir(from), to)
+}
+
+// FileNamed is the name of the file of a playbook in a worker's folder. The error
+// says what a name must be.
+func FileNamed(name string) (string, error) {
+	const most = 200
+	if name == "" || len(name) > most || strings.ContainsAny(name, `/\:`) || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
+		return "", fmt.Errorf("%q is no name of a playbook: it is that of a file in the worker's folder, without .yaml and without a folder", shorten(name))
+	}
+	return NamedScheme + name + ".yaml", nil
+}
+
+// Called is the file that a call of PlaybookTool runs, "" where it has its steps
+// written out. name is what the call's name gives. The error says what a name must
+// be.
+func (pb *Playbook) Called(action *Action, name string) (string, error) {
+	if node := action.Field(FieldPath); node != nil {
+		text, _ := node.Value.(string)
+		return FileAt(pb.File.Name, text), nil
+	}
+	if action.Field(FieldName) != nil {
+		return FileNamed(name)
+	}
+	return "", nil
+}
+
+// Callers are the calls that run other playbooks.
+func (pb *Playbook) Callers() []*Action {
+	var callers []*Action
+	for _, call := range pb.actions() {
+		if literalTool(call.action) == PlaybookTool {
+			callers = append(callers, call.action)
+		}
+	}
+	return callers
+}

@@ -1,0 +1,147 @@
+package playbook
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/yamltree"
+)
+
+// PlaybookTool is the tool that runs another playbook as a run of its own.
+const PlaybookTool = "playbook"
+
+// The fields of PlaybookTool that say which playbook it runs, and with what.
+const (
+	FieldWorkflow = "workflow"
+	FieldPath     = "path"
+	FieldName     = "name"
+	FieldWorkload = "workload"
+	FieldWait     = "wait"
+)
+
+// inline is what a playbook has that stands within another one.
+type inline struct {
+	// source is its text as a document of its own.
+	source   string
+	workflow *yaml.Node
+	older    bool // noetl.io/v1
+}
+
+// Source is the text of a playbook that stands within another one, as a document of
+// its own: what the run of it is given. It follows from the file alone.
+func (pb *Playbook) Source() string {
+	if pb.inline != nil {
+		return pb.inline.source
+	}
+	return string(pb.File.Bytes())
+}
+
+// inlined decodes the steps that a call of PlaybookTool has written out.
+// Expressions in them are those of the playbook that they make, so none is a
+// template of the call.
+func (d *decoder) inlined(field restField) *Playbook {
+	before := len(d.unread)
+	inner := &Playbook{
+		File: d.file, Workload: map[string]any{}, WorkloadPos: Words{}, Steps: d.steps(field.value),
+		inline: &inline{workflow: field.value, older: d.older},
+	}
+	inner.unread = d.unread[before:]
+	inner.secrets = secretSteps(inner.Steps)
+	return inner
+}
+
+// nameInlined names the playbooks within a playbook after it, and writes them as
+// documents of their own.
+func (pb *Playbook) nameInlined() {
+	for _, call := range pb.actions() {
+		inner := call.action.Inline
+		if inner == nil {
+			continue
+		}
+		name := call.action.Name
+		if call.step != nil {
+			name = call.step.Name
+		}
+		inner.Name = nameWithin(pb.Name, name)
+		attachStatements(inner)
+		inner.inline.source = inner.inline.document(inner.Name)
+		inner.Hash = hash([]byte(inner.inline.source))
+		if workload := call.action.Field(FieldWorkload); workload != nil {
+			for _, entry := range workload.Entries {
+				inner.WorkloadPos[entry.Key] = entry.KeyPos
+			}
+		}
+		inner.nameInlined()
+	}
+}
+
+// maxPlaybookName is how many bytes metadata.name may have.
+const maxPlaybookName = 200
+
+// nameWithin is the name of a playbook that a step of another one has written out.
+func nameWithin(outer, step string) string {
+	name := cmp.Or(outer, PlaybookTool) + "." + step
+	if len(name) <= maxPlaybookName {
+		return name
+	}
+	const digits = 16
+	digest := sha256.Sum256([]byte(outer))
+	room := max(maxPlaybookName-len(step)-digits-2, 0)
+	for room > 0 && !utf8.RuneStart(outer[room]) {
+		room--
+	}
+	return outer[:room] + "~" + hex.EncodeToString(digest[:])[:digits] + "." + step
+}
+
+// document writes a playbook of the steps.
+func (in *inline) document(name string) string {
+	version := Version
+	if in.older {
+		version = OlderVersion
+	}
+	text := func(value string) *yaml.Node {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
+	}
+	document := func(workflow *yaml.Node) *yaml.Node {
+		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
+			text("apiVersion"), text(version), text("kind"), text("Playbook"),
+			text("metadata"), {Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{text("name"), text(name)}},
+			text("workflow"), workflow,
+		}}
+	}
+	workflow := yamltree.Resolved(in.workflow, false)
+	written := yamltree.Encode(document(workflow))
+	if root, err := yamltree.Parse([]byte(written)); err == nil && sameTree(root.Content[0], document(workflow)) {
+		return written
+	}
+	quoteAll(workflow) // the encoder does not keep every text in every style
+	return yamltree.Encode(document(workflow))
+}
+
+// sameTree reports whether two trees say the same, however they are written.
+func sameTree(a, b *yaml.Node) bool {
+	if a.Kind != b.Kind || a.ShortTag() != b.ShortTag() || a.Value != b.Value || len(a.Content) != len(b.Content) {
+		return false
+	}
+	for i := range a.Content {
+		if !sameTree(a.Content[i], b.Content[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// quoteAll writes every text in double quotes.
+func quoteAll(n *yaml.Node) {
+	n.Style = 0
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	for _, inner := range n.Content {
+		quoteAll(inner)
+	}
+}

@@ -1,0 +1,378 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// A step may run another playbook. That is a run as any other, a child of the
+// workflow that makes the step's attempts: it passes the door by itself, and
+// people find, pause and cancel it by its own ID. What it knows of the run above is
+// who holds it.
+
+// play makes an attempt by running another playbook to its end.
+func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interpreter.Outcome {
+	if d.carry == nil {
+		return failedOutcome(interpreter.ClassFinal, "step %s: a sink cannot run a playbook", in.Step)
+	}
+	task := controlsOf(ctx).task(d.carry.task)
+	nesting := task.Nesting
+	if nesting == nil {
+		nesting = &interpreter.Nesting{}
+	}
+	if nesting.Depth >= interpreter.MaxNesting {
+		outcome := failedOutcome(interpreter.ClassFinal, "step %s: playbooks may run each other %d deep, and this one is as deep", in.Step, interpreter.MaxNesting)
+		outcome.Err.Final = true
+		return outcome
+	}
+	callee, failure := d.call.Callee(in, nesting.Files)
+	if failure != nil {
+		return interpreter.Outcome{Err: failure}
+	}
+	id := playID(task, in)
+	if d.plays != nil {
+		d.plays(id)
+	}
+	input := Input{
+		Name: callee.Name, Source: callee.Source, Workload: callee.Workload, Strict: nesting.Strict,
+		SearchAttributes: nesting.SearchAttributes, DeadLetters: nesting.DeadLetters, Files: nesting.Files,
+		Called: &Called{
+			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
+		},
+	}
+	if !callee.Wait {
+		return playDetached(ctx, id, input, in)
+	}
+	input.Called.Above = controlsOf(ctx).below(in.Step)
+	return playChild(ctx, id, input, in)
+}
+
+// playID is the workflow ID of the run that an attempt starts.
+func playID(task Task, in interpreter.ToolInput) string {
+	index := ""
+	if in.Index != nil {
+		index = fmt.Sprintf("/%d", *in.Index)
+	}
+	return childID(task, fmt.Sprintf("%s!%d", index, in.Attempt))
+}
+
+// TimeoutSummary begins the summary of the timer that bounds a run which an attempt
+// has started. It is part of histories.
+const TimeoutSummary = "timeout of "
+
+// playChild runs a playbook as a child and waits for its end, as long as the attempt
+// may take.
+func playChild(ctx workflow.Context, id string, input Input, in interpreter.ToolInput) interpreter.Outcome {
+	scope, cancel := workflow.WithCancel(ctx)
+	late, limit := false, in.Timeout()
+	if limit > 0 {
+		workflow.Go(scope, func(ctx workflow.Context) {
+			timer := workflow.NewTimerWithOptions(ctx, limit, workflow.TimerOptions{Summary: TimeoutSummary + attemptSummary(in)})
+			if timer.Get(ctx, nil) == nil {
+				late = true
+				cancel()
+			}
+		})
+	}
+	to := toChild(PlaybookWorkflowName, id, attemptSummary(in), takesResumes)
+	to.attributes = input.attributes()
+	result, err := send[Result](scope, to, input, "what step "+in.Step+" hands to the playbook that it runs")
+	cancel()
+	switch outcome, ended := endOf(id, result, err); {
+	case ctx.Err() != nil:
+		return interpreter.Outcome{Err: cancelledError()}
+	case late && !ended:
+		return failedTimeout(id, limit)
+	default:
+		return outcome
+	}
+}
+
+// playDetached starts a playbook that goes on by itself.
+func playDetached(ctx workflow.Context, id string, input Input, in interpreter.ToolInput) interpreter.Outcome {
+	to := toDetached(PlaybookWorkflowName, id, attemptSummary(in))
+	to.attributes = input.attributes()
+	started, err := send[workflow.Execution](ctx, to, input, "what step "+in.Step+" hands to the playbook that it starts")
+	switch {
+	case err == nil:
+		return interpreter.Outcome{Data: map[string]any{"workflow_id": started.ID, "run_id": started.RunID}}
+	case givenUp(ctx, err):
+		return interpreter.Outcome{Err: cancelledError()}
+	}
+	return EndOf(id, Result{}, err)
+}
+
+// EndOf is what the end of a run comes to for the attempt that has started it.
+func EndOf(id string, result Result, err error) interpreter.Outcome {
+	outcome, _ := endOf(id, result, err)
+	return outcome
+}
+
+// endOf is EndOf; ended is false where the run was cancelled.
+func endOf(id string, result Result, err error) (outcome interpreter.Outcome, ended bool) {
+	if err != nil {
+		return interpreter.Outcome{Err: playError(id, err)}, !isCancelled(err)
+	}
+	switch result.Status {
+	case interpreter.Completed, interpreter.Partial:
+		return interpreter.Outcome{Data: result.Result.Data, Partial: result.Status == interpreter.Partial}, true
+	case interpreter.Cancelled:
+		return interpreter.Outcome{Err: playError(id, temporal.NewCanceledError())}, false
+	}
+	failure := result.Error
+	if failure == nil {
+		failure = &interpreter.ErrorObject{Class: interpreter.ClassRetryable, Message: "it says nothing of its failure"}
+	}
+	return interpreter.Outcome{Err: &interpreter.ErrorObject{
+		Kind: interpreter.KindPlaybook, Class: failure.Class, Type: string(failure.Kind),
+		Message: fmt.Sprintf("the run %s failed: %s", id, failure.ShortMessage()),
+		Body: expression.Of(map[string]any{
+			"workflow_id": id, "status": string(interpreter.Failed), "error": failure.Shrunk().Value(),
+		}),
+	}}, true
+}
+
+// playError is the failure of a run that has told no result.
+func playError(id string, err error) *interpreter.ErrorObject {
+	if failure, ours := isOurs(err); ours {
+		return failure
+	}
+	failure := &interpreter.ErrorObject{Kind: interpreter.KindPlaybook, Class: interpreter.ClassRetryable}
+	var application *temporal.ApplicationError
+	status := interpreter.Failed
+	switch {
+	case isCancelled(err):
+		failure.Class, failure.Type, status = interpreter.ClassFinal, string(interpreter.KindCancelled), interpreter.Cancelled
+		failure.Message = fmt.Sprintf("the run %s was cancelled", id)
+	case errors.As(err, &application):
+		// It was refused, and would be again.
+		failure.Class, failure.Type = interpreter.ClassFinal, application.Type()
+		failure.Final = application.Type() == InvalidPlaybook || application.Type() == InvalidInput
+		failure.Message = fmt.Sprintf("the run %s failed: %s", id, application.Message())
+	default:
+		failure.Type = "child_workflow"
+		failure.Message = fmt.Sprintf("the run %s ended without a result: %v", id, err)
+	}
+	failure.Body = expression.Of(map[string]any{"workflow_id": id, "status": string(status)})
+	return failure
+}
+
+func cancelledError() *interpreter.ErrorObject { return AttemptError(temporal.NewCanceledError()) }
+
+func failedOutcome(class interpreter.Class, format string, args ...any) interpreter.Outcome {
+	return interpreter.Outcome{Err: &interpreter.ErrorObject{
+		Kind: interpreter.KindPlaybook, Class: class, Message: fmt.Sprintf(format, args...),
+	}}
+}
+
+func failedTimeout(id string, limit time.Duration) interpreter.Outcome {
+	return interpreter.Outcome{Err: &interpreter.ErrorObject{
+		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
+		Message: fmt.Sprintf("the run %s did not end within %s and was cancelled", id, limit),
+		Body:    expression.Of(map[string]any{"workflow_id": id, "status": string(interpreter.Cancelled)}),
+	}}
+}
+
+// attributes are the search attributes with which a run begins that another one
+// starts.
+func (in Input) attributes() []temporal.SearchAttributeUpdate {
+	if !in.SearchAttributes {
+		return nil
+	}
+	book, err := interpreter.Load(in.Name, in.Source)
+	if err != nil {
+		return nil // its door says so
+	}
+	return []temporal.SearchAttributeUpdate{temporal.NewSearchAttributeKeyKeyword(PlaybookAttribute).ValueSet(book.Name)}
+}
+
+// files are all playbooks that the run has of those that it names.
+func (r *run) files() map[string]string {
+	if len(r.Files) == 0 {
+		return r.input.Files
+	}
+	all := maps.Clone(r.Files)
+	maps.Copy(all, r.input.Files)
+	return all
+}
+
+// nesting is what the tasks of a step know of the runs above and below.
+func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
+	nesting := interpreter.Nesting{Above: r.controls.above}
+	if called := r.input.Called; called != nil {
+		nesting.Depth = called.Depth
+	}
+	action := r.book.Resolve(step.Action)
+	if name, literal := action.ToolName(); literal && name == playbook.PlaybookTool {
+		nesting.Files = interpreter.FilesOf(r.book, action, r.files())
+		nesting.Strict = r.input.Strict || r.book.Strict
+		nesting.SearchAttributes, nesting.DeadLetters = r.input.SearchAttributes, r.input.DeadLetters
+	} else if len(nesting.Above) == 0 {
+		return nil
+	}
+	return &nesting
+}
+
+// called is the attempt that has started the run, with what is known of the runs
+// above by now.
+func (r *run) called() *Called {
+	if r.input.Called == nil {
+		return nil
+	}
+	called := *r.input.Called
+	called.Above = r.controls.above
+	return &called
+}
+
+func (in Input) above() []interpreter.Above {
+	if in.Called == nil {
+		return nil
+	}
+	return in.Called.Above
+}
+
+func above(task Task) []interpreter.Above {
+	if task.Nesting == nil {
+		return nil
+	}
+	return task.Nesting.Above
+}
+
+// recorded are the files that the door has found.
+func recorded(answer interpreter.CheckResult) map[string]string {
+	if len(answer.Files) == 0 {
+		return nil
+	}
+	files := make(map[string]string, len(answer.Files))
+	for _, file := range answer.Files {
+		files[file.Name] = file.Source
+	}
+	return files
+}
+
+// checkCalled refuses what only a run above can say.
+func checkCalled(ctx workflow.Context, input Input) error {
+	if workflow.GetInfo(ctx).ParentWorkflowExecution != nil {
+		return input.Called.check()
+	}
+	if input.Called != nil {
+		return errNotCalled
+	}
+	for _, name := range slices.Sorted(maps.Keys(input.Files)) {
+		if strings.HasPrefix(name, playbook.NamedScheme) {
+			return errNotCalled
+		}
+	}
+	return nil
+}
+
+func (c *Called) check() error {
+	if c == nil {
+		return nil
+	}
+	nesting := interpreter.Nesting{Above: c.Above, Depth: c.Depth}
+	return nesting.Check()
+}
+
+// takesResumes is what a run is told that a step has started: that something goes on
+// which was held.
+func takesResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
+
+// below are the runs above one that a step starts.
+func (c *controls) below(step string) []interpreter.Above {
+	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.Control})
+}
+
+// task is a task with what is known by now of the runs above.
+func (c *controls) task(task Task) Task {
+	if len(c.above) == 0 || task.Nesting == nil {
+		return task
+	}
+	nesting := *task.Nesting
+	nesting.Above = slices.Clone(c.above)
+	task.Nesting = &nesting
+	return task
+}
+
+// Holds reports whether no attempt of a step may begin: its run holds it, or one
+// above.
+func (c *controls) Holds(step string) bool {
+	return c.Control.Holds(step) || slices.ContainsFunc(c.above, func(above interpreter.Above) bool {
+		return above.Control.Holds(above.Step)
+	})
+}
+
+// knows reports whether what held an attempt is known here.
+func (c *controls) knows(hold interpreter.Hold) bool {
+	if hold.Run == "" {
+		return c.Version >= hold.Version
+	}
+	return slices.ContainsFunc(c.above, func(above interpreter.Above) bool {
+		return above.Run == hold.Run && above.Control.Version >= hold.Version
+	})
+}
+
+// hear notes the control of the run, or of one above.
+func (c *controls) hear(steering Steering) {
+	if steering.Run == "" {
+		if steering.Control.Version > c.Version {
+			c.Control = steering.Control
+		}
+		return
+	}
+	for i := range c.above {
+		if above := &c.above[i]; above.Run == steering.Run && steering.Control.Version > above.Control.Version {
+			above.Control = steering.Control
+		}
+	}
+}
+
+// listenAbove takes in what the run above passes on, of a run that has one.
+func (c *controls) listenAbove(ctx workflow.Context) {
+	if len(c.above) == 0 {
+		return
+	}
+	told := workflow.GetSignalChannel(ctx, controlSignal)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var steering Steering
+			told.Receive(ctx, &steering)
+			c.take(ctx, c.fromAbove(steering))
+		}
+	})
+}
+
+// drainAbove is drain, of a run that has one above.
+func (c *controls) drainAbove(ctx workflow.Context) {
+	if len(c.above) == 0 {
+		return
+	}
+	told := workflow.GetSignalChannel(ctx, controlSignal)
+	for {
+		var steering Steering
+		if !told.ReceiveAsync(&steering) {
+			return
+		}
+		c.take(ctx, c.fromAbove(steering))
+	}
+}
+
+// fromAbove names the run that a steering is about. Nobody decides there about the
+// waits of this one.
+func (c *controls) fromAbove(steering Steering) Steering {
+	if steering.Run == "" {
+		steering.Run = c.above[len(c.above)-1].Run
+	}
+	return Steering{Control: steering.Control, Resumes: steering.Resumes, Run: steering.Run}
+}
