@@ -207,7 +207,7 @@ func (a *app) reprocessPlan(
 	ctx context.Context, s *session, chain *deadletter.Chain, letters []deadletter.Letter,
 	overlay map[string]any, options *reprocessOptions,
 ) (plan, error) {
-	input := chain.Origin.Input
+	input := chain.Origin.Input.Alone()
 	values, err := expression.Canonical(merged(asMap(input.Workload.Data), overlay))
 	if err != nil {
 		return plan{}, usageError("the workload: %w", err)
@@ -223,6 +223,7 @@ func (a *app) reprocessPlan(
 			return plan{}, err
 		}
 		book, input.Name, input.Source = checked.book, checked.file.Name, string(checked.file.Bytes())
+		input.Files = checked.files
 	}
 	if err := a.checkRead(book, overlay, input.Strict || book.Strict); err != nil {
 		return plan{}, err

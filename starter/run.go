@@ -139,7 +139,8 @@ func (a *app) plan(name string, options *runOptions) (plan, error) {
 	if err := a.checkRead(checked.book, workload, options.strict || checked.book.Strict); err != nil {
 		return plan{}, err
 	}
-	plan, err := newPlan(checked, workload, options.workflowID)
+	options.local.playbooks = cmp.Or(options.local.playbooks, folderOf(name))
+	plan, err := newPlan(checked, workload, options.workflowID, options.local.playbooks)
 	plan.fairness, plan.input.Strict = options.fairness.settings(), options.strict
 	return plan, err
 }

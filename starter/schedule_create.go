@@ -257,7 +257,7 @@ func (a *app) revisedPlan(r *revision, file string, options *scheduleOptions) (p
 	if err := a.checkRead(checked.book, overlay, strict || checked.book.Strict); err != nil {
 		return plan{}, err
 	}
-	revised, err := newPlan(checked, workload, r.found.Action.ID)
+	revised, err := newPlan(checked, workload, r.found.Action.ID, folderOf(checked.file.Name))
 	revised.fairness, revised.input.Strict = options.run.fairness.settings(), strict
 	return revised, err
 }

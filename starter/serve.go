@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -134,7 +135,7 @@ func (a *app) serve(options *serveOptions) error {
 		if keys == nil {
 			logger.Warn("callbacks are refused: the tokens are opened with " + seal.Variable + ", the same as the workers have, which is not set")
 		}
-		starts := &starts{session: s, logger: logger}
+		starts := &starts{session: s, logger: logger, folder: options.playbooks}
 		server := serve.New(serve.Options{
 			Client: s.client, Start: starts.start, Playbooks: options.playbooks, Callers: callers, Keys: keys,
 			Secrets: connections, Masked: masked, Logger: logger,
@@ -183,6 +184,7 @@ func plainToOthers(listener net.Listener, certificate *tls.Certificate) bool {
 type starts struct {
 	session *session
 	logger  *slog.Logger
+	folder  string // of the playbooks
 
 	mu         sync.Mutex
 	attributes bool // the namespace knows them
@@ -191,7 +193,13 @@ type starts struct {
 // start checks a playbook and starts it, as serve.Options says.
 func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, error) {
 	file := source.NewFile(order.File, order.Source)
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: order.Workload})
+	files := playbook.NewFiles(func(name string) ([]byte, error) {
+		if strings.HasPrefix(name, playbook.NamedScheme) {
+			return nil, playbook.ErrElsewhere
+		}
+		return activities.ReadNamed(s.folder, name)
+	})
+	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: order.Workload, Files: files})
 	if errs := found.Errors(); len(errs) > 0 {
 		return serve.Begun{}, serve.Invalid(order.File, errs)
 	}
@@ -199,7 +207,7 @@ func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, err
 	if len(warnings) > 0 && book.Strict {
 		return serve.Begun{}, serve.Unfit(warnings...)
 	}
-	plan, err := newPlan(checked{file: file, book: book}, order.Workload, order.WorkflowID)
+	plan, err := newPlan(checked{file: file, book: book, files: files.Texts()}, order.Workload, order.WorkflowID, s.folder)
 	if err == nil {
 		err = s.session.fits(plan)
 	}

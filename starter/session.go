@@ -179,6 +179,7 @@ type localFlags struct {
 	dbFile      string
 	connections string
 	allowPython bool
+	playbooks   string      // folder of those that others run by name
 	metrics     string      // address of the worker's metrics
 	pythonGiven func() bool // whether allowPython is the user's
 }
@@ -188,6 +189,8 @@ func (f *localFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.dbFile, "db-filename", "", "SQLite file in which a local server keeps its state, default memory")
 	flags.StringVar(&f.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections for a local worker, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
+	flags.StringVar(&f.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
+		"folder in which a local worker finds playbooks that others run by name, default that of FILE, of starter dev this directory [REPRISE_PLAYBOOKS]")
 	flags.StringVar(&f.metrics, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
 		"host:port where Prometheus finds metrics of a local worker at /metrics, default none [REPRISE_METRICS_ADDRESS]")
 	flags.BoolVar(&f.allowPython, "allow-python", true,
@@ -238,7 +241,7 @@ func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, t
 	}
 	resources := activities.Resources{
 		Connections: connections, AllowPython: f.allowPython, Limits: limits, RateLimits: rateLimits, Payloads: payloads, Logger: logger,
-		SecretKeys: keys, CallbackURL: s.callbacks.url, Secrets: watching.Secrets, Telemetry: watched.Activities(),
+		Playbooks: cmp.Or(f.playbooks, "."), SecretKeys: keys, CallbackURL: s.callbacks.url, Secrets: watching.Secrets, Telemetry: watched.Activities(),
 	}
 	if !f.pythonGiven() {
 		resources.CheckPython = host.NewGuard(s.client, s.key).Check

@@ -18,13 +18,15 @@ import (
 )
 
 // exampleScheme names a playbook that comes with the starter: example:hello.yaml.
-const exampleScheme = "example:"
+const exampleScheme = playbook.ExampleScheme
 
 // checked is a playbook that was read and checked.
 type checked struct {
 	file  *source.File
 	book  *playbook.Playbook // nil where nothing usable could be decoded
 	found source.Diagnostics
+	// files are the playbooks that it names by path, by the names of their files.
+	files map[string]string
 }
 
 // check reads a playbook and finds everything that is wrong with it. "-" is
@@ -39,10 +41,53 @@ func (a *app) check(name string, workload map[string]any, limits playbook.Limits
 		name = "stdin"
 	}
 	file := source.NewFile(name, data)
+	files := playbook.NewFiles(a.readCalled)
 	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{
-		Workload: workload, Limits: limits, Zone: knownZone,
+		Workload: workload, Limits: limits, Zone: knownZone, Files: files,
 	})
-	return checked{file: file, book: book, found: found}, nil
+	return checked{file: file, book: book, found: found, files: files.Texts()}, nil
+}
+
+// readCalled reads a playbook that another one runs. Those of the workers' folder
+// are theirs.
+func (a *app) readCalled(name string) ([]byte, error) {
+	if strings.HasPrefix(name, playbook.NamedScheme) {
+		return nil, playbook.ErrElsewhere
+	}
+	return a.readPlaybook(name)
+}
+
+// codes are those of a playbook and of all that it runs, as far as they are known
+// here: by name, those of a folder.
+func (c checked) codes(workload map[string]any, folder string) []string {
+	if len(c.book.Callers()) == 0 {
+		return c.book.Codes()
+	}
+	files := playbook.NewFiles(func(name string) ([]byte, error) {
+		if text, found := c.files[name]; found {
+			return []byte(text), nil
+		}
+		file, _ := strings.CutPrefix(name, playbook.NamedScheme)
+		return activities.ReadNamed(folder, file)
+	})
+	playbook.Validate(c.file, activities.Default(), playbook.CheckOptions{Workload: workload, Files: files}) // reads them
+	codes := c.book.Codes()
+	for name, text := range files.Texts() {
+		if book, _ := playbook.Decode(source.NewFile(name, []byte(text))); book != nil {
+			codes = append(codes, book.Codes()...)
+		}
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+// folderOf is the folder of a playbook, in which a local worker finds those that it
+// runs by name.
+func folderOf(name string) string {
+	if name == "-" || strings.HasPrefix(name, exampleScheme) {
+		return "."
+	}
+	return filepath.Dir(name)
 }
 
 // readPlaybook reads one byte more than a playbook may have, so that the check

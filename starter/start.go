@@ -38,7 +38,8 @@ type plan struct {
 	fairness         temporal.Priority  // what the command line says of it
 }
 
-func newPlan(checked checked, workload map[string]any, workflowID string) (plan, error) {
+// newPlan plans a run. folder is where a local worker finds playbooks by name.
+func newPlan(checked checked, workload map[string]any, workflowID, folder string) (plan, error) {
 	values, err := expression.Canonical(workload)
 	if err != nil {
 		return plan{}, usageError("the workload: %w", err)
@@ -48,10 +49,11 @@ func newPlan(checked checked, workload map[string]any, workflowID string) (plan,
 		workflowID = book.Name + "-" + strings.ToLower(rand.Text()[:6])
 	}
 	return plan{
-		workflowID: workflowID, playbook: book.Name, schedule: book.Schedule, codes: book.Codes(),
+		workflowID: workflowID, playbook: book.Name, schedule: book.Schedule, codes: checked.codes(workload, folder),
 		summary: staticSummary(book), details: staticDetails(book, values, book.Description),
 		input: workflows.Input{
 			Name: checked.file.Name, Source: string(checked.file.Bytes()), Workload: expression.Of(values),
+			Files: checked.files,
 		},
 	}, nil
 }

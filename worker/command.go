@@ -62,6 +62,7 @@ type options struct {
 	callbackURL string
 	payloads    string
 	directory   string
+	playbooks   string
 	allowPython bool
 	maxAttempts int
 	logLevel    string
@@ -126,6 +127,8 @@ func newCommand() (*cobra.Command, *options) {
 			payload.Variable+"]")
 	flags.StringVar(&opts.directory, "directory", os.Getenv("REPRISE_DIRECTORY"),
 		"where relative paths of the file and sqlite tools begin, default the working directory [REPRISE_DIRECTORY]")
+	flags.StringVar(&opts.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
+		"folder of the playbooks that others run by name, default none [REPRISE_PLAYBOOKS]")
 	flags.BoolVar(&opts.allowPython, "allow-python", envBool("REPRISE_ALLOW_PYTHON"),
 		"let playbooks run Python code with the rights of this process [REPRISE_ALLOW_PYTHON]")
 	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "attempts of tools at once, 0 is 200")
@@ -215,7 +218,7 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 
 // resources are what the options and the environment give to tools.
 func (o *options) resources() (activities.Resources, error) {
-	resources := activities.Resources{AllowPython: o.allowPython, Directory: o.directory}
+	resources := activities.Resources{AllowPython: o.allowPython, Directory: o.directory, Playbooks: o.playbooks}
 	var err error
 	if resources.Connections, err = host.Connections(o.connections); err != nil {
 		return resources, err

@@ -197,6 +197,16 @@ func (in Input) attributes() []temporal.SearchAttributeUpdate {
 	return []temporal.SearchAttributeUpdate{temporal.NewSearchAttributeKeyKeyword(PlaybookAttribute).ValueSet(book.Name)}
 }
 
+// Alone is the input of a run that no step of another one has started: what a run
+// above has handed down, and the workers' files, are left out.
+func (in Input) Alone() Input {
+	in.Called = nil
+	files := maps.Clone(in.Files)
+	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasPrefix(name, playbook.NamedScheme) })
+	in.Files = files
+	return in
+}
+
 // files are all playbooks that the run has of those that it names.
 func (r *run) files() map[string]string {
 	if len(r.Files) == 0 {

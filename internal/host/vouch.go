@@ -199,6 +199,11 @@ func Vouched(ctx context.Context, c client.Client, key, workflowID, runID string
 	if err != nil {
 		return false, err
 	}
+	if above := run.root; above.GetRunId() != "" && above.GetRunId() != runID {
+		if run, err = g.describe(ctx, above.GetWorkflowId(), above.GetRunId()); err != nil {
+			return false, err
+		}
+	}
 	hashes := run.vouched(key)
 	return !slices.ContainsFunc(codes, func(code string) bool { return !slices.Contains(hashes, hashOf(code)) }), nil
 }

@@ -65,6 +65,9 @@ func (c *checker) checkTemplates(node *Node, code string) bool {
 func (pb *Playbook) Codes() []string {
 	var codes []string
 	for _, call := range pb.actions() {
+		if call.action.Inline != nil {
+			codes = append(codes, call.action.Inline.Codes()...)
+		}
 		for _, entry := range call.action.Fields {
 			if code, ok := entry.Value.Value.(string); ok && entry.Key == "code" {
 				codes = append(codes, code)
