@@ -26,8 +26,10 @@ laid over its own defaults. So every run explains itself.
 
 A failure of the other run is an error of kind playbook: message names the run and
 what went wrong, type is the kind of its error, class that of its error, and body is
-{workflow_id, status, error}. Policies may retry it, which starts another run.
-A run that somebody cancels by itself is a failure of class final.
+{workflow_id, status, error, failed_in, cause}: the run, its error, and where that
+comes from a run further below, the ID of that one and its message. Policies may retry
+it, which starts another run. A run that somebody cancels by itself is a failure of
+class final.
 
 Cancelling the run cancels the other one too, and pausing it holds it, also where it
 is paused at this step alone. Playbooks may call each other and themselves, 16 deep.

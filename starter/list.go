@@ -23,6 +23,7 @@ type runsOptions struct {
 	status          interpreter.Status
 	limit           int
 	output          string
+	children        bool
 }
 
 // mostRuns is how many runs a list shows unless told otherwise.
@@ -36,7 +37,8 @@ func newListCommand(a *app) *cobra.Command {
 to end first. It takes one call to the server for each hundred.
 
 Failed iterations are counted when their loop has ended. A run that was terminated
-or timed out has failed.`,
+or timed out has failed. Runs that steps of other runs have started are left out
+unless --children is given.`,
 		Example: `  starter list
   starter list --status failed --since 24h
   starter list --playbook patients --limit 100
@@ -49,6 +51,7 @@ or timed out has failed.`,
 	flags.StringVar(&options.playbook, "playbook", "", "only runs of the playbook with this name")
 	flags.StringVar(&options.since, "since", "", "only runs that were started since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.IntVar(&options.limit, "limit", mostRuns, "how many at most, 0 for all")
+	flags.BoolVar(&options.children, "children", false, "also runs that steps of other runs have started")
 	options.server.add(command)
 	outputFlag(command, &options.output)
 	return command
@@ -77,7 +80,7 @@ func (a *app) list(options *runsOptions) error {
 
 func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options *runsOptions) error {
 	list, err := s.runs().List(ctx, runs.Filter{
-		Status: options.status, Playbook: options.playbook, Since: since, Limit: options.limit,
+		Status: options.status, Playbook: options.playbook, Since: since, Limit: options.limit, Children: options.children,
 	})
 	if errors.Is(err, runs.ErrNoAttributes) {
 		return usageError("%w (%s, %s), so --playbook, and --status %s, %s and %s, cannot choose; "+

@@ -134,13 +134,33 @@ func endOf(id string, result Result, err error) (outcome interpreter.Outcome, en
 	if failure == nil {
 		failure = &interpreter.ErrorObject{Class: interpreter.ClassRetryable, Message: "it says nothing of its failure"}
 	}
-	return interpreter.Outcome{Err: &interpreter.ErrorObject{
-		Kind: interpreter.KindPlaybook, Class: failure.Class, Type: string(failure.Kind),
-		Message: fmt.Sprintf("the run %s failed: %s", id, failure.ShortMessage()),
+	return interpreter.Outcome{Err: runFailed(id, failure)}, true
+}
+
+// runFailed is the failure of a run as its step has it. Where the cause is in a run
+// further below, that one is named, and not those between.
+func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
+	in, message, shown := id, cause.ShortMessage(), cause.Shrunk()
+	if below, _ := cause.Body.Data.(map[string]any); cause.Kind == interpreter.KindPlaybook && below != nil {
+		deepest, _ := below["failed_in"].(string)
+		text, _ := below["cause"].(string)
+		if deepest != "" && text != "" {
+			in, message = deepest, text
+		}
+		flat := *shown
+		flat.Body = expression.Value{}
+		shown = &flat
+	}
+	text := fmt.Sprintf("the run %s failed: %s", id, message)
+	if in != id {
+		text = fmt.Sprintf("the run %s failed, in %s: %s", id, in, message)
+	}
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindPlaybook, Class: cause.Class, Type: string(cause.Kind), Message: text,
 		Body: expression.Of(map[string]any{
-			"workflow_id": id, "status": string(interpreter.Failed), "error": failure.Shrunk().Value(),
+			"workflow_id": id, "status": string(interpreter.Failed), "error": shown.Value(), "failed_in": in, "cause": message,
 		}),
-	}}, true
+	}
 }
 
 // playError is the failure of a run that has told no result.

@@ -400,7 +400,7 @@ func checkFigures(t *testing.T, sums stats.Stats, step string, result workflows.
 			success, failed = success+visit.Loop.Stats.Success, failed+visit.Loop.Stats.Failed
 		case visit.Status == "failed":
 			failed++
-		case visit.Status == "completed" && visit.Attempts > 0:
+		case (visit.Status == "completed" || visit.Status == "partial_success") && visit.Attempts > 0:
 			success++
 		}
 	}

@@ -207,6 +207,9 @@ const (
 // ofPlaybooks is the query for all runs; of a chain only the last history.
 const ofPlaybooks = "WorkflowType = '" + workflows.PlaybookWorkflowName + "' AND ExecutionStatus != 'ContinuedAsNew'"
 
+// ofTheirOwn leaves out the runs that steps of other runs have started.
+const ofTheirOwn = ofPlaybooks + " AND ParentWorkflowId IS NULL"
+
 // quoted is a text in a query.
 func quoted(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
@@ -214,7 +217,11 @@ func quoted(text string) string {
 
 // begins finds the one workflow ID that begins with a text.
 func (r *Reader) begins(ctx context.Context, text string) (string, error) {
-	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId STARTS_WITH "+quoted(text), listPage, nil)
+	query := ofTheirOwn
+	if strings.Contains(text, "/") {
+		query = ofPlaybooks // it may be one that a step has started
+	}
+	page, err := r.list(ctx, query+" AND WorkflowId STARTS_WITH "+quoted(text), listPage, nil)
 	if err != nil {
 		return "", err
 	}
@@ -240,7 +247,7 @@ func (r *Reader) begins(ctx context.Context, text string) (string, error) {
 
 // unknown says that there is no run with an ID, and which one is like it.
 func (r *Reader) unknown(ctx context.Context, id string) error {
-	page, err := r.list(ctx, ofPlaybooks, listPage, nil)
+	page, err := r.list(ctx, ofTheirOwn, listPage, nil)
 	if err != nil {
 		return err
 	}
@@ -255,7 +262,7 @@ func (r *Reader) unknown(ctx context.Context, id string) error {
 // first and the others by their end, so a first page may not have it.
 func (r *Reader) newest(ctx context.Context) (Found, error) {
 	var newest *workflowpb.WorkflowExecutionInfo
-	query := ofPlaybooks
+	query := ofTheirOwn
 	for {
 		page, err := r.list(ctx, query, listPage, nil)
 		if err != nil {
@@ -272,7 +279,7 @@ func (r *Reader) newest(ctx context.Context) (Found, error) {
 		if len(page.GetNextPageToken()) == 0 {
 			return r.describe(ctx, newest.GetExecution().GetWorkflowId(), newest.GetExecution().GetRunId())
 		}
-		query = fmt.Sprintf("%s AND StartTime > '%s'", ofPlaybooks, newest.GetStartTime().AsTime().UTC().Format(time.RFC3339Nano))
+		query = fmt.Sprintf("%s AND StartTime > '%s'", ofTheirOwn, newest.GetStartTime().AsTime().UTC().Format(time.RFC3339Nano))
 	}
 }
 

@@ -21,6 +21,8 @@ type Filter struct {
 	Status   interpreter.Status // one of ListStatuses
 	Playbook string             // its name
 	Since    time.Time
+	// Children takes the runs too that steps of other runs have started.
+	Children bool
 	Limit    int // 0 is none
 }
 
@@ -73,7 +75,10 @@ func (r *Reader) List(ctx context.Context, filter Filter) (List, error) {
 }
 
 func (f Filter) query() string {
-	query := ofPlaybooks
+	query := ofTheirOwn
+	if f.Children {
+		query = ofPlaybooks
+	}
 	switch f.Status {
 	case interpreter.Running:
 		query += " AND " + goingOn
@@ -115,7 +120,7 @@ func (r *Reader) GoingOn(ctx context.Context, filter string) ([]Found, error) {
 	var all []Found
 	var token []byte
 	for {
-		page, err := r.list(ctx, ofPlaybooks+" AND "+goingOn+" AND ("+filter+")", listPage, token)
+		page, err := r.list(ctx, ofTheirOwn+" AND "+goingOn+" AND ("+filter+")", listPage, token)
 		var invalid *serviceerror.InvalidArgument
 		if errors.As(err, &invalid) {
 			return nil, &QueryError{Query: filter, Err: invalid}
