@@ -294,7 +294,7 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 
 	c := activities.Default()
-	require.Equal(t, []string{"file", "http", "postgres", "python", "sqlite"}, c.Names())
+	require.Equal(t, []string{"file", "http", "playbook", "postgres", "python", "sqlite"}, c.Names())
 
 	var names []string
 	for _, a := range c.Activities() {
