@@ -28,6 +28,8 @@ const (
 	RetryPending Status = "retry_pending"
 	// Paused is a step or iteration that people hold.
 	Paused Status = "paused"
+	// Queued is a run that waits for its turn under its concurrency key.
+	Queued Status = "queued"
 )
 
 // Elements lists what a loop runs over: the items of a list, or the entries of

@@ -206,7 +206,7 @@ func (c *CallConfig) rateLimit(limit *playbook.RateLimit, input ToolInput, rende
 	if node == nil {
 		return found, nil
 	}
-	value, err := node.RenderPresent(renderer.scope, renderer.budget)
+	value, err := node.RenderKey(renderer.scope, renderer.budget)
 	if err != nil {
 		return nil, err
 	}

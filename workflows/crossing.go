@@ -73,10 +73,10 @@ func toDetached(name, id, summary string) destination {
 	return destination{kind: isDetached, name: name, id: id, summary: summary}
 }
 
-// signal sends a signal to a workflow of the same run and does not wait for what
-// becomes of it: who has ended need not hear.
-func signal(ctx workflow.Context, id, name string, message any) {
-	workflow.SignalExternalWorkflow(ctx, id, "", name, message)
+// signal sends a signal to a workflow. Within a run nobody waits for what becomes of
+// it: who has ended need not hear.
+func signal(ctx workflow.Context, id, name string, message any) workflow.Future {
+	return workflow.SignalExternalWorkflow(ctx, id, "", name, message)
 }
 
 // signalChild is signal for a child that may not have begun.

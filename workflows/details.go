@@ -111,7 +111,7 @@ func (r *run) describe(ctx workflow.Context) {
 		}
 		table.row(stepCells(ctx, shown, r.live[record])...)
 	}
-	workflow.SetCurrentDetails(ctx, r.controls.standing()+r.lateness()+table.String()+
+	workflow.SetCurrentDetails(ctx, r.controls.standing()+r.lateness()+ticketText(ctx, r.Ticket)+table.String()+
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(r.id, MaxWorkflowID), "`")))
 }
 
@@ -121,6 +121,15 @@ func (r *run) lateness() string {
 		return ""
 	}
 	return fmt.Sprintf("**the run is late: it was expected to end within %s**\n\n", r.book.Expect)
+}
+
+// ticketText says of a run that waits for its turn what it waits for.
+func ticketText(ctx workflow.Context, ticket *interpreter.Ticket) string {
+	if !ticket.Waits() {
+		return ""
+	}
+	return fmt.Sprintf("**waits for its turn** under the %s, since %s\n\n",
+		linkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, mostText), ticket.Line), moment(ticket.Since))
 }
 
 // stepCells are those of a visit of a step; call is nil where its call is not made

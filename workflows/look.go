@@ -152,7 +152,7 @@ func iterationOf(index int, state interpreter.CallState, until time.Time, most i
 
 // look completes the progress of a run: what its queries tell beyond the records.
 func (r *run) look(progress *Progress) {
-	progress.Control, progress.Late = r.controls.Control, r.Late
+	progress.Control, progress.Late, progress.Ticket = r.controls.Control, r.Late, r.Ticket
 	for i, record := range r.records {
 		shown := &progress.Steps[i]
 		step := r.book.Step(record.Step)

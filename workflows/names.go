@@ -63,5 +63,6 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(part(LoopWorkflow), workflow.RegisterOptions{Name: LoopWorkflowName})
 	registry.RegisterWorkflowWithOptions(part(IterationWorkflow), workflow.RegisterOptions{Name: IterationWorkflowName})
 	registry.RegisterWorkflowWithOptions(part(CallWorkflow), workflow.RegisterOptions{Name: CallWorkflowName})
+	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: interpreter.ConcurrencyWorkflow})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: interpreter.RateLimitWorkflow})
 }

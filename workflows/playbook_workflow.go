@@ -37,10 +37,19 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if err := controls.answers(ctx); err != nil {
 		return nil, err
 	}
-	if input.Reprocess != nil {
-		return r.reprocess(ctx)
+	branches, cancel := workflow.WithCancel(ctx)
+	r.cancel = cancel
+	r.watch(ctx)
+	if next := r.takeTurn(ctx, branches); next != nil {
+		return nil, next
 	}
-	return r.execute(ctx)
+	switch {
+	case r.wasSkipped():
+		return r.finish(ctx)
+	case input.Reprocess != nil:
+		return r.reprocess(ctx, branches)
+	}
+	return r.execute(ctx, branches)
 }
 
 // enter has a run that begins checked at the door, and holds the state of one that
@@ -191,10 +200,7 @@ type ended struct {
 
 // execute starts what may start and takes in what has ended until no branch is
 // left, the run fails, or it is cancelled.
-func (r *run) execute(ctx workflow.Context) (*Result, error) {
-	branches, cancel := workflow.WithCancel(ctx)
-	r.cancel = cancel
-	r.watch(ctx)
+func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
 	running := 0
 	for {
@@ -423,6 +429,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	result.Shrink(most)
 	r.publish(ctx, result.Status)
 	r.countRun(ctx, result)
+	r.leaveLine(ctx)
 	switch result.Status {
 	case interpreter.Cancelled:
 		return nil, temporal.NewCanceledError(*result)
@@ -440,6 +447,8 @@ func (r *run) status(ctx workflow.Context) interpreter.Status {
 		return interpreter.Failed
 	case ctx.Err() != nil:
 		return interpreter.Cancelled
+	case r.wasSkipped():
+		return interpreter.Skipped
 	case r.Partial:
 		return interpreter.Partial
 	}

@@ -10,10 +10,7 @@ import (
 // by loop, under that run's keys: what it has written is not written twice. Nothing before or
 // after the loops runs. A loop that fails does not keep the others from
 // running.
-func (r *run) reprocess(ctx workflow.Context) (*Result, error) {
-	branches, cancel := workflow.WithCancel(ctx)
-	r.cancel = cancel
-	r.watch(ctx)
+func (r *run) reprocess(ctx, branches workflow.Context) (*Result, error) {
 	loops := r.input.Reprocess.Loops
 	for r.Reprocessed < len(loops) && branches.Err() == nil {
 		if next := r.leaveHistory(ctx); next != nil {

@@ -103,6 +103,9 @@ type RunState struct {
 	// under another key. Late says that the run took longer than expected.
 	Told int  `json:"told,omitempty"`
 	Late bool `json:"late,omitempty"`
+	// Ticket is where the run stands in the line of its concurrency key; nil without
+	// one.
+	Ticket *interpreter.Ticket `json:"ticket,omitempty"`
 }
 
 // Result is how a run ended.
@@ -133,6 +136,8 @@ type Progress struct {
 	Control interpreter.Control `json:"control,omitzero"`
 	// Late says that the run takes longer than expected.
 	Late bool `json:"late,omitempty"`
+	// Ticket is where the run stands in the line of its concurrency key.
+	Ticket *interpreter.Ticket `json:"ticket,omitempty"`
 	// Part is the workflow ID of the part of a large loop under way; it has a
 	// progress of its own, which is not in Stats yet.
 	Part string `json:"part,omitempty"`

@@ -288,6 +288,8 @@ func (r *run) publishPaused(ctx workflow.Context, before, after bool) {
 	case before == after:
 	case after:
 		r.publish(ctx, interpreter.Paused)
+	case r.Ticket != nil && r.Ticket.State == interpreter.LineQueued:
+		r.publish(ctx, interpreter.Queued)
 	default:
 		r.publish(ctx, interpreter.Running)
 	}

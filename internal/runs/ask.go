@@ -22,10 +22,10 @@ func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (workfl
 	return progress, r.ask(ctx, workflowID, runID, workflows.ProgressQuery, &progress)
 }
 
-func (r *Reader) ask(ctx context.Context, workflowID, runID, query string, into any) error {
+func (r *Reader) ask(ctx context.Context, workflowID, runID, query string, into any, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, r.patience())
 	defer cancel()
-	value, err := r.Client.QueryWorkflow(ctx, workflowID, runID, query)
+	value, err := r.Client.QueryWorkflow(ctx, workflowID, runID, query, args...)
 	if err != nil {
 		return fmt.Errorf("ask run %s how far it is: %w", workflowID, err)
 	}

@@ -38,6 +38,8 @@ type Found struct {
 	TaskQueue   string `json:"task_queue"`
 	// Origin is the workflow ID of the run whose iterations this one takes up again.
 	Origin string `json:"origin,omitempty"`
+	// Queue is set for a run that waits for its turn under its concurrency key.
+	Queue *Queue `json:"queue,omitempty"`
 
 	last string // run ID of the chain's last history
 	// ended is how the server says that it ended.
@@ -183,7 +185,12 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
 		run.Status = interpreter.Cancelled
 	default:
-		if run.Status != interpreter.Paused {
+		run.Queue = queueOf(info.GetMemo())
+		switch {
+		case run.Status == interpreter.Paused:
+		case run.Queue != nil:
+			run.Status = interpreter.Queued
+		default:
 			run.Status = interpreter.Running
 		}
 	}

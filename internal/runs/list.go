@@ -31,7 +31,8 @@ const goingOn = "ExecutionStatus = 'Running'"
 // ListStatuses are what a list can choose by.
 func ListStatuses() []interpreter.Status {
 	return []interpreter.Status{
-		interpreter.Running, interpreter.Paused, interpreter.Completed, interpreter.Partial, interpreter.Failed, interpreter.Cancelled,
+		interpreter.Running, interpreter.Paused, interpreter.Queued, interpreter.Completed, interpreter.Partial, interpreter.Skipped,
+		interpreter.Failed, interpreter.Cancelled,
 	}
 }
 
@@ -82,9 +83,9 @@ func (f Filter) query() string {
 	switch f.Status {
 	case interpreter.Running:
 		query += " AND " + goingOn
-	case interpreter.Paused:
+	case interpreter.Paused, interpreter.Queued:
 		query += fmt.Sprintf(" AND %s AND %s = '%s'", goingOn, workflows.StatusAttribute, f.Status)
-	case interpreter.Completed, interpreter.Partial:
+	case interpreter.Completed, interpreter.Partial, interpreter.Skipped:
 		query += fmt.Sprintf(" AND ExecutionStatus = 'Completed' AND %s = '%s'", workflows.StatusAttribute, f.Status)
 	case interpreter.Failed:
 		query += " AND ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')"

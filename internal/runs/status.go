@@ -30,6 +30,8 @@ const (
 	HeldByNoWorker  = "no_worker"  // nobody listens on its task queue
 	HeldByPause     = "pause"      // people have paused it, or its run
 	HeldByPerson    = "person"     // its policy leaves it to people how it goes on
+	// HeldByConcurrency is a run that waits for its turn under its concurrency key.
+	HeldByConcurrency = "concurrency"
 )
 
 // Status is where a run is.
@@ -184,7 +186,26 @@ func (q *inquiry) going(ctx context.Context) error {
 		q.status.Steps = append(q.status.Steps, Step{Step: name, Item: Item{Status: interpreter.Pending}})
 	}
 	q.status.Status, q.status.HeldBy = standing(q.status.Steps, progress.Control.Paused)
+	q.queue(ctx, progress.Ticket)
 	return nil
+}
+
+// queue tells what a run waits for that has not got its turn.
+func (q *inquiry) queue(ctx context.Context, ticket *interpreter.Ticket) {
+	if !ticket.Waits() {
+		return
+	}
+	if q.status.Status != interpreter.Paused {
+		q.status.Status, q.status.HeldBy = interpreter.Queued, HeldByConcurrency
+	}
+	q.status.Queue = &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
+	q.spend()
+	standing, err := q.Line(ctx, ticket.Line, []interpreter.Member{{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}})
+	if err != nil {
+		q.notef("which place it has was not answered")
+		return
+	}
+	q.status.Queue.Limit, q.status.Queue.Place, q.status.Queue.Holders = standing.Limit, standing.Places[0], standing.Holders
 }
 
 // standing is the status of a run that goes on, and what holds all of it.

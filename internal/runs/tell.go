@@ -254,6 +254,9 @@ func endedActivity(event *historypb.HistoryEvent) int64 {
 
 func (t *teller) scheduled(ctx context.Context, event *historypb.HistoryEvent) error {
 	attributes := event.GetActivityTaskScheduledEventAttributes()
+	if attributes.GetActivityType().GetName() == interpreter.LineEnterActivity {
+		return nil // no part of any step
+	}
 	of := &made{id: attributes.GetActivityId()}
 	if attributes.GetActivityType().GetName() == interpreter.DriveActivity {
 		of.many = &interpreter.DriveInput{}

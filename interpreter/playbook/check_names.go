@@ -81,7 +81,7 @@ func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
 		c.elementInStepSink(at, pos, name)
 		return
 	}
-	if step := c.pb.Step(name); step != nil && at.spot != atToolName {
+	if step := c.pb.Step(name); step != nil && at.spot&atBegin == 0 {
 		c.checkShape(pos, name, c.stepShape(step), ref.Path)
 		return
 	}
@@ -89,7 +89,7 @@ func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
 		return
 	}
 	if c.pb.Step(name) != nil {
-		c.errorf(pos.at(), codeUnavailableName, "%q is a step, but tool may only use the workload: it is worked out before the run starts", name)
+		c.errorf(pos.at(), codeUnavailableName, "%q is a step, but %s may only use the workload: it is worked out before the run starts", name, beginWord(at))
 		return
 	}
 	c.unknownName(at, pos, name)
@@ -98,6 +98,15 @@ func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
 // named reports whether a name is one that only notices of the run have.
 func (at site) named(name string) bool {
 	return at.spot == atRunNotice && slices.Contains(noticeNames, name)
+}
+
+// beginWord is the word of the language that a value is worked out for before any
+// step has run.
+func beginWord(at site) string {
+	if at.spot == atConcurrency {
+		return "concurrency"
+	}
+	return "tool"
 }
 
 // checkWord checks a word of the language: where it stands, and its members.
@@ -222,9 +231,9 @@ func (c *checker) unknownName(at site, pos place, name string) {
 	switch {
 	case name == CallbackWord:
 		hint = fmt.Sprintf(": it is known in %s of the tools that await an answer", oneOf(RequestFields))
-	case at.spot != atToolName && c.argsHave(at, name):
+	case at.spot&atBegin == 0 && c.argsHave(at, name):
 		hint = fmt.Sprintf("; did you mean args.%s?", name)
-	case at.spot != atToolName && c.vars[name]:
+	case at.spot&atBegin == 0 && c.vars[name]:
 		hint = fmt.Sprintf("; did you mean vars.%s?", name)
 	case near != "":
 		hint = fmt.Sprintf("; did you mean %q?", near)
@@ -287,7 +296,7 @@ func (c *checker) namesAt(at site) []string {
 	if at.spot == atRunNotice {
 		names = append(names, noticeNames...)
 	}
-	if at.spot != atToolName {
+	if at.spot&atBegin == 0 {
 		names = append(names, c.stepNames()...)
 	}
 	slices.Sort(names)

@@ -162,6 +162,8 @@ func (c *checker) spotName(at site) string {
 	switch at.spot {
 	case atToolName:
 		return "in tool"
+	case atConcurrency:
+		return "in concurrency"
 	case atOutput:
 		return "in output"
 	case atCollection:

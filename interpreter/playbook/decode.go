@@ -87,6 +87,10 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 		as(kindSection, (*decoder).expect).of(expectSection),
 	},
 	{
+		key{name: "concurrency", doc: "how many runs go on at a time that share a key, and what becomes of the others"},
+		asSection(func(p *Playbook, c *Concurrency) { p.Concurrency = c }),
+	},
+	{
 		key{name: "workload", doc: "inputs and their defaults; constants"},
 		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) }),
 	},

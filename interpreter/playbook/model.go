@@ -22,6 +22,7 @@ type Playbook struct {
 	Schedule    *Schedule      // nil: none
 	Timeout     time.Duration  // whole run; 0 is none
 	Strict      bool           // a failed iteration keeps a run from being completed
+	Concurrency *Concurrency   // nil: runs do not wait for each other
 	Workload    map[string]any // canonical defaults, never nil
 	WorkloadPos Words          // place of each key of Workload
 	Output      *Node          // nil: the result of the step that ended last

@@ -64,6 +64,15 @@ func (n *Node) RenderParam(i int, scope expression.Scope, b *expression.Budget) 
 // RenderPresent renders text in which no template may be nil: a missing id would
 // quietly mean something else. The error is always an *EvalError.
 func (n *Node) RenderPresent(scope expression.Scope, b *expression.Budget) (any, error) {
+	return n.renderPresent(scope, b, "a URL")
+}
+
+// RenderKey is RenderPresent for the name of what is shared.
+func (n *Node) RenderKey(scope expression.Scope, b *expression.Budget) (any, error) {
+	return n.renderPresent(scope, b, "a key")
+}
+
+func (n *Node) renderPresent(scope expression.Scope, b *expression.Budget, what string) (any, error) {
 	if n.Template != nil {
 		for _, segment := range n.Template.Segments() {
 			if segment.Program == nil {
@@ -74,7 +83,7 @@ func (n *Node) RenderPresent(scope expression.Scope, b *expression.Budget) (any,
 				break // Render reports it with its place
 			}
 			if value == nil {
-				return nil, n.missing(segment, scope)
+				return nil, n.missing(segment, scope, what)
 			}
 		}
 	}
@@ -82,11 +91,11 @@ func (n *Node) RenderPresent(scope expression.Scope, b *expression.Budget) (any,
 }
 
 // missing is the error of a template that gave nil.
-func (n *Node) missing(segment expression.Segment, scope expression.Scope) *EvalError {
+func (n *Node) missing(segment expression.Segment, scope expression.Scope, what string) *EvalError {
 	return &EvalError{
 		Pos: n.Position(segment.Start),
-		Message: fmt.Sprintf("{{ %s }} is nil%s; every part of a URL must be there",
-			strings.TrimSpace(segment.Program.Source()), listUnder(segment.Program, scope)),
+		Message: fmt.Sprintf("{{ %s }} is nil%s; every part of %s must be there",
+			strings.TrimSpace(segment.Program.Source()), listUnder(segment.Program, scope), what),
 	}
 }
 

@@ -42,7 +42,7 @@ func (n *Node) RenderURLWithout(
 		case err != nil:
 			return nil, n.evalError(err)
 		case value == nil:
-			return nil, n.missing(segment, scope)
+			return nil, n.missing(segment, scope, "a URL")
 		}
 		if _, single := n.Template.Single(); single {
 			return value, nil

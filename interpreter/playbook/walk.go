@@ -11,7 +11,8 @@ import (
 type spot uint16
 
 const (
-	atToolName spot = 1 << iota // tool: "{{ … }}", resolved before the run starts
+	atToolName    spot = 1 << iota // tool: "{{ … }}", resolved before the run starts
+	atConcurrency                  // concurrency, before the first step
 	atOutput
 	atCollection
 	atField // fields, args and auth of a step's own call
@@ -31,7 +32,8 @@ const (
 	atAfter   = atWhen | atThen | atSinks | atVars | atNext
 	inLoop    = atField | atWhen | atThen | atThenSink | atLoopSink
 	atRunTime = atOutput | atCollection | atField | atWorkbook | atAfter
-	allSpots  = atRunTime | atToolName
+	atBegin   = atToolName | atConcurrency // no step has run
+	allSpots  = atRunTime | atBegin
 )
 
 // site is one spot of one step; step is nil for output and the workbook.
@@ -134,6 +136,9 @@ func (pb *Playbook) eachValue(visit func(site, *Node)) {
 		}
 	}
 	some(site{spot: atOutput}, pb.Output)
+	if pb.Concurrency != nil {
+		some(site{spot: atConcurrency}, pb.Concurrency.Name())
+	}
 }
 
 func entryValues(entries []*Entry) []*Node {

@@ -18,11 +18,11 @@ type word struct {
 
 var words = []word{
 	{name: "workload", where: allSpots, known: "everywhere"},
-	{name: "steps", where: atRunTime, known: "everywhere but in tool"},
-	{name: "vars", where: atRunTime, known: "everywhere but in tool"},
-	{name: "args", where: atRunTime, known: "everywhere but in tool"},
-	{name: "execution_id", where: atRunTime, known: "everywhere but in tool"},
-	{name: "run", where: atRunTime, known: "everywhere but in tool"},
+	{name: "steps", where: atRunTime, known: "everywhere but in tool and concurrency"},
+	{name: "vars", where: atRunTime, known: "everywhere but in tool and concurrency"},
+	{name: "args", where: atRunTime, known: "everywhere but in tool and concurrency"},
+	{name: "execution_id", where: atRunTime | atConcurrency, known: "everywhere but in tool"},
+	{name: "run", where: atRunTime | atConcurrency, known: "everywhere but in tool"},
 	{name: "_loop", where: inLoop, loop: true, known: "in a step with a loop: its tool fields, retry and the sinks of the loop"},
 	{name: "response", where: atAfter, known: "in when, then, sinks, vars and next"},
 	{name: "error", where: atAfter, known: "in when, then, sinks, vars and next"},

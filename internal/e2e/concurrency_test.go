@@ -1,0 +1,324 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"reprise/internal/connect"
+	"reprise/internal/runs"
+	"reprise/internal/testenv"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// turnstile is an API that counts how many requests of a run are inside at once, and
+// notes in which order runs come.
+type turnstile struct {
+	url    string
+	mu     sync.Mutex
+	inside map[string]bool // runs that have begun and not ended
+	most   int
+	order  []string
+	hold   chan struct{} // closed once runs may end
+}
+
+// newTurnstile has two doors: a run begins at /in and ends at /out.
+func newTurnstile(t *testing.T) *turnstile {
+	t.Helper()
+	g := &turnstile{inside: map[string]bool{}, hold: make(chan struct{})}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		run := r.URL.Query().Get("run")
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		switch r.URL.Path {
+		case "/in":
+			if !g.inside[run] {
+				g.order = append(g.order, run)
+			}
+			g.inside[run] = true
+			g.most = max(g.most, len(g.inside))
+		case "/out":
+			delete(g.inside, run)
+		}
+		_, _ = fmt.Fprint(w, `{}`)
+	}))
+	t.Cleanup(server.Close)
+	g.url = server.URL
+	return g
+}
+
+func (g *turnstile) arrived() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]string{}, g.order...)
+}
+
+// turning is a playbook whose runs go in, stay for a while and go out. Its name is
+// the world's own, as keys are those of a playbook.
+func (w *world) turning(words string) string {
+	return fmt.Sprintf(`apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: %s}
+workload: {tenant: acme, stays: 200ms}
+concurrency: {key: "{{ tenant }}", %s}
+workflow:
+  - {step: enter, tool: http, url: "{{ api }}/in", params: {run: "{{ execution_id }}"}, next: stay}
+  - step: stay
+    tool: http
+    url: "{{ api }}/stay"
+    retry: [{when: "{{ _retry.count < 2 }}", then: {max_attempts: 3, delay: "STAYS"}}]
+    next: leave
+  - {step: leave, tool: http, url: "{{ api }}/out", params: {run: "{{ execution_id }}"}}
+`, w.queue, words)
+}
+
+// enter starts a run with an ID of its own.
+func (w *world) enter(id, source, api string) client.WorkflowRun {
+	w.t.Helper()
+	_, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, workflows.SearchAttributes())
+	require.NoError(w.t, err)
+	run, err := w.env.Client().ExecuteWorkflow(w.t.Context(), client.StartWorkflowOptions{ID: w.queue + "/" + id, TaskQueue: w.queue},
+		workflows.PlaybookWorkflowName, workflows.Input{
+			Name: "test.yaml", Source: source, Workload: expression.Of(map[string]any{"api": api}), SearchAttributes: true,
+		})
+	require.NoError(w.t, err)
+	return run
+}
+
+// status asks where a run is.
+func (w *world) status(run client.WorkflowRun) *runs.Status {
+	w.t.Helper()
+	reader := &runs.Reader{Client: w.env.Client(), Namespace: w.env.Namespace}
+	found, err := reader.Find(w.t.Context(), run.GetID(), "")
+	require.NoError(w.t, err)
+	status, err := reader.Status(w.t.Context(), found, time.Now())
+	require.NoError(w.t, err)
+	return status
+}
+
+// awaitTicket waits until the run has been told a state by the line of its key.
+func (w *world) awaitTicket(run client.WorkflowRun, states ...interpreter.LineState) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		progress, told := w.progress(run)
+		return told && progress.Ticket != nil && slices.Contains(states, progress.Ticket.State)
+	}, patience, tick, "%s did not become %s", run.GetID(), states)
+}
+
+// lineOf is the workflow ID of the line of a world's playbook.
+func (w *world) lineOf(key string) string {
+	return interpreter.LineName{Playbook: w.queue, Key: key}.ID()
+}
+
+// replayLine replays the histories of a line, as far as they have come.
+func (w *world) replayLine(key string) {
+	w.t.Helper()
+	histories := testenv.Histories(w.t, w.env.Client(), w.lineOf(key), "")
+	require.NotEmpty(w.t, histories)
+	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, replays, testenv.StoredIn(w.store)))
+}
+
+// TestRunsOfAKeyTakeTurns: twenty runs that start at once never overlap, go in the
+// order in which they came, and are not held up by a worker that dies.
+func TestRunsOfAKeyTakeTurns(t *testing.T) {
+	t.Parallel()
+	w, gate := newWorld(t), newTurnstile(t)
+	first := w.spawn()
+	source := stays(w.turning("limit: 1"), "0.1")
+	var all []client.WorkflowRun
+	for i := range 20 {
+		all = append(all, w.enter(fmt.Sprintf("%02d", i), source, gate.url))
+		if i%5 == 4 { // so that part of the order is known
+			for _, run := range all[i-4:] {
+				w.awaitTicket(run, interpreter.LineQueued, interpreter.LineGranted)
+			}
+		}
+	}
+	require.Eventually(t, func() bool { return len(gate.arrived()) >= 3 }, patience, tick)
+	status := w.status(all[19])
+	require.Equal(t, interpreter.Queued, status.Status)
+	require.Equal(t, runs.HeldByConcurrency, status.HeldBy)
+	require.Greater(t, status.Queue.Place, 5)
+	require.Equal(t, "acme", status.Queue.Name.Key)
+	require.Len(t, status.Queue.Holders, 1)
+	first.Kill()
+	w.spawn()
+	for _, run := range all {
+		result, err := w.outcome(run)
+		require.NoError(t, err)
+		require.Equal(t, "completed", result.Status, "%+v", result.Error)
+	}
+	require.Equal(t, 1, gate.most)
+	order := gate.arrived()
+	require.Len(t, order, 20)
+	for i, id := range order { // each five had been asked for before the next five started
+		require.Equal(t, i/5, rankOf(all, id)/5, "%v", order)
+	}
+	w.replayLine("acme")
+}
+
+func rankOf(all []client.WorkflowRun, id string) int {
+	for i, run := range all {
+		if run.GetID() == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// stays sets how long each of two waits of a run's stay is, in seconds.
+func stays(source, seconds string) string {
+	return strings.ReplaceAll(source, `"STAYS"`, seconds)
+}
+
+// TestSkipsWhereItsKeyIsTaken: a run that is not to wait ends without a failure, and
+// says whom it found.
+func TestSkipsWhereItsKeyIsTaken(t *testing.T) {
+	t.Parallel()
+	w, gate := newWorking(t), newTurnstile(t)
+	source := stays(w.turning("on_conflict: skip"), "60")
+	holder := w.enter("holder", source, gate.url)
+	w.await(holder, "stay", interpreter.RetryPending)
+	skipped := w.enter("late", source, gate.url)
+	result, err := w.outcome(skipped)
+	require.NoError(t, err)
+	require.Equal(t, interpreter.Skipped, result.Status)
+	require.Nil(t, result.Result.Data)
+	require.Len(t, result.Warnings, 1)
+	require.Contains(t, result.Warnings[0], holder.GetID())
+	require.Equal(t, interpreter.Skipped, step(t, result, "enter").Status)
+	require.Equal(t, interpreter.Skipped, w.status(skipped).Status)
+	other := w.start(strings.ReplaceAll(source, "tenant: acme", "tenant: other"), map[string]any{"api": gate.url})
+	w.await(other, "stay", interpreter.RetryPending) // another key is free
+	w.cancel(other)
+	w.cancel(holder)
+	require.Equal(t, []string{holder.GetID(), other.GetID()}, gate.arrived())
+	w.replayLine("acme")
+}
+
+// TestCancelsWhoeverHasItsKey: the run before is cancelled and says why, also one
+// that waits only to be cancelled, and the new one begins when it has left.
+func TestCancelsWhoeverHasItsKey(t *testing.T) {
+	t.Parallel()
+	w, gate := newWorking(t), newTurnstile(t)
+	source := stays(w.turning("on_conflict: cancel_running"), "60")
+	first := w.enter("first", source, gate.url)
+	w.await(first, "stay", interpreter.RetryPending)
+	second := w.enter("second", source, gate.url)
+	result, err := w.outcome(first)
+	require.NoError(t, err)
+	require.Equal(t, interpreter.Cancelled, result.Status)
+	require.Len(t, result.Warnings, 1)
+	require.Contains(t, result.Warnings[0], second.GetID())
+	require.Contains(t, reasonOfCancel(w), second.GetID())
+	w.await(second, "stay", interpreter.RetryPending)
+	require.Equal(t, []string{first.GetID(), second.GetID()}, gate.arrived())
+	w.cancel(second)
+	w.replayLine("acme")
+}
+
+// reasonOfCancel is why the last run of a world was cancelled, as its history says.
+func reasonOfCancel(w *world) string {
+	for _, event := range w.histories[0].History.GetEvents() {
+		if asked := event.GetWorkflowExecutionCancelRequestedEventAttributes(); asked != nil {
+			return asked.GetCause()
+		}
+	}
+	return ""
+}
+
+// TestWhoCannotLeaveFreesItsPlace: a run that is terminated says nothing, so the line
+// looks; one in the queue that is cancelled leaves it.
+func TestWhoCannotLeaveFreesItsPlace(t *testing.T) {
+	t.Parallel()
+	w, gate := newWorking(t), newTurnstile(t)
+	source := stays(w.turning("limit: 1"), "60")
+	holder := w.enter("holder", source, gate.url)
+	w.await(holder, "stay", interpreter.RetryPending)
+	var waiting []client.WorkflowRun
+	for i := range 3 {
+		waiting = append(waiting, w.enter(fmt.Sprint("waiting", i), source, gate.url))
+		w.awaitTicket(waiting[i], interpreter.LineQueued)
+	}
+	reader := &runs.Reader{Client: w.env.Client(), Namespace: w.env.Namespace}
+	require.Eventually(t, func() bool {
+		list, err := reader.List(t.Context(), runs.Filter{Status: interpreter.Queued})
+		require.NoError(t, err)
+		reader.Places(t.Context(), list.Runs)
+		places := map[string]int{}
+		for _, run := range list.Runs {
+			if run.Queue != nil && run.Queue.Line == w.lineOf("acme") {
+				require.Equal(t, interpreter.Queued, run.Status)
+				places[run.WorkflowID] = run.Queue.Place
+			}
+		}
+		return len(places) == 3 && places[waiting[0].GetID()] == 1 && places[waiting[2].GetID()] == 3
+	}, patience, tick)
+	require.True(t, w.steers(waiting[0], workflows.PauseUpdate, workflows.Command{}).Changed)
+	require.True(t, w.steers(waiting[0], workflows.ResumeUpdate, workflows.Command{}).Changed)
+	require.Equal(t, interpreter.Queued, w.status(waiting[0]).Status)
+	result := w.cancel(waiting[0])
+	require.Empty(t, result.Warnings)
+	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), waiting[1].GetID(), "", "a test"))
+	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), holder.GetID(), "", "a test"))
+	w.await(waiting[2], "stay", interpreter.RetryPending)
+	require.Equal(t, []string{holder.GetID(), waiting[2].GetID()}, gate.arrived())
+	require.Equal(t, interpreter.Running, listed(t, reader, waiting[2].GetID()).Status)
+	w.cancel(waiting[2])
+	w.replayLine("acme")
+}
+
+// listed finds a run with a status of its own.
+func listed(t *testing.T, reader *runs.Reader, id string) runs.Found {
+	t.Helper()
+	found, err := reader.Find(t.Context(), id, "")
+	require.NoError(t, err)
+	return found
+}
+
+// TestATimeoutEndsTheQueue: the timeout of a playbook counts while its run waits for
+// its turn.
+func TestATimeoutEndsTheQueue(t *testing.T) {
+	t.Parallel()
+	w, gate := newWorking(t), newTurnstile(t)
+	source := stays(w.turning("limit: 1"), "60")
+	holder := w.enter("holder", source, gate.url)
+	w.await(holder, "stay", interpreter.RetryPending)
+	late := w.enter("late", strings.Replace(source, "workload:", "timeout: 2s\nworkload:", 1), gate.url)
+	result, err := w.outcome(late)
+	require.NoError(t, err)
+	require.Equal(t, interpreter.Failed, result.Status)
+	require.Equal(t, interpreter.KindTimeout, result.Error.Kind)
+	w.cancel(holder)
+	require.Equal(t, []string{holder.GetID()}, gate.arrived())
+}
+
+// TestAKeyMustBeText: a key that the workload does not give fails the run, which asks
+// nobody for a turn.
+func TestAKeyMustBeText(t *testing.T) {
+	t.Parallel()
+	w, gate := newWorking(t), newTurnstile(t)
+	for given, want := range map[string]string{
+		"null": "every part of a key must be there", "''": "must not be empty", "[a]": "must be text, not a list",
+		strings.Repeat("x", 501): "has 501 bytes; it may have 500",
+	} {
+		source := strings.ReplaceAll(w.turning("limit: 1"), "tenant: acme", "tenant: "+given)
+		result, err := w.run(stays(source, "0"), map[string]any{"api": gate.url})
+		require.NoError(t, err)
+		require.Equal(t, interpreter.Failed, result.Status)
+		require.Equal(t, interpreter.KindExpression, result.Error.Kind)
+		require.Contains(t, result.Error.Message, want)
+	}
+	require.Empty(t, gate.arrived())
+}

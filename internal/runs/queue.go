@@ -1,0 +1,84 @@
+package runs
+
+import (
+	"context"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/interpreter"
+)
+
+// Queue is what a run waits for that has not got its turn under its concurrency key.
+type Queue struct {
+	Name interpreter.LineName `json:"name"`
+	// Line is the ID of the workflow that gives the runs of the key their turns.
+	Line  string    `json:"line"`
+	Since time.Time `json:"since,omitzero"`
+	Limit int       `json:"limit,omitempty"`
+	// Place is the run's in the queue, from 1; 0 where that is not known.
+	Place int `json:"place,omitempty"`
+	// Holders are the workflow IDs of runs that have their turn, the first few.
+	Holders []string `json:"holders,omitempty"`
+}
+
+// queueOf reads from the memo of a run that goes on whether it waits for its turn;
+// nil where it does not.
+func queueOf(memo *commonpb.Memo) *Queue {
+	var ticket interpreter.Ticket
+	payload := memo.GetFields()[interpreter.LineMemo]
+	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &ticket) != nil || ticket.Line == "" {
+		return nil
+	}
+	return &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
+}
+
+// Line asks the workflow of a concurrency key how it stands, and where some runs do.
+func (r *Reader) Line(ctx context.Context, id string, members []interpreter.Member) (interpreter.LineStanding, error) {
+	var standing interpreter.LineStanding
+	err := r.ask(ctx, id, "", interpreter.LineQuery, &standing, members)
+	if err == nil && len(standing.Places) != len(members) {
+		standing.Places = make([]int, len(members))
+	}
+	return standing, err
+}
+
+// mostLines bounds the keys that Places asks about.
+const mostLines = 20
+
+// Places fills in the places of runs that wait for their turns: a call to the server
+// for each key, for 20 keys at most. What is not answered stays unknown.
+func (r *Reader) Places(ctx context.Context, list []Found) {
+	waiting := map[string][]*Found{}
+	var lines []string
+	for i := range list {
+		run := &list[i]
+		if run.Queue == nil {
+			continue
+		}
+		if waiting[run.Queue.Line] == nil {
+			lines = append(lines, run.Queue.Line)
+		}
+		waiting[run.Queue.Line] = append(waiting[run.Queue.Line], run)
+	}
+	var group errgroup.Group
+	for _, line := range lines[:min(len(lines), mostLines)] {
+		group.Go(func() error {
+			members := make([]interpreter.Member, len(waiting[line]))
+			for i, run := range waiting[line] {
+				members[i] = interpreter.Member{WorkflowID: run.WorkflowID, RunID: run.RunID}
+			}
+			standing, err := r.Line(ctx, line, members)
+			if err != nil {
+				return nil
+			}
+			for i, run := range waiting[line] {
+				run.Queue.Limit, run.Queue.Place, run.Queue.Holders = standing.Limit, standing.Places[i], standing.Holders
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+}

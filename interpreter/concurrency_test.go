@@ -1,0 +1,230 @@
+package interpreter_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// lineDo is what a run does in a table: enter, enter with skip or cancel, leave, or
+// vanish; "limit=n" goes before it.
+func lineDo(line *interpreter.Line, word string, now time.Time) {
+	limit := max(line.Limit, 1)
+	if given, rest, found := strings.Cut(word, " "); found {
+		_, _ = fmt.Sscanf(given, "limit=%d", &limit)
+		word = rest
+	}
+	who, what, _ := strings.Cut(word, ":")
+	member := interpreter.Member{WorkflowID: who, RunID: "1"}
+	request := interpreter.LineRequest{Member: member, Limit: limit, OnConflict: playbook.ConflictQueue}
+	switch what {
+	case "leaves":
+		request = interpreter.LineRequest{Member: member, Leave: true}
+	case "skip":
+		request.OnConflict = playbook.ConflictSkip
+	case "cancel":
+		request.OnConflict = playbook.ConflictCancel
+	case "other":
+		request.RunID = "2"
+	}
+	line.Take(request, now)
+}
+
+// lineSays is what a line told in a step, in words.
+func lineSays(line *interpreter.Line) string {
+	var said []string
+	for _, message := range line.Messages {
+		text := message.To.WorkflowID + " " + string(message.Answer.State)
+		if message.Answer.By != "" {
+			text += " by " + message.Answer.By
+		}
+		said = append(said, text)
+	}
+	line.Messages = nil
+	return strings.Join(said, ", ")
+}
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	for name, steps := range map[string][][2]string{
+		"first come, first served": {
+			{"a", "a granted"}, {"b", "b queued"}, {"c", "c queued"},
+			{"a:leaves", "b granted"}, {"b:leaves", "c granted"}, {"c:leaves", ""},
+		},
+		"two at a time": {
+			{"limit=2 a", "a granted"}, {"b", "b granted"}, {"c", "c queued"}, {"d", "d queued"},
+			{"b:leaves", "c granted"}, {"a:leaves", "d granted"},
+		},
+		"who asks again is where it was": {
+			{"a", "a granted"}, {"b", "b queued"}, {"c", "c queued"}, {"b", "b queued"}, {"a", "a granted"},
+			{"a:leaves", "b granted"},
+		},
+		"who leaves twice, or was never there": {
+			{"a", "a granted"}, {"b", "b queued"}, {"x:leaves", ""}, {"a:leaves", "b granted"}, {"a:leaves", ""},
+		},
+		"another run with the ID is another": {
+			{"a", "a granted"}, {"a:other", "a queued"}, {"a:leaves", "a granted"},
+		},
+		"who leaves the queue": {
+			{"a", "a granted"}, {"b", "b queued"}, {"c", "c queued"}, {"b:leaves", ""}, {"a:leaves", "c granted"},
+		},
+		"skip": {
+			{"a:skip", "a granted"}, {"b:skip", "b skipped by a"}, {"a:leaves", ""}, {"b:skip", "b granted"},
+		},
+		"skip behind a queue": {
+			{"a", "a granted"}, {"b", "b queued"}, {"c:skip", "c skipped by a"}, {"a:leaves", "b granted"},
+		},
+		"the latest limit counts": {
+			{"a", "a granted"}, {"b", "b queued"}, {"limit=2 c", "b granted, c queued"},
+			{"limit=1 d", "d queued"}, {"a:leaves", ""}, {"b:leaves", "c granted"},
+		},
+		"cancel": {
+			{"a:cancel", "a granted"}, {"b:cancel", "a replaced by b, b queued"}, {"a:leaves", "b granted"},
+		},
+		"of those that cancel the newest waits": {
+			{"a:cancel", "a granted"}, {"b:cancel", "a replaced by b, b queued"}, {"c:cancel", "b replaced by c, c queued"},
+			{"b:leaves", ""}, {"a:leaves", "c granted"},
+		},
+		"the oldest is cancelled": {
+			{"limit=2 a:cancel", "a granted"}, {"b:cancel", "b granted"}, {"c:cancel", "a replaced by c, c queued"},
+			{"d:cancel", "b replaced by d, d queued"}, {"e:cancel", "c replaced by e, e queued"}, {"a:leaves", "d granted"},
+			{"b:leaves", "e granted"},
+		},
+		"who cancels goes behind those that wait": {
+			{"a", "a granted"}, {"b", "b queued"}, {"c:cancel", "a replaced by c, c queued"},
+			{"a:leaves", "b granted, b replaced by c"}, {"b:leaves", "c granted"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			line, now := interpreter.Line{}, time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+			for i, step := range steps {
+				now = now.Add(time.Second)
+				lineDo(&line, step[0], now)
+				require.Equal(t, step[1], lineSays(&line), "step %d: %s", i, step[0])
+			}
+		})
+	}
+}
+
+// TestLineIsBounded: a queue that could not be taken along into another history takes
+// nobody any more, and says so.
+func TestLineIsBounded(t *testing.T) {
+	t.Parallel()
+	line, now := interpreter.Line{}, time.Now()
+	for i := range 2000 {
+		lineDo(&line, strings.Repeat("x", 900)+fmt.Sprint(i), now)
+		if said := lineSays(&line); strings.HasSuffix(said, "full") {
+			require.Greater(t, i, 1000)
+			require.Less(t, interpreter.EncodedSize(line), interpreter.MaxInlinePayload)
+			lineDo(&line, line.Holders[0].WorkflowID+":leaves", now)
+			require.Contains(t, lineSays(&line), "granted")
+			return
+		}
+	}
+	require.Fail(t, "the queue never was full")
+}
+
+func TestLineStanding(t *testing.T) {
+	t.Parallel()
+	line := interpreter.Line{}
+	for _, who := range []string{"a", "b", "c"} {
+		lineDo(&line, who, time.Now())
+	}
+	standing := line.Standing([]interpreter.Member{{WorkflowID: "c", RunID: "1"}, {WorkflowID: "a", RunID: "1"}, {WorkflowID: "b", RunID: "2"}})
+	require.Equal(t, interpreter.LineStanding{Limit: 1, Waiting: 2, Running: 1, Holders: []string{"a"}, Places: []int{2, 0, 0}}, standing)
+}
+
+func TestTicket(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		before, answer, after interpreter.LineState
+	}{
+		{"", interpreter.LineGranted, interpreter.LineGranted},
+		{"", interpreter.LineQueued, interpreter.LineQueued},
+		{interpreter.LineQueued, interpreter.LineGranted, interpreter.LineGranted},
+		{interpreter.LineGranted, interpreter.LineQueued, interpreter.LineGranted}, // came late
+		{interpreter.LineGranted, interpreter.LineSkipped, interpreter.LineGranted},
+		{interpreter.LineGranted, interpreter.LineReplaced, interpreter.LineReplaced},
+		{interpreter.LineReplaced, interpreter.LineGranted, interpreter.LineReplaced},
+		{interpreter.LineSkipped, interpreter.LineGranted, interpreter.LineSkipped},
+	} {
+		ticket := &interpreter.Ticket{State: row.before}
+		require.Equal(t, row.before != row.after, ticket.Answered(interpreter.LineAnswer{State: row.answer}), "%+v", row)
+		require.Equal(t, row.after, ticket.State, "%+v", row)
+	}
+	var none *interpreter.Ticket
+	require.False(t, none.Waits())
+}
+
+// TestLineIDs: no two names share a workflow.
+func TestLineIDs(t *testing.T) {
+	t.Parallel()
+	ids := map[string]interpreter.LineName{}
+	for _, name := range []interpreter.LineName{
+		{Playbook: "a", Key: "b/c"}, {Playbook: "a/b", Key: "c"}, {Key: "a/b"}, {Playbook: "a", Key: "b%2Fc"}, {Key: "c"},
+		{Playbook: strings.Repeat("p", 200), Key: strings.Repeat("ü", 250)}, {Playbook: strings.Repeat("p", 200), Key: strings.Repeat("ü", 249) + "ä"},
+	} {
+		id := name.ID()
+		require.Empty(t, ids[id], id)
+		require.LessOrEqual(t, len(id), 1000)
+		ids[id] = name
+	}
+	require.Equal(t, "reprise-concurrency/orders/acme%20corp", interpreter.LineName{Playbook: "orders", Key: "acme corp"}.ID())
+}
+
+func TestConcurrencyName(t *testing.T) {
+	t.Parallel()
+	for words, want := range map[string]string{
+		`key: "{{ tenant }}"`:                      "test: acme",
+		`key: "{{ number }}"`:                      "test: 7",
+		`key: "{{ tenant }}-{{ execution_id }}"`:   "test: acme-run-1",
+		`shared: warehouse`:                        ": warehouse",
+		`key: "{{ workload.nobody }}"`:             "every part of a key must be there",
+		`key: "x-{{ workload.nobody }}"`:           "every part of a key must be there",
+		`key: "{{ list }}"`:                        "must be text, not a list",
+		`key: "{{ '' }}"`:                          "must not be empty",
+		`key: "{{ replace(long, 'x', 'xxxxx') }}"`: "has 505 bytes; it may have 500",
+	} {
+		book := concurrencyBook(t, words)
+		run := interpreter.RunInfo{WorkflowID: "run-1", Playbook: "test"}
+		data := interpreter.Data{Workload: expression.Of(map[string]any{
+			"tenant": "acme", "number": int64(7), "list": []any{"a"}, "long": strings.Repeat("x", 101),
+		})}
+		name, err := interpreter.ConcurrencyName(book, interpreter.NewScope(book, run, data), expression.NewBudget(expression.DecisionLimits, time.Now()))
+		if err != nil {
+			require.Contains(t, interpreter.ExpressionFailure(book, "concurrency", err, time.Now()).Error.Message, want, words)
+			continue
+		}
+		require.Equal(t, want, name.Playbook+": "+name.Key, words)
+	}
+}
+
+func concurrencyBook(t *testing.T, words string) *playbook.Playbook {
+	t.Helper()
+	book, err := interpreter.Load("test.yaml", "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: test}\nconcurrency: {"+words+"}\n"+
+		"workflow: [{step: a, tool: http, url: x}]\n")
+	require.NoError(t, err)
+	return book
+}
+
+// TestTicketCheck: what no run takes along is refused.
+func TestTicketCheck(t *testing.T) {
+	t.Parallel()
+	book, name := concurrencyBook(t, `key: "{{ tenant }}"`), interpreter.LineName{Playbook: "test", Key: "acme"}
+	var none *interpreter.Ticket
+	require.NoError(t, none.Check(book))
+	require.NoError(t, (&interpreter.Ticket{Line: name.ID(), Name: name}).Check(book))
+	require.Error(t, (&interpreter.Ticket{Line: "another workflow", Name: name}).Check(book))
+	require.Error(t, (&interpreter.Ticket{Line: interpreter.LineName{}.ID()}).Check(book))
+	without := *book
+	without.Concurrency = nil
+	require.Error(t, (&interpreter.Ticket{Line: name.ID(), Name: name}).Check(&without))
+}

@@ -1,0 +1,150 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// How a run gets its turn under its concurrency key: it asks the workflow of the
+// key, which is told by an activity, because it may have to be begun; waits until
+// that answers with a signal, with no worker and no activity held; and says when it
+// needs the turn no more. The workflow of the key may have been terminated with all
+// that it knew, so who waits for long asks again.
+
+const (
+	// lineTimeout bounds an activity for a line.
+	lineTimeout = 8 * time.Second
+	// askAgain is how long a run waits before it asks for its turn again, at first and
+	// at most.
+	askAgain     = 2 * time.Minute
+	mostAskAgain = time.Hour
+)
+
+// takeTurn returns when the run may begin, or is not to: because it failed, was
+// cancelled or skipped. The error is that with which it goes on in another history.
+func (r *run) takeTurn(ctx, branches workflow.Context) (next error) {
+	if r.book.Concurrency == nil {
+		return nil
+	}
+	if r.Ticket == nil {
+		name, err := interpreter.ConcurrencyName(r.book, interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
+		if err != nil {
+			r.fail(interpreter.ExpressionFailure(r.book, "concurrency", err, workflow.Now(ctx)).Error)
+			return nil
+		}
+		r.Ticket = &interpreter.Ticket{Line: name.ID(), Name: name, Since: workflow.Now(ctx)}
+	}
+	r.listenToLine(ctx)
+	for wait := askAgain; r.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostAskAgain) {
+		if next := r.leaveHistory(ctx); next != nil {
+			return next
+		}
+		if err := r.askForTurn(branches); err != nil && branches.Err() == nil {
+			r.fail(AttemptError(err))
+			return nil
+		}
+		r.awaitTurn(branches, wait)
+	}
+	return nil
+}
+
+// awaitTurn waits until the line has decided, for so long, or until ctx is cancelled.
+func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
+	if !r.Ticket.Waits() {
+		return
+	}
+	timed, stop := workflow.WithCancel(ctx)
+	defer stop()
+	over := workflow.NewTimerWithOptions(timed, wait, workflow.TimerOptions{Summary: "waits for its turn under its concurrency key"})
+	_ = workflow.Await(ctx, func() bool { return over.IsReady() || !r.Ticket.Waits() }) // an error is that of ctx
+}
+
+// askForTurn tells the line that the run wants a turn, or still does.
+func (r *run) askForTurn(ctx workflow.Context) error {
+	concurrency := r.book.Concurrency
+	enter := interpreter.LineEnter{Name: r.Ticket.Name, Request: interpreter.LineRequest{
+		Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict,
+	}}
+	to := toTool(interpreter.LineEnterActivity, lineTimeout, "asks for its turn")
+	_, err := send[struct{}](ctx, to, enter, "the name of concurrency")
+	return err
+}
+
+// member is the run as its line knows it.
+func (r *run) member(ctx workflow.Context) interpreter.Member {
+	return interpreter.Member{WorkflowID: r.id, RunID: workflow.GetInfo(ctx).FirstRunID}
+}
+
+// listenToLine takes in what the line answers, to the end of the run: one that has
+// its turn may be told to go.
+func (r *run) listenToLine(ctx workflow.Context) {
+	answers := workflow.GetSignalChannel(ctx, interpreter.LineAnswerSignal)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var answer interpreter.LineAnswer
+			answers.Receive(ctx, &answer)
+			if answer.RunID == r.member(ctx).RunID {
+				r.answered(ctx, answer)
+			}
+		}
+	})
+}
+
+// answered takes in an answer of the line.
+func (r *run) answered(ctx workflow.Context, answer interpreter.LineAnswer) {
+	waited := r.Ticket.State == interpreter.LineQueued
+	if !r.Ticket.Answered(answer) {
+		return
+	}
+	key := r.Ticket.Name.Key
+	switch answer.State {
+	case interpreter.LineQueued:
+		r.showTicket(ctx, r.Ticket, interpreter.Queued)
+	case interpreter.LineGranted:
+		if waited {
+			r.showTicket(ctx, &interpreter.Ticket{}, interpreter.Running)
+		}
+	case interpreter.LineSkipped:
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the run was skipped: %s has the concurrency key %q (on_conflict: skip)", answer.By, key))
+	case interpreter.LineReplaced: // the line has the run cancelled too
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the run was cancelled: %s takes the concurrency key %q (on_conflict: cancel_running)", answer.By, key))
+	case interpreter.LineFull:
+		r.fail(&interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
+			Message: fmt.Sprintf("too many runs wait for their turn under the concurrency key %q", key),
+		})
+	}
+	r.describe(ctx)
+}
+
+// showTicket shows in lists of runs whether the run waits for its turn.
+func (r *run) showTicket(ctx workflow.Context, ticket *interpreter.Ticket, status interpreter.Status) {
+	if err := workflow.UpsertMemo(ctx, map[string]any{interpreter.LineMemo: *ticket}); err != nil {
+		logger(ctx).Warn("cannot write the memo", "error", err)
+	}
+	if !r.controls.Paused {
+		r.publish(ctx, status)
+	}
+}
+
+// wasSkipped reports whether the run ended before it began, as it was asked to.
+func (r *run) wasSkipped() bool {
+	return r.Ticket != nil && r.Ticket.State == interpreter.LineSkipped
+}
+
+// leaveLine says that the run needs its turn no more, and returns when that is on its
+// way for good: what a workflow has not sent when it ends is never sent.
+func (r *run) leaveLine(ctx workflow.Context) {
+	if r.Ticket == nil || r.wasSkipped() {
+		return
+	}
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	request := interpreter.LineRequest{Member: r.member(ctx), Leave: true}
+	if err := signal(ctx, r.Ticket.Line, interpreter.LineSignal, request).Get(ctx, nil); err != nil {
+		logger(ctx).Warn("cannot leave the line of the concurrency key; the place is free once the line has looked", "error", err)
+	}
+}

@@ -1,0 +1,224 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/source"
+)
+
+const (
+	// lineIdle is how long the workflow of a concurrency key stays that no run has.
+	lineIdle = time.Minute
+	// A run that was terminated cannot say that it needs its turn no more, so the line
+	// looks: while somebody waits after lookFirst, which doubles up to lookLast; else
+	// every lookIdle.
+	lookFirst = 5 * time.Second
+	lookLast  = time.Minute
+	lookIdle  = time.Hour
+	// mostLooked is how many runs with a turn it looks at in one go, and mostLookedWaiting
+	// of those that wait, the first.
+	mostLooked        = 100
+	mostLookedWaiting = 20
+	// mostTelling bounds how many messages of a line are on their way at once; Temporal
+	// takes 2,000.
+	mostTelling = 200
+)
+
+// ConcurrencyWorkflow gives the runs of one concurrency key their turns. Runs tell it
+// with a signal that they want one, and that they need it no more; it answers with
+// signals. What it decides is a rule of the interpreter (interpreter/concurrency.go).
+// It ends when nobody has a turn or waits for one; the next run starts it again.
+func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget who has a turn
+	ctx = withOutbox(ctx, interpreter.RunLimits{})
+	k := &keeper{line: &line, requests: workflow.GetSignalChannel(ctx, interpreter.LineSignal)}
+	if err := workflow.SetQueryHandler(ctx, interpreter.LineQuery, func(members []interpreter.Member) (interpreter.LineStanding, error) {
+		return line.Standing(members), nil
+	}); err != nil {
+		return fmt.Errorf("set query handler: %w", err)
+	}
+	for {
+		k.take(ctx)
+		if historyIsLong(ctx) || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			return k.goOn(ctx)
+		}
+		k.tell(ctx)
+		k.describe(ctx)
+		if err := k.rest(ctx); err != nil {
+			return err
+		}
+		switch {
+		case !k.alarm.IsReady():
+		case k.mode != lineEmpty:
+			k.look(ctx)
+		case k.requests.Len() == 0:
+			return nil
+		}
+	}
+}
+
+// keeper keeps a line.
+type keeper struct {
+	line     *interpreter.Line
+	requests workflow.ReceiveChannel
+	telling  int // messages on their way
+	gone     []interpreter.Member
+	mode     lineMode
+	alarm    workflow.Future // the end of mode's time
+	stop     workflow.CancelFunc
+	patience time.Duration // before the next look, while somebody waits
+	looked   int           // runs with a turn, before the next look
+}
+
+// lineMode is what a line waits for beside requests.
+type lineMode int
+
+const (
+	lineEmpty   lineMode = iota + 1 // its end
+	lineHeld                        // a look at who has a turn
+	lineWaiting                     // such a look, for those who wait
+)
+
+// take takes in what runs have said, and who is not there any more.
+func (k *keeper) take(ctx workflow.Context) {
+	for {
+		var request interpreter.LineRequest
+		if !k.requests.ReceiveAsync(&request) {
+			break
+		}
+		if err := request.Check(); err != nil {
+			logger(ctx).Warn("a request is left out that no run makes", "error", err)
+			continue
+		}
+		k.line.Take(request, workflow.Now(ctx))
+	}
+	if len(k.gone) > 0 {
+		k.line.Gone(workflow.Now(ctx), k.gone...)
+		k.gone = nil
+	}
+}
+
+// tell sends messages, a number of them at a time.
+func (k *keeper) tell(ctx workflow.Context) {
+	for k.mayTell() {
+		message := k.line.Messages[0]
+		k.line.Messages = k.line.Messages[1:]
+		k.telling++
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			k.deliver(ctx, message)
+			k.telling--
+		})
+	}
+}
+
+func (k *keeper) mayTell() bool { return len(k.line.Messages) > 0 && k.telling < mostTelling }
+
+// deliver tells a run what was decided. One that does not hear it has ended.
+func (k *keeper) deliver(ctx workflow.Context, message interpreter.LineMessage) {
+	if err := signal(ctx, message.To.WorkflowID, interpreter.LineAnswerSignal, message.Answer).Get(ctx, nil); err != nil {
+		k.gone = append(k.gone, message.To)
+		return
+	}
+	if message.Answer.State != interpreter.LineReplaced {
+		return
+	}
+	cancel := interpreter.LineCancel{Member: message.To, Reason: fmt.Sprintf(
+		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Answer.By, k.line.Name.Key)}
+	to := toTool(interpreter.LineCancelActivity, lineTimeout, "cancels "+source.Cut(message.To.WorkflowID, mostText))
+	if _, err := send[struct{}](ctx, to, cancel, "the reason of a cancel"); err != nil {
+		logger(ctx).Warn("cannot cancel a run that is to be replaced", "workflow_id", message.To.WorkflowID, "error", err)
+	}
+}
+
+// rest waits until there is something to do, or its time is over.
+func (k *keeper) rest(ctx workflow.Context) error {
+	mode, length := lineEmpty, lineIdle
+	switch {
+	case len(k.line.Queue) > 0:
+		if k.mode != lineWaiting {
+			k.patience = lookFirst
+		}
+		mode, length = lineWaiting, k.patience
+	case !k.line.Empty() || k.telling > 0:
+		mode, length = lineHeld, lookIdle
+	}
+	if k.mode != mode || k.alarm.IsReady() {
+		if k.stop != nil {
+			k.stop()
+		}
+		var timer workflow.Context
+		timer, k.stop = workflow.WithCancel(ctx)
+		k.mode = mode
+		k.alarm = workflow.NewTimerWithOptions(timer, length, workflow.TimerOptions{Summary: []string{
+			lineEmpty: "idle", lineHeld: "until it looks who has a turn", lineWaiting: "until it looks who has a turn",
+		}[mode]})
+	}
+	telling := k.telling
+	return workflow.Await(ctx, func() bool {
+		return k.alarm.IsReady() || k.requests.Len() > 0 || len(k.gone) > 0 || k.mayTell() ||
+			k.telling < telling && k.line.Empty() || historyIsLong(ctx)
+	})
+}
+
+// look frees the places of runs that have ended without a word.
+func (k *keeper) look(ctx workflow.Context) {
+	var members []interpreter.Member
+	holders := k.line.Holders
+	for range min(len(holders), mostLooked) {
+		members = append(members, holders[k.looked%len(holders)].Member)
+		k.looked++
+	}
+	for _, waiting := range k.line.Queue[:min(len(k.line.Queue), mostLookedWaiting)] {
+		members = append(members, waiting.Member)
+	}
+	to := toTool(interpreter.LineLookActivity, lineTimeout, fmt.Sprintf("looks whether %d runs go on", len(members)))
+	ended, err := send[[]interpreter.Member](ctx, to, members, "runs to look at")
+	if err != nil {
+		logger(ctx).Warn("cannot look whether runs go on", "error", err)
+		return
+	}
+	k.patience = min(2*k.patience, lookLast)
+	if len(ended) > 0 {
+		k.gone, k.patience = append(k.gone, ended...), lookFirst
+	}
+}
+
+// goOn goes on in another history, with what has come and what is still to be told.
+func (k *keeper) goOn(ctx workflow.Context) error {
+	if err := workflow.Await(ctx, func() bool { return k.telling == 0 }); err != nil {
+		return err
+	}
+	k.take(ctx)
+	failure, next := goOn(ctx, interpreter.ConcurrencyWorkflow, *k.line, "the line of the concurrency key")
+	if failure != nil {
+		return failure
+	}
+	return next
+}
+
+// mostInDetails bounds the runs that the details of a line name.
+const mostInDetails = 20
+
+// describe writes how the line stands.
+func (k *keeper) describe(ctx workflow.Context) {
+	table := newSheet("run", "state", "since")
+	row := func(member interpreter.LineMember, state string) {
+		table.row(linkTo(ctx, source.Code(member.WorkflowID, mostText), member.WorkflowID), state, moment(member.Since))
+	}
+	for _, holder := range k.line.Holders[:min(len(k.line.Holders), mostInDetails)] {
+		state := "**has its turn**"
+		if holder.Leaving {
+			state = "**is cancelled**"
+		}
+		row(holder, state)
+	}
+	for i, waiting := range k.line.Queue[:min(len(k.line.Queue), mostInDetails)] {
+		row(waiting, fmt.Sprintf("place %d", i+1))
+	}
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Concurrency key %s, limit %d: %d with a turn, %d waiting\n\n%s",
+		source.Code(k.line.Name.Key, mostText), k.line.Limit, len(k.line.Holders), len(k.line.Queue), table))
+}
