@@ -36,6 +36,9 @@ func newListCommand(a *app) *cobra.Command {
 		Long: `List runs: those that go on, the newest first, then those that have ended, the last
 to end first. It takes one call to the server for each hundred.
 
+A run that is queued waits for its turn under the concurrency key of its playbook; its
+place stands beside that. Places take one more call for each key, of 20 at most.
+
 Failed iterations are counted when their loop has ended. A run that was terminated
 or timed out has failed. Runs that steps of other runs have started are left out
 unless --children is given.`,
@@ -47,7 +50,7 @@ unless --children is given.`,
 		RunE: func(*cobra.Command, []string) error { return a.list(options) },
 	}
 	flags := command.Flags()
-	flags.StringVar((*string)(&options.status), "status", "", "only runs that are running, paused, completed, partial_success, failed or cancelled")
+	flags.StringVar((*string)(&options.status), "status", "", "only runs that are running, paused, queued, completed, partial_success, skipped, failed or cancelled")
 	flags.StringVar(&options.playbook, "playbook", "", "only runs of the playbook with this name")
 	flags.StringVar(&options.since, "since", "", "only runs that were started since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.IntVar(&options.limit, "limit", mostRuns, "how many at most, 0 for all")
@@ -83,14 +86,15 @@ func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options
 		Status: options.status, Playbook: options.playbook, Since: since, Limit: options.limit, Children: options.children,
 	})
 	if errors.Is(err, runs.ErrNoAttributes) {
-		return usageError("%w (%s, %s), so --playbook, and --status %s, %s and %s, cannot choose; "+
+		return usageError("%w (%s, %s), so --playbook, and --status %s, %s, %s, %s and %s, cannot choose; "+
 			"a run that is started by who may add them adds them, else an administrator has to, with the type Keyword",
 			err, workflows.StatusAttribute, workflows.PlaybookAttribute,
-			interpreter.Paused, interpreter.Completed, interpreter.Partial)
+			interpreter.Paused, interpreter.Queued, interpreter.Completed, interpreter.Partial, interpreter.Skipped)
 	}
 	if err != nil {
 		return err
 	}
+	s.runs().Places(ctx, list.Runs)
 	if options.output == "json" {
 		return printJSON(a.Out, list)
 	}
@@ -148,7 +152,7 @@ func runsWith(list []runs.Found, columns []string, now time.Time, idWidth int) s
 			end = now
 		}
 		cells := map[string]string{
-			"run": id, "playbook": text.Snip(visible(run.Playbook), 30, "…"), "status": string(run.Status),
+			"run": id, "playbook": text.Snip(visible(run.Playbook), 30, "…"), "status": statusCell(run),
 			"started": run.StartedAt.Local().Format("01-02 15:04"), "time": roughly(end.Sub(run.StartedAt)), "failed": number(run.DeadLetters),
 		}
 		row := make(table.Row, len(columns))
@@ -158,6 +162,14 @@ func runsWith(list []runs.Found, columns []string, now time.Time, idWidth int) s
 		rows.AppendRow(row)
 	}
 	return rows.Render()
+}
+
+// statusCell is the status of a run, with its place where it waits for its turn.
+func statusCell(run runs.Found) string {
+	if run.Queue == nil || run.Queue.Place == 0 || run.Status != interpreter.Queued {
+		return string(run.Status)
+	}
+	return fmt.Sprintf("%s %d", run.Status, run.Queue.Place)
 }
 
 // roughly is a time in two units, for eyes.

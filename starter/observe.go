@@ -76,6 +76,9 @@ func (o *observer) look(ctx context.Context) ([]line, error) {
 	}
 	o.failures = 0
 	lines := o.control(progress.Control)
+	if ticket := progress.Ticket; ticket.Waits() {
+		return append(lines, line{key: "queue", text: "waits for its turn under the concurrency key " + visible(ticket.Name.Key)}), nil
+	}
 	for _, record := range progress.Steps {
 		lines = append(lines, line{key: fmt.Sprintf("%s#%d", record.Step, record.Visit), text: o.describe(ctx, record)})
 	}

@@ -112,7 +112,7 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 		}
 	}
 	switch result.Status {
-	case interpreter.Completed:
+	case interpreter.Completed, interpreter.Skipped: // skipped as its playbook asks
 		return nil
 	case interpreter.Partial:
 		return withStatus(exitPartial, errSaid)

@@ -45,9 +45,9 @@ A loop of which few iterations failed is completed; the warnings at the end say 
 many. With --strict, as with strict: true in the playbook, the run is then a partial
 success, and a value of --set or --workload that nothing reads is an error.
 
-Exit status: 0 completed, 1 failed or cancelled, 2 wrong usage or an invalid
-playbook, 3 no server or the end is unknown, 4 partial success, 130 stopped
-following.`
+Exit status: 0 completed, or skipped as the playbook's concurrency asks, 1 failed or
+cancelled, 2 wrong usage or an invalid playbook, 3 no server or the end is unknown,
+4 partial success, 130 stopped following.`
 
 const runExample = `  starter run playbooks/hello.yaml --set name=Ada
   starter run fetch.yaml --set patient_ids='[p1,p2]' --workload more.yaml

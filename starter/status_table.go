@@ -24,6 +24,9 @@ func writeStatus(w io.Writer, status *runs.Status, paper paper) {
 	if status.Late && !status.Ended() {
 		writeWrapped(&b, "late: it takes longer than the playbook expects", paper.width)
 	}
+	if status.Queue != nil {
+		writeWrapped(&b, queueText(status.Queue, status.At), paper.width)
+	}
 	if len(status.Steps) > 0 {
 		b.WriteString(statesTable(status, paper.width) + "\n")
 	}
@@ -64,6 +67,19 @@ func headOf(status *runs.Status) string {
 			status.EndedAt.Local().Format(time.DateTime))
 	}
 	return fmt.Sprintf("%s: %s for %s", name, status.Status, roughly(status.At.Sub(status.StartedAt)))
+}
+
+// queueText says what a run waits for that has not got its turn.
+func queueText(queue *runs.Queue, now time.Time) string {
+	said := "waits for its turn under the concurrency key " + visible(queue.Name.Key)
+	if queue.Place > 0 {
+		said += fmt.Sprintf(", place %d", queue.Place)
+	}
+	said += ", for " + roughly(now.Sub(queue.Since))
+	if len(queue.Holders) > 0 {
+		said += "; who has a turn: " + visible(strings.Join(queue.Holders, ", "))
+	}
+	return said
 }
 
 func stepLabel(step runs.Step) string {
@@ -293,6 +309,9 @@ func (w *watchScreen) show(status *runs.Status) {
 func changeOf(status *runs.Status) string {
 	var b strings.Builder
 	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version, status.Late)
+	if status.Queue != nil {
+		fmt.Fprint(&b, status.Queue.Place)
+	}
 	for _, step := range status.Steps {
 		fmt.Fprint(&b, "\n", step.Step, step.Visit, step.Status, step.Attempt, step.HeldBy)
 		if step.Loop != nil {

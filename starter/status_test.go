@@ -104,6 +104,26 @@ func TestGoldenStatus(t *testing.T) {
 	}
 }
 
+// TestGoldenQueued: a run that waits for its turn says under which key, its place and
+// who has one.
+func TestGoldenQueued(t *testing.T) {
+	t.Parallel()
+	now := began.Add(192 * time.Second)
+	status := &runs.Status{
+		Found: runs.Found{
+			WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began,
+			Queue: &runs.Queue{
+				Name: interpreter.LineName{Playbook: "patients", Key: "acme\x1b corp"}, Since: now.Add(-3 * time.Minute), Limit: 2, Place: 12,
+				Holders: []string{"patients-7x2k3q", "patients-8a6c3z"},
+			},
+		},
+		HeldBy: runs.HeldByConcurrency, Steps: []runs.Step{{Step: "fetch", Item: runs.Item{Status: interpreter.Pending}}}, At: now,
+	}
+	var out bytes.Buffer
+	writeStatus(&screen{to: &out}, status, paper{width: 80})
+	golden(t, "status/queued_80", out.String())
+}
+
 // localBegan is a time that reads the same in every zone.
 var localBegan = time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)
 
@@ -113,6 +133,7 @@ func TestGoldenRuns(t *testing.T) {
 	found := []runs.Found{
 		{WorkflowID: "patients-7x2k3q", Playbook: "patients", Status: interpreter.Running, StartedAt: began, DeadLetters: 12},
 		{WorkflowID: "patient_medications-\x1bqq81", Playbook: "patient_medications", Status: interpreter.Partial, StartedAt: began, EndedAt: began.Add(75 * time.Minute)},
+		{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began, Queue: &runs.Queue{Place: 12}},
 		{WorkflowID: "patients-7x2k3q/reprocess-01a201eda681-1", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(50 * time.Hour)},
 	}
 	for _, width := range []int{40, 80, 120} {
