@@ -25,7 +25,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
 	going, stop := workflow.WithCancel(ctx)
 	b := &batch{
-		step: step, herald: newHerald(book), input: input, calls: make([]*interpreter.Call, len(input.Calls)), ended: input.Ended, stop: stop,
+		step: step, herald: herald{book: book, once: true}, input: input, calls: make([]*interpreter.Call, len(input.Calls)), ended: input.Ended, stop: stop,
 	}
 	for i, carried := range input.Calls {
 		b.calls[i] = takeUp(ctx, book, step, input.Task, carried)
@@ -83,7 +83,7 @@ func takeUp(
 // batch is the iterations of one child workflow.
 type batch struct {
 	step   *playbook.Step
-	herald *herald
+	herald herald
 	input  IterationInput
 	calls  []*interpreter.Call
 	ended  []interpreter.IterationResult

@@ -27,7 +27,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResul
 	l.book = book
 	controls.listen(ctx, nil)
 	l.listenForPlaces(ctx)
-	l.herald = newHerald(book)
+	l.herald.book, l.herald.once = book, true
 	l.herald.listen(ctx)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
@@ -61,7 +61,7 @@ type loop struct {
 	// controls is what people have told the run.
 	controls *controls
 	window   *window
-	herald   *herald
+	herald   herald
 	members  []*member // the batches that are open, in order of their start
 	below    string    // workflow ID of the part under way
 	under    int       // iterations in open batches

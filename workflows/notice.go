@@ -237,21 +237,17 @@ func waitsForPeople(call *interpreter.Call, wait *interpreter.Wait, visit int) (
 // herald passes news up from a part of a run.
 type herald struct {
 	book *playbook.Playbook
-	told map[string]bool // events that are told once
+	once bool // each event
+	told []string
 }
-
-// newHerald tells each event once.
-func newHerald(book *playbook.Playbook) *herald { return &herald{book: book, told: map[string]bool{}} }
 
 // tell tells the workflow above, where anybody wants to know.
 func (h *herald) tell(ctx workflow.Context, news interpreter.News) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
-	if parent == nil || h.told[news.Event] || !h.book.Notifies(news.Event) {
+	if parent == nil || !h.book.Notifies(news.Event) || h.once && slices.Contains(h.told, news.Event) {
 		return
 	}
-	if h.told != nil {
-		h.told[news.Event] = true
-	}
+	h.told = append(h.told, news.Event)
 	signal(ctx, parent.ID, newsSignal, news)
 }
 
