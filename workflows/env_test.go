@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,7 @@ type attempt struct {
 // stage runs one playbook with tools that a test plays.
 type stage struct {
 	t         *testing.T
+	mu        sync.Mutex // of what attempts note, which several may do at once
 	env       *testsuite.TestWorkflowEnvironment
 	attempts  []attempt
 	written   []interpreter.ToolInput // by sinks
@@ -80,11 +82,15 @@ func newStage(t *testing.T, answer play) *stage {
 		return interpreter.CheckResult{}, nil
 	})
 	s.register("http", func(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.attempts = append(s.attempts, attempt{at: s.env.Now().Sub(began), in: in})
 		data, err := answer(len(s.attempts), in)
 		return interpreter.ToolResult{Data: expression.Of(data)}, err
 	})
 	s.register(interpreter.WriteActivity("http"), func(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.written, s.writtenAt = append(s.written, in), append(s.writtenAt, s.env.Now().Sub(began))
 		if s.refuses != nil {
 			return interpreter.ToolResult{}, s.refuses(len(s.written), in)
