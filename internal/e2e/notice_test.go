@@ -276,3 +276,41 @@ notify: {on: [completed, partial_success, exhausted], url: "{{ hooks }}/team", b
 		keys[got.key] = true
 	}
 }
+
+// TestNotifyOfALoop: however many of its iterations wait for people, and in however
+// many children and parts they are, the run tells it once.
+func TestNotifyOfALoop(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"sequential", "parallel", "parallel, batch: 4"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := newWorking(t)
+			hooks := newReceiver(t, nil)
+			run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/status/503"
+    loop: {collection: "{{ 1..12 }}", element: id, mode: `+mode+`}
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 1, on_exhausted: pause}}]
+    next: [{when: "{{ error is defined }}", step: after}]
+  - step: after
+notify: {on: [paused, exhausted, completed], url: "{{ hooks }}/team", body: "{{ event.name }} {{ event.step }} {{ event.visit }}"}
+`), map[string]any{"hooks": hooks.URL})
+			require.Eventually(t, func() bool { return len(hooks.got()) == 1 }, patience, tick)
+			require.Equal(t, []any{"paused fetch 1"}, hooks.bodies("/team"))
+
+			ended := make(chan error, 1)
+			go func() { ended <- run.Get(t.Context(), nil) }()
+			require.Eventually(t, func() bool {
+				_, _ = w.steer(run, workflows.SkipUpdate, workflows.Command{Step: "fetch"}) // nothing may wait right now
+				return len(ended) == 1
+			}, patience, 10*tick)
+			require.NoError(t, <-ended)
+			result, err := w.outcome(run)
+			require.NoError(t, err)
+			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.Equal(t, 12, step(t, result, "fetch").Loop.Stats.Failed)
+			require.Equal(t, []any{"paused fetch 1", "exhausted fetch 1", "completed  "}, hooks.bodies("/team"))
+		})
+	}
+}
