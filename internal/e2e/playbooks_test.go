@@ -93,6 +93,11 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 		warnings: []string{"step get_price failed and a route took it on: HTTP 404 from GET API/status/404"},
 		after:    afterRouting,
 	},
+	"notices": {
+		status: "completed", data: "3 users",
+		warnings: []string{"step get_price failed and a route took it on: HTTP 404 from GET API/status/404"},
+		after:    afterNotices,
+	},
 	"loop_with_sinks": {
 		status: "partial_success",
 		data:   map[string]any{"lengths": []any{5, 4, nil, 5}, "failed": []any{2}},
@@ -182,6 +187,16 @@ func afterRouting(t *testing.T, _ *world, result workflows.Result) {
 		"start": "completed", "count_users": "completed", "get_price": "failed", "default_price": "completed",
 		"report": "completed", "celebrate": "completed", "shrug": "skipped",
 	}, statuses)
+}
+
+// afterNotices: the step that failed, the one that did not, and the run.
+func afterNotices(t *testing.T, w *world, result workflows.Result) {
+	bodies := w.bodies()
+	require.Len(t, bodies, 3)
+	require.Equal(t, map[string]any{"text": "no price: http 404"}, bodies[0])
+	require.Equal(t, "count_users", bodies[1].(map[string]any)["step"])
+	require.Equal(t, map[string]any{"text": "notices completed "}, bodies[2])
+	require.True(t, step(t, result, "get_price").Handled)
 }
 
 func afterLoopWithSinks(t *testing.T, w *world, _ workflows.Result) {
