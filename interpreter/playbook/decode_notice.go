@@ -51,7 +51,7 @@ var noticeSection = sectionOf(section{name: "notice", called: "a notice", open: 
 var notifySection = sectionOf(section{name: "notify", called: "an entry of notify", open: true, fields: olderFields}, append([]keyOf[Notice]{
 	{
 		key{name: "on", doc: "the events to tell of, a name or a list: " + eventNames(), required: "on: [failed, late]"},
-		as(kindConstants, func(d *decoder, w written, n *Notice) { n.On = d.events(w.node) }),
+		as(kindChoice, func(d *decoder, w written, n *Notice) { n.On = d.events(w.node) }).also(Events()...),
 	},
 }, noticeWords...))
 
