@@ -33,9 +33,9 @@ func startCallbacks(s *session, dbFile string, keys *seal.Keys, masked *secrets.
 	if err != nil {
 		return nil, fmt.Errorf("the port for callbacks: %w", err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+	listener, err := listenLocally(port)
 	if err != nil { // somebody else has it
-		listener, err = net.Listen("tcp", "127.0.0.1:0")
+		listener, err = listenLocally("0")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for callbacks: %w", err)
@@ -59,11 +59,15 @@ func startCallbacks(s *session, dbFile string, keys *seal.Keys, masked *secrets.
 
 // freePort is a port of this machine that nobody listens on, "0" where none is found.
 func freePort() string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := listenLocally("0")
 	if err != nil {
 		return "0"
 	}
 	defer func() { _ = listener.Close() }()
 	address, _ := listener.Addr().(*net.TCPAddr)
 	return strconv.Itoa(address.Port)
+}
+
+func listenLocally(port string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:"+port)
 }

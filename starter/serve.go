@@ -35,7 +35,7 @@ type serveOptions struct {
 	connections string
 }
 
-const serveLong = `Serve HTTP, by which others start runs of playbooks and ask how they went.
+const serveLong = `Serve HTTP, by which others start runs of playbooks, ask how they went, and answer them.
 
 POST /v1/playbooks/NAME/runs starts NAME.yaml of the folder --playbooks with the JSON
 object of the body as workload. Callers have a token each, in a file of --tokens that
@@ -43,6 +43,10 @@ holds only its hash; serve token new makes one. An Idempotency-Key makes a repea
 request the same run; ?wait=30s waits for its result. Senders that metadata.triggers
 of the playbook names need no token but a valid signature; their secrets are
 connections, of --connections or the environment.
+
+POST /v1/callbacks/TOKEN/complete, /fail and /progress answer an attempt of webhook or
+approval that has handed the token out. They need REPRISE_SECRET_KEY, as the workers
+have it, and workers REPRISE_CALLBACK_URL, which leads here.
 
 GET /v1/runs/ID tells a caller of a run, GET /healthz whether the Temporal server
 answers, and GET /v1/openapi.json describes it all.
@@ -60,7 +64,7 @@ const serveExample = `  starter serve --playbooks playbooks/ --tokens callers.ya
 func newServeCommand(a *app) *cobra.Command {
 	options := &serveOptions{}
 	command := &cobra.Command{
-		Use: "serve", Short: "Serve HTTP for callers who start runs", Args: cobra.NoArgs, Long: serveLong, Example: serveExample,
+		Use: "serve", Short: "Serve HTTP for callers who start runs and systems that answer them", Args: cobra.NoArgs, Long: serveLong, Example: serveExample,
 		RunE: func(*cobra.Command, []string) error { return a.serve(options) },
 	}
 	flags := command.Flags()
