@@ -3,11 +3,19 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"io"
+	"math/big"
+	"net"
 	nethttp "net/http"
 	"os"
 	"path/filepath"
@@ -207,4 +215,52 @@ func TestServeRefusesWhatItCannotDo(t *testing.T) {
 		require.Contains(t, errs.String(), said)
 		require.NotContains(t, errs.String(), "rpr_mistake")
 	}
+}
+
+// certified writes a certificate for this machine and its key, and gives a client
+// that trusts it.
+func certified(t *testing.T) (certificate, key string, client *nethttp.Client) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	require.NoError(t, err)
+	secret, err := x509.MarshalECPrivateKey(private)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	require.NoError(t, os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}), 0o600))
+	roots := x509.NewCertPool()
+	parsed, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	roots.AddCert(parsed)
+	transport := &nethttp.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return certificate, key, &nethttp.Client{Transport: transport}
+}
+
+func TestServeWithTLS(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	certificate, key, client := certified(t)
+	server := &served{t: t, client: client, args: []string{
+		"--address", env.Address, "--namespace", env.Namespace, "--tls-cert", certificate, "--tls-key", key,
+	}}
+	server.start()
+	require.True(t, strings.HasPrefix(server.url, "https://"))
+	response, err := client.Get(server.url + "/healthz")
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, nethttp.StatusOK, response.StatusCode)
+	require.Equal(t, "HTTP/2.0", response.Proto)
+	plain, err := nethttp.Get(strings.Replace(server.url, "https", "http", 1) + "/healthz")
+	require.NoError(t, err)
+	require.NoError(t, plain.Body.Close())
+	require.Equal(t, nethttp.StatusBadRequest, plain.StatusCode)
+	require.Contains(t, server.errs.String(), "callbacks are refused", "there is no key")
 }

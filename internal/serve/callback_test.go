@@ -304,3 +304,80 @@ func TestManyCallbacks(t *testing.T) {
 		require.Equal(t, i, a.ends(run).Result.Data)
 	}
 }
+
+// TestCallbacksOfALoop: each iteration has tokens of its own, in batches and while the
+// run is paused too.
+func TestCallbacksOfALoop(t *testing.T) {
+	t.Parallel()
+	const loop = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: loop}
+workflow:
+  - step: ask
+    tool: webhook
+    loop: {in: "{{ [0, 1, 2, 3] }}", iterator: n, mode: parallel, batch: 2}
+    on_start: {url: "{{ other }}", body: {token: "{{ callback.token }}", complete: "{{ callback.complete }}", n: "{{ n }}"}}
+`
+	a := newAsking(t)
+	run, first := a.ask("loop", loop)
+	tokens := []string{first}
+	for len(tokens) < 4 {
+		tokens = append(tokens, a.token())
+	}
+	handle, err := a.env.Client().UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID: run.GetID(), UpdateName: "pause", Args: []any{map[string]any{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	require.NoError(t, err)
+	require.NoError(t, handle.Get(t.Context(), nil))
+	var wanted []any
+	for _, token := range tokens {
+		address, err := callback.Open(a.keys, token)
+		require.NoError(t, err)
+		index := *address.To.Index
+		wanted = append(wanted, index*10)
+		require.Equal(t, http.StatusAccepted, a.tell(token, "progress", `{"done": 1}`).status)
+		given := a.tell(token, "complete", fmt.Sprintf(`{"result": %d}`, index*10))
+		require.Equal(t, http.StatusAccepted, given.status, string(given.body))
+		require.Equal(t, map[string]any{"taken": true}, given.values)
+	}
+	require.ElementsMatch(t, []any{0, 10, 20, 30}, wanted)
+	handle, err = a.env.Client().UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID: run.GetID(), UpdateName: "resume", Args: []any{map[string]any{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	require.NoError(t, err)
+	require.NoError(t, handle.Get(t.Context(), nil))
+	require.Equal(t, []any{0, 10, 20, 30}, a.ends(run).Result.Data.(map[string]any)["results"])
+	for _, token := range tokens {
+		require.Equal(t, http.StatusConflict, a.tell(token, "complete", `{}`).status)
+	}
+}
+
+// FuzzAnswer: a body is an answer that a workflow may be sent, or is refused.
+func FuzzAnswer(f *testing.F) {
+	for _, body := range []string{
+		`{"result": {"a": [1, null]}}`, `{"message": "x", "details": 1, "retryable": false}`, `{"done": 1, "total": 2}`,
+		`{"option": "approve", "form": {"a": 1}, "by": "ada", "comment": ""}`, `{"done": 1e3}`, `{"retryable": null}`, `{"": 1}`,
+	} {
+		for verb := range 3 {
+			f.Add(verb, []byte(body))
+		}
+	}
+	f.Fuzz(func(t *testing.T, verb int, body []byte) {
+		value, err := serve.ReadJSON(body)
+		object, isObject := value.(map[string]any)
+		if err != nil || !isObject {
+			return
+		}
+		verbs := []interpreter.AnswerVerb{interpreter.AnswerComplete, interpreter.AnswerFail, interpreter.AnswerProgress}
+		given, err := serve.ReadAnswer(verbs[(verb%3+3)%3], object)
+		if err != nil {
+			var told *serve.Problem
+			require.ErrorAs(t, err, &told)
+			require.Equal(t, http.StatusBadRequest, told.Status)
+			return
+		}
+		require.NoError(t, given.Check())
+		_, err = json.Marshal(given)
+		require.NoError(t, err)
+	})
+}

@@ -9,8 +9,9 @@ import (
 
 // What the tests of single parts need.
 var (
-	Verify   = verify
-	ReadJSON = readJSON
+	Verify     = verify
+	ReadJSON   = readJSON
+	ReadAnswer = readAnswer
 )
 
 // ReadDelivery gives the ID of a delivery and the workload that it becomes.
