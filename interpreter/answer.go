@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -72,6 +73,7 @@ type Taken struct {
 const (
 	maxAnswerText = 4 << 10
 	maxAnswerBy   = 500
+	maxDetails    = 16 << 10 // as is kept of the body of an HTTP answer that failed
 )
 
 // Types of errors with which an answer is refused.
@@ -119,10 +121,14 @@ func (a Answer) Check() error {
 		return refused("an answer is complete, fail or progress, not %q", a.Verb)
 	}
 	switch {
+	case a.Visit < 0, a.Attempt < 0, a.Index != nil && *a.Index < 0:
+		return refused("visits and attempts count from 1, and an index from 0")
 	case len(a.Message) > maxAnswerText, len(a.Comment) > maxAnswerText:
 		return refused("a message may have %d bytes", maxAnswerText)
 	case len(a.By) > maxAnswerBy, len(a.ID) > maxAnswerBy, len(a.Option) > maxAnswerBy:
 		return refused("by, option and id may have %d bytes each", maxAnswerBy)
+	case EncodedSize(a.Details) > maxDetails:
+		return refused("details may have %d bytes", maxDetails)
 	case a.Verb == AnswerFail && a.Message == "":
 		return refused("fail needs a message that says why")
 	case a.Verb == AnswerProgress && (a.Done < 0 || a.Total < 0):
@@ -134,6 +140,24 @@ func (a Answer) Check() error {
 	case a.Verb != AnswerFail && (a.Details.Data != nil || a.Retryable != nil):
 		return refused("%s has no details and no retryable", a.Verb)
 	}
+	return nil
+}
+
+// UnmarshalJSON keeps the numbers of a form exact.
+func (a *Answer) UnmarshalJSON(text []byte) error {
+	type plain Answer
+	exact := struct {
+		*plain
+		Form expression.Value `json:"form,omitzero"`
+	}{plain: (*plain)(a)}
+	if err := json.Unmarshal(text, &exact); err != nil {
+		return err
+	}
+	form, isMap := exact.Form.Data.(map[string]any)
+	if exact.Form.Data != nil && !isMap {
+		return fmt.Errorf("form is a %s and no map", expression.TypeName(exact.Form.Data))
+	}
+	a.Form = form
 	return nil
 }
 
@@ -212,11 +236,19 @@ func (c *Call) isOf(to AnswerTo) bool {
 
 // CheckAnswer says why an answer to the attempt under way cannot be taken.
 func (c *Call) CheckAnswer(answer Answer) error {
+	if c.Answered() {
+		return &AnswerError{Type: AnswerLate, Message: fmt.Sprintf("attempt %d of %s has its answer", c.State.Attempts+1, c.config.name())}
+	}
+	return c.checkAnswer(answer)
+}
+
+// checkAnswer is CheckAnswer for an attempt that may have its answer.
+func (c *Call) checkAnswer(answer Answer) error {
 	if err := answer.Check(); err != nil {
 		return err
 	}
-	if c.Answered() {
-		return &AnswerError{Type: AnswerLate, Message: fmt.Sprintf("attempt %d of %s has its answer", c.State.Attempts+1, c.config.name())}
+	if most := c.config.Limits.PayloadCap(); EncodedSize(answer) > most {
+		return refused("an answer may have %d bytes; keep what is larger elsewhere, and answer with where that is", most)
 	}
 	if c.toolName() == toolApproval {
 		return c.checkApproval(answer)
@@ -321,6 +353,9 @@ func (c *Call) Cancels(now time.Time) (ToolInput, bool) {
 	}
 	input, err := c.attempt(now)
 	input.Sends = fieldOnCancel
+	if input.IdempotencyKey != "" {
+		input.IdempotencyKey += ":" + fieldOnCancel // or the other side takes it for on_start again
+	}
 	return input, err == nil
 }
 
@@ -341,10 +376,6 @@ func (c *Call) overdue(now time.Time) Outcome {
 
 // await has the call wait for an answer to the attempt that has just been sent.
 func (c *Call) await(outcome Outcome, now time.Time) {
-	if err := c.asksWell(); err != nil {
-		c.attempted(Outcome{Err: &ErrorObject{Kind: KindTool, Class: ClassFinal, Final: true, Message: err.Error()}}, now)
-		return
-	}
 	awaited := Awaited{Since: now, Limit: c.awaitLimit()}
 	if awaited.Limit > 0 {
 		awaited.Until = now.Add(awaited.Limit)

@@ -183,6 +183,10 @@ func (c *Call) Next(now time.Time) Command {
 			c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 			return c.Next(now)
 		}
+		if err := c.asksWell(); err != nil {
+			c.attempted(Outcome{Err: &ErrorObject{Kind: KindTool, Class: ClassFinal, Final: true, Message: err.Error()}}, now)
+			return c.Next(now)
+		}
 		return Command{Kind: DoAttempt, Input: input}
 	case head.Await != nil:
 		return Command{Kind: DoAwait, Await: *head.Await}
@@ -329,7 +333,7 @@ func (c *CallConfig) where() string {
 // its answer, and where it was not made because the run is paused.
 func (c *Call) Verdict() *Verdict {
 	failure := c.State.Last.Error
-	if hold := c.held(); failure == nil || c.State.Turn != nil || hold != nil && !hold.Exhausted {
+	if hold := c.held(); failure == nil || c.State.Turn != nil || c.Awaits() != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}
 	verdict := &Verdict{

@@ -25,7 +25,7 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 		return
 	}
 	c.State.Turn = nil
-	if playbook.TraitsOf(c.tool).Awaits && c.State.head().Attempt != nil && (!outcome.Failed() || c.Answered()) {
+	if c.Asks() && c.State.head().Attempt != nil && (!outcome.Failed() || c.Answered()) {
 		c.await(outcome, now)
 		return
 	}

@@ -160,7 +160,7 @@ func (c *Call) fingerprint(request Request) (Fingerprints, error) {
 	for _, name := range namesKeys {
 		none[name] = ""
 	}
-	none[playbook.CallbackWord] = map[string]any{}
+	none[playbook.CallbackWord] = callback("")
 	if err := c.renew(&request, none); err != nil {
 		return nil, err
 	}

@@ -187,6 +187,7 @@ func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.
 	call := fresh()
 	sure := h.json(call.State)
 	mark := call.Mark()
+	h.answers("before ", call, false, indent)
 	for {
 		h.rounds++
 		require.Less(h.t, h.rounds, 2000, "the call does not end:\n%s", h.text.String())
@@ -196,11 +197,15 @@ func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.
 		switch command.Kind {
 		case interpreter.DoAttempt:
 			require.Equal(h.t, h.json(command.Input), h.json(call.Next(h.now).Input), "asked twice the command differs")
-			call.Attempted(h.attempt(command.Input, indent), h.now)
+			call.Attempted(h.attempt(call, command.Input, indent), h.now)
+		case interpreter.DoAwait:
+			h.await(call, command.Await, indent)
 		case interpreter.DoHold:
+			h.answers("", call, false, indent)
 			fmt.Fprintf(&h.text, "%sheld %s\n", indent, h.json(command.Hold))
 			require.True(h.t, h.people(call, indent), "nobody decides about the call that is held")
 		case interpreter.DoWait:
+			h.answers("", call, false, indent)
 			if h.people(call, indent) {
 				continue
 			}
@@ -218,8 +223,74 @@ func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.
 			}
 			sure, mark = h.json(call.State), call.Mark()
 		case interpreter.DoFinish:
+			h.answers("", call, false, indent)
 			return command.Result
 		}
+	}
+}
+
+// await plays one thing that happens to an attempt which somebody outside answers: an
+// answer, as in answers, or `silence` until its time is over.
+func (h *host) await(call *interpreter.Call, awaited interpreter.Awaited, indent string) {
+	if call.Answered() { // while it was sent
+		call.TakeAnswer(h.now)
+		return
+	}
+	require.NotEmpty(h.t, h.script, "the script is over, but the call awaits an answer:\n%s", h.text.String())
+	next := h.script[0]
+	h.script = h.script[1:]
+	if next != "silence" {
+		h.answer(next, call, false, indent)
+		if call.Answered() {
+			call.TakeAnswer(h.now)
+		}
+		return
+	}
+	require.False(h.t, awaited.Until.IsZero(), "silence for ever")
+	require.Equal(h.t, interpreter.ReasonAnswer, awaited.Wait(call.State.Reported).Reason)
+	fmt.Fprintf(&h.text, "%s%s silence of %s\n", indent, h.passed(), awaited.Until.Sub(h.now))
+	h.now = awaited.Until
+	call.TakeAnswer(h.now)
+}
+
+func (h *host) passed() string { return "+" + h.now.Sub(started).String() }
+
+// answers plays the answers that the script has next: lines of `answer` and a
+// number, of the attempt that is meant, or a dash, and JSON.
+func (h *host) answers(prefix string, call *interpreter.Call, sent bool, indent string) {
+	for len(h.script) > 0 && strings.HasPrefix(h.script[0], prefix+"answer ") {
+		next := strings.TrimPrefix(h.script[0], prefix)
+		h.script = h.script[1:]
+		h.answer(next, call, sent, indent)
+	}
+}
+
+var answerLine = regexp.MustCompile(`^(?:\+(\S+) )?answer (\d+|-) (.*)$`)
+
+func (h *host) answer(line string, call *interpreter.Call, sent bool, indent string) {
+	parts := answerLine.FindStringSubmatch(line)
+	require.NotNil(h.t, parts, "no answer: %s", line)
+	if parts[1] != "" {
+		passed, err := time.ParseDuration(parts[1])
+		require.NoError(h.t, err)
+		h.now = h.now.Add(passed)
+	}
+	var answer interpreter.Answer
+	require.NoError(h.t, json.Unmarshal([]byte(parts[3]), &answer))
+	if parts[2] != "-" {
+		answer.Attempt, _ = strconv.Atoi(parts[2])
+	}
+	became := "nobody asks"
+	if call.Takes(answer.AnswerTo, sent) {
+		if err := call.CheckAnswer(answer); err != nil {
+			became = err.Error()
+		} else {
+			became = fmt.Sprintf("taken for attempt %d", call.Answer(answer, h.now).Attempt)
+		}
+	}
+	fmt.Fprintf(&h.text, "%s%s %s %s: %s\n", indent, h.passed(), answer.Verb, parts[2], became)
+	if call.State.Reported != nil && answer.Verb == interpreter.AnswerProgress {
+		fmt.Fprintf(&h.text, "%s  %s\n", indent, call.State.Reported)
 	}
 }
 
@@ -279,7 +350,7 @@ func (h *host) json(v any) string {
 }
 
 // attempt writes down what is sent and gives the next outcome of the script.
-func (h *host) attempt(input interpreter.ToolInput, indent string) interpreter.Outcome {
+func (h *host) attempt(call *interpreter.Call, input interpreter.ToolInput, indent string) interpreter.Outcome {
 	if h.kind == carried {
 		text := h.json(input)
 		input = interpreter.ToolInput{}
@@ -287,11 +358,17 @@ func (h *host) attempt(input interpreter.ToolInput, indent string) interpreter.O
 	}
 	h.sent = append(h.sent, input)
 	h.text.WriteString(indent + h.line(input) + "\n")
+	if call.Asks() && !call.Sends() {
+		return interpreter.Outcome{}
+	}
+	h.answers("", call, true, indent)
 	next := "ok"
-	if input.Place == "" {
+	switch {
+	case input.Place == "":
 		require.NotEmpty(h.t, h.script, "the script is over, but the call goes on:\n%s", h.text.String())
 		next, h.script = h.script[0], h.script[1:]
-	} else if outcomes := h.sinks[input.Place]; len(outcomes) > 0 {
+	case len(h.sinks[input.Place]) > 0:
+		outcomes := h.sinks[input.Place]
 		next, h.sinks[input.Place] = outcomes[0], outcomes[1:]
 	}
 	outcome, passed := parseAttempt(h.t, next)

@@ -119,7 +119,28 @@ func (r CallResult) Check() error {
 
 // Check holds the state of a call that was carried here against its playbook.
 func (c *Call) Check() error {
-	return c.config.check(&c.State)
+	return cmp.Or(c.config.check(&c.State), c.checkAwait())
+}
+
+// checkAwait finds an attempt that awaits an answer which its tool does not ask
+// for, and an answer that is to nothing or that nobody could have given.
+func (c *Call) checkAwait() error {
+	answer := c.State.Answer
+	switch {
+	case c.Awaits() == nil && answer == nil:
+		return nil
+	case c.Awaits() == nil:
+		return errors.New("it has an answer, and awaits none")
+	case !c.Asks():
+		return errors.New("it awaits an answer, and its tool asks for none")
+	}
+	if err := c.asksWell(); err != nil || answer == nil {
+		return err
+	}
+	if answer.Verb == AnswerProgress {
+		return errors.New("it goes on, and has its answer")
+	}
+	return c.checkAnswer(*answer)
 }
 
 // check holds a state of a call of these against them.
@@ -248,7 +269,7 @@ func checkAttempt(row []Todo, behindPage bool) error {
 		return nil
 	case last == 1 && row[0].Hold != nil && row[0].Hold.Version >= 0:
 		return nil
-	case last == 1 && row[0].Await != nil && row[0].Await.Limit >= 0:
+	case last == 1 && !behindPage && row[0].Await != nil && row[0].Await.Limit >= 0:
 		return nil
 	case last > 1 || row[0].Wait == nil || row[0].Wait.Delay < 0:
 		return errors.New("it waits for nothing")
@@ -286,6 +307,9 @@ func (c *CallConfig) checkSink(sink pendingSink, first bool) error {
 	}
 	config := *c
 	config.Policies, config.After, config.DeadLetter = c.pendingSink(sink).Action.Retry, nil, nil
+	if under.head().Await != nil || under.Answer != nil {
+		return errors.New("a sink awaits an answer")
+	}
 	if err := config.check(under); err != nil {
 		return fmt.Errorf("the sink under way: %w", err)
 	}

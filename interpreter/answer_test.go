@@ -1,0 +1,219 @@
+package interpreter_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// awaited is a call of these lines of a step whose first attempt has been sent.
+func awaited(t *testing.T, step string) *interpreter.Call {
+	t.Helper()
+	c := &callCase{visit: 1, body: "workflow:\n  - step: ask\n" + step}
+	call := c.call(t)
+	require.Equal(t, interpreter.DoAttempt, call.Next(started).Kind)
+	call.Attempted(interpreter.Outcome{}, started)
+	require.NotNil(t, call.Awaits())
+	return call
+}
+
+const (
+	webhook  = "    tool: webhook\n    on_start: {url: http://x/}\n    on_cancel: {url: http://y/, method: DELETE}\n"
+	approval = "    tool: approval\n    message: Load?\n    form: {ticket: {type: text, required: true}}\n"
+)
+
+// An attempt that is awaited has no verdict yet: that of the one before has been told.
+func TestNoVerdictWhileAwaited(t *testing.T) {
+	t.Parallel()
+	call := awaited(t, webhook+"    retry: 3\n")
+	require.Nil(t, call.Verdict())
+	call.Answer(interpreter.Answer{Verb: interpreter.AnswerFail, Message: "no"}, started)
+	call.TakeAnswer(started)
+	require.NotNil(t, call.Verdict())
+	call.Waited()
+	call.Next(started)
+	call.Attempted(interpreter.Outcome{}, started)
+	require.NotNil(t, call.Awaits())
+	require.Nil(t, call.Verdict())
+}
+
+// The other side tells the cancel of an attempt from its begin.
+func TestCancelHasItsOwnKey(t *testing.T) {
+	t.Parallel()
+	call := awaited(t, webhook)
+	input, told := call.Cancels(started)
+	require.True(t, told)
+	require.Equal(t, "on_cancel", input.Sends)
+	require.Equal(t, input.AttemptKey+":on_cancel", input.IdempotencyKey)
+	_, told = awaited(t, approval).Cancels(started)
+	require.False(t, told)
+}
+
+// What is too large is refused where it comes in.
+func TestAnswerSizes(t *testing.T) {
+	t.Parallel()
+	text := func(n int) string { return strings.Repeat("x", n) }
+	call := awaited(t, webhook)
+	for _, c := range []struct {
+		answer interpreter.Answer
+		want   string
+	}{
+		{interpreter.Answer{Verb: interpreter.AnswerComplete, Result: expression.Of(text(interpreter.MaxInlinePayload))}, "an answer may have 1900000 bytes"},
+		{interpreter.Answer{Verb: interpreter.AnswerComplete, Result: expression.Of(text(1_800_000))}, ""},
+		{interpreter.Answer{Verb: interpreter.AnswerFail, Message: text(4097)}, "a message may have 4096 bytes"},
+		{interpreter.Answer{Verb: interpreter.AnswerFail, Message: text(4096)}, ""},
+		{interpreter.Answer{Verb: interpreter.AnswerFail, Message: "no", Details: expression.Of(text(17_000))}, "details may have 16384 bytes"},
+		{interpreter.Answer{Verb: interpreter.AnswerComplete, By: text(501)}, "500 bytes each"},
+		{interpreter.Answer{Verb: interpreter.AnswerComplete, ID: text(501)}, "500 bytes each"},
+		{interpreter.Answer{Verb: interpreter.AnswerProgress, Message: text(4097)}, "a message may have 4096 bytes"},
+	} {
+		err := call.CheckAnswer(c.answer)
+		if c.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.want)
+	}
+	deep := `{"verb":"complete","result":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "}"
+	require.ErrorContains(t, json.Unmarshal([]byte(deep), new(interpreter.Answer)), "nested more than 1000 deep")
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"verb":"complete","form":[1]}`), new(interpreter.Answer)), "form is a list and no map")
+}
+
+// A state that awaits what nobody asks for, or has an answer that nobody could have
+// given, is none of the call.
+func TestAwaitFits(t *testing.T) {
+	t.Parallel()
+	const (
+		await = `"todo":[{"await":{"since":"2026-01-02T03:04:05Z"}},{"attempt":{}}]`
+		due   = `"todo":[{"attempt":{}}]`
+		http  = "    tool: http\n    url: http://x/\n"
+	)
+	for _, c := range []struct{ step, state, want string }{
+		{webhook, await, ""},
+		{webhook, await + `,"answer":{"verb":"complete","result":1}`, ""},
+		{webhook, await + `,"answer":{"verb":"progress"}`, "it goes on, and has its answer"},
+		{webhook, await + `,"answer":{"verb":"fail"}`, "needs a message"},
+		{webhook, await + `,"answer":{"verb":"complete","option":"approve"}`, "asks for no approval"},
+		{webhook, due + `,"answer":{"verb":"complete"}`, "awaits none"},
+		{http, await, "its tool asks for none"},
+		{http, due + `,"answer":{"verb":"complete"}`, "awaits none"},
+		{approval, await + `,"request":{"fields":{"options":[]}}`, "options must be a list"},
+		{approval, await + `,"answer":{"verb":"complete","option":"maybe"}`, "the options of step ask are"},
+		{approval, await + `,"answer":{"verb":"complete","option":"reject","by":"ada"}`, ""},
+		{webhook, `"todo":[{"await":{"limit":-1}},{"attempt":{}}]`, "waits for nothing"},
+		{webhook, `"todo":[{"await":{}},{"end":{"status":"success"}}]`, "more than sinks"},
+		{webhook, `"todo":[{"await":{}},{"wait":{"delay":1}},{"attempt":{}}]`, "waits for nothing"},
+	} {
+		call := (&callCase{visit: 1, body: "workflow:\n  - step: ask\n" + c.step}).call(t)
+		call.Next(started)
+		call.State.Todo = nil
+		require.NoError(t, json.Unmarshal([]byte("{"+c.state+"}"), &call.State), c.state)
+		err := call.Check()
+		if c.want == "" {
+			require.NoError(t, err, c.state)
+			call.TakeAnswer(started)
+			continue
+		}
+		require.ErrorContains(t, err, c.want, c.state)
+	}
+}
+
+// Whatever is said in whatever order: an attempt has one outcome, which is the first
+// answer to it or that none came in time, and the policy counts each.
+func TestAnswersInAnyOrder(t *testing.T) {
+	t.Parallel()
+	ended := map[string]int{}
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		most := 1 + rng.IntN(4)
+		c := &callCase{visit: 1, random: 0.5, body: fmt.Sprintf(`workflow:
+  - step: ask
+    tool: webhook
+    timeout: 30s
+    on_start: {url: http://x/}
+    retry: {max_retries: %d, initial_delay_secs: 1}
+`, most)}
+		call, now := c.call(t), started
+		outcomes := map[int][]string{} // by attempt
+		say := func(sent bool) {
+			answer := []interpreter.Answer{
+				{Verb: interpreter.AnswerComplete, Result: expression.Of(rng.IntN(9))},
+				{Verb: interpreter.AnswerFail, Message: "no"},
+				{Verb: interpreter.AnswerProgress, Done: 1},
+			}[rng.IntN(3)]
+			attempt := call.State.Attempts + 1
+			answer.Attempt = []int{attempt, attempt + 1, max(attempt-1, 1)}[rng.IntN(3)]
+			if !call.Takes(answer.AnswerTo, sent) || call.CheckAnswer(answer) != nil {
+				return
+			}
+			require.Equal(t, attempt, answer.Attempt, "seed %d", seed)
+			require.Equal(t, attempt, call.Answer(answer, now).Attempt)
+			if answer.Verb != interpreter.AnswerProgress {
+				outcomes[attempt] = append(outcomes[attempt], string(answer.Verb))
+			}
+		}
+		for !call.Finished() {
+			now = now.Add(time.Second)
+			if rng.IntN(2) == 0 { // another process goes on
+				text, err := json.Marshal(call.State)
+				require.NoError(t, err)
+				call = c.call(t)
+				require.NoError(t, json.Unmarshal(text, &call.State))
+				require.NoError(t, call.Check(), "seed %d: %s", seed, text)
+			}
+			command := call.Next(now)
+			switch command.Kind {
+			case interpreter.DoAttempt:
+				say(true)
+				answered, outcome := call.Answered(), interpreter.Outcome{}
+				if rng.IntN(3) == 0 {
+					outcome.Err = &interpreter.ErrorObject{Kind: interpreter.KindWebhookFailure, Class: interpreter.ClassRetryable}
+					if !answered {
+						outcomes[command.Input.Attempt] = append(outcomes[command.Input.Attempt], "not sent")
+					}
+				}
+				call.Attempted(outcome, now)
+				require.Equal(t, answered, call.Answered(), "seed %d", seed)
+			case interpreter.DoAwait:
+				say(false)
+				if rng.IntN(4) == 0 && !call.Answered() {
+					now = call.Awaits().Until
+					outcomes[call.Attempt()] = append(outcomes[call.Attempt()], "silence")
+					call.TakeAnswer(now)
+				} else if call.Answered() {
+					call.TakeAnswer(now)
+				}
+			case interpreter.DoWait:
+				say(false)
+				now = now.Add(command.Wait.Delay)
+				call.Waited()
+			default:
+				require.Fail(t, "it asks for something else")
+			}
+		}
+		say(false)
+		result := call.Result()
+		require.Len(t, outcomes, result.Meta.Attempts, "seed %d", seed)
+		for attempt := 1; attempt <= result.Meta.Attempts; attempt++ {
+			require.Len(t, outcomes[attempt], 1, "seed %d: attempt %d", seed, attempt)
+			last := attempt == result.Meta.Attempts
+			require.Equal(t, last && !result.Failed(), outcomes[attempt][0] == "complete", "seed %d", seed)
+		}
+		if result.Failed() {
+			require.Equal(t, most+1, result.Meta.Attempts, "seed %d", seed)
+			require.True(t, result.Error.Exhausted)
+		}
+		ended[outcomes[result.Meta.Attempts][0]]++
+	}
+	for _, how := range []string{"complete", "fail", "silence", "not sent"} {
+		require.Greater(t, ended[how], 5, "%v", ended)
+	}
+}
