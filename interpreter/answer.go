@@ -224,11 +224,11 @@ func (c *Call) Takes(to AnswerTo, sent bool) bool {
 	if c.Awaits() == nil && !sent {
 		return false
 	}
-	return c.isOf(to) && (to.Attempt == 0 || to.Attempt == c.State.Attempts+1) && (to.Key == "" || to.Key == c.attemptKey())
+	return c.IsOf(to) && (to.Attempt == 0 || to.Attempt == c.State.Attempts+1) && (to.Key == "" || to.Key == c.attemptKey())
 }
 
-// isOf reports whether an answer is for the call, in this attempt or another.
-func (c *Call) isOf(to AnswerTo) bool {
+// IsOf reports whether an answer is for the call, in this attempt or another.
+func (c *Call) IsOf(to AnswerTo) bool {
 	index := c.config.Index
 	return (to.Step == "" || to.Step == c.config.Step.Name) && (to.Visit == 0 || to.Visit == c.config.Visit) &&
 		(to.Index == nil || index != nil && *to.Index == *index)
@@ -282,6 +282,9 @@ func (c *Call) To() AnswerTo {
 		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.State.Attempts + 1, Key: c.attemptKey(),
 	}
 }
+
+// Due is the number of the attempt that is under way or due.
+func (c *Call) Due() int { return c.State.Attempts + 1 }
 
 // Page is the page under way.
 func (c *Call) Page() int { return c.page() }

@@ -55,10 +55,16 @@ func (c *controls) asks(ask *openAsk) (over func()) {
 func (c *controls) answers(ctx workflow.Context) error {
 	options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, answer interpreter.Answer) error {
 		_, err := c.findAsk(answer)
+		if id := interpreter.AnsweredAt(err); id != "" && !c.reachable(id) {
+			return nil // the handler waits until it is, or who asks would find nobody there
+		}
 		return answerError(err)
 	}}
 	err := workflow.SetUpdateHandlerWithOptions(ctx, AnswerUpdate, func(ctx workflow.Context, answer interpreter.Answer) (interpreter.Taken, error) {
 		taken, err := c.answer(ctx, answer)
+		if id := interpreter.AnsweredAt(err); id != "" && c.awaitReachable(ctx, id) != nil {
+			return taken, ctx.Err()
+		}
 		return taken, answerError(err)
 	}, options)
 	if err != nil {
@@ -75,8 +81,7 @@ func (c *controls) answers(ctx workflow.Context) error {
 	return nil
 }
 
-// drainAnswers takes in what has come and not been looked at, before the workflow
-// goes on in another history.
+// drainAnswers takes in answers that have come and not been looked at.
 func (c *controls) drainAnswers(ctx workflow.Context) {
 	told := workflow.GetSignalChannel(ctx, AnswerSignal)
 	for {
@@ -92,12 +97,26 @@ func (c *controls) drainAnswers(ctx workflow.Context) {
 func (c *controls) answerTold(ctx workflow.Context, answer interpreter.Answer) {
 	_, err := c.answer(ctx, answer)
 	if id := interpreter.AnsweredAt(err); id != "" {
-		signal(ctx, id, AnswerSignal, answer)
+		if c.awaitReachable(ctx, id) == nil {
+			signal(ctx, id, AnswerSignal, answer)
+		}
 		return
 	}
 	if err != nil {
 		logger(ctx).Warn("an answer was refused", "step", answer.Step, "verb", answer.Verb, "error", err.Error())
 	}
+}
+
+// reachable reports whether the workflow that takes an answer in place of this one
+// is there: a call that has just left may be on its way to its own.
+func (c *controls) reachable(id string) bool {
+	return !c.handed[id] || slices.ContainsFunc(c.children, func(child *steered) bool {
+		return child.id == id && child.child.GetChildWorkflowExecution().IsReady()
+	})
+}
+
+func (c *controls) awaitReachable(ctx workflow.Context, id string) error {
+	return workflow.Await(ctx, func() bool { return c.reachable(id) })
 }
 
 // answerError is an error of an answer as clients are told it: an application
@@ -164,6 +183,9 @@ func (c *controls) findAsk(answer interpreter.Answer) (foundAsk, error) {
 		}
 		return foundAsk{before: before}, nil
 	}
+	if len(open) == 1 {
+		return foundAsk{}, open[0].call.CheckAnswer(answer) // it has its answer
+	}
 	return foundAsk{}, c.nobodyAsks(answer.AnswerTo)
 }
 
@@ -194,17 +216,15 @@ func isAnswerTo(one Answered, to interpreter.AnswerTo) bool {
 
 // nobodyAsks is the error of an answer that is for nothing here.
 func (c *controls) nobodyAsks(to interpreter.AnswerTo) error {
-	if c.elsewhere != nil {
-		if id := c.elsewhere(to); id != "" {
-			return &interpreter.AnswerError{
-				Type: interpreter.AnswerElsewhere, WorkflowID: id, Message: fmt.Sprintf("workflow %s takes this answer; send it there", id),
-			}
+	for _, ask := range c.asked {
+		if ask.call.IsOf(to) && to != (interpreter.AnswerTo{Key: to.Key}) {
+			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(
+				"the attempt is over, or has not begun: step %s makes attempt %d", indexed(ask.call.Step(), ask.call.Index()), ask.call.Due())}
 		}
 	}
-	for _, ask := range c.asked {
-		if to.Step != "" && ask.call.Step() == to.Step {
-			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(
-				"the attempt is over, or has not begun: attempt %d of step %s is next", ask.call.Attempt(), to.Step)}
+	if c.elsewhere != nil {
+		if err := c.elsewhere(to); err != nil {
+			return err
 		}
 	}
 	message := "nothing awaits an answer here"
@@ -214,20 +234,70 @@ func (c *controls) nobodyAsks(to interpreter.AnswerTo) error {
 	return &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: message}
 }
 
-// answeredElsewhere is the workflow that makes a step's call in place of the run,
-// or an iteration of its loop; "" for none.
-func (r *run) answeredElsewhere(to interpreter.AnswerTo) string {
+// answeredElsewhere says who takes an answer that no call in the run's own history
+// takes: the workflow that makes a step's call in place of the run, or an iteration
+// of its loop. It is nil where the run knows of no attempt like that.
+func (r *run) answeredElsewhere(to interpreter.AnswerTo) error {
+	over := false
 	for _, record := range slices.Backward(r.records) {
-		if record.Step != to.Step || to.Visit != 0 && to.Visit != record.Visit || !record.EndedAt.IsZero() {
-			continue
+		switch {
+		case record.Step != to.Step || to.Visit != 0 && to.Visit != record.Visit:
+		case !record.EndedAt.IsZero():
+			over = true
+		case record.Loop != nil:
+			return r.answeredInLoop(record, to.Index)
+		case record.Call != "":
+			return answeredAt(record.Call)
 		}
-		if record.Loop == nil || to.Index == nil {
-			return record.Call
-		}
-		batch := r.book.Step(record.Step).Loop.BatchOf(record.Loop.Stats.Total)
-		return fmt.Sprintf("%s/%d", record.Loop.WorkflowID, *to.Index/batch*batch)
 	}
-	return ""
+	if over {
+		return stepOver(to.Step)
+	}
+	return nil
+}
+
+// answeredInLoop says which workflow takes an answer to an iteration.
+func (r *run) answeredInLoop(record *StepRecord, index *int) error {
+	size := record.Loop.Stats.Total
+	if index == nil {
+		return &interpreter.AnswerError{Type: interpreter.AnswerRefused, Message: fmt.Sprintf(
+			"step %s is a loop of %d: say which iteration is meant, by its index", record.Step, size)}
+	}
+	first, loop := -1, r.book.Step(record.Step).Loop
+	if r.input.Reprocess == nil && *index < size {
+		batch := loop.BatchOf(size)
+		first = *index / batch * batch
+	} else if r.input.Reprocess != nil {
+		chosen := r.input.Reprocess.Loops[r.Reprocessed].Chosen
+		if at := slices.Index(chosen.Indexes, *index); at >= 0 {
+			batch := loop.BatchOf(chosen.Size)
+			first = chosen.Indexes[at/batch*batch]
+		}
+	}
+	if first < 0 {
+		return &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: fmt.Sprintf(
+			"step %s has no iteration %d here", record.Step, *index)}
+	}
+	return answeredAt(childID(Task{ID: r.id, Step: record.Step, Visit: record.Visit}, fmt.Sprintf("/%d", first)))
+}
+
+func answeredAt(id string) error {
+	return &interpreter.AnswerError{
+		Type: interpreter.AnswerElsewhere, WorkflowID: id, Message: fmt.Sprintf("workflow %s takes this answer; send it there", id),
+	}
+}
+
+func stepOver(step string) error {
+	return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf("the attempt is over: step %s has ended", step)}
+}
+
+// answeredElsewhere says that an iteration has ended, where it has.
+func (b *batch) answeredElsewhere(to interpreter.AnswerTo) error {
+	ended := slices.ContainsFunc(b.ended, func(one interpreter.IterationResult) bool { return to.Index != nil && one.Index == *to.Index })
+	if ended && to.Step == b.step.Name {
+		return stepOver(indexed(b.step.Name, to.Index))
+	}
+	return nil
 }
 
 // askedNames names calls, at most ten of them.
@@ -271,16 +341,16 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 		d.waiting(d.call, &wait, time.Time{})
 	}
 	over := func() bool { return !awaited.Until.IsZero() && !workflow.Now(ctx).Before(awaited.Until) }
-	d.ring(ctx, awaited)
-	err := workflow.Await(ctx, func() bool { return d.call.Answered() || d.asked.stirred || d.bell.rang })
+	bell := d.ring(ctx, awaited)
+	err := workflow.Await(ctx, func() bool { return d.call.Answered() || d.asked.stirred || bell.rang })
 	d.asked.stirred = false
 	switch {
-	case err != nil:
+	case err != nil && !d.call.Answered(): // what was taken counts, though the run is cancelled
 		d.tellCancel(ctx)
 		d.cancel(ctx)
 	case d.call.Answered() || over():
 		d.rested()
-		d.bell.end()
+		d.silence()
 		mark := d.askMark()
 		mark.Over, mark.By = true, d.call.Answerer()
 		mark.Error = d.call.TakeAnswer(workflow.Now(ctx)).Shrunk()
@@ -307,38 +377,33 @@ func (d *driver) askMark() AskMark { return AskMark{AnswerTo: d.call.To(), Page:
 // bell is the timer of an attempt that is awaited. Progress sets the end of its
 // time further away, and the bell is only set again when it has rung.
 type bell struct {
-	end  func()
+	stop workflow.CancelFunc
 	rang bool
 }
 
 // ring has the bell ring when the time of the attempt is over, or before.
-func (d *driver) ring(ctx workflow.Context, awaited interpreter.Awaited) {
-	if d.bell.end != nil && !d.bell.rang {
-		return
+func (d *driver) ring(ctx workflow.Context, awaited interpreter.Awaited) *bell {
+	if d.bell != nil && !d.bell.rang {
+		return d.bell
 	}
-	d.bell = bell{end: func() {}}
+	d.bell = &bell{stop: func() {}}
 	if awaited.Until.IsZero() {
-		return
+		return d.bell
 	}
 	timed, stop := workflow.WithCancel(ctx)
-	d.bell.end = func() {
-		stop()
-		d.bell = bell{}
-	}
+	set := &bell{stop: stop}
 	summary := fmt.Sprintf("answer to attempt %d of %s", d.call.Attempt(), indexed(d.call.Step(), d.call.Index()))
 	timer := workflow.NewTimerWithOptions(timed, awaited.Until.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: summary})
-	workflow.Go(timed, func(ctx workflow.Context) {
-		if timer.Get(ctx, nil) == nil {
-			d.bell.rang = true
-		}
-	})
+	workflow.Go(timed, func(ctx workflow.Context) { set.rang = timer.Get(ctx, nil) == nil })
+	d.bell = set
+	return set
 }
 
-// leaveAsked gets the call ready to be answered in another history.
-func (d *driver) leaveAsked(ctx workflow.Context) {
-	controlsOf(ctx).drainAnswers(ctx)
-	if d.bell.end != nil {
-		d.bell.end()
+// silence ends the timer of an attempt that is not awaited here any more.
+func (d *driver) silence() {
+	if d.bell != nil {
+		d.bell.stop()
+		d.bell = nil
 	}
 }
 
@@ -348,9 +413,7 @@ const cancelTime = 30 * time.Second
 // tellCancel tells the other side that the attempt is cancelled, where the step
 // says how. What comes of it changes nothing.
 func (d *driver) tellCancel(ctx workflow.Context) {
-	if d.bell.end != nil {
-		d.bell.end()
-	}
+	d.silence()
 	if d.call.Awaits() != nil {
 		mark := d.askMark()
 		mark.Over = true

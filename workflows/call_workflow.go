@@ -45,6 +45,7 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 		return nil, err
 	}
 	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
+	controls.Answered = input.Answered
 	controls.listen(ctx, nil)
 	if err := controls.answers(ctx); err != nil {
 		return nil, err
@@ -64,7 +65,8 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 	}
 	for left := d.run(ctx); left != nil; left = d.run(ctx) {
 		controls.drain(ctx)
-		input.Call, input.Control, input.Task = *left, controls.Control, controls.task(input.Task)
+		input.Call, input.Control, input.Answered = *left, controls.Control, controls.Answered
+		input.Task = controls.task(input.Task)
 		failure, next := goOn(ctx, CallWorkflowName, input, "the state of step "+step.Name)
 		if failure == nil {
 			return nil, next
@@ -114,8 +116,11 @@ func (p *callProgress) answer() (Progress, error) {
 
 // handOver has a child go on with a call that has become long.
 func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carried, call *interpreter.Call) interpreter.CallResult {
+	id := childID(task, "")
+	r.controls.handed[id] = true
+	defer delete(r.controls.handed, id)
 	input := CallInput{Task: task, Call: carried, Control: r.controls.Control}
-	to := toChild(CallWorkflowName, childID(task, ""), task.Step+": goes on after many attempts", takesStep(task.Step)).with(describePart(r.book, task))
+	to := toChild(CallWorkflowName, id, task.Step+": goes on after many attempts", takesStep(task.Step)).with(describePart(r.book, task))
 	result, err := send[interpreter.CallResult](ctx, to, input, "the state of step "+task.Step)
 	switch {
 	case err == nil:

@@ -46,11 +46,13 @@ type controls struct {
 	waits    []*openWait
 	asked    []*openAsk // calls that are answered from outside
 	Answered []Answered // the last answers that were taken
-	// elsewhere finds the workflow ID of another workflow that takes an answer, "" for
-	// none; nil where there is no other.
-	elsewhere func(interpreter.AnswerTo) string
-	children  []*steered
-	place     *place // in the window of a loop, nil for none
+	// elsewhere says which other workflow takes an answer, or that its attempt is
+	// over; nil where that is not known, and for a workflow that knows of no other.
+	elsewhere func(interpreter.AnswerTo) error
+	// handed are the IDs of workflows to which calls have left this one.
+	handed   map[string]bool
+	children []*steered
+	place    *place // in the window of a loop, nil for none
 }
 
 // openWait is a wait of a call in this workflow that people may end.
@@ -79,6 +81,7 @@ func (c *controls) move() {
 
 // steered is a child that is told what people say.
 type steered struct {
+	id    string
 	child workflow.ChildWorkflowFuture
 	takes func(Steering) bool
 }
@@ -92,7 +95,7 @@ type controlsKey struct{}
 func withControls(
 	ctx workflow.Context, run string, known interpreter.Control, above []interpreter.Above,
 ) (workflow.Context, *controls) {
-	c := &controls{Control: known, run: run, above: slices.Clone(above)}
+	c := &controls{Control: known, run: run, above: slices.Clone(above), handed: map[string]bool{}}
 	return workflow.WithValue(ctx, controlsKey{}, c), c
 }
 
@@ -121,10 +124,11 @@ func (c *controls) drain(ctx workflow.Context) {
 	for {
 		var steering Steering
 		if !told.ReceiveAsync(&steering) {
-			return
+			break
 		}
 		c.take(ctx, steering)
 	}
+	c.drainAnswers(ctx)
 }
 
 // take notes what people have said, ends the waits that are meant and passes it
@@ -164,8 +168,8 @@ func (c *controls) settle(settlement *Settlement) int {
 }
 
 // steer has a child told what people say, until it has ended.
-func (c *controls) steer(child workflow.ChildWorkflowFuture, takes func(Steering) bool) (ended func()) {
-	told := &steered{child: child, takes: takes}
+func (c *controls) steer(id string, child workflow.ChildWorkflowFuture, takes func(Steering) bool) (ended func()) {
+	told := &steered{id: id, child: child, takes: takes}
 	c.children = append(c.children, told)
 	return func() {
 		c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == told })

@@ -108,7 +108,7 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 			err = child.GetChildWorkflowExecution().Get(ctx, &out)
 			break
 		}
-		defer controlsOf(ctx).steer(child, to.takes)()
+		defer controlsOf(ctx).steer(to.id, child, to.takes)()
 		err = child.Get(ctx, &out)
 	default:
 		err = workflow.ExecuteActivity(ctx, to.name, input).Get(ctx, &out)

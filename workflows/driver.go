@@ -38,8 +38,9 @@ type driver struct {
 	// until is when a wait ends that goes on in another history.
 	until time.Time
 	// asked and bell are of a call whose attempts are answered from outside.
-	asked *openAsk
-	bell  bell
+	asked   *openAsk
+	unasked func()
+	bell    *bell
 }
 
 // drive takes a call to its end within the workflow. place is that of its child, nil
@@ -54,15 +55,27 @@ func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, place *
 // is what it takes along, else nil.
 func (d *driver) run(ctx workflow.Context) (left *interpreter.Carried) {
 	ended := d.call.Finished() // and counted
-	if !ended && d.call.Asks() {
+	if !ended && d.asked == nil && d.call.Asks() {
 		d.asked = &openAsk{call: d.call}
-		defer controlsOf(ctx).asks(d.asked)()
+		d.unasked = controlsOf(ctx).asks(d.asked)
 	}
 	left = d.goOn(ctx)
+	if left == nil {
+		d.noLongerAsks()
+	}
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
 	}
 	return left
+}
+
+// noLongerAsks has answers to the call refused. One that leaves takes answers until
+// it is gone: they go along in its state.
+func (d *driver) noLongerAsks() {
+	if d.asked != nil {
+		d.unasked()
+		d.asked = nil
+	}
 }
 
 func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
@@ -80,9 +93,7 @@ func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
 			countWait(ctx, d.call, *wait)
 		}
 		if d.leaves != nil && d.call.Begun() && d.leaves() {
-			if d.asked != nil {
-				d.leaveAsked(ctx)
-			}
+			d.silence()
 			return d.left(ctx, wait)
 		}
 		d.next(ctx)
@@ -115,8 +126,8 @@ func (d *driver) next(ctx workflow.Context) {
 // left is what the call takes along to another history. wait is the one that is
 // due, nil for none.
 func (d *driver) left(ctx workflow.Context, wait *interpreter.Wait) *interpreter.Carried {
-	left, state := d.carry.carried, d.call.State
-	left.State, left.Until = &state, time.Time{}
+	left := d.carry.carried
+	left.State, left.Until = &d.call.State, time.Time{}
 	switch {
 	case !d.until.IsZero():
 		left.Until = d.until

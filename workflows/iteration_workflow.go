@@ -36,6 +36,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 	if step.Loop.Mode == playbook.Parallel {
 		b.place = newPlace(ctx, &b.input, step.Loop.MaxConcurrency)
 	}
+	controls.Answered, controls.elsewhere = input.Answered, b.answeredElsewhere
 	controls.listen(ctx, b.place)
 	if err := controls.answers(ctx); err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOu
 		controls.drain(ctx)
 		input.Task = controls.task(input.Task)
 		rest := input
-		rest.Calls, rest.Ended, rest.Control = b.left, b.ended, controls.Control
+		rest.Calls, rest.Ended, rest.Control, rest.Answered = b.left, b.ended, controls.Control, controls.Answered
 		failure, next := goOn(ctx, IterationWorkflowName, rest, fmt.Sprintf(
 			"what %d iterations of step %s take along to another history", len(rest.Calls), step.Name))
 		if failure == nil {

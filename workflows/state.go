@@ -190,6 +190,8 @@ type IterationInput struct {
 	Fails bool `json:"fails,omitempty"`
 	// Control is what people had told the run when the child began.
 	Control interpreter.Control `json:"control,omitzero"`
+	// Answered are the last answers from outside.
+	Answered []Answered `json:"answered,omitempty"`
 }
 
 // CallInput starts CallWorkflow; kept in workflow history.
@@ -198,6 +200,8 @@ type CallInput struct {
 	Call interpreter.Carried `json:"call"`
 	// Control is what people had told the run when the call went on here.
 	Control interpreter.Control `json:"control,omitzero"`
+	// Answered are the last answers from outside.
+	Answered []Answered `json:"answered,omitempty"`
 }
 
 // IterationOutput is what IterationWorkflow gives.

@@ -64,6 +64,7 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	if left == nil {
 		return *call.Result()
 	}
+	d.noLongerAsks()
 	record.Call = childID(task, "")
 	r.describe(ctx)
 	return r.handOver(ctx, task, *left, call)
