@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/activity"
@@ -155,6 +157,7 @@ func (t *webhookTool) fillIn(ctx context.Context, in interpreter.ToolInput, requ
 	t.res.keepQuiet(ctx, []string{token})
 	members := callback.Members(t.res.CallbackURL, token)
 	pairs := make([]string, 0, 2*len(playbook.CallbackMembers))
+	inURL := slices.Clone(pairs)
 	for _, name := range playbook.CallbackMembers {
 		place := interpreter.CallbackPlace(in.OperationKey, name)
 		if members[name] == "" && names(request, place) {
@@ -162,8 +165,12 @@ func (t *webhookTool) fillIn(ctx context.Context, in interpreter.ToolInput, requ
 				"set %s in its environment, or --callback-url", in.Step, in.Sends, name, callback.Variable)
 		}
 		pairs = append(pairs, place, members[name])
+		inURL = append(inURL, place, url.QueryEscape(members[name])) // a part of it, as everything else there
 	}
 	filled, _ := replaced(request, strings.NewReplacer(pairs...)).(map[string]any)
+	if address, isText := request["url"].(string); isText {
+		filled["url"] = strings.NewReplacer(inURL...).Replace(address)
+	}
 	return filled, nil
 }
 
