@@ -48,6 +48,8 @@ type StepRecord struct {
 	MaxAttempts int `json:"max_attempts,omitempty"`
 	// LastError is that of the last attempt, where that failed; told like MaxAttempts.
 	LastError *ErrorObject `json:"last_error,omitempty"`
+	// Awaits is the attempt that somebody outside answers; told like MaxAttempts.
+	Awaits *Awaiting `json:"awaits,omitempty"`
 }
 
 // LoopRecord is the part of a StepRecord that only loops have.
@@ -75,7 +77,7 @@ func (r *StepRecord) Await(call *Call, wait *Wait, until time.Time) {
 
 // Follow notes how far the step's call is.
 func (r *StepRecord) Follow(call *Call) {
-	r.Attempts, r.Pages = call.Attempt(), call.State.Successes
+	r.Attempts, r.Pages, r.Awaits = call.Attempt(), call.State.Successes, call.Awaiting()
 }
 
 // BatchOutput is what a batch of a loop's iterations gives: those that ended, and

@@ -136,6 +136,7 @@ func newRoot(a *app) *cobra.Command {
 		newRunCommand(a), newFollowCommand(a), newListCommand(a), newStatusCommand(a), newEventsCommand(a), newStatsCommand(a),
 		newReportCommand(a), newLogsCommand(a), newGraphCommand(a),
 		newPauseCommand(a), newResumeCommand(a), newRetryNowCommand(a), newSkipCommand(a), newSetCommand(a), newCancelCommand(a),
+		newCompleteCommand(a), newFailCommand(a), newProgressCommand(a), newApproveCommand(a), newRejectCommand(a),
 		newDeadLettersCommand(a), newScheduleCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a),
 		newToolsCommand(a), newServeCommand(a), newDemoAPICommand(a), newSetupCommand(a), newVersionCommand(a),
 	)

@@ -244,7 +244,7 @@ func tellEvent(event runs.Event) string {
 	if event.Status != "" {
 		add("%s", event.Status)
 	}
-	if event.Event == runs.ExecutionCancelled && event.By != "" {
+	if event.By != "" {
 		add("by %s", event.By)
 	}
 	if event.Event == runs.ExecutionCancelled && event.Reason != "" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +81,12 @@ func (o *observer) look(ctx context.Context) ([]line, error) {
 		return append(lines, line{key: "queue", text: "waits for its turn under the concurrency key " + visible(ticket.Name.Key)}), nil
 	}
 	for _, record := range progress.Steps {
-		lines = append(lines, line{key: fmt.Sprintf("%s#%d", record.Step, record.Visit), text: o.describe(ctx, record)})
+		record = o.handedOver(ctx, record)
+		key := fmt.Sprintf("%s#%d", record.Step, record.Visit)
+		lines = append(lines, line{key: key, text: o.describe(ctx, record)})
+		if command := o.answers(record); command != "" {
+			lines = append(lines, line{key: key + " answer", text: command})
+		}
 	}
 	return lines, nil
 }
@@ -130,10 +136,14 @@ func (o *observer) listens(ctx context.Context) (bool, error) {
 
 func (o *observer) describe(ctx context.Context, record workflows.StepRecord) string {
 	text := stepName(record) + " "
-	record = o.handedOver(ctx, record)
 	switch {
 	case record.Loop != nil:
 		text += o.loop(ctx, record)
+	case record.Awaits != nil:
+		text += "awaits an answer"
+		if more := cmp.Or(progressText(record.Awaits), oneLine(record.Awaits.Question(), 100)); more != "" {
+			text += ": " + more
+		}
 	case record.Waiting != "":
 		text += strings.Replace(record.Waiting, " of "+record.Step+" ", " ", 1) // its name stands before it
 	default:
@@ -143,6 +153,20 @@ func (o *observer) describe(ctx context.Context, record workflows.StepRecord) st
 		text += ": " + oneLine(record.Error.Message, 100)
 	}
 	return text
+}
+
+// answers is the command that answers what a step awaits, "" for nothing.
+func (o *observer) answers(record workflows.StepRecord) string {
+	id := o.run.GetID()
+	switch {
+	case !record.EndedAt.IsZero():
+		return ""
+	case record.Awaits != nil:
+		return "to answer: " + answerCommand(id, record.Step, nil, record.Awaits)
+	case record.Loop != nil && o.loops[record.Loop.WorkflowID].Asks:
+		return fmt.Sprintf("to see what they await: %s status %s --step %s", program(), shellWord(id), shellWord(record.Step))
+	}
+	return ""
 }
 
 // handedOver is the record of a step whose call goes on in a history of its own,
@@ -192,6 +216,9 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 		before := o.loops[record.Loop.WorkflowID]
 		if err != nil || done(progress) < done(before) { // it, or a part of it, is busy with its end
 			progress = before
+		}
+		if progress.Asks {
+			waitsFor = "waiting for an answer"
 		}
 		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {
 			stats, open = progress.Stats, progress.Under+progress.Waiting

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -31,7 +32,7 @@ func writeStatus(w io.Writer, status *runs.Status, paper paper) {
 		b.WriteString(statesTable(status, paper.width) + "\n")
 	}
 	for _, step := range status.Steps {
-		for _, said := range toldOf(step) {
+		for _, said := range toldOf(step, status.At) {
 			writeWrapped(&b, stepLabel(step)+": "+said, paper.width)
 		}
 	}
@@ -145,12 +146,14 @@ func nextOf(item runs.Item, now time.Time) string {
 }
 
 // toldOf is what there is to say of a step beside the table.
-func toldOf(step runs.Step) []string {
+func toldOf(step runs.Step, now time.Time) []string {
 	var said []string
 	if step.Loop != nil {
 		said = append(said, countsOf(step))
 	}
-	if held := heldOf(step.Item); held != "" {
+	if step.Awaits != nil {
+		said = append(append(said, awaitedText(step.Awaits, now)), askedText(step.Awaits)...)
+	} else if held := heldOf(step.Item); held != "" {
 		said = append(said, held)
 	}
 	if step.Error != nil && step.Status != interpreter.Completed {
@@ -180,7 +183,8 @@ func countsOf(step runs.Step) string {
 		{c.Truncated, "truncated"},
 		{c.Cancelled, "cancelled"},
 		{c.Waiting, waitFor},
-		{c.Running, "running"},
+		{c.Awaiting, "awaiting an answer"},
+		{max(0, c.Running-c.Awaiting), "running"},
 		{c.Pending, "pending"},
 	} {
 		if part.n > 0 {
@@ -249,7 +253,12 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 		if iteration.HeldBy == runs.HeldByPerson {
 			line += ", waits for a person"
 		}
-		if iteration.Error != nil {
+		if iteration.Awaits != nil {
+			line += ", " + awaitedText(iteration.Awaits, now)
+			if asks := cmp.Or(progressText(iteration.Awaits), oneLine(iteration.Awaits.Question(), 300)); asks != "" {
+				line += ": " + asks
+			}
+		} else if iteration.Error != nil {
 			line += ": " + errorOf(iteration.Error)
 		} else if held := heldOf(iteration.Item); held != "" {
 			line += ": " + held
@@ -314,8 +323,11 @@ func changeOf(status *runs.Status) string {
 	}
 	for _, step := range status.Steps {
 		fmt.Fprint(&b, "\n", step.Step, step.Visit, step.Status, step.Attempt, step.HeldBy)
+		if step.Awaits != nil {
+			fmt.Fprint(&b, step.Awaits.Progress())
+		}
 		if step.Loop != nil {
-			fmt.Fprint(&b, step.Loop.Success, step.Loop.Failed, step.Loop.Running, step.Loop.Waiting)
+			fmt.Fprint(&b, step.Loop.Success, step.Loop.Failed, step.Loop.Running, step.Loop.Waiting, step.Loop.Awaiting)
 		}
 	}
 	return b.String()

@@ -229,7 +229,7 @@ func helpOf(status *runs.Status) []string {
 		}
 	}
 	if len(waiting) == 0 {
-		return nil
+		return answersOf(status)
 	}
 	id, of, step := shellWord(status.WorkflowID), "", "STEP"
 	if len(waiting) == 1 {
@@ -244,7 +244,36 @@ func helpOf(status *runs.Status) []string {
 		help[0] = fmt.Sprintf("to try again: %s retry-now %s%s", program(), id, of)
 		help = append(help, fmt.Sprintf("to give up: %s skip %s %s --reason TEXT", program(), id, step))
 	}
+	return append(help, answersOf(status)...)
+}
+
+// mostAnswersSaid bounds the commands that a status names for what awaits an answer.
+const mostAnswersSaid = 5
+
+// answersOf are the commands that answer what a run awaits, or show it.
+func answersOf(status *runs.Status) []string {
+	var help []string
+	for _, step := range status.Steps {
+		switch {
+		case len(help) == mostAnswersSaid:
+		case step.Awaits != nil:
+			help = append(help, "to answer: "+answerCommand(status.WorkflowID, step.Step, nil, step.Awaits))
+		case step.Loop != nil && step.Loop.Awaiting > 0:
+			help = append(help, loopAnswerOf(status.WorkflowID, step))
+		}
+	}
 	return help
+}
+
+// loopAnswerOf is the command that answers the first iteration of a loop which awaits
+// that, or shows them.
+func loopAnswerOf(id string, step runs.Step) string {
+	for _, iteration := range step.Iterations {
+		if iteration.Awaits != nil {
+			return "to answer: " + answerCommand(id, step.Step, &iteration.Index, iteration.Awaits)
+		}
+	}
+	return fmt.Sprintf("to see what they await: %s status %s --step %s", program(), shellWord(id), shellWord(step.Step))
 }
 
 // writeHelp keeps a command in one piece, on a line of its own where it does not

@@ -163,6 +163,9 @@ func (c *controls) findAsk(answer interpreter.Answer) (foundAsk, error) {
 	if err := answer.Check(); err != nil {
 		return foundAsk{}, err
 	}
+	if before := c.takenBefore(answer); before != nil {
+		return foundAsk{before: before}, nil
+	}
 	var open []*openAsk
 	for _, ask := range c.asked {
 		if ask.call.Takes(answer.AnswerTo, ask.sent) {
@@ -187,6 +190,22 @@ func (c *controls) findAsk(answer interpreter.Answer) (foundAsk, error) {
 		return foundAsk{}, open[0].call.CheckAnswer(answer) // it has its answer
 	}
 	return foundAsk{}, c.nobodyAsks(answer.AnswerTo)
+}
+
+// takenBefore is what was said of an answer that comes again with its ID: who sent it
+// as an update cannot always tell that it came, and sends it as a signal too. By then
+// another attempt may be under way, which it is not for.
+func (c *controls) takenBefore(answer interpreter.Answer) *interpreter.Taken {
+	if answer.ID == "" {
+		return nil
+	}
+	digest := answer.Digest()
+	for i, one := range c.Answered {
+		if one.Taken.ID == answer.ID && one.Digest == digest && isAnswerTo(one, answer.AnswerTo) {
+			return &c.Answered[i].Taken
+		}
+	}
+	return nil
 }
 
 // answered looks for an attempt that has its answer; before is what was said of

@@ -51,7 +51,7 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 		return nil, err
 	}
 	call := takeUp(ctx, book, step, input.Task, input.Call)
-	progress := callProgress{call: call, herald: herald{book: book}, record: StepRecord{
+	progress := callProgress{id: runID(input.Task), call: call, herald: herald{book: book}, record: StepRecord{
 		Step: input.Task.Step, Visit: input.Task.Visit, Status: interpreter.Running, StartedAt: call.State.StartedAt,
 	}}
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, progress.answer); err != nil {
@@ -83,6 +83,7 @@ func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResul
 
 // callProgress is the progress of a CallWorkflow.
 type callProgress struct {
+	id     string // of the run
 	call   *interpreter.Call
 	record StepRecord
 	herald herald

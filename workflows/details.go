@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ func (r *run) describe(ctx workflow.Context) {
 		}
 		table.row(stepCells(ctx, shown, r.live[record])...)
 	}
-	workflow.SetCurrentDetails(ctx, r.controls.standing()+r.lateness()+ticketText(ctx, r.Ticket)+table.String()+
+	workflow.SetCurrentDetails(ctx, r.controls.standing()+r.lateness()+ticketText(ctx, r.Ticket)+table.String()+r.asking()+
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(r.id, MaxWorkflowID), "`")))
 }
 
@@ -130,6 +131,41 @@ func ticketText(ctx workflow.Context, ticket *interpreter.Ticket) string {
 	}
 	return fmt.Sprintf("**waits for its turn** under the %s, since %s\n\n",
 		linkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, mostText), ticket.Line), moment(ticket.Since))
+}
+
+// asking is what people are asked in steps whose calls are made here, and the commands
+// that answer.
+func (r *run) asking() string {
+	text := ""
+	for _, record := range r.records {
+		if call := r.live[record]; call != nil {
+			text += askingOf(r.id, call.Step(), call.Index(), call.Awaiting())
+		}
+	}
+	return text
+}
+
+// askingOf is what an attempt awaits, and the command that answers; "" for none.
+func askingOf(id, step string, index *int, awaiting *interpreter.Awaiting) string {
+	if awaiting == nil {
+		return ""
+	}
+	text := "\n" + source.Code(indexed(step, index), mostText) + " awaits an answer"
+	if question := awaiting.Question(); question != "" {
+		text += ": " + source.Code(question, mostText)
+	}
+	if awaiting.Approval != nil {
+		text += "; the options are " + source.Code(strings.Join(awaiting.Approval.Options, ", "), mostText)
+	}
+	verb, option := awaiting.Command()
+	command := "starter " + verb + " " + id + " " + step
+	if index != nil {
+		command += fmt.Sprintf(" --index %d", *index)
+	}
+	if option != "" {
+		command += " --option " + strconv.Quote(option)
+	}
+	return text + ". To answer: " + source.Code(command, MaxWorkflowID+2*mostText) + "\n"
 }
 
 // stepCells are those of a visit of a step; call is nil where its call is not made
@@ -228,6 +264,7 @@ func (b *batch) describe(ctx workflow.Context) {
 		byState[record.Status] = append(byState[record.Status], record)
 	}
 	var counts []string
+	asking := ""
 	table, rows := newSheet("iteration", "state", "attempts", "next retry", "waits for, or last error"), 0
 	for _, state := range states {
 		if n := len(byState[state]); n > 0 {
@@ -238,6 +275,7 @@ func (b *batch) describe(ctx workflow.Context) {
 				continue
 			}
 			rows++
+			asking += askingOf(runID(b.input.Task), b.step.Name, &record.Index, record.Awaits)
 			table.row(fmt.Sprint(record.Index), "**"+string(record.Status)+"**", fmt.Sprint(record.Attempts),
 				moment(record.NextRetryAt), because(record.Waiting, record.Error))
 		}
@@ -246,12 +284,13 @@ func (b *batch) describe(ctx workflow.Context) {
 	if rows > 0 {
 		text += "\n" + table.String()
 	}
-	workflow.SetCurrentDetails(ctx, text)
+	workflow.SetCurrentDetails(ctx, text+asking)
 }
 
 // describe writes where the call stands.
 func (p *callProgress) describe(ctx workflow.Context) {
 	table := newSheet("step", "state", "progress", "next retry", "waits for, or last error")
 	table.row(stepCells(ctx, p.record, p.call)...)
-	workflow.SetCurrentDetails(ctx, controlsOf(ctx).standing()+table.String())
+	asking := askingOf(p.id, p.record.Step, nil, p.call.Awaiting())
+	workflow.SetCurrentDetails(ctx, controlsOf(ctx).standing()+table.String()+asking)
 }

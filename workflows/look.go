@@ -35,6 +35,8 @@ type IterationRecord struct {
 	Pages       int                `json:"pages"`
 	NextRetryAt time.Time          `json:"next_retry_at,omitzero"`
 	Waiting     string             `json:"waiting,omitempty"` // summary of the wait under way
+	// Awaits is the attempt that somebody outside answers, nil for none.
+	Awaits *interpreter.Awaiting `json:"awaits,omitempty"`
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string                   `json:"child,omitempty"`
 	Error *interpreter.ErrorObject `json:"error,omitempty"` // the last one
@@ -107,7 +109,7 @@ func (b *batch) records() []IterationRecord {
 		record.Child = b.children[i]
 		switch wait := b.waits[i]; {
 		case wait != nil && wait.Reason == interpreter.ReasonAnswer:
-			record.Waiting, record.Attempts = wait.Summary, call.Attempt()
+			record.Waiting, record.Attempts, record.Awaits = wait.Summary, call.Attempt(), call.Awaiting()
 		case record.Status == interpreter.Running && wait != nil && wait.Reason != interpreter.ReasonTurn: // in a sink
 			record.Status, record.Waiting, record.NextRetryAt = interpreter.RetryPending, wait.Summary, b.until[i]
 		case record.Status == interpreter.Pending && slices.Contains(b.hosted, i):

@@ -278,6 +278,13 @@ func (l *loop) progress() (Progress, error) {
 	}
 	return Progress{
 		Stats: l.result.Stats, Open: open, Under: l.under - waiting, Waiting: waiting, NextRetryAt: next, Part: l.below,
-		Control: l.controls.Control,
+		Asks: asks(l.step), Control: l.controls.Control,
 	}, nil
+}
+
+// asks reports whether attempts of a step are answered from outside, as far as the
+// playbook says it in so many words.
+func asks(step *playbook.Step) bool {
+	tool, literal := step.Action.ToolName()
+	return literal && playbook.TraitsOf(tool).Awaits
 }

@@ -132,6 +132,8 @@ type Progress struct {
 	// NextRetryAt is when the first of them is due.
 	Waiting     int       `json:"waiting,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
+	// Asks says that somebody outside answers the iterations' attempts.
+	Asks bool `json:"asks,omitempty"`
 	// Control is what people have told the run.
 	Control interpreter.Control `json:"control,omitzero"`
 	// Late says that the run takes longer than expected.

@@ -58,7 +58,8 @@ type Event struct {
 	Delay       float64   `json:"delay,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	// Reason of a wait: failure, rate_limited, poll, page or turn. Of a run that was
-	// cancelled the reason that was given, and By who did it.
+	// cancelled the reason that was given, and By who did it; of an attempt By is who has
+	// answered it from outside.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 	// Duration is how many seconds it took, of what has ended.

@@ -102,6 +102,6 @@ func take(into map[int]Iteration, answer workflows.Iterations) {
 	for _, record := range answer.Iterations {
 		into[record.Index] = Iteration{Index: record.Index, Item: itemOf(
 			record.Status, record.Attempts, record.MaxAttempts, record.Pages, record.NextRetryAt, record.Waiting, record.Error,
-		)}
+		).awaiting(record.Awaits)}
 	}
 }

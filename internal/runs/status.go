@@ -30,6 +30,7 @@ const (
 	HeldByNoWorker  = "no_worker"  // nobody listens on its task queue
 	HeldByPause     = "pause"      // people have paused it, or its run
 	HeldByPerson    = "person"     // its policy leaves it to people how it goes on
+	HeldByAnswer    = "answer"     // somebody outside answers its attempt
 	// HeldByConcurrency is a run that waits for its turn under its concurrency key.
 	HeldByConcurrency = "concurrency"
 )
@@ -70,6 +71,8 @@ type Item struct {
 	// words.
 	HeldBy  string `json:"held_by,omitempty"`
 	Waiting string `json:"waiting,omitempty"`
+	// Awaits is the attempt that somebody outside answers, nil for none.
+	Awaits *interpreter.Awaiting `json:"awaits,omitempty"`
 	// Error is the last one: of the attempt before, where the item goes on.
 	Error *interpreter.ErrorObject `json:"error,omitempty"`
 }
@@ -106,7 +109,10 @@ type Counts struct {
 	Running int `json:"running"`
 	// Waiting are those that wait for a retry, or until people let them go on.
 	Waiting int `json:"waiting"`
-	Pending int `json:"pending"`
+	// Awaiting are those among Running whose attempts somebody outside answers, where
+	// they were asked.
+	Awaiting int `json:"awaiting,omitempty"`
+	Pending  int `json:"pending"`
 	// PerSecond is how many have ended in a second, since the loop began. Left is
 	// how many seconds the rest takes at that pace, 0 where that is not known.
 	PerSecond float64 `json:"per_second,omitempty"`
@@ -262,6 +268,7 @@ func underWay(loop *workflows.LoopRecord) bool {
 func HandedOver(record, call workflows.StepRecord) workflows.StepRecord {
 	record.Status, record.Waiting, record.NextRetryAt = call.Status, call.Waiting, call.NextRetryAt
 	record.Attempts, record.Pages, record.Error, record.LastError = call.Attempts, call.Pages, call.Error, call.LastError
+	record.Awaits = call.Awaits
 	return record
 }
 
@@ -269,7 +276,7 @@ func stepOf(record workflows.StepRecord) Step {
 	step := Step{
 		Step: record.Step, Visit: record.Visit, StartedAt: record.StartedAt, EndedAt: record.EndedAt, Handled: record.Handled,
 		Item: itemOf(record.Status, record.Attempts, record.MaxAttempts, record.Pages, record.NextRetryAt, record.Waiting,
-			record.Error, record.LastError),
+			record.Error, record.LastError).awaiting(record.Awaits),
 	}
 	if loop := record.Loop; loop != nil {
 		step.failed = loop.Errors
@@ -305,6 +312,14 @@ func itemOf(
 	return item
 }
 
+// awaiting is the item with the attempt that it awaits, if any.
+func (i Item) awaiting(attempt *interpreter.Awaiting) Item {
+	if i.Awaits = attempt; attempt != nil && i.HeldBy != HeldByPause {
+		i.HeldBy = HeldByAnswer
+	}
+	return i
+}
+
 // pace tells how fast a loop is.
 func (c *Counts) pace(from, to time.Time) {
 	if took := to.Sub(from).Seconds(); took > 0 && c.Done() > 0 {
@@ -338,11 +353,13 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 		if step.NextRetryAt.IsZero() {
 			step.HeldBy = HeldByPerson
 		}
+	case c.Awaiting > 0 && c.Awaiting == c.Running:
+		step.HeldBy = HeldByAnswer
 	case c.Pending > 0:
 		step.HeldBy = HeldByWindow
 		step.Waiting = fmt.Sprintf("%d iterations wait for a place in the loop's window", c.Pending)
 	}
-	if step.HeldBy == HeldByPause || step.HeldBy == HeldByPerson {
+	if step.HeldBy == HeldByPause || step.HeldBy == HeldByPerson || step.HeldBy == HeldByAnswer {
 		c.Left = 0 // people decide
 	}
 }
@@ -366,6 +383,9 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 	under, waiting := step.Loop.Running+step.Loop.Waiting, 0
 	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {
+			if iteration.Awaits != nil {
+				step.Loop.Awaiting++
+			}
 			if iteration.Status != interpreter.RetryPending && iteration.Status != interpreter.Paused {
 				continue
 			}

@@ -400,7 +400,7 @@ func (t *teller) asked(event *historypb.HistoryEvent) {
 	last.failure = mark.Error
 	end := Event{
 		Event: ActionCompleted, At: at, Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Attempt: mark.Attempt, Page: mark.Page,
-		Error: mark.Error,
+		Error: mark.Error, By: mark.By,
 	}
 	if mark.Error != nil {
 		end.Event = ActionError

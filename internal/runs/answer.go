@@ -1,0 +1,236 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// Asked is an attempt that awaits its answer, and the workflow that takes it.
+type Asked struct {
+	WorkflowID string `json:"workflow_id"`
+	Step       string `json:"step"`
+	Visit      int    `json:"visit"`
+	Index      *int   `json:"index,omitempty"`
+	interpreter.Awaiting
+}
+
+// To is the address of the attempt.
+func (a Asked) To() interpreter.AnswerTo {
+	return interpreter.AnswerTo{Step: a.Step, Visit: a.Visit, Index: a.Index, Attempt: a.Attempt}
+}
+
+// Errors of answers that came to nothing.
+var (
+	// ErrNoAnswer says that no worker has answered: what was sent may take effect yet.
+	ErrNoAnswer = errors.New("no worker answers")
+	// ErrClosed says that the workflow has ended.
+	ErrClosed = errors.New("the workflow has ended")
+)
+
+// Awaiting finds the attempts of a run that await their answers: of a step, or of
+// all steps for "", and of one iteration where index is not nil. Left counts the
+// children of loops that were not asked: it asks a hundred of a loop at most. The
+// error is ErrNoAnswer where no worker answers.
+func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (asked []Asked, left int, err error) {
+	progress, err := r.Progress(ctx, workflowID, "")
+	switch {
+	case err != nil && ctx.Err() == nil && !unavailable(err):
+		return nil, 0, fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	case err != nil:
+		return nil, 0, err
+	}
+	for _, record := range progress.Steps {
+		if step != "" && record.Step != step || !record.EndedAt.IsZero() {
+			continue
+		}
+		at := Asked{WorkflowID: workflowID, Step: record.Step, Visit: record.Visit}
+		switch {
+		case underWay(record.Loop):
+			of, more := r.awaitingIn(ctx, record.Loop.WorkflowID, at, index)
+			asked, left = append(asked, of...), left+more
+			continue
+		case index != nil:
+			continue
+		case record.Call != "":
+			at.WorkflowID = record.Call
+			if below, err := r.Progress(ctx, record.Call, ""); err == nil && len(below.Steps) == 1 {
+				record = HandedOver(record, below.Steps[0])
+			}
+		}
+		if record.Awaits != nil {
+			at.Awaiting = *record.Awaits
+			asked = append(asked, at)
+		}
+	}
+	return asked, left, nil
+}
+
+// awaitingIn asks the open children of a loop.
+func (r *Reader) awaitingIn(ctx context.Context, loop string, at Asked, index *int) (asked []Asked, left int) {
+	progress, err := r.LoopProgress(ctx, loop)
+	if err != nil {
+		return nil, 1 // it is about to begin or to end
+	}
+	open := progress.Open
+	if index != nil {
+		open = nearest(open, *index)
+	}
+	left = max(0, len(open)-mostAsked)
+	answers := make([]workflows.Iterations, len(open)-left)
+	var group errgroup.Group
+	group.SetLimit(asking)
+	for i := range answers {
+		group.Go(func() error {
+			_ = r.ask(ctx, open[i], "", workflows.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
+			return nil
+		})
+	}
+	_ = group.Wait()
+	for i, answer := range answers {
+		for _, iteration := range answer.Iterations {
+			if iteration.Awaits == nil || index != nil && iteration.Index != *index {
+				continue
+			}
+			one := at
+			one.WorkflowID, one.Index, one.Awaiting = open[i], &iteration.Index, *iteration.Awaits
+			asked = append(asked, one)
+		}
+	}
+	slices.SortStableFunc(asked, func(x, y Asked) int { return cmp.Compare(*x.Index, *y.Index) })
+	return asked, left
+}
+
+// nearest puts those children first that may have an iteration: each is named by the
+// index of its first one.
+func nearest(open []string, index int) []string {
+	distance := func(id string) int {
+		first, err := strconv.Atoi(id[strings.LastIndex(id, "/")+1:])
+		if err != nil || first > index {
+			return 1 << 30
+		}
+		return index - first
+	}
+	open = slices.Clone(open)
+	slices.SortStableFunc(open, func(x, y string) int { return cmp.Compare(distance(x), distance(y)) })
+	return open
+}
+
+// mostFollowed bounds how often an answer is sent on to another workflow.
+const mostFollowed = 4
+
+// Answer sends an answer to a workflow, and on to another where that says so. An
+// answer that says for which attempt it is, and is no report of progress, has the
+// same effect however often it is sent, also when the workflow has ended. The error
+// is an *interpreter.AnswerError, ErrNoAnswer or ErrClosed where that is why.
+func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.Taken, error) {
+	for range mostFollowed {
+		taken, err := r.answer(ctx, workflowID, answer)
+		next := interpreter.AnsweredAt(err)
+		if next == "" || next == workflowID {
+			return taken, err
+		}
+		workflowID = next
+	}
+	return interpreter.Taken{}, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
+}
+
+func (r *Reader) answer(ctx context.Context, workflowID string, answer interpreter.Answer) (taken interpreter.Taken, err error) {
+	asked, cancel := context.WithTimeout(ctx, r.patience())
+	defer cancel()
+	handle, err := r.Client.UpdateWorkflow(asked, client.UpdateWorkflowOptions{
+		UpdateID: updateID(answer), WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{answer},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(asked, &taken)
+	}
+	var refused *temporal.ApplicationError
+	var late *client.WorkflowUpdateServiceTimeoutOrCanceledError
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return taken, err
+	case errors.As(err, &refused) && refused.Type() == "AcceptedUpdateCompletedWorkflow", errors.As(err, new(*serviceerror.NotFound)):
+		return taken, fmt.Errorf("%w: %s", ErrClosed, workflowID)
+	case errors.As(err, &refused) && strings.HasPrefix(refused.Type(), "answer_"):
+		return taken, answerError(refused)
+	case errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
+		return taken, fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	}
+	return taken, fmt.Errorf("answer %s: %w", workflowID, err)
+}
+
+// answerError is the error of an answer as the workflow has told it.
+func answerError(told *temporal.ApplicationError) error {
+	refused := &interpreter.AnswerError{Type: told.Type(), Message: told.Message()}
+	if told.HasDetails() {
+		_ = told.Details(&refused.WorkflowID)
+	}
+	return refused
+}
+
+// updateID is the same for the same answer to the same attempt, so that the server
+// knows it again; "" where the next one may be meant for something else.
+func updateID(answer interpreter.Answer) string {
+	if answer.Verb == interpreter.AnswerProgress || answer.Attempt == 0 {
+		return ""
+	}
+	answer.ID = ""
+	encoded, err := json.Marshal(answer)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(encoded)
+	return "answer-" + hex.EncodeToString(sum[:16])
+}
+
+// mostRecalled bounds the attempts of which Recall asks.
+const mostRecalled = 10
+
+// Recall finds what was said of an answer by a workflow that has ended since; false
+// where it took no such answer. Attempts is how many there were, 0 where that is not
+// known; of those the last ten are looked at.
+func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.Taken, found bool) {
+	attempts = cmp.Or(attempts, mostRecalled)
+	for attempt := attempts; attempt > max(0, attempts-mostRecalled); attempt-- {
+		if answer.Attempt = attempt; updateID(answer) == "" {
+			return taken, false
+		}
+		asked, cancel := context.WithTimeout(ctx, r.patience())
+		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: updateID(answer)})
+		err := handle.Get(asked, &taken)
+		cancel()
+		if err == nil {
+			return taken, true
+		}
+	}
+	return taken, false
+}
+
+// Leave sends an answer of which nobody waits to hear what becomes of it: it is
+// taken when a worker is back. The error is ErrClosed where the run has ended.
+func (r *Reader) Leave(ctx context.Context, workflowID string, answer interpreter.Answer) error {
+	err := r.Client.SignalWorkflow(ctx, workflowID, "", workflows.AnswerSignal, answer)
+	switch {
+	case errors.As(err, new(*serviceerror.NotFound)):
+		return fmt.Errorf("%w: %s", ErrClosed, workflowID)
+	case err != nil:
+		return fmt.Errorf("leave the answer for %s: %w", workflowID, err)
+	}
+	return nil
+}

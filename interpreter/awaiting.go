@@ -1,0 +1,68 @@
+package interpreter
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/interpreter/playbook"
+)
+
+// Awaiting is an attempt that somebody outside answers, for those who look. Nothing
+// is decided by it.
+type Awaiting struct {
+	Attempt int       `json:"attempt"`
+	Since   time.Time `json:"since"`
+	// Until is when its time is over, zero for never; progress sets it anew.
+	Until time.Time `json:"until,omitzero"`
+	// Done, Total and Message are how far it has come, as was reported last; a Total
+	// of 0 is not known. Reported is when, zero for never.
+	Done     int64     `json:"done,omitempty"`
+	Total    int64     `json:"total,omitempty"`
+	Message  string    `json:"message,omitempty"`
+	Reported time.Time `json:"reported,omitzero"`
+	// Approval is what people are asked, nil of tool webhook.
+	Approval *playbook.Approval `json:"approval,omitempty"`
+}
+
+// Awaiting is the attempt of the call that awaits its answer, nil for none.
+func (c *Call) Awaiting() *Awaiting {
+	awaited := c.Awaits()
+	if awaited == nil || c.Answered() {
+		return nil
+	}
+	shown := &Awaiting{Attempt: c.Attempt(), Since: awaited.Since, Until: awaited.Until, Approval: c.Approval()}
+	if reported := c.State.Reported; reported != nil {
+		shown.Done, shown.Total, shown.Message, shown.Reported = reported.Done, reported.Total, reported.Message, reported.At
+	}
+	return shown
+}
+
+// Progress is how far it has come in a few words, "" where nobody has said so.
+func (a *Awaiting) Progress() string {
+	if a.Reported.IsZero() {
+		return ""
+	}
+	return (&Reported{Done: a.Done, Total: a.Total, Message: a.Message}).String()
+}
+
+// Question is the first line of what people are asked, "" for none.
+func (a *Awaiting) Question() string {
+	if a.Approval == nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(a.Approval.Message), "\n")
+	return strings.TrimSpace(strings.TrimLeft(line, "#"))
+}
+
+// Command is what comes behind the names of a run and a step in a command that
+// answers, and verb that command: of several options the first.
+func (a *Awaiting) Command() (verb, option string) {
+	switch {
+	case a.Approval == nil:
+		return "complete", ""
+	case slices.Contains(a.Approval.Options, playbook.OptionApprove):
+		return "approve", ""
+	}
+	return "approve", a.Approval.Options[0]
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// reply is a command that answers an attempt which waits for somebody outside.
+type reply struct {
+	server serverFlags
+	name   string // of starter's command
+	answer interpreter.Answer
+	index  int
+	result string // JSON, @FILE or - for the standard input
+	detail string // in the same way
+	final  bool
+	sets   []string // field=value
+	output string
+}
+
+const replyHelp = `
+ID is the workflow ID of a run, or enough of its beginning to tell it from other runs.
+An iteration of a loop is named by --index. The answer is for the attempt that waits
+now, and is taken once, however often the command is repeated. Who gave it (--by, else
+user@host) is kept in the history. Where no worker answers within 5 s the answer is kept
+by the server, and taken when a worker is back.
+
+Exit status: 0 taken, or kept; 1 refused; 2 where there is no such run or step; 3 no server.`
+
+func newCompleteCommand(a *app) *cobra.Command {
+	r := &reply{name: "complete", answer: interpreter.Answer{Verb: interpreter.AnswerComplete}}
+	command := a.replyCommand(r, &cobra.Command{
+		Use: "complete ID STEP", Short: "Complete an attempt that awaits its answer",
+		Long: `Complete an attempt of tool webhook that awaits its answer: it has succeeded, with
+--result as its result.
+` + replyHelp,
+		Example: `  starter complete imports-7x2k import
+  starter complete imports-7x2k import --result '{"rows": 1200}'
+  starter complete imports-7x2k import --index 13 --result @result.json
+  import-tool | starter complete imports-7x2k import --result -`,
+	})
+	command.Flags().StringVar(&r.result, "result", "", "the result: JSON, @FILE that holds JSON, or - for the standard input")
+	return command
+}
+
+func newFailCommand(a *app) *cobra.Command {
+	r := &reply{name: "fail", answer: interpreter.Answer{Verb: interpreter.AnswerFail}}
+	command := a.replyCommand(r, &cobra.Command{
+		Use: "fail ID STEP", Short: "Fail an attempt that awaits its answer",
+		Long: `Fail an attempt of tool webhook or approval that awaits its answer, with an error of kind
+explicit. The policies of the step decide whether another attempt is made; --final says
+that none would help.
+` + replyHelp,
+		Example: `  starter fail imports-7x2k import --error "the file is locked"
+  starter fail imports-7x2k import --error "no such file" --final
+  starter fail imports-7x2k import --error "bad rows" --details '{"rows": [7, 12]}'`,
+	})
+	flags := command.Flags()
+	flags.StringVar(&r.answer.Message, "error", "", "why it has failed; a must")
+	flags.StringVar(&r.detail, "details", "", "the body of the error: JSON, @FILE that holds JSON, or - for the standard input")
+	flags.BoolVar(&r.final, "final", false, "no other attempt would help: the error has class final")
+	return command
+}
+
+func newProgressCommand(a *app) *cobra.Command {
+	r := &reply{name: "progress", answer: interpreter.Answer{Verb: interpreter.AnswerProgress}}
+	command := a.replyCommand(r, &cobra.Command{
+		Use: "progress ID STEP", Short: "Report progress of an attempt that awaits its answer",
+		Long: `Report how far an attempt has come that awaits its answer. Its timeout begins anew, and
+starter status shows it.
+` + replyHelp,
+		Example: `  starter progress imports-7x2k import --done 300
+  starter progress imports-7x2k import --done 300 --total 1200 --message "reading rows"`,
+	})
+	flags := command.Flags()
+	flags.Int64Var(&r.answer.Done, "done", 0, "how much is done; a must")
+	flags.Int64Var(&r.answer.Total, "total", 0, "of how much; 0 is not known")
+	flags.StringVar(&r.answer.Message, "message", "", "what goes on, in a few words")
+	return command
+}
+
+func newApproveCommand(a *app) *cobra.Command {
+	r := &reply{name: "approve", answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionApprove}}
+	command := a.replyCommand(r, &cobra.Command{
+		Use: "approve ID [STEP]", Short: "Approve what a run asks, or choose another option",
+		Long: `Approve what a step of tool approval asks, or choose another of its options with --option.
+STEP may be left out where one approval waits. --set fills in its form.
+` + replyHelp,
+		Example: `  starter approve imports-7x2k
+  starter approve imports-7x2k ask --set rows=1200 --set note="as agreed" --comment "looks right"
+  starter approve imports-7x2k ask --option later --by ada`,
+	})
+	command.Flags().StringVar(&r.answer.Option, "option", playbook.OptionApprove, "the option that is chosen")
+	r.addForm(command)
+	return command
+}
+
+func newRejectCommand(a *app) *cobra.Command {
+	r := &reply{name: "reject", answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionReject}}
+	command := a.replyCommand(r, &cobra.Command{
+		Use: "reject ID [STEP]", Short: "Reject what a run asks",
+		Long: `Reject what a step of tool approval asks. STEP may be left out where one approval
+waits. What is required in its form need not be filled in.
+` + replyHelp,
+		Example: `  starter reject imports-7x2k --comment "the wrong month"
+  starter reject imports-7x2k ask --index 3 --by ada`,
+	})
+	r.addForm(command)
+	return command
+}
+
+func (r *reply) addForm(command *cobra.Command) {
+	command.Flags().StringArrayVar(&r.sets, "set", nil, "a field of the form: field=value; repeatable")
+	command.Flags().StringVar(&r.answer.Comment, "comment", "", "why; kept in the history")
+}
+
+// approves reports whether the command answers approvals.
+func (r *reply) approves() bool { return r.answer.Option != "" }
+
+// replyCommand completes a command that answers.
+func (a *app) replyCommand(r *reply, command *cobra.Command) *cobra.Command {
+	flags := command.Flags()
+	flags.IntVar(&r.index, "index", 0, "the iteration with this index, from 0")
+	flags.StringVar(&r.answer.By, "by", "", "who answers (default user@host)")
+	r.server.add(command)
+	outputFlag(command, &r.output)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		id, err := r.take(a, command, args)
+		if err != nil {
+			return err
+		}
+		return a.withServer(&r.server, func(ctx context.Context, s *session) error {
+			return a.reply(ctx, s, r, id)
+		})
+	}
+	return command
+}
+
+// take reads the command line, and gives the ID.
+func (r *reply) take(a *app, command *cobra.Command, args []string) (id string, err error) {
+	changed := command.Flags().Changed
+	if err := checkOutput(r.output); err != nil {
+		return "", err
+	}
+	switch {
+	case len(args) == 0 || len(args) == 1 && !r.approves():
+		return "", usageError("say which run and which step: %s %s", program(), command.Use)
+	case len(args) > 2:
+		return "", usageError("%s takes one run and one step; %q is one too many", r.name, args[2])
+	case changed("index") && r.index < 0:
+		return "", usageError("--index %d is less than 0, the first iteration", r.index)
+	case r.answer.Verb == interpreter.AnswerFail && strings.TrimSpace(r.answer.Message) == "":
+		return "", usageError("say why with --error: the policies of the step, and people, will ask")
+	case r.answer.Verb == interpreter.AnswerProgress && !changed("done"):
+		return "", usageError("say with --done how much is done")
+	case changed("option") && r.answer.Option == "":
+		return "", usageError("--option is empty")
+	}
+	if len(args) == 2 {
+		r.answer.Step = args[1]
+	}
+	if changed("index") {
+		r.answer.Index = &r.index
+	}
+	if r.final {
+		no := false
+		r.answer.Retryable = &no
+	}
+	if !changed("by") {
+		r.answer.By = source.Cut(whoami(), mostReason)
+	}
+	if err := r.takeValues(a, changed); err != nil {
+		return "", err
+	}
+	if err := r.answer.Check(); err != nil {
+		return "", usageError("%w", err)
+	}
+	return args[0], checkRun(args[0], "")
+}
+
+// takeValues reads the result, the details and the form.
+func (r *reply) takeValues(a *app, changed func(string) bool) error {
+	for _, value := range []struct {
+		flag, text string
+		into       *expression.Value
+	}{{"result", r.result, &r.answer.Result}, {"details", r.detail, &r.answer.Details}} {
+		if !changed(value.flag) {
+			continue
+		}
+		read, err := a.readValue(value.text)
+		if err != nil {
+			return usageError("--%s: %w", value.flag, err)
+		}
+		*value.into = expression.Of(read)
+	}
+	for _, set := range r.sets {
+		field, value, found := strings.Cut(set, "=")
+		if _, twice := r.answer.Form[field]; !found || field == "" || twice {
+			return usageError("--set %q: expected field=value, each field once", set)
+		}
+		if r.answer.Form == nil {
+			r.answer.Form = map[string]any{}
+		}
+		r.answer.Form[field] = value
+	}
+	return nil
+}
+
+// mostValue bounds a value that is read, in bytes.
+const mostValue = 64 << 20
+
+// readValue reads JSON as it is, from a file, or from the standard input.
+func (a *app) readValue(text string) (any, error) {
+	var from io.Reader
+	switch path, isFile := strings.CutPrefix(text, "@"); {
+	case text == "-":
+		from = a.In
+	case isFile:
+		file, err := os.Open(path) //nolint:gosec // the user says which
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close() //nolint:errcheck // it is only read
+		from = file
+	default:
+		from = strings.NewReader(text)
+	}
+	data, err := io.ReadAll(io.LimitReader(from, mostValue+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > mostValue:
+		return nil, fmt.Errorf("it has more than %d bytes", mostValue)
+	}
+	value, err := readJSON(data)
+	if err != nil {
+		return nil, fmt.Errorf("it is no JSON; a text stands in double quotes: %w", err)
+	}
+	return value, nil
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"reprise/internal/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// outcomeKept says that no worker has answered, and that the server keeps what was
+// sent.
+const outcomeKept = "kept"
+
+// replyDocument is what a command that answers prints as JSON.
+type replyDocument struct {
+	Command    string `json:"command"`
+	WorkflowID string `json:"workflow_id"`
+	interpreter.AnswerTo
+
+	Outcome string `json:"outcome"` // done, unchanged, kept, refused or unknown
+	Message string `json:"message"`
+	// Awaits are attempts that await an answer, where the answer was refused.
+	Awaits []runs.Asked `json:"awaits,omitempty"`
+}
+
+// replier finds out what a command is for, and answers it.
+type replier struct {
+	*reply
+
+	reader *runs.Reader
+	run    runs.Found
+	book   *playbook.Playbook
+	asked  []runs.Asked // all that await an answer
+	left   int          // children of loops that were not asked
+}
+
+// reply answers an attempt of a run.
+func (a *app) reply(ctx context.Context, s *session, r *reply, id string) error {
+	found, err := s.runs().Find(ctx, id, "")
+	if err != nil {
+		return a.findError(s, err)
+	}
+	t := &replier{reply: r, reader: s.runs(), run: found}
+	if t.book, err = t.reader.Playbook(ctx, found); err != nil {
+		return err
+	}
+	if r.answer.Step != "" {
+		if err := knownStep(r.answer.Step, stepNames(t.book)); err != nil {
+			return err
+		}
+	}
+	r.answer.ID = uuid.NewString()
+	doc, err := t.tell(ctx)
+	if ctx.Err() != nil {
+		return withStatus(exitInterrupted, errSaid)
+	}
+	if err != nil {
+		return err
+	}
+	return a.sayReply(t, doc)
+}
+
+func stepNames(book *playbook.Playbook) []string {
+	names := make([]string, len(book.Steps))
+	for i, step := range book.Steps {
+		names[i] = step.Name
+	}
+	return names
+}
+
+// doc is what came of the answer.
+func (t *replier) doc(to interpreter.AnswerTo, outcome, format string, args ...any) replyDocument {
+	return replyDocument{
+		Command: t.name, WorkflowID: t.run.WorkflowID, AnswerTo: to, Outcome: outcome, Message: fmt.Sprintf(format, args...),
+	}
+}
+
+// refuse is an answer that is not taken, with what awaits one.
+func (t *replier) refuse(format string, args ...any) replyDocument {
+	doc := t.doc(t.answer.AnswerTo, outcomeRefused, format, args...)
+	doc.Awaits = t.asked
+	return doc
+}
+
+// tell answers the attempt that is meant. The error is one of the server.
+func (t *replier) tell(ctx context.Context) (replyDocument, error) {
+	if t.run.Ended() {
+		return t.recall(ctx), nil
+	}
+	workers, err := t.reader.Workers(ctx, t.run.TaskQueue)
+	if err != nil {
+		return replyDocument{}, err
+	}
+	if workers == 0 {
+		return t.leave(ctx)
+	}
+	t.asked, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", t.answer.Index)
+	switch {
+	case errors.Is(err, runs.ErrNoAnswer):
+		return t.leave(ctx)
+	case err != nil:
+		return replyDocument{}, err
+	}
+	meant := slices.DeleteFunc(slices.Clone(t.asked), func(asked runs.Asked) bool { return !t.means(asked) })
+	switch {
+	case len(meant) > 1:
+		return t.refuse("%s", t.ambiguous(meant)), nil
+	case len(meant) == 0:
+		return t.sendBlind(ctx)
+	}
+	if wrong := t.wrongVerb(meant[0]); wrong != "" {
+		return t.refuse("%s", wrong), nil
+	}
+	t.answer.AnswerTo = meant[0].To()
+	return t.send(ctx, meant[0].WorkflowID)
+}
+
+// means reports whether an attempt is the one that the command names.
+func (t *replier) means(asked runs.Asked) bool {
+	if t.answer.Step == "" {
+		return asked.Approval != nil
+	}
+	return asked.Step == t.answer.Step
+}
+
+// sendBlind sends an answer to an attempt that does not wait: it may have had this
+// answer already, or be about to wait, which the workflows know.
+func (t *replier) sendBlind(ctx context.Context) (doc replyDocument, err error) {
+	if t.answer.Index != nil { // so that others are named than that which does not wait
+		if t.asked, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", nil); err != nil && !errors.Is(err, runs.ErrNoAnswer) {
+			return doc, err
+		}
+	}
+	step := t.book.Step(t.answer.Step)
+	switch {
+	case step == nil:
+		return t.refuse("the run awaits no approval"), nil
+	case !mayAwait(step):
+		return t.refuse("step %s awaits no answers: its tool is none of webhook and approval", step.Name), nil
+	case step.Loop != nil && t.answer.Index == nil:
+		return t.refuse("no iteration of step %s awaits an answer", step.Name), nil
+	case step.Loop == nil && t.answer.Index != nil:
+		return t.refuse("step %s has no loop, so it has no iteration %d", step.Name, *t.answer.Index), nil
+	}
+	return t.send(ctx, t.run.WorkflowID)
+}
+
+// send sends the answer, and says what came of it.
+func (t *replier) send(ctx context.Context, to string) (replyDocument, error) {
+	taken, err := t.reader.Answer(ctx, to, t.answer)
+	var refused *interpreter.AnswerError
+	switch {
+	case err == nil:
+		return t.taken(taken), nil
+	case errors.As(err, &refused):
+		return t.refuse("%s", refused.Message), nil
+	case errors.Is(err, runs.ErrClosed):
+		return t.recall(ctx), nil
+	case errors.Is(err, runs.ErrNoAnswer):
+		return t.leave(ctx)
+	}
+	return replyDocument{}, err
+}
+
+// taken says what the answer does.
+func (t *replier) taken(taken interpreter.Taken) replyDocument {
+	to := interpreter.AnswerTo{Step: taken.Step, Visit: taken.Visit, Index: taken.Index, Attempt: taken.Attempt}
+	name := placeText(to)
+	switch {
+	case taken.ID != t.answer.ID:
+		return t.doc(to, outcomeUnchanged, "%s had this answer already", name)
+	case t.answer.Verb == interpreter.AnswerProgress:
+		reported := interpreter.Reported{Done: t.answer.Done, Total: t.answer.Total, Message: t.answer.Message}
+		return t.doc(to, outcomeDone, "%s: %s; its time begins anew", name, reported.String())
+	case t.answer.Verb == interpreter.AnswerFail && t.final:
+		return t.doc(to, outcomeDone, "%s has failed for good", name)
+	case t.answer.Verb == interpreter.AnswerFail:
+		return t.doc(to, outcomeDone, "%s has failed; the policies of the step decide what follows", name)
+	case t.approves():
+		return t.doc(to, outcomeDone, "%s: %s, by %s", name, t.answer.Option, t.answer.By)
+	}
+	return t.doc(to, outcomeDone, "%s is complete", name)
+}
+
+// leave leaves the answer with the server, for a worker to take.
+func (t *replier) leave(ctx context.Context) (replyDocument, error) {
+	step := t.book.Step(t.answer.Step)
+	switch {
+	case step == nil:
+		return t.refuse("no worker of its task queue %q answers, so which approval waits cannot be told; name the step: %s %s %s STEP",
+			t.run.TaskQueue, program(), t.name, shellWord(t.run.WorkflowID)), nil
+	case step.Loop != nil && t.answer.Index == nil:
+		return t.refuse("no worker of its task queue %q answers, so which iteration waits cannot be told; name it with --index", t.run.TaskQueue), nil
+	case !mayAwait(step):
+		return t.refuse("step %s awaits no answers: its tool is none of webhook and approval", step.Name), nil
+	}
+	err := t.reader.Leave(ctx, t.run.WorkflowID, t.answer)
+	switch {
+	case errors.Is(err, runs.ErrClosed):
+		return t.recall(ctx), nil
+	case err != nil:
+		return replyDocument{}, err
+	}
+	return t.doc(t.answer.AnswerTo, outcomeKept, "no worker of its task queue %q answers; the answer is kept, and taken when one is back "+
+		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, placeText(t.answer.AnswerTo), shellWord(t.run.TaskQueue)), nil
+}
+
+// mayAwait reports whether attempts of a step may await answers.
+func mayAwait(step *playbook.Step) bool {
+	if step.Action == nil {
+		return false
+	}
+	name, literal := step.Action.ToolName()
+	return !literal || playbook.TraitsOf(name).Awaits
+}
+
+// recall looks for what was said of the answer by a workflow that has ended since.
+func (t *replier) recall(ctx context.Context) replyDocument {
+	status, err := t.reader.Status(ctx, t.run, t.run.EndedAt)
+	if err == nil && t.answer.Step != "" && t.answer.Verb != interpreter.AnswerProgress {
+		visits := status.Visits(t.answer.Step)
+		for _, visit := range slices.Backward(visits) {
+			if taken, found := t.recallVisit(ctx, visit); found {
+				taken.ID = "" // it is not about this answer
+				return t.taken(taken)
+			}
+		}
+	}
+	if t.run.Ended() {
+		return t.refuse("the run has ended (%s), so it takes no answers", t.run.Status)
+	}
+	return t.refuse("%s is over, so it takes no answers", placeText(t.answer.AnswerTo))
+}
+
+func (t *replier) recallVisit(ctx context.Context, visit *runs.Step) (taken interpreter.Taken, found bool) {
+	answer := t.answer
+	answer.Visit = visit.Visit
+	if visit.Loop == nil {
+		return t.reader.Recall(ctx, t.run.WorkflowID, answer, visit.Attempt)
+	}
+	if answer.Index == nil {
+		return taken, false
+	}
+	batch := t.book.Step(visit.Step).Loop.BatchOf(visit.Loop.Total)
+	return t.reader.Recall(ctx, fmt.Sprintf("%s/%d", visit.Loop.WorkflowID, *answer.Index/batch*batch), answer, 0)
+}
