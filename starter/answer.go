@@ -153,6 +153,8 @@ func (r *reply) take(a *app, command *cobra.Command, args []string) (id string, 
 		return "", err
 	}
 	switch {
+	case changed("option") && r.answer.Option == "":
+		return "", usageError("--option is empty")
 	case len(args) == 0 || len(args) == 1 && !r.approves():
 		return "", usageError("say which run and which step: %s %s", program(), command.Use)
 	case len(args) > 2:
@@ -163,8 +165,6 @@ func (r *reply) take(a *app, command *cobra.Command, args []string) (id string, 
 		return "", usageError("say why with --error: the policies of the step, and people, will ask")
 	case r.answer.Verb == interpreter.AnswerProgress && !changed("done"):
 		return "", usageError("say with --done how much is done")
-	case changed("option") && r.answer.Option == "":
-		return "", usageError("--option is empty")
 	}
 	if len(args) == 2 {
 		r.answer.Step = args[1]

@@ -258,7 +258,7 @@ func answersOf(status *runs.Status) []string {
 		case len(help) == mostAnswersSaid:
 		case step.Awaits != nil:
 			help = append(help, "to answer: "+answerCommand(status.WorkflowID, step.Step, nil, step.Awaits))
-		case step.Loop != nil && step.Loop.Awaiting > 0:
+		case step.Loop != nil && step.Loop.Asks && step.Loop.Running > 0 && step.EndedAt.IsZero():
 			help = append(help, loopAnswerOf(status.WorkflowID, step))
 		}
 	}

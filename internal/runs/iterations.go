@@ -76,7 +76,11 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	for _, answer := range answers {
 		take(asked, answer)
 	}
+	awaiting := 0
 	for _, iteration := range asked {
+		if iteration.Awaits != nil {
+			awaiting++
+		}
 		if due := iteration.NextRetryAt; iteration.HeldBy == HeldByWait && !due.IsZero() && due.Before(run.At) {
 			iteration.HeldBy, iteration.Waiting = HeldByWindow, "it is due, and waits for a place in the loop's window"
 		}
@@ -84,6 +88,7 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 			step.Iterations = append(step.Iterations, iteration)
 		}
 	}
+	step.Loop.Awaiting = min(max(awaiting, step.Loop.Awaiting), step.Loop.Running)
 	slices.SortFunc(step.Iterations, func(x, y Iteration) int { return cmp.Compare(x.Index, y.Index) })
 	step.Left += len(step.open) - len(answers)
 }

@@ -112,7 +112,9 @@ type Counts struct {
 	// Awaiting are those among Running whose attempts somebody outside answers, where
 	// they were asked.
 	Awaiting int `json:"awaiting,omitempty"`
-	Pending  int `json:"pending"`
+	// Asks says that somebody outside answers the attempts of its iterations.
+	Asks    bool `json:"asks,omitempty"`
+	Pending int  `json:"pending"`
 	// PerSecond is how many have ended in a second, since the loop began. Left is
 	// how many seconds the rest takes at that pace, 0 where that is not known.
 	PerSecond float64 `json:"per_second,omitempty"`
@@ -341,7 +343,7 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	}
 	c := step.Loop
 	c.Success, c.Failed, c.Truncated = progress.Stats.Success, progress.Stats.Failed, progress.Stats.Truncated
-	c.Running, c.Waiting, c.Cancelled = progress.Under, progress.Waiting, 0
+	c.Running, c.Waiting, c.Cancelled, c.Asks = progress.Under, progress.Waiting, 0, progress.Asks
 	c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting)
 	step.open, step.NextRetryAt = progress.Open, progress.NextRetryAt
 	q.inPlace(ctx, step)
