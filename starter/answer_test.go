@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,13 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
 	"reprise/internal/host"
 	"reprise/internal/runs"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
 
@@ -152,7 +156,7 @@ func TestCompleteFailProgress(t *testing.T) {
 	require.True(t, awaits.Until.After(awaits.Since.Add(time.Hour)), "the time begins anew")
 	require.Equal(t, runs.HeldByAnswer, status.Steps[0].HeldBy)
 	shown := d.does("status", id)
-	require.Regexp(t, `(?m)^import: awaits an answer for \w+, until .* left\)$`, shown)
+	require.Regexp(t, `(?m)^import: awaits an answer for \w+, until [-\d: ]+$`, shown)
 	require.Contains(t, shown, "import: [######--------------] 3 of 10, reading rows\n")
 	require.Contains(t, shown, "starter complete "+id+" import\n")
 
@@ -343,6 +347,113 @@ func TestAnswerTwice(t *testing.T) {
 	require.NoError(t, err)
 	d.ends(id)
 }
+
+// someAwaiting has a webhook under way and an approval.
+func someAwaiting(at time.Time) (webhook, approval *interpreter.Awaiting) {
+	webhook = &interpreter.Awaiting{
+		Attempt: 2, Since: at.Add(-90 * time.Second), Until: at.Add(28 * time.Minute), Done: 300, Total: 1200,
+		Message: "reading rows\x1b[31m of the file that was sent", Reported: at.Add(-time.Second),
+	}
+	approval = &interpreter.Awaiting{Attempt: 1, Since: at.Add(-time.Hour), Approval: &playbook.Approval{
+		Message: "# Load 1200 rows?\n\nThey are of **March**.", Options: []string{"yes, load", "later", "reject"},
+		Form: []playbook.ApprovalItem{
+			{Name: "day", Type: "choice", Choices: []string{"today", "tomorrow"}, Default: "today"},
+			{Name: "rows", Type: "integer", Required: true}, {Name: "note", Type: "text"},
+		},
+	}}
+	return webhook, approval
+}
+
+// TestGoldenAwaiting: what a run awaits, with the commands that answer.
+func TestGoldenAwaiting(t *testing.T) {
+	t.Parallel()
+	now, three := localBegan.Add(time.Hour), 3
+	webhook, approval := someAwaiting(now)
+	item := func(awaits *interpreter.Awaiting) runs.Item {
+		return runs.Item{Status: interpreter.Running, Attempt: awaits.Attempt, HeldBy: runs.HeldByAnswer, Waiting: "awaits an answer", Awaits: awaits}
+	}
+	var out bytes.Buffer
+	writeStatus(&screen{to: &out}, &runs.Status{
+		Found: runs.Found{WorkflowID: "imports-7x2k", Playbook: "imports", Status: interpreter.Running, StartedAt: localBegan}, At: now,
+		Steps: []runs.Step{
+			{Step: "import", Visit: 1, StartedAt: localBegan, Item: item(webhook)},
+			{Step: "ask", Visit: 2, StartedAt: localBegan, Item: item(approval)},
+			{
+				Step: "each", Visit: 1, StartedAt: localBegan, Item: runs.Item{Status: interpreter.Running},
+				Loop:       &runs.Counts{Total: 9, Success: 1, Running: 8, Awaiting: 2, Asks: true},
+				Iterations: []runs.Iteration{{Index: 3, Item: item(webhook)}, {Index: 4, Item: item(approval)}},
+			},
+			{
+				Step: "all", Visit: 1, StartedAt: localBegan, Item: runs.Item{Status: interpreter.Running},
+				Loop: &runs.Counts{Total: 900, Running: 900, Asks: true},
+			},
+		},
+	}, paper{width: 80})
+	golden(t, "status/awaiting_80", strings.NewReplacer(program()+" ", "starter ").Replace(out.String()))
+	for line := range strings.Lines(out.String()) {
+		if !strings.Contains(line, program()+" ") { // a command is one piece
+			require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 80, line)
+		}
+	}
+
+	out.Reset()
+	for _, asked := range []runs.Asked{{Step: "import", Visit: 1, Awaiting: *webhook}, {Step: "ask", Visit: 2, Index: &three, Awaiting: *approval}} {
+		var b strings.Builder
+		doc := replyDocument{WorkflowID: "imports-7x2k", Awaits: []runs.Asked{asked}}
+		writeAsked(&b, doc, 2, 80, now)
+		out.WriteString(b.String())
+	}
+	many := make([]runs.Asked, 13)
+	for i := range many {
+		many[i] = runs.Asked{Step: "import", Visit: 1, Index: &i, Awaiting: *webhook}
+	}
+	var b strings.Builder
+	writeAsked(&b, replyDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
+	require.Contains(t, b.String(), "import[9]")
+	require.Contains(t, b.String(), "  and 3 more\n")
+	require.NotContains(t, b.String(), "import[10]")
+	golden(t, "status/asked_80", strings.NewReplacer(program()+" ", "starter ").Replace(visible(out.String())))
+}
+
+// TestFollowAwaits: who follows a run is told when it begins to wait, with the command
+// that answers, and of progress once a second at most.
+func TestFollowAwaits(t *testing.T) {
+	t.Parallel()
+	now := localBegan.Add(time.Hour)
+	webhook, approval := someAwaiting(now)
+	o := newObserver(&session{}, followed("imports-7x2k"))
+	var out bytes.Buffer
+	shown := newPlainProgress(&screen{to: &out}, func() time.Time { return now })
+	show := func(step string, awaits *interpreter.Awaiting) {
+		record := workflows.StepRecord{Step: step, Visit: 1, Status: interpreter.Running, Attempts: 2, Awaits: awaits, Waiting: "awaits an answer"}
+		shown.show(o.lines(t.Context(), record))
+	}
+	fresh := *webhook
+	fresh.Reported = time.Time{}
+	show("import", &fresh)
+	show("ask", approval)
+	for done := range int64(30) { // three seconds
+		now = now.Add(100 * time.Millisecond)
+		told := *webhook
+		told.Done = 10 * done
+		show("import", &told)
+	}
+	said := strings.ReplaceAll(out.String(), program()+" ", "starter ")
+	require.Contains(t, said, "  import awaits an answer\n  to answer: starter complete imports-7x2k import\n"+
+		"  ask awaits an answer: Load 1200 rows?\n  to answer: starter approve imports-7x2k ask --option 'yes, load' --set rows=INTEGER\n")
+	require.Contains(t, said, " of 1200, reading rows")
+	require.Equal(t, 3, strings.Count(said, " of 1200, "))
+	require.Equal(t, 1, strings.Count(said, "starter complete"))
+}
+
+// followed is a run of which only the ID is known.
+type followed string
+
+func (f followed) GetID() string                                                         { return string(f) }
+func (followed) GetRunID() string                                                        { return "" }
+func (followed) GetFirstExecutionRunID() string                                          { return "" }
+func (followed) Get(context.Context, any) error                                          { return nil }
+func (followed) GetWithOptions(context.Context, any, client.WorkflowRunGetOptions) error { return nil }
 
 func TestAnswerUsage(t *testing.T) {
 	t.Parallel()

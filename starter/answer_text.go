@@ -36,7 +36,7 @@ func (a *app) sayReply(t *replier, doc replyDocument) error {
 	} else {
 		b.WriteString(line + "\n")
 	}
-	writeAsked(&b, doc, t.left, width)
+	writeAsked(&b, doc, t.left, width, time.Now())
 	_, _ = io.WriteString(to, b.String())
 	return err
 }
@@ -45,16 +45,15 @@ func (a *app) sayReply(t *replier, doc replyDocument) error {
 const mostAskedSaid = 10
 
 // writeAsked names the attempts that await an answer, with the commands that give it.
-func writeAsked(b *strings.Builder, doc replyDocument, left, width int) {
+func writeAsked(b *strings.Builder, doc replyDocument, left, width int, now time.Time) {
 	if len(doc.Awaits) == 0 {
 		return
 	}
 	b.WriteString("what awaits an answer:\n")
-	now := time.Now()
 	for _, asked := range doc.Awaits[:min(len(doc.Awaits), mostAskedSaid)] {
-		writeWrapped(b, "  "+placeText(asked.To())+" "+awaitedText(&asked.Awaiting, now), width)
+		writeIndented(b, "  ", placeText(asked.To())+" "+awaitedText(&asked.Awaiting, now), width)
 		for _, more := range askedText(&asked.Awaiting) {
-			writeWrapped(b, "    "+more, width)
+			writeIndented(b, "    ", more, width)
 		}
 		b.WriteString("    " + answerCommand(doc.WorkflowID, asked.Step, asked.Index, &asked.Awaiting) + "\n")
 	}
@@ -63,6 +62,15 @@ func writeAsked(b *strings.Builder, doc replyDocument, left, width int) {
 	}
 	if left > 0 {
 		fmt.Fprintf(b, "  %s of loops were not asked\n", counted(left, "other part"))
+	}
+}
+
+// writeIndented writes a line, on several where it is too long, each indented.
+func writeIndented(b *strings.Builder, indent, said string, width int) {
+	var lines strings.Builder
+	writeWrapped(&lines, said, width-len(indent))
+	for line := range strings.Lines(lines.String()) {
+		b.WriteString(indent + line)
 	}
 }
 
@@ -109,11 +117,16 @@ func awaitedText(awaits *interpreter.Awaiting, now time.Time) string {
 	if awaits.Until.IsZero() {
 		return text
 	}
+	return text + ", until " + clock(awaits.Until, now)
+}
+
+// clock is a time of day, with its day where that is another one.
+func clock(at, now time.Time) string {
 	layout := time.TimeOnly
-	if awaits.Until.Local().Format(time.DateOnly) != now.Local().Format(time.DateOnly) {
+	if at.Local().Format(time.DateOnly) != now.Local().Format(time.DateOnly) {
 		layout = time.DateTime
 	}
-	return text + fmt.Sprintf(", until %s (%s left)", awaits.Until.Local().Format(layout), roughly(awaits.Until.Sub(now).Round(time.Second)))
+	return at.Local().Format(layout)
 }
 
 // barWidth is how many columns a bar of progress has.

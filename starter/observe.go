@@ -81,14 +81,19 @@ func (o *observer) look(ctx context.Context) ([]line, error) {
 		return append(lines, line{key: "queue", text: "waits for its turn under the concurrency key " + visible(ticket.Name.Key)}), nil
 	}
 	for _, record := range progress.Steps {
-		record = o.handedOver(ctx, record)
-		key := fmt.Sprintf("%s#%d", record.Step, record.Visit)
-		lines = append(lines, line{key: key, text: o.describe(ctx, record)})
-		if command := o.answers(record); command != "" {
-			lines = append(lines, line{key: key + " answer", text: command})
-		}
+		lines = append(lines, o.lines(ctx, o.handedOver(ctx, record))...)
 	}
 	return lines, nil
+}
+
+// lines tell of one visit of a step, and how what it awaits is answered.
+func (o *observer) lines(ctx context.Context, record workflows.StepRecord) []line {
+	key := fmt.Sprintf("%s#%d", record.Step, record.Visit)
+	lines := []line{{key: key, text: o.describe(ctx, record)}}
+	if command := o.answers(record); command != "" {
+		lines = append(lines, line{key: key + " answer", text: command})
+	}
+	return lines
 }
 
 // control tells what people hold, and that they have let it go.

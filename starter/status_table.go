@@ -255,7 +255,7 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 		}
 		if iteration.Awaits != nil {
 			line += ", " + awaitedText(iteration.Awaits, now)
-			if asks := cmp.Or(progressText(iteration.Awaits), oneLine(iteration.Awaits.Question(), 300)); asks != "" {
+			if asks := cmp.Or(oneLine(iteration.Awaits.Progress(), 300), oneLine(iteration.Awaits.Question(), 300)); asks != "" {
 				line += ": " + asks
 			}
 		} else if iteration.Error != nil {

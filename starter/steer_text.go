@@ -187,11 +187,7 @@ func since(said interpreter.Said, now time.Time) string {
 	if said.At.IsZero() {
 		return saidText(said)
 	}
-	layout := time.TimeOnly
-	if said.At.Local().Format(time.DateOnly) != now.Local().Format(time.DateOnly) {
-		layout = time.DateTime
-	}
-	return " since " + said.At.Local().Format(layout) + saidText(said)
+	return " since " + clock(said.At, now) + saidText(said)
 }
 
 // saidText is who said something, and why.
