@@ -194,3 +194,44 @@ func TestBatchOfFailuresIsRed(t *testing.T) {
 		})
 	}
 }
+
+// TestDetailsOfAnApproval: what is asked stands there with its options and the command
+// that answers, of a step and of iterations, until it is answered.
+func TestDetailsOfAnApproval(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	var step, batch string
+	var asked *interpreter.Awaiting
+	s.env.RegisterDelayedCallback(func() { step = s.details("") }, 30*time.Minute)
+	s.env.RegisterDelayedCallback(func() {
+		batch = s.details("default-test-workflow-id/each#1/0")
+		answer, err := s.env.QueryWorkflowByID("default-test-workflow-id/each#1/0", workflows.IterationsQuery)
+		require.NoError(t, err)
+		var told workflows.Iterations
+		require.NoError(t, answer.Get(&told))
+		asked = told.Iterations[1].Awaits
+	}, 90*time.Minute)
+	s.run(`
+  - step: ask
+    tool: approval
+    message: "# Load ` + "`it`" + ` | all?\n\nMore."
+    options: [later, never]
+    timeout: 1h
+    on_timeout: later
+    next: [{step: each}]
+  - step: each
+    tool: approval
+    message: "Load {{ n }}?"
+    timeout: 1h
+    on_timeout: reject
+    loop: {collection: [5, 6], element: n, mode: parallel, batch: 2}
+`)
+	require.Contains(t, step, "\n`ask` awaits an answer: `Load 'it' ¦ all?`; the options are `later, never`. "+
+		"To answer: `starter approve default-test-workflow-id ask --option \"later\"`\n")
+	require.Contains(t, batch, "\n`each[1]` awaits an answer: `Load 6?`; the options are `approve, reject`. "+
+		"To answer: `starter approve default-test-workflow-id each --index 1`\n")
+	require.NotNil(t, asked)
+	require.Equal(t, "Load 6?", asked.Approval.Message)
+	require.Equal(t, time.Hour, asked.Until.Sub(asked.Since))
+	require.NotContains(t, s.details(""), "awaits an answer")
+}
