@@ -328,6 +328,28 @@ func TestAnswerWithoutWorker(t *testing.T) {
 	require.Equal(t, interpreter.Completed, d.ends(id).Status)
 }
 
+// TestAnswerAfterTheEnd: a server gives the outcome of an answer that it knows, though
+// the run that took it has ended.
+func TestAnswerAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.start(importStep)
+	reader := &runs.Reader{Client: d.env.Client(), Namespace: d.env.Namespace}
+	answer := interpreter.Answer{Verb: interpreter.AnswerComplete, AnswerTo: d.awaits(id, 1, 1)[0].To(), ID: "one"}
+	_, err := reader.Answer(t.Context(), id, answer)
+	require.NoError(t, err)
+	d.ends(id)
+	answer.ID = "two"
+	taken, err := reader.Answer(t.Context(), id, answer)
+	require.NoError(t, err)
+	require.Equal(t, "one", taken.ID)
+	answer.By = "somebody else"
+	_, err = reader.Answer(t.Context(), id, answer)
+	require.ErrorIs(t, err, runs.ErrClosed)
+	_, found := reader.Recall(t.Context(), id, answer, 1)
+	require.False(t, found)
+}
+
 // TestAnswerTwice: an answer whose sender could not tell that it came is taken once,
 // though the next attempt waits by then.
 func TestAnswerTwice(t *testing.T) {
