@@ -67,3 +67,21 @@ func NewGate(describe func(context.Context, string) (interpreter.Control, error)
 func (g Gate) Control(ctx context.Context, workflowID string, version int) interpreter.Control {
 	return g.gate.control(ctx, workflowID, version)
 }
+
+// SQLiteMemoryBytes is what a worker lets SQLite take.
+func SQLiteMemoryBytes(res Resources) int64 { return res.withDefaults().sqliteMemoryBytes() }
+
+// SQLiteMemoryLimit is what SQLite may take of this process by now, 0 before its
+// first use.
+func SQLiteMemoryLimit() int64 {
+	sqliteMemory.mu.Lock()
+	defer sqliteMemory.mu.Unlock()
+	return sqliteMemory.limit
+}
+
+// SQLiteUsers is how many use SQLite now.
+func SQLiteUsers() int {
+	sqliteMemory.mu.Lock()
+	defer sqliteMemory.mu.Unlock()
+	return sqliteMemory.using
+}

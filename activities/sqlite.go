@@ -62,6 +62,10 @@ A statement stays in its file and has a session of its own: ATTACH, VACUUM INTO,
 transactions and pragmas that work on more than the file are refused, and
 temporary tables and settings do not reach the next statement.
 
+All files of a worker share the memory that SQLite may take. A statement that
+would take more than all of it is an error of kind payload_too_large and type
+SQLITE_NOMEM; where others have it, the class is retryable.
+
 A file that is locked for more than 5 seconds is an error of type SQLITE_BUSY
 and class retryable.`,
 		Fields: append([]playbook.Field{
@@ -209,6 +213,7 @@ func (t *sqliteTool) file(path string) *sqliteFile {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.files[path] == nil {
+		sqliteMemory.allow(t.res.sqliteMemoryBytes())
 		t.files[path] = newSQLiteFile(path, t.res.largestOwnValue())
 	}
 	return t.files[path]

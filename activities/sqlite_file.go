@@ -51,7 +51,7 @@ func (f *sqliteFile) use(ctx context.Context, writes bool, do func(*sqliteConn) 
 		return err
 	}
 	defer f.users.Release(1)
-	err = open.connected(ctx, f.length, do)
+	err = sqliteMemory.use(func() error { return open.connected(ctx, f.length, do) })
 	if (writes || err != nil) && open.moved() {
 		return errMoved(f.path)
 	}
