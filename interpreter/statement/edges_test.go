@@ -73,9 +73,21 @@ func TestEdges(t *testing.T) {
 		{pg, "SELECT 1/* {{ b }} */{{ a }}", operand},
 		{pg, "SELECT {{ a }} /* {{ b }} */", "SELECT $1"},
 		{pg, "SELECT 1/* {{ b }} */", "SELECT 1"},
+		// Only PostgreSQL's comments go into each other.
+		{pg, "SELECT 1 /* /* {{ b }} */ {{ c }} */ + {{ a }}", "SELECT 1   + $1"},
+		{lite, "SELECT 1 /* /* {{ b }} */ + {{ a }}", "SELECT 1   + ?1"},
+		// What stands at the end.
+		{pg, "SELECT {{ a }} +", "SELECT $1 +"},
+		{pg, "SELECT {{ a }}, $a", `own-placeholder at $a: "$a" cannot stand beside templates, whose parameters are numbered here`},
+		// What the words of a name would mean elsewhere.
+		{pg, "SELECT b0 {{ a }}", `template-not-a-value at {{ a }}: directly behind "b0"`},
+		{pg, "SELECT 1 ORDER BY t.limit, {{ a }}", order},
+		{pg, "SELECT t.select {{ a }}", operand},
+		{pg, "SELECT x.numeric(3) '{{ a }}'", "template-not-a-value at '{{ a }}': directly behind another operand"},
 		// CREATE TABLE … AS: of the statement, not of a column.
 		{pg, "CREATE TABLE t (b, c) AS SELECT {{ a }}", "CREATE TABLE t (b, c) AS SELECT $1"},
 		{pg, "CREATE TABLE t (b numeric(3)) AS (SELECT {{ a }})", "CREATE TABLE t (b numeric(3)) AS (SELECT $1)"},
+		{pg, "CREATE GLOBAL TEMPORARY TABLE t AS SELECT {{ a }}", "CREATE GLOBAL TEMPORARY TABLE t AS SELECT $1"},
 		{pg, "CREATE TABLE t (b text GENERATED ALWAYS AS ({{ a }}) STORED)", create},
 		// What a list orders or groups by.
 		{pg, "SELECT 1 GROUP BY b, {{ a }}", order},
@@ -103,6 +115,8 @@ func TestEdges(t *testing.T) {
 		{lite, "SELECT ?1, :x, @y, ?", "SELECT ?1, :x, @y, ?"},
 		{pg, "SELECT {{ a }} WHERE b IN (?)", `own-placeholder at ?: "?" cannot stand beside templates, whose parameters are numbered here`},
 		{pg, "SELECT b[1] ? {{ a }}, f(b) ? 'x'", "SELECT b[1] ? $1, f(b) ? 'x'"},
+		// An END without its BEGIN ends nothing.
+		{lite, "CREATE FUNCTION f() END; SELECT 1", "statement-not-one at SELECT: a second statement starts here"},
 		// The types in front of a literal.
 		{pg, "SELECT INTERVAL '{{ a }}' SECOND(", "template-not-a-value at INTERVAL '{{ a }}' SECOND: the name of a function"},
 		{pg, "SELECT INTERVAL '{{ a }}' SECOND(3", "template-not-a-value at INTERVAL '{{ a }}' SECOND: the name of a function"},
@@ -114,6 +128,15 @@ func TestEdges(t *testing.T) {
 			require.Equal(t, test.want, outcome(test.source, test.dialect))
 		})
 	}
+}
+
+// TestCastsOfKnownValues: who asks for a text without values gets one without casts.
+func TestCastsOfKnownValues(t *testing.T) {
+	t.Parallel()
+	s, problems := statement.Parse("SELECT {{ a }}, {{ b }}", statement.Postgres)
+	require.Empty(t, problems)
+	require.Equal(t, "SELECT $1, $2", s.SQL(nil, true, true).Text)
+	require.Equal(t, "SELECT $1::int4, $2", s.SQL([]any{1}, true, true).Text)
 }
 
 func TestMostTemplates(t *testing.T) {
