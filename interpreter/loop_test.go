@@ -304,3 +304,74 @@ func TestLoopOfAStep(t *testing.T) {
 		require.Equal(t, defined, value != nil, "%s after a failed loop", name)
 	}
 }
+
+// TestLoopThatWentWellEnough warns of what failed all the same.
+func TestLoopThatWentWellEnough(t *testing.T) {
+	t.Parallel()
+	enough := playbook.Thresholds{Completed: 0.5, PartialSuccess: 0.25}
+	step := &playbook.Step{Name: "fetch", Loop: &playbook.Loop{Thresholds: enough}}
+	for how, want := range map[string][]string{
+		"ssss":     nil,
+		"stss":     nil,
+		"ssc-":     nil, // cancelled ones are in the stats
+		"sfss":     {"step fetch: 1 of 4 iterations failed (25 %); the first (index 1): e1"},
+		"sff":      {"step fetch: 2 of 3 iterations failed (66.7 %); the first (index 1): e1"},
+		"ffffffsf": nil, // it failed, and says so
+	} {
+		result := gather(how, inOrder(len(how))).CallResult(step, started, started)
+		require.Equal(t, want, result.Warnings, how)
+		require.Equal(t, strings.Contains(how, "t"), result.Meta.Truncated, how)
+	}
+}
+
+// TestLoopInParts: a loop in parts has the result of one in one piece.
+func TestLoopInParts(t *testing.T) {
+	t.Parallel()
+	how := "stfc-ssfft-c"
+	whole := gather(how, inOrder(len(how)))
+	inParts := interpreter.NewLoopResult(len(how))
+	for _, part := range [][2]int{{7, 12}, {0, 3}, {3, 7}} { // in the order in which they end
+		begin, end := part[0], part[1]
+		of := interpreter.NewLoopResult(end - begin)
+		for index := begin; index < end; index++ {
+			if how[index] != '-' {
+				of.Add(index-begin, fmt.Sprintf("p%d", index), iteration(index, how[index]))
+			}
+		}
+		inParts.Merge(begin, of)
+	}
+	require.Equal(t, whole, inParts)
+	require.Equal(t, interpreter.LoopStats{Total: 12, Success: 5, Failed: 3, Cancelled: 4, Truncated: 2}, inParts.Stats)
+
+	// What stopped a part stops the loop; warnings are told up to twenty.
+	stopped := interpreter.NewLoopResult(1)
+	stopped.Budget = &interpreter.ErrorObject{Message: "spent"}
+	for i := range 15 {
+		stopped.Warnings = append(stopped.Warnings, fmt.Sprintf("w%d", i))
+	}
+	merged := interpreter.NewLoopResult(3)
+	for place := range 3 {
+		merged.Merge(place, stopped)
+		if place == 0 {
+			merged.Merge(1, interpreter.NewLoopResult(1))
+			require.Equal(t, "spent", merged.Budget.Message)
+		}
+	}
+	require.Len(t, merged.Warnings, 21)
+	require.Equal(t, "w4", merged.Warnings[19])
+	require.Equal(t, "further warnings of iterations are left out; see stats and the child workflows", merged.Warnings[20])
+}
+
+// TestKnownOfALoop: what is known of a loop decides about its failure budget.
+func TestKnownOfALoop(t *testing.T) {
+	t.Parallel()
+	known := interpreter.Known{Size: 20}
+	for index, how := range "sfcf" {
+		known.Count(iteration(index, byte(how)).Result)
+	}
+	require.Equal(t, interpreter.Known{Size: 20, Success: 1, Failed: 2}, known)
+	step := &playbook.Step{Name: "fetch", Loop: &playbook.Loop{FailureBudget: &playbook.FailureBudget{Rate: 0.5, MinSamples: 3}}}
+	require.Contains(t, known.Spent(step).Message, "17 of 20 did not run to their end")
+	step.Loop.FailureBudget.MinSamples = 4
+	require.Nil(t, known.Spent(step))
+}
