@@ -5,13 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
+	"reprise/internal/bookshelf"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -45,49 +43,31 @@ func recorded(files *playbook.Files, given map[string]string) []interpreter.Reco
 	return found
 }
 
-// ReadNamed reads a playbook of a folder, and nothing outside of it. Errors say what
-// is there.
+// ReadNamed reads a file of a folder of playbooks, and nothing outside of it. Errors
+// say what is there.
 func ReadNamed(folder, file string) ([]byte, error) {
 	if folder == "" {
 		return nil, errors.New("this worker has no folder of playbooks; start it with --playbooks DIRECTORY")
 	}
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return nil, fmt.Errorf("open the folder of playbooks: %w", err)
+	text, err := bookshelf.ReadFile(folder, file)
+	if errors.Is(err, bookshelf.ErrUnknown) {
+		name := strings.TrimSuffix(file, ".yaml")
+		return nil, fmt.Errorf("there is no playbook %q in the worker's folder%s", name, nearest(bookshelf.Names(folder), name))
 	}
-	defer root.Close()
-	opened, err := root.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no playbook %q in the worker's folder%s", strings.TrimSuffix(file, ".yaml"), nearest(root, file))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the playbook %q of the worker's folder: %w", file, err)
-	}
-	defer opened.Close()
-	data, err := io.ReadAll(io.LimitReader(opened, playbook.MaxFileBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the playbook %q of the worker's folder: %w", file, err)
-	}
-	return data, nil
+	return text, err
 }
 
-// nearest says which playbook of a folder may have been meant, or which there are.
-func nearest(root *os.Root, file string) string {
+// nearest says which playbook may have been meant, or which there are.
+func nearest(names []string, name string) string {
 	const most = 10
-	paths, err := fs.Glob(root.FS(), "*.yaml")
-	if err != nil || len(paths) == 0 {
-		return ", which has none"
-	}
-	names := make([]string, len(paths))
-	for i, path := range paths {
-		names[i] = strings.TrimSuffix(path, ".yaml")
-	}
-	if near := expression.Suggest(strings.TrimSuffix(file, ".yaml"), names); near != "" {
+	if near := expression.Suggest(name, names); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
-	more := ""
-	if len(names) > most {
-		names, more = names[:most], " and others"
+	switch n := len(names); {
+	case n == 0:
+		return ", which has none"
+	case n > most:
+		return "; it has " + strings.Join(names[:most], ", ") + " and others"
 	}
-	return "; it has " + strings.Join(names, ", ") + more
+	return "; it has " + strings.Join(names, ", ")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/activities"
+	"reprise/internal/bookshelf"
 	"reprise/internal/connect"
 	"reprise/internal/host"
 	"reprise/internal/seal"
@@ -139,7 +140,7 @@ func (a *app) serve(options *serveOptions) error {
 		if keys == nil {
 			logger.Warn("callbacks are refused: the tokens are opened with " + seal.Variable + ", the same as the workers have, which is not set")
 		}
-		starts := &starts{session: s, logger: logger, folder: options.playbooks}
+		starts := &starts{session: s, logger: logger, playbooks: options.playbooks}
 		server := serve.New(serve.Options{
 			Client: s.client, Start: starts.start, Playbooks: options.playbooks, Callers: callers, Keys: keys,
 			Secrets: connections, Masked: masked, Logger: logger,
@@ -186,23 +187,27 @@ func plainToOthers(listener net.Listener, certificate *tls.Certificate) bool {
 
 // starts starts the runs of a server for callers.
 type starts struct {
-	session *session
-	logger  *slog.Logger
-	folder  string // of the playbooks
+	session   *session
+	logger    *slog.Logger
+	playbooks string // their folder
 
 	mu         sync.Mutex
 	attributes bool // the namespace knows them
 }
 
+// read reads a playbook that another one of the folder runs by path. Those that are
+// run by name are the workers'.
+func (s *starts) read(name string) ([]byte, error) {
+	if strings.HasPrefix(name, playbook.NamedScheme) {
+		return nil, playbook.ErrElsewhere
+	}
+	return bookshelf.ReadFile(s.playbooks, name)
+}
+
 // start checks a playbook and starts it, as serve.Options says.
 func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, error) {
 	file := source.NewFile(order.File, order.Source)
-	files := playbook.NewFiles(func(name string) ([]byte, error) {
-		if strings.HasPrefix(name, playbook.NamedScheme) {
-			return nil, playbook.ErrElsewhere
-		}
-		return activities.ReadNamed(s.folder, name)
-	})
+	files := playbook.NewFiles(s.read)
 	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: order.Workload, Files: files})
 	if errs := found.Errors(); len(errs) > 0 {
 		return serve.Begun{}, serve.Invalid(order.File, errs)
@@ -211,7 +216,7 @@ func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, err
 	if len(warnings) > 0 && book.Strict {
 		return serve.Begun{}, serve.Unfit(warnings...)
 	}
-	plan, err := newPlan(checked{file: file, book: book, files: files.Texts()}, order.Workload, order.WorkflowID, s.folder)
+	plan, err := newPlan(checked{file: file, book: book, files: files.Texts()}, order.Workload, order.WorkflowID, s.playbooks)
 	if err == nil {
 		err = s.session.fits(plan)
 	}

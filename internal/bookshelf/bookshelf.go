@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
+	"strings"
 
 	"reprise/interpreter/playbook"
 )
@@ -25,12 +27,17 @@ func Read(folder, name string) ([]byte, error) {
 	if !names.MatchString(name) {
 		return nil, ErrUnknown
 	}
+	return ReadFile(folder, name+".yaml")
+}
+
+// ReadFile gives the text of a file in a folder, by its path there. Errors are those
+// of Read.
+func ReadFile(folder, file string) ([]byte, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, fmt.Errorf("open the folder of playbooks: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	file := name + ".yaml"
 	info, err := root.Stat(file)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s", ErrUnknown, file)
@@ -48,4 +55,25 @@ func Read(folder, name string) ([]byte, error) {
 		return nil, fmt.Errorf("read a playbook: %w", err)
 	}
 	return text, nil
+}
+
+// Names are those of the playbooks in a folder, sorted; none of a folder that cannot
+// be read.
+func Names(folder string) []string {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = root.Close() }()
+	files, err := fs.Glob(root.FS(), "*.yaml")
+	if err != nil {
+		return nil // of a bad pattern
+	}
+	found := make([]string, 0, len(files))
+	for _, file := range files {
+		if name := strings.TrimSuffix(file, ".yaml"); names.MatchString(name) {
+			found = append(found, name)
+		}
+	}
+	return found
 }

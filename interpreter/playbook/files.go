@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -85,11 +86,13 @@ func FileAt(from, to string) string {
 	return scheme + path.Join(path.Dir(from), to)
 }
 
+// fileNames are the names of playbooks in a folder.
+var fileNames = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+
 // FileNamed is the name of the file of a playbook in a worker's folder. The error
 // says what a name must be.
 func FileNamed(name string) (string, error) {
-	const most = 200
-	if name == "" || len(name) > most || strings.ContainsAny(name, `/\:`) || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
+	if !fileNames.MatchString(name) {
 		return "", fmt.Errorf("%q is no name of a playbook: it is that of a file in the worker's folder, without .yaml and without a folder", shorten(name))
 	}
 	return NamedScheme + name + ".yaml", nil
