@@ -77,14 +77,19 @@ var layers = []struct {
 		"a token is the address of an attempt, sealed; who makes it and who reads it share nothing else",
 	},
 	{
+		"internal/bookshelf",
+		running,
+		"a folder of playbooks is files, and what they may be called",
+	},
+	{
 		"workflows",
 		slices.Concat(running, []string{"internal/meter"}),
 		"workflows call tools by name, so that no tool's code is part of what a replay runs",
 	},
 	{
 		"activities",
-		slices.Concat(running, []string{"internal/secrets", "internal/seal", "internal/callback", "internal/meter"}),
-		"tools know the boundary structs, what masks and seals secrets and makes tokens, and nothing of the workflows that call them",
+		slices.Concat(running, []string{"internal/secrets", "internal/seal", "internal/callback", "internal/bookshelf", "internal/meter"}),
+		"tools know the boundary structs, what masks and seals secrets and makes tokens, where playbooks are found by name, and nothing of the workflows that call them",
 	},
 }
 

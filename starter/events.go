@@ -256,6 +256,9 @@ func tellEvent(event runs.Event) string {
 	if event.Duration > 0 && event.Event != runs.ActionStarted {
 		add("%s", seconds(event.Duration))
 	}
+	if event.Child != "" {
+		add("runs %s", visible(event.Child))
+	}
 	if event.Deliveries > 1 {
 		add("handed out %d times", event.Deliveries)
 	}

@@ -151,6 +151,9 @@ func toldOf(step runs.Step, now time.Time) []string {
 	if step.Loop != nil {
 		said = append(said, countsOf(step))
 	}
+	if step.Child != "" && step.EndedAt.IsZero() {
+		said = append(said, "runs "+visible(step.Child))
+	}
 	if step.Awaits != nil {
 		said = append(append(said, awaitedText(step.Awaits, now)), askedText(step.Awaits)...)
 	} else if held := heldOf(step.Item); held != "" {

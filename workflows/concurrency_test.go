@@ -86,7 +86,7 @@ func leaves(request *interpreter.LineRequest) {
 	*request = interpreter.LineRequest{Member: request.Member, Leave: true}
 }
 func skips(request *interpreter.LineRequest)   { request.OnConflict = playbook.ConflictSkip }
-func cancels(request *interpreter.LineRequest) { request.OnConflict = playbook.ConflictCancel }
+func cancelsRunning(request *interpreter.LineRequest) { request.OnConflict = playbook.ConflictCancel }
 func two(request *interpreter.LineRequest)     { request.Limit = 2 }
 func wrong(request *interpreter.LineRequest)   { request.Limit = 0 }
 
@@ -120,8 +120,8 @@ func TestConcurrencyTakesTurns(t *testing.T) {
 func TestConcurrencyCancels(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
-	c.at(0, "a", cancels)
-	c.at(time.Second, "b", cancels)
+	c.at(0, "a", cancelsRunning)
+	c.at(time.Second, "b", cancelsRunning)
 	c.at(2*time.Second, "a", leaves)
 	c.at(3*time.Second, "b", leaves)
 	c.run(interpreter.Line{Name: interpreter.LineName{Key: "acme"}})
@@ -207,7 +207,7 @@ func TestConcurrencyGoesOn(t *testing.T) {
 	require.GreaterOrEqual(t, len(after.told), len(line.Messages))
 }
 
-// TestConcurrencyIsNotCancelled: who cancels the line does not free its places.
+// TestConcurrencyIsNotCancelled: who cancelsRunning the line does not free its places.
 func TestConcurrencyIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)

@@ -183,6 +183,8 @@ func stepCells(ctx workflow.Context, record StepRecord, call *interpreter.Call) 
 			loop.WorkflowID)
 	case record.Call != "" && record.EndedAt.IsZero():
 		progress = linkTo(ctx, "goes on in another workflow", record.Call)
+	case call != nil && record.Child != "":
+		progress = linkTo(ctx, fmt.Sprintf("attempt %d runs another playbook", call.Attempt()), record.Child)
 	case call != nil:
 		progress = fmt.Sprintf("attempt %d", call.Attempt())
 	case record.Attempts > 0:

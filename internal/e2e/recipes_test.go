@@ -48,12 +48,13 @@ var recipes = map[string]recipe{
 		"/api/v1/jobs", "/api/v1/jobs/job-1?ready_after=3",
 		"/api/v1/jobs/job-1?ready_after=3", "/api/v1/jobs/job-1?ready_after=3",
 	}},
-	"recipe_oauth2":     {before: beforeOAuth2, after: afterOAuth2},
-	"recipe_secret":     {before: beforeSecret, after: afterSecret},
-	"recipe_rate_limit": {after: afterRateLimit},
-	"recipe_give_up":    {requests: []string{"/status/503", "/status/503", "/status/503"}, after: afterGiveUp},
-	"recipe_tell":       {after: afterTell},
-	"recipe_poison":     {status: "partial_success", after: afterPoison},
+	"recipe_oauth2":        {before: beforeOAuth2, after: afterOAuth2},
+	"recipe_several_steps": {},
+	"recipe_secret":        {before: beforeSecret, after: afterSecret},
+	"recipe_rate_limit":    {after: afterRateLimit},
+	"recipe_give_up":       {requests: []string{"/status/503", "/status/503", "/status/503"}, after: afterGiveUp},
+	"recipe_tell":          {after: afterTell},
+	"recipe_poison":        {status: "partial_success", after: afterPoison},
 }
 
 // TestRecipes runs every recipe as it stands on the page.

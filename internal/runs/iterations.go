@@ -25,6 +25,8 @@ const (
 // Iteration is the state of an iteration.
 type Iteration struct {
 	Index int `json:"index"`
+	// Child is the workflow ID of the run of another playbook that it has started last.
+	Child string `json:"child,omitempty"`
 	Item
 }
 
@@ -105,7 +107,7 @@ func silent(workflowID string) workflows.Iterations {
 
 func take(into map[int]Iteration, answer workflows.Iterations) {
 	for _, record := range answer.Iterations {
-		into[record.Index] = Iteration{Index: record.Index, Item: itemOf(
+		into[record.Index] = Iteration{Index: record.Index, Child: record.Child, Item: itemOf(
 			record.Status, record.Attempts, record.MaxAttempts, record.Pages, record.NextRetryAt, record.Waiting, record.Error,
 		).awaiting(record.Awaits)}
 	}

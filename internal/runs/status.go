@@ -85,7 +85,9 @@ type Step struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 	Handled   bool      `json:"handled,omitempty"` // a route took the failure
-	Loop      *Counts   `json:"loop,omitempty"`
+	// Child is the workflow ID of the run of another playbook that it has started last.
+	Child string  `json:"child,omitempty"`
+	Loop  *Counts `json:"loop,omitempty"`
 	// Iterations are those that Iterations told of; Left counts what it left out.
 	Iterations []Iteration `json:"iterations,omitempty"`
 	Left       int         `json:"iterations_left,omitempty"`
@@ -269,6 +271,7 @@ func underWay(loop *workflows.LoopRecord) bool {
 // as far as that has come.
 func HandedOver(record, call workflows.StepRecord) workflows.StepRecord {
 	record.Status, record.Waiting, record.NextRetryAt = call.Status, call.Waiting, call.NextRetryAt
+	record.Child = cmp.Or(call.Child, record.Child)
 	record.Attempts, record.Pages, record.Error, record.LastError = call.Attempts, call.Pages, call.Error, call.LastError
 	record.Awaits = call.Awaits
 	return record
@@ -277,6 +280,7 @@ func HandedOver(record, call workflows.StepRecord) workflows.StepRecord {
 func stepOf(record workflows.StepRecord) Step {
 	step := Step{
 		Step: record.Step, Visit: record.Visit, StartedAt: record.StartedAt, EndedAt: record.EndedAt, Handled: record.Handled,
+		Child: record.Child,
 		Item: itemOf(record.Status, record.Attempts, record.MaxAttempts, record.Pages, record.NextRetryAt, record.Waiting,
 			record.Error, record.LastError).awaiting(record.Awaits),
 	}
