@@ -31,7 +31,6 @@ const (
 	codeIgnoreAfterSuccess     = "ignore-after-success"
 	codeJSONText               = "json-text"
 	codeManyElements           = "many-elements"
-	codeNotYet                 = "not-yet"
 	codeOperatorLimit          = "operator-limit"
 	codePagesNotCollected      = "pages-not-collected"
 	codeRawOutsideURL          = "raw-outside-url"
@@ -92,7 +91,6 @@ var checkCodes = []CodeDoc{
 	{codeNoEffect, "a word does nothing where it stands (warning)"},
 	{codeJSONText, "JSON is written as text with templates in it (warning)"},
 	{codeManyElements, "a loop over 100 elements or more without `batch` (warning)"},
-	{codeNotYet, "a word or tool that the language keeps for later"},
 	{codeOperatorLimit, "a policy is above a limit that the worker's environment sets"},
 	{codePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},
 	{codeRawOutsideURL, "there is a | raw where nothing is escaped"},
