@@ -55,15 +55,27 @@ func TestLine(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][][2]string{
 		"first come, first served": {
-			{"a", "a granted"}, {"b", "b queued"}, {"c", "c queued"},
-			{"a:leaves", "b granted"}, {"b:leaves", "c granted"}, {"c:leaves", ""},
+			{"a", "a granted"},
+			{"b", "b queued"},
+			{"c", "c queued"},
+			{"a:leaves", "b granted"},
+			{"b:leaves", "c granted"},
+			{"c:leaves", ""},
 		},
 		"two at a time": {
-			{"limit=2 a", "a granted"}, {"b", "b granted"}, {"c", "c queued"}, {"d", "d queued"},
-			{"b:leaves", "c granted"}, {"a:leaves", "d granted"},
+			{"limit=2 a", "a granted"},
+			{"b", "b granted"},
+			{"c", "c queued"},
+			{"d", "d queued"},
+			{"b:leaves", "c granted"},
+			{"a:leaves", "d granted"},
 		},
 		"who asks again is where it was": {
-			{"a", "a granted"}, {"b", "b queued"}, {"c", "c queued"}, {"b", "b queued"}, {"a", "a granted"},
+			{"a", "a granted"},
+			{"b", "b queued"},
+			{"c", "c queued"},
+			{"b", "b queued"},
+			{"a", "a granted"},
 			{"a:leaves", "b granted"},
 		},
 		"who leaves twice, or was never there": {
@@ -82,24 +94,38 @@ func TestLine(t *testing.T) {
 			{"a", "a granted"}, {"b", "b queued"}, {"c:skip", "c skipped by a"}, {"a:leaves", "b granted"},
 		},
 		"the latest limit counts": {
-			{"a", "a granted"}, {"b", "b queued"}, {"limit=2 c", "b granted, c queued"},
-			{"limit=1 d", "d queued"}, {"a:leaves", ""}, {"b:leaves", "c granted"},
+			{"a", "a granted"},
+			{"b", "b queued"},
+			{"limit=2 c", "b granted, c queued"},
+			{"limit=1 d", "d queued"},
+			{"a:leaves", ""},
+			{"b:leaves", "c granted"},
 		},
 		"cancel": {
 			{"a:cancel", "a granted"}, {"b:cancel", "a replaced by b, b queued"}, {"a:leaves", "b granted"},
 		},
 		"of those that cancel the newest waits": {
-			{"a:cancel", "a granted"}, {"b:cancel", "a replaced by b, b queued"}, {"c:cancel", "b replaced by c, c queued"},
-			{"b:leaves", ""}, {"a:leaves", "c granted"},
+			{"a:cancel", "a granted"},
+			{"b:cancel", "a replaced by b, b queued"},
+			{"c:cancel", "b replaced by c, c queued"},
+			{"b:leaves", ""},
+			{"a:leaves", "c granted"},
 		},
 		"the oldest is cancelled": {
-			{"limit=2 a:cancel", "a granted"}, {"b:cancel", "b granted"}, {"c:cancel", "a replaced by c, c queued"},
-			{"d:cancel", "b replaced by d, d queued"}, {"e:cancel", "c replaced by e, e queued"}, {"a:leaves", "d granted"},
+			{"limit=2 a:cancel", "a granted"},
+			{"b:cancel", "b granted"},
+			{"c:cancel", "a replaced by c, c queued"},
+			{"d:cancel", "b replaced by d, d queued"},
+			{"e:cancel", "c replaced by e, e queued"},
+			{"a:leaves", "d granted"},
 			{"b:leaves", "e granted"},
 		},
 		"who cancels goes behind those that wait": {
-			{"a", "a granted"}, {"b", "b queued"}, {"c:cancel", "a replaced by c, c queued"},
-			{"a:leaves", "b granted, b replaced by c"}, {"b:leaves", "c granted"},
+			{"a", "a granted"},
+			{"b", "b queued"},
+			{"c:cancel", "a replaced by c, c queued"},
+			{"a:leaves", "b granted, b replaced by c"},
+			{"b:leaves", "c granted"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,8 +195,13 @@ func TestLineIDs(t *testing.T) {
 	t.Parallel()
 	ids := map[string]interpreter.LineName{}
 	for _, name := range []interpreter.LineName{
-		{Playbook: "a", Key: "b/c"}, {Playbook: "a/b", Key: "c"}, {Key: "a/b"}, {Playbook: "a", Key: "b%2Fc"}, {Key: "c"},
-		{Playbook: strings.Repeat("p", 200), Key: strings.Repeat("ü", 250)}, {Playbook: strings.Repeat("p", 200), Key: strings.Repeat("ü", 249) + "ä"},
+		{Playbook: "a", Key: "b/c"},
+		{Playbook: "a/b", Key: "c"},
+		{Key: "a/b"},
+		{Playbook: "a", Key: "b%2Fc"},
+		{Key: "c"},
+		{Playbook: strings.Repeat("p", 200), Key: strings.Repeat("ü", 250)},
+		{Playbook: strings.Repeat("p", 200), Key: strings.Repeat("ü", 249) + "ä"},
 	} {
 		id := name.ID()
 		require.Empty(t, ids[id], id)

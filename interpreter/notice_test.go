@@ -37,11 +37,13 @@ workflow: [{step: fetch, tool: http, url: http://x, on_failure: {url: http://tea
 		writes any
 	}{
 		"little": {
-			0, interpreter.News{Event: "completed", At: at, Status: "completed"},
+			0,
+			interpreter.News{Event: "completed", At: at, Status: "completed"},
 			map[string]any{"run": "nightly-1", "playbook": "nightly", "event": "completed", "at": "2026-03-01T02:00:00Z", "status": "completed"},
 		},
 		"all": {
-			0, interpreter.News{
+			0,
+			interpreter.News{
 				Event: "paused", At: at, Step: "fetch", Visit: 2, Index: &index, Status: "retry_pending", Attempts: 3, Error: failure,
 				Reason: "why", By: "ann",
 			},
@@ -51,7 +53,8 @@ workflow: [{step: fetch, tool: http, url: http://x, on_failure: {url: http://tea
 			},
 		},
 		"as the author says": {
-			1, interpreter.News{Event: "failed", At: at, Step: "fetch", Visit: 1, Status: "failed", Error: failure},
+			1,
+			interpreter.News{Event: "failed", At: at, Step: "fetch", Visit: 1, Status: "failed", Error: failure},
 			"fetch 1  2026-03-01T02:00:00Z asleep failed",
 		},
 	} {

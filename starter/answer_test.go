@@ -380,7 +380,8 @@ func someAwaiting(at time.Time) (webhook, approval *interpreter.Awaiting) {
 		Message: "# Load 1200 rows?\n\nThey are of **March**.", Options: []string{"yes, load", "later", "reject"},
 		Form: []playbook.ApprovalItem{
 			{Name: "day", Type: "choice", Choices: []string{"today", "tomorrow"}, Default: "today"},
-			{Name: "rows", Type: "integer", Required: true}, {Name: "note", Type: "text"},
+			{Name: "rows", Type: "integer", Required: true},
+			{Name: "note", Type: "text"},
 		},
 	}}
 	return webhook, approval
@@ -471,10 +472,14 @@ func TestFollowAwaits(t *testing.T) {
 // followed is a run of which only the ID is known.
 type followed string
 
-func (f followed) GetID() string                                                         { return string(f) }
-func (followed) GetRunID() string                                                        { return "" }
-func (followed) GetFirstExecutionRunID() string                                          { return "" }
-func (followed) Get(context.Context, any) error                                          { return nil }
+func (f followed) GetID() string { return string(f) }
+
+func (followed) GetRunID() string { return "" }
+
+func (followed) GetFirstExecutionRunID() string { return "" }
+
+func (followed) Get(context.Context, any) error { return nil }
+
 func (followed) GetWithOptions(context.Context, any, client.WorkflowRunGetOptions) error { return nil }
 
 func TestAnswerUsage(t *testing.T) {

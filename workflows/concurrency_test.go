@@ -85,10 +85,10 @@ func (c *counter) at(after time.Duration, id string, change func(*interpreter.Li
 func leaves(request *interpreter.LineRequest) {
 	*request = interpreter.LineRequest{Member: request.Member, Leave: true}
 }
-func skips(request *interpreter.LineRequest)   { request.OnConflict = playbook.ConflictSkip }
+func skips(request *interpreter.LineRequest)          { request.OnConflict = playbook.ConflictSkip }
 func cancelsRunning(request *interpreter.LineRequest) { request.OnConflict = playbook.ConflictCancel }
-func two(request *interpreter.LineRequest)     { request.Limit = 2 }
-func wrong(request *interpreter.LineRequest)   { request.Limit = 0 }
+func two(request *interpreter.LineRequest)            { request.Limit = 2 }
+func wrong(request *interpreter.LineRequest)          { request.Limit = 0 }
 
 // run runs the line to its end and gives when that was.
 func (c *counter) run(line interpreter.Line) time.Duration {

@@ -79,17 +79,27 @@ func TestNestedAnswers(t *testing.T) {
 		class      interpreter.Class
 		message    string
 	}{
-		{"final", inner, always(failure(interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Status: 404})),
-			interpreter.KindPlaybook, interpreter.ClassFinal, "the run default-test-workflow-id/outer#1!1 failed: HTTP 503"},
-		{"retryable", inner, always(unavailable()),
-			interpreter.KindPlaybook, interpreter.ClassRetryable, "the run default-test-workflow-id/outer#1!1 failed: HTTP 503"},
-		{"wait is no boolean", "    wait: \"{{ 'no' }}\"" + inner, nil,
-			interpreter.KindPlaybook, interpreter.ClassFinal, "step outer: wait must be true or false, not string"},
-		{"workload is no map", "    workload: \"{{ [1] }}\"" + inner, nil,
-			interpreter.KindPlaybook, interpreter.ClassFinal, "step outer: workload is a list and no map"},
-		{"no file", "    path: x.yaml\n", nil,
+		{
+			"final", inner, always(failure(interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Status: 404})),
+			interpreter.KindPlaybook, interpreter.ClassFinal, "the run default-test-workflow-id/outer#1!1 failed: HTTP 503",
+		},
+		{
+			"retryable", inner, always(unavailable()),
+			interpreter.KindPlaybook, interpreter.ClassRetryable, "the run default-test-workflow-id/outer#1!1 failed: HTTP 503",
+		},
+		{
+			"wait is no boolean", "    wait: \"{{ 'no' }}\"" + inner, nil,
+			interpreter.KindPlaybook, interpreter.ClassFinal, "step outer: wait must be true or false, not string",
+		},
+		{
+			"workload is no map", "    workload: \"{{ [1] }}\"" + inner, nil,
+			interpreter.KindPlaybook, interpreter.ClassFinal, "step outer: workload is a list and no map",
+		},
+		{
+			"no file", "    path: x.yaml\n", nil,
 			interpreter.KindPlaybook, interpreter.ClassFinal,
-			"step outer: the run does not have the playbook x.yaml; it was not there when the run began"},
+			"step outer: the run does not have the playbook x.yaml; it was not there when the run began",
+		},
 	} {
 		t.Run(ending.name, func(t *testing.T) {
 			t.Parallel()

@@ -78,27 +78,34 @@ func TestStepNotices(t *testing.T) {
 	}{
 		"after a retry": {
 			retried + "    sink: {tool: http, url: http://sink}" + hooks + "    next: after\n  - {step: after, sink: {tool: http, url: http://late}, tool: http, url: http://x}\n",
-			until(1, unavailable()), "completed", []string{"fetch.sink", "fetch.on_success", "after.sink"},
+			until(1, unavailable()), "completed",
+			[]string{"fetch.sink", "fetch.on_success", "after.sink"},
 			[]any{map[string]any{"ok": true}, told("completed", 2, nil), map[string]any{"ok": true}},
 		},
 		"a failure": {
-			retried + hooks, always(unavailable()), "failed", []string{"fetch.on_failure.1", "fetch.on_failure.2"},
+			retried + hooks, always(unavailable()), "failed",
+			[]string{"fetch.on_failure.1", "fetch.on_failure.2"},
 			[]any{told("failed", 2, http503), "HTTP 503 error "},
 		},
 		"a failure that a route takes on": {
 			retried + hooks + "    next: [{when: \"{{ error is defined }}\", step: after}]\n  - {step: after, on_success: {url: http://router}}\n",
-			always(unavailable()), "completed", []string{"fetch.on_failure.1", "fetch.on_failure.2", "after.on_success"},
+			always(unavailable()), "completed",
+			[]string{"fetch.on_failure.1", "fetch.on_failure.2", "after.on_success"},
 			[]any{told("failed", 2, http503), "HTTP 503 error ", map[string]any{
 				"run": "default-test-workflow-id", "playbook": "test", "step": "after", "visit": 1, "status": "completed", "attempts": 0,
 			}},
 		},
 		"a loop, once and with its aggregate": {
 			someFail + "    on_success: {url: http://well, body: \"{{ result.stats.failed }} {{ fetch.stats.total }} {{ this.status }}\"}\n" + "    on_failure: {url: http://ill}\n",
-			failsFor("7"), "completed", []string{"fetch.on_success"}, []any{"1 20 success"},
+			failsFor("7"), "completed",
+			[]string{"fetch.on_success"},
+			[]any{"1 20 success"},
 		},
 		"a loop that is a partial success": {
 			"  - {step: fetch, tool: http, url: \"http://x/{{ item }}\", loop: {collection: [1, 2]}, on_success: {url: http://well}, on_failure: {url: http://ill}}\n",
-			failsFor("1"), "partial_success", []string{"fetch.on_success"}, []any{told("partial_success", 2, nil)},
+			failsFor("1"), "partial_success",
+			[]string{"fetch.on_success"},
+			[]any{told("partial_success", 2, nil)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,12 +218,21 @@ func TestNotify(t *testing.T) {
 		said   []any
 		at     []time.Duration
 	}{
-		"completed": {"  - {step: fetch, tool: http, url: http://x}", until(0, nil), nil, "completed",
-			[]any{"completed  completed    completed"}, hours(0)},
-		"failed": {"  - {step: fetch, tool: http, url: http://x}", always(unavailable()), nil, "failed",
-			[]any{"failed  failed HTTP 503   failed"}, hours(0)},
-		"exhausted": {"  - {step: fetch, tool: http, url: http://x, " + waits + "}", always(unavailable()), nil, "failed",
-			[]any{"exhausted fetch failed HTTP 503   failed", "failed  failed HTTP 503   failed"}, hours(1, 1)},
+		"completed": {
+			"  - {step: fetch, tool: http, url: http://x}", until(0, nil), nil, "completed",
+			[]any{"completed  completed    completed"},
+			hours(0),
+		},
+		"failed": {
+			"  - {step: fetch, tool: http, url: http://x}", always(unavailable()), nil, "failed",
+			[]any{"failed  failed HTTP 503   failed"},
+			hours(0),
+		},
+		"exhausted": {
+			"  - {step: fetch, tool: http, url: http://x, " + waits + "}", always(unavailable()), nil, "failed",
+			[]any{"exhausted fetch failed HTTP 503   failed", "failed  failed HTTP 503   failed"},
+			hours(1, 1),
+		},
 		"partial_success, and a loop in which two are exhausted": {
 			"  - {step: fetch, tool: http, url: \"http://x/{{ item }}\", loop: {collection: [1, 2, 3, 4]}, " + waits + "}",
 			func(_ int, in interpreter.ToolInput) (any, error) {
@@ -225,38 +241,61 @@ func TestNotify(t *testing.T) {
 				}
 				return 1, nil
 			}, nil, "partial_success",
-			[]any{"exhausted fetch failed HTTP 503   failed", "partial_success  partial_success    partial_success"}, hours(1, 2)},
-		"cancelled": {"  - {step: fetch, tool: http, url: http://x, " + waits + "}", always(unavailable()),
+			[]any{"exhausted fetch failed HTTP 503   failed", "partial_success  partial_success    partial_success"},
+			hours(1, 2),
+		},
+		"cancelled": {
+			"  - {step: fetch, tool: http, url: http://x, " + waits + "}", always(unavailable()),
 			map[time.Duration]func(*testing.T, *stage){30 * time.Minute: func(_ *testing.T, s *stage) { s.env.CancelWorkflow() }},
-			"cancelled", []any{"cancelled  cancelled    cancelled"}, hours(0.5)},
-		"late": {"  - {step: fetch, tool: http, url: http://x, " + waits + "}\nexpect: {within: 15m}", until(1, unavailable()), nil, "completed",
-			[]any{"late  running    running", "completed  completed    completed"}, hours(0.25, 1)},
-		"not late": {"  - {step: fetch, tool: http, url: http://x, " + waits + "}\nexpect: {within: 90m}", until(1, unavailable()), nil, "completed",
-			[]any{"completed  completed    completed"}, hours(1)},
-		"paused by command": {"  - {step: fetch, tool: http, url: http://x, " + waits + "}", until(1, unavailable()),
+			"cancelled",
+			[]any{"cancelled  cancelled    cancelled"},
+			hours(0.5),
+		},
+		"late": {
+			"  - {step: fetch, tool: http, url: http://x, " + waits + "}\nexpect: {within: 15m}", until(1, unavailable()), nil, "completed",
+			[]any{"late  running    running", "completed  completed    completed"},
+			hours(0.25, 1),
+		},
+		"not late": {
+			"  - {step: fetch, tool: http, url: http://x, " + waits + "}\nexpect: {within: 90m}", until(1, unavailable()), nil, "completed",
+			[]any{"completed  completed    completed"},
+			hours(1),
+		},
+		"paused by command": {
+			"  - {step: fetch, tool: http, url: http://x, " + waits + "}", until(1, unavailable()),
 			map[time.Duration]func(*testing.T, *stage){
 				30 * time.Minute:  steering(workflows.PauseUpdate, workflows.Command{By: "ann", Reason: "the API is down"}),
 				31 * time.Minute:  steering(workflows.PauseUpdate, workflows.Command{By: "bob"}),
 				120 * time.Minute: steering(workflows.ResumeUpdate, workflows.Command{}),
-			}, "completed",
-			[]any{"paused  paused  the API is down ann paused", "completed  completed    completed"}, hours(0.5, 2)},
-		"paused by a policy, twice": {"  - {step: fetch, tool: http, url: http://x, " + asks + "}", until(2, unavailable()),
+			},
+			"completed",
+			[]any{"paused  paused  the API is down ann paused", "completed  completed    completed"},
+			hours(0.5, 2),
+		},
+		"paused by a policy, twice": {
+			"  - {step: fetch, tool: http, url: http://x, " + asks + "}", until(2, unavailable()),
 			map[time.Duration]func(*testing.T, *stage){
 				1 * time.Hour: steering(workflows.RetryNowUpdate, workflows.Command{}),
 				2 * time.Hour: steering(workflows.RetryNowUpdate, workflows.Command{}),
-			}, "completed",
+			},
+			"completed",
 			[]any{
 				"paused fetch retry_pending HTTP 503 waits for a person: HTTP 503  retry_pending",
 				"paused fetch retry_pending HTTP 503 waits for a person: HTTP 503  retry_pending",
 				"completed  completed    completed",
-			}, hours(0, 1, 2)},
+			},
+			hours(0, 1, 2),
+		},
 		"paused in a loop, by each of its iterations": {
 			"  - {step: fetch, tool: http, url: \"http://x/{{ item }}\", loop: {collection: [1, 2, 3], mode: parallel}, " + asks + "}",
 			until(3, unavailable()),
 			map[time.Duration]func(*testing.T, *stage){1 * time.Hour: steering(workflows.RetryNowUpdate, workflows.Command{})},
-			"completed", []any{
+			"completed",
+			[]any{
 				"paused fetch retry_pending HTTP 503 waits for a person: HTTP 503  retry_pending", "completed  completed    completed",
-			}, hours(0, 1)},
+			},
+			hours(0, 1),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

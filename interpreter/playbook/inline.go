@@ -109,7 +109,8 @@ func (in *inline) document(name string) string {
 	document := func(workflow *yaml.Node) *yaml.Node {
 		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
 			text("apiVersion"), text(version), text("kind"), text("Playbook"),
-			text("metadata"), {Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{text("name"), text(name)}},
+			text("metadata"),
+			{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{text("name"), text(name)}},
 			text("workflow"), workflow,
 		}}
 	}
