@@ -9,7 +9,7 @@ import (
 )
 
 // KindPlaybook is the failure of a run of another playbook.
-const KindPlaybook = "playbook"
+const KindPlaybook Kind = "playbook"
 
 // MaxNesting is how many runs may be below one another, under the first one.
 const MaxNesting = 16
