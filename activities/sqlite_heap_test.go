@@ -72,7 +72,7 @@ func TestSQLiteMemoryIsBounded(t *testing.T) {
 
 	object = lite.fail(t, lite.as(hungry(900)))
 	require.NoError(t, tx.Rollback())
-	<-waits // for the lock, and got it in time or not
+	_ = <-waits // for the lock, and got it in time or not
 
 	require.Equal(t, interpreter.KindTool, object.Kind)
 	require.Equal(t, interpreter.ClassRetryable, object.Class)

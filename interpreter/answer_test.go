@@ -36,7 +36,7 @@ func TestNoVerdictWhileAwaited(t *testing.T) {
 	call := awaited(t, webhook+"    retry: 3\n")
 	require.Nil(t, call.Verdict())
 	call.Answer(interpreter.Answer{Verb: interpreter.AnswerFail, Message: "no"}, started)
-	call.TakeAnswer(started)
+	_ = call.TakeAnswer(started)
 	require.NotNil(t, call.Verdict())
 	call.Waited()
 	call.Next(started)
@@ -119,7 +119,7 @@ func TestAwaitFits(t *testing.T) {
 		err := call.Check()
 		if c.want == "" {
 			require.NoError(t, err, c.state)
-			call.TakeAnswer(started)
+			_ = call.TakeAnswer(started)
 			continue
 		}
 		require.ErrorContains(t, err, c.want, c.state)
@@ -187,9 +187,9 @@ func TestAnswersInAnyOrder(t *testing.T) {
 				if rng.IntN(4) == 0 && !call.Answered() {
 					now = call.Awaits().Until
 					outcomes[call.Attempt()] = append(outcomes[call.Attempt()], "silence")
-					call.TakeAnswer(now)
+					_ = call.TakeAnswer(now)
 				} else if call.Answered() {
-					call.TakeAnswer(now)
+					_ = call.TakeAnswer(now)
 				}
 			case interpreter.DoWait:
 				say(false)

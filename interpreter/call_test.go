@@ -233,7 +233,7 @@ func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.
 // answer, as in answers, or `silence` until its time is over.
 func (h *host) await(call *interpreter.Call, awaited interpreter.Awaited, indent string) {
 	if call.Answered() { // while it was sent
-		call.TakeAnswer(h.now)
+		_ = call.TakeAnswer(h.now)
 		return
 	}
 	require.NotEmpty(h.t, h.script, "the script is over, but the call awaits an answer:\n%s", h.text.String())
@@ -242,7 +242,7 @@ func (h *host) await(call *interpreter.Call, awaited interpreter.Awaited, indent
 	if next != "silence" {
 		h.answer(next, call, false, indent)
 		if call.Answered() {
-			call.TakeAnswer(h.now)
+			_ = call.TakeAnswer(h.now)
 		}
 		return
 	}
@@ -250,7 +250,7 @@ func (h *host) await(call *interpreter.Call, awaited interpreter.Awaited, indent
 	require.Equal(h.t, interpreter.ReasonAnswer, awaited.Wait(call.State.Reported).Reason)
 	fmt.Fprintf(&h.text, "%s%s silence of %s\n", indent, h.passed(), awaited.Until.Sub(h.now))
 	h.now = awaited.Until
-	call.TakeAnswer(h.now)
+	_ = call.TakeAnswer(h.now)
 }
 
 func (h *host) passed() string { return "+" + h.now.Sub(started).String() }

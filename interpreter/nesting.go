@@ -2,7 +2,6 @@ package interpreter
 
 import (
 	"fmt"
-	"maps"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -136,7 +135,9 @@ func gather(book *playbook.Playbook, action *playbook.Action, files, found map[s
 		return
 	}
 	if name := action.Field(playbook.FieldName); name != nil && !name.Constant() {
-		maps.Copy(found, files) // which one is known when it is called
+		for _, file := range sortedKeys(files) { // which one is known when it is called
+			found[file] = files[file]
+		}
 		return
 	}
 	file, err := book.Called(action, expression.Text(valueOf(action.Field(playbook.FieldName))))

@@ -230,7 +230,7 @@ func (a *app) readValue(text string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close() //nolint:errcheck // it is only read
+		defer file.Close()
 		from = file
 	default:
 		from = strings.NewReader(text)

@@ -70,7 +70,7 @@ func (c checked) codes(workload map[string]any, folder string) []string {
 		file, _ := strings.CutPrefix(name, playbook.NamedScheme)
 		return activities.ReadNamed(folder, file)
 	})
-	playbook.Validate(c.file, activities.Default(), playbook.CheckOptions{Workload: workload, Files: files}) // reads them
+	_, _ = playbook.Validate(c.file, activities.Default(), playbook.CheckOptions{Workload: workload, Files: files}) // reads them
 	codes := c.book.Codes()
 	for name, text := range files.Texts() {
 		if book, _ := playbook.Decode(source.NewFile(name, []byte(text))); book != nil {

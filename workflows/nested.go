@@ -233,7 +233,9 @@ func (r *run) files() map[string]string {
 		return r.input.Files
 	}
 	all := maps.Clone(r.Files)
-	maps.Copy(all, r.input.Files)
+	for _, name := range playbook.SortedKeys(r.input.Files) {
+		all[name] = r.input.Files[name]
+	}
 	return all
 }
 
@@ -299,7 +301,7 @@ func checkCalled(ctx workflow.Context, input Input) error {
 	if input.Called != nil {
 		return errNotCalled
 	}
-	for _, name := range slices.Sorted(maps.Keys(input.Files)) {
+	for _, name := range playbook.SortedKeys(input.Files) {
 		if strings.HasPrefix(name, playbook.NamedScheme) {
 			return errNotCalled
 		}

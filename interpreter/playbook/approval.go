@@ -3,7 +3,6 @@ package playbook
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,7 +65,7 @@ func ParseApproval(fields map[string]any) (*Approval, error) {
 	if len(form) > maxApprovalItems {
 		return nil, fmt.Errorf("form may have %d fields, not %d", maxApprovalItems, len(form))
 	}
-	for _, name := range slices.Sorted(maps.Keys(form)) {
+	for _, name := range SortedKeys(form) {
 		item, err := parseItem(name, form[name])
 		if err != nil {
 			return nil, fmt.Errorf("form.%s: %w", name, err)
@@ -112,7 +111,7 @@ func parseItem(name string, v any) (ApprovalItem, error) {
 	if !isMap {
 		described = map[string]any{"type": v}
 	}
-	for _, key := range slices.Sorted(maps.Keys(described)) {
+	for _, key := range SortedKeys(described) {
 		value := described[key]
 		switch key {
 		case "type":
@@ -180,7 +179,7 @@ func (i ApprovalItem) read(v any) (any, error) {
 // says that what is required may be left out.
 func (a *Approval) Fill(given map[string]any, partly bool) (map[string]any, error) {
 	filled := make(map[string]any, len(a.Form))
-	for _, name := range slices.Sorted(maps.Keys(given)) {
+	for _, name := range SortedKeys(given) {
 		if !slices.ContainsFunc(a.Form, func(item ApprovalItem) bool { return item.Name == name }) {
 			return nil, fmt.Errorf("the form has no field %q; its fields are %s", name, strings.Join(a.names(), ", "))
 		}

@@ -31,10 +31,10 @@ func checkTools(c *checker) {
 			continue
 		}
 		name := c.toolOf(call.action)
-		switch {
-		case name == "":
+		switch name {
+		case "":
 			c.checkToolTemplate(call.action)
-		case name == WorkbookTool:
+		case WorkbookTool:
 			c.checkWorkbookCall(call)
 		default:
 			c.checkCall(call, name)

@@ -1,0 +1,15 @@
+package playbook
+
+import "sort"
+
+// SortedKeys lists the keys of a map in order. Everything that walks a map on behalf
+// of a workflow walks these, so that no decision depends on Go's random order.
+func SortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	//workflowcheck:ignore the keys are sorted before anyone sees them
+	for key := range m {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
