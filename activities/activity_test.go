@@ -294,7 +294,7 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 
 	c := activities.Default()
-	require.Equal(t, []string{"file", "http", "playbook", "postgres", "python", "sqlite"}, c.Names())
+	require.Equal(t, []string{"approval", "file", "http", "playbook", "postgres", "python", "sqlite", "webhook"}, c.Names())
 
 	var names []string
 	for _, a := range c.Activities() {
@@ -302,7 +302,8 @@ func TestRegister(t *testing.T) {
 	}
 
 	require.Equal(t, []string{
-		"file", "file.write", "http", "http.write", "postgres", "postgres.write", "python", "python.write", "sqlite", "sqlite.write",
+		"approval", "file", "file.write", "http", "http.write", "postgres", "postgres.write", "python", "python.write",
+		"sqlite", "sqlite.write", "webhook",
 	}, names)
 
 	for name, says := range map[string]string{

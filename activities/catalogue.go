@@ -118,7 +118,7 @@ func (c *Catalogue) Activities() []Activity {
 func (c *Catalogue) wrapped() map[string]measuredFunc {
 	byName := map[string]measuredFunc{}
 	for name, tool := range c.tools {
-		if playbook.TraitsOf(name).InWorkflow {
+		if traits := playbook.TraitsOf(name); traits.InWorkflow && !traits.Awaits { // what is awaited begins with a request
 			continue
 		}
 		_, waits := tool.(beginner)
