@@ -7,8 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"reprise/internal/runs"
 )
 
 func TestRunOfACaller(t *testing.T) {
@@ -175,4 +178,31 @@ func TestOneThousandCallers(t *testing.T) {
 	}
 	require.Positive(t, taken)
 	require.Equal(t, http.StatusAccepted, w.start("hello/runs", w.ci, `{}`).status, "every place was given back")
+}
+
+// TestRunThatIsSkipped: the answer has every status that a run may end with.
+func TestRunThatIsSkipped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.write("alone", `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: alone}
+concurrency: {key: `+w.queue+`, limit: 1, on_conflict: skip}
+workflow: [{step: ask, tool: approval, message: "go on?"}]
+`)
+	first := w.start("alone/runs", w.ci, `{}`, "Idempotency-Key", w.queue)
+	require.Equal(t, http.StatusAccepted, first.status)
+	reader := &runs.Reader{Client: w.env.Client(), Namespace: w.env.Namespace}
+	require.Eventually(t, func() bool { // it has the key
+		found, err := reader.Find(t.Context(), first.values["workflow_id"].(string), "")
+		if err != nil {
+			return false
+		}
+		status, err := reader.Status(t.Context(), found, time.Now())
+		return err == nil && len(status.Steps) == 1 && status.Steps[0].Status == "running"
+	}, patience, tick)
+	require.Equal(t, "skipped", w.start("alone/runs?wait=60s", w.ci, `{}`).values["status"])
+	require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), first.values["workflow_id"].(string), ""))
+	require.Equal(t, "cancelled", w.ask(http.MethodGet, first.header.Get("Location")+"?wait=60s", w.ci, nil).values["status"])
 }
