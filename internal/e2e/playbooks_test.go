@@ -32,11 +32,23 @@ type runOfPlaybook struct {
 	data     any
 	requests []string // to the demo API, in order
 	warnings []string
+	answers  []interpreter.Answer // to its attempts that await one, in order
 	after    func(t *testing.T, w *world, result workflows.Result)
 }
 
 var runsOfPlaybooks = map[string]runOfPlaybook{
 	"hello": {status: "completed", data: "Hello, world!"},
+	"webhook_retry": {
+		status: "completed", data: map[string]any{"rows": 12, "attempts": 2},
+		requests: []string{"/api/v1/jobs", "/api/v1/jobs"},
+		answers: []interpreter.Answer{
+			{Verb: interpreter.AnswerFail, Message: "the file is locked", AnswerTo: interpreter.AnswerTo{Attempt: 1}},
+			{
+				Verb: interpreter.AnswerComplete, AnswerTo: interpreter.AnswerTo{Attempt: 2},
+				Result: expression.Of(map[string]any{"rows": 12}),
+			},
+		},
+	},
 	"pagination_page": {
 		status: "completed",
 		data:   map[string]any{"rows": 35, "ids": ids(35), "pages": 4},
@@ -139,6 +151,12 @@ func (want runOfPlaybook) check(t *testing.T, name string) {
 	w := newWorld(t)
 	w.work()
 	run := w.start(w.playbook(name+".yaml"), want.workload)
+	for _, answer := range want.answers {
+		require.Eventually(t, func() bool {
+			_, err := w.answerTo(run.GetID(), answer)
+			return err == nil
+		}, patience, tick)
+	}
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.EqualValues(t, want.status, result.Status, "%+v", result.Error)

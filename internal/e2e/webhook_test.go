@@ -30,7 +30,8 @@ type etl struct {
 	mu     sync.Mutex
 	starts []started // in the order of their arrival
 	paths  []string
-	status int // of its answers, 0 is 202
+	status int           // of its answers, 0 is 202
+	held   chan struct{} // where set, they are held back until it is closed
 }
 
 type started struct {
@@ -50,8 +51,11 @@ func newETL(t *testing.T) *etl {
 		e.mu.Lock()
 		e.starts = append(e.starts, started{key: r.Header.Get("Idempotency-Key"), token: token, body: body})
 		e.paths = append(e.paths, r.Method+" "+r.URL.Path)
-		status := e.status
+		status, held := e.status, e.held
 		e.mu.Unlock()
+		if held != nil {
+			<-held
+		}
 		if status == 0 {
 			status = http.StatusAccepted
 		}
