@@ -95,7 +95,13 @@ func (w *world) answer(keys *seal.Keys, token string, answer interpreter.Answer)
 	address, err := callback.Open(keys, token)
 	require.NoError(w.t, err)
 	answer.AnswerTo = address.To
-	return w.answerTo(address.Workflow, answer)
+	taken, err := w.answerTo(address.Workflow, answer)
+	var elsewhere *temporal.ApplicationError
+	var id string
+	if errors.As(err, &elsewhere) && elsewhere.Type() == interpreter.AnswerElsewhere && elsewhere.Details(&id) == nil {
+		return w.answerTo(id, answer) // the call goes on in a history of its own
+	}
+	return taken, err
 }
 
 func (w *world) answerTo(workflowID string, answer interpreter.Answer) (taken interpreter.Taken, err error) {
