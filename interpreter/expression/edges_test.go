@@ -1,6 +1,8 @@
 package expression_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -118,4 +120,79 @@ func TestReadingEdges(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
+}
+
+// TestSizeIsWhatIsWritten: what is counted is what encoding/json writes.
+func TestSizeIsWhatIsWritten(t *testing.T) {
+	t.Parallel()
+
+	for _, value := range []any{
+		nil, true, false, 0, -1, 12345, 1.5, -1e-7, 1e21, json.Number("18446744073709551615"),
+		"", "a", "é", "\u2028", "\u2029", "a\u2028\u2029b", "\u2027\u202a", "\ufffd", "a\xffb", "\xe2\x80", "\x00\x1f \x7f", "\"\\\n\r\t\b\f", "<>&", "😀",
+		[]any{}, []any{1}, []any{1, "b", nil}, []any{[]any{[]any{}}}, map[string]any{}, map[string]any{"a": 1}, map[string]any{"a": 1, "é\n": []any{2, 3}},
+	} {
+		text, err := json.Marshal(value)
+		require.NoError(t, err)
+
+		size, ok := expression.Size(value)
+		require.True(t, ok)
+		require.Equal(t, len(text), size, "%s", text)
+
+		counted, ok := expression.SizeOf(value, 100)
+		require.True(t, ok)
+		require.GreaterOrEqual(t, counted, len(text)-18, "%s", text) // <, > and & stay in what expressions write
+	}
+}
+
+// TestDepthIsBounded: lists and maps go a thousand deep, whatever is done with them.
+func TestDepthIsBounded(t *testing.T) {
+	t.Parallel()
+
+	for depth, fits := range map[int]bool{1000: true, 1001: false} {
+		for name, around := range map[string]func(any) any{
+			"lists": func(v any) any { return []any{v} },
+			"maps":  func(v any) any { return map[string]any{"a": v} },
+		} {
+			var value any = 1
+			for range depth {
+				value = around(value)
+			}
+
+			_, err := expression.Canonical(value)
+			require.Equal(t, fits, err == nil, "Canonical of %d %s", depth, name)
+
+			size, ok := expression.Size(value)
+			require.Equal(t, fits, ok, "Size of %d %s", depth, name)
+			_, ok = expression.SizeOf(value, 1<<20)
+			require.Equal(t, fits, ok, "sizeOf %d %s", depth, name)
+
+			text, err := json.Marshal(value)
+			require.NoError(t, err)
+
+			if fits {
+				require.Len(t, text, size)
+			}
+
+			_, err = expression.Decode(text)
+			require.Equal(t, fits, err == nil, "Decode of %d %s", depth, name)
+		}
+	}
+}
+
+// TestSuggestEdges: swapped neighbours are one change, and half of a name at most is
+// changed.
+func TestSuggestEdges(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct{ name, known, want string }{
+		{"ab", "ba", "ba"}, {"abcd", "badc", "badc"}, {"a", "b", ""}, {"ab", "cd", ""}, {"ab", "ac", "ac"}, {"abc", "xyz", ""},
+		{"abcde", "abc", "abc"}, {"abcdef", "abc", ""}, {"abc", "abcde", ""}, {"abcd", "abcdef", "abcdef"}, {"abcd", "abcdefg", ""},
+		{"Name", "name", "name"}, {"name", "name", ""}, {"", "a", ""},
+	} {
+		require.Equal(t, test.want, expression.Suggest(test.name, []string{test.known}), "%s for %s", test.known, test.name)
+	}
+
+	long := strings.Repeat("a", 100)
+	require.Equal(t, long+"b", expression.Suggest(long, []string{long + "b"}))
+	require.Empty(t, expression.Suggest(long+"a", []string{long + "b"}))
 }

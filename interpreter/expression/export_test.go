@@ -32,3 +32,6 @@ func FindSpans(source string) []Span {
 	}
 	return spans
 }
+
+// SizeOf is what the budget is charged for writing a value as JSON.
+func SizeOf(v any, limit int) (size int, ok bool) { return sizeOf(v, limit) }
