@@ -327,12 +327,13 @@ func TestValueIsOmittedWhenNil(t *testing.T) {
 func TestMerge(t *testing.T) {
 	t.Parallel()
 
-	base := decode(t, `{"a": {"b": 1, "c": [1, 2]}, "d": 1, "e": {"f": 1}}`)
+	base := decode(t, `{"a": {"b": 1, "c": [1, 2], "kept": 1}, "d": 1, "e": {"f": 1}, "kept": 2}`)
 	overlay := decode(t, `{"a": {"b": 2, "c": [3]}, "d": null, "e": 5, "g": {"h": 1}}`)
 
 	merged := expression.Merge(base, overlay)
-	require.Equal(t, decode(t, `{"a": {"b": 2, "c": [3]}, "d": null, "e": 5, "g": {"h": 1}}`), merged)
-	require.Equal(t, decode(t, `{"a": {"b": 1, "c": [1, 2]}, "d": 1, "e": {"f": 1}}`), base)
+	require.Equal(t, decode(t, `{"a": {"b": 2, "c": [3], "kept": 1}, "d": null, "e": 5, "g": {"h": 1}, "kept": 2}`), merged)
+	require.Equal(t, decode(t, `{"a": {"b": 1, "c": [1, 2], "kept": 1}, "d": 1, "e": {"f": 1}, "kept": 2}`), base)
+	require.Equal(t, overlay, expression.Merge(map[string]any(nil), overlay))
 
 	require.Equal(t, base, expression.Merge(base, nil))
 	require.Equal(t, overlay, expression.Merge(nil, overlay))
