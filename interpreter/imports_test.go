@@ -268,7 +268,7 @@ func TestOnlyStarterMigrates(t *testing.T) {
 // reading, a little of the model, and what the older forms are.
 var seam = []string{
 	"Decode", "OlderVersion", "Version",
-	"Node", "Playbook", "Step",
+	"Node", "NoticeTool", "Playbook", "Step",
 	"OlderLabel", "OlderPages", "OlderRetry", "Pagination", "PaginationOf", "Spelling", "StyleList",
 	"CodeElementInStepSink", "CodeLegacyRetry", "CodeNotMigrated",
 }
