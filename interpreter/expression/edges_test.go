@@ -84,6 +84,8 @@ func TestEvalEdges(t *testing.T) {
 	for source, says := range map[string]string{
 		`s < xs`:             "cannot compare string with list; only two numbers or two strings have an order",
 		`xs < n`:             "cannot compare list with number; only two numbers or two strings have an order",
+		`xs < s`:             "cannot compare list with string; only two numbers or two strings have an order",
+		`n < s`:              "int(x) or float(x) makes a number of a string",
 		`s < n`:              "int(x) or float(x) makes a number of a string",
 		`take(xs, -1)`:       "not negative",
 		`date(253402300800)`: "beyond the year 9999",
@@ -195,4 +197,85 @@ func TestSuggestEdges(t *testing.T) {
 	long := strings.Repeat("a", 100)
 	require.Equal(t, long+"b", expression.Suggest(long, []string{long + "b"}))
 	require.Empty(t, expression.Suggest(long+"a", []string{long + "b"}))
+}
+
+// TestPlacesOfProblems: an editor marks exactly what is wrong, in the order of the
+// text.
+func TestPlacesOfProblems(t *testing.T) {
+	t.Parallel()
+
+	compile := func(source string) []expression.Problem {
+		_, problems := expression.Compile(source)
+		return problems
+	}
+	template := func(source string) []expression.Problem {
+		_, problems := expression.ParseTemplate(source)
+		return problems
+	}
+	condition := func(source string) []expression.Problem {
+		_, problems := expression.ParseCondition(source)
+		return problems
+	}
+
+	for _, test := range []struct {
+		parse  func(string) []expression.Problem
+		source string
+		want   string // code and what is marked
+	}{
+		{template, "{{- a }}", "jinja-block {{-"},
+		{template, "{{ a -}}", "jinja-block -}}"},
+		{template, "{{-1 }}{{-.5}}", ""},
+		{template, "{{-.}}", "jinja-block {{-|syntax ."},
+		{template, "{{-}}", "jinja-block {{-|syntax "},
+		{template, "x {{ a", "syntax {{"},
+		{template, "{{ a }", "syntax {{"},
+		{template, "{{}}", "syntax "},
+		{template, "{{ a }} {", ""},
+		{template, "{{ {a: {}}}}", ""},
+		{template, "{", ""},
+		{template, "{% x", ""},
+		{template, "x {% if %}{% end %} y", "jinja-block {% if %}|jinja-block {% end %}"},
+		{template, "{# a #}{{ a }}", "jinja-block {# a #}"},
+		{template, "{{ '{% x %}' }}{% y %}", "jinja-block {% y %}"},
+		{template, "{{ lowr(a) }} {% x %} {{ b c }}", "unknown-function lowr|jinja-block {% x %}|syntax c"},
+		{condition, "a {", "syntax {"},
+		{condition, "{", "syntax {"},
+		{condition, "'{{' == a", ""},
+		{condition, "a == '{{' ~ '{{ b'", ""},
+		{condition, "'a'{{ b }}", "condition-text 'a'"},
+		{condition, "a }}", "syntax }"},
+		{compile, `"é\u12"`, `syntax \u`},
+		{compile, `"ab\ud83dx"`, `syntax \ud83d`},
+		{compile, `"\ud83d\u0041"`, `syntax \ud83d\u0041`},
+		{compile, `A"x"`, `syntax "x"`},
+		{compile, `B"x"`, "syntax B"},
+		{compile, "[1, 2,]", ""},
+		{compile, "lowr(b) ~ (b c)", "unknown-function lowr|syntax c"},
+	} {
+		var said []string
+		for _, problem := range test.parse(test.source) {
+			said = append(said, problem.Code+" "+string([]rune(test.source)[problem.Offset:problem.End]))
+		}
+
+		require.Equal(t, test.want, strings.Join(said, "|"), "%s", test.source)
+	}
+}
+
+// TestChargesAddUp: what was charged before counts when a value is written.
+func TestChargesAddUp(t *testing.T) {
+	t.Parallel()
+
+	program, problems := expression.Compile(`toJSON(x)`)
+	require.Empty(t, problems)
+
+	scope := expression.MapScope{"x": strings.Repeat("a", 1000)}
+	b := expression.NewBudget(expression.Limits{Steps: 10_000, Bytes: 2500}, started)
+
+	for range 2 {
+		_, err := program.Eval(scope, b)
+		require.NoError(t, err)
+	}
+
+	_, err := program.Eval(scope, b)
+	require.Error(t, err)
 }
