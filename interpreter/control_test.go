@@ -28,6 +28,11 @@ func TestControl(t *testing.T) {
 	require.True(t, control.Resume(""), "and with the run its steps go on")
 	require.False(t, control.Holds("load"))
 	require.Equal(t, 5, control.Version)
+	require.True(t, control.Pause(""))
+	require.True(t, control.Pause("load"), "a step of a paused run is held for itself as well")
+	require.False(t, control.Pause(""), "it is paused already")
+	control.Tune("load", interpreter.Tuning{MaxConcurrency: 1})
+	require.Equal(t, 8, control.Version)
 }
 
 // TestHolders: of all that is paused it is known who did that.

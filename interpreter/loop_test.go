@@ -375,3 +375,40 @@ func TestKnownOfALoop(t *testing.T) {
 	step.Loop.FailureBudget.MinSamples = 4
 	require.Nil(t, known.Spent(step))
 }
+
+// TestWhenTheLastAttemptFailed: an error tells it itself; one without a time is as old
+// as its call.
+func TestWhenTheLastAttemptFailed(t *testing.T) {
+	t.Parallel()
+	failed := iteration(0, 'f')
+	failed.Result.Meta.EndedAt = started.Add(time.Hour)
+	require.Equal(t, started.Add(time.Hour), interpreter.NewLoopError("p", failed).LastAttemptAt)
+	failed.Result.Error.At = started.Add(time.Minute)
+	require.Equal(t, started.Add(time.Minute), interpreter.NewLoopError("p", failed).LastAttemptAt)
+}
+
+// TestEnvelope: names exist where there is something to say.
+func TestEnvelope(t *testing.T) {
+	t.Parallel()
+	result := interpreter.CallResult{
+		Status: interpreter.StatusError, Data: expression.Of(1),
+		Error: &interpreter.ErrorObject{Kind: "http", Class: "final", Message: "m", Attempt: 2, Page: 1},
+		Meta:  interpreter.CallMeta{Attempts: 2, Pages: 1, StartedAt: started, EndedAt: started.Add(time.Second)},
+	}
+	failure := map[string]any{
+		"kind": "http", "class": "final", "message": "m", "attempt": 2, "page": 1, "exhausted": false, "body": nil, "collected": nil,
+	}
+	meta := map[string]any{
+		"attempts": 2, "pages": 1, "truncated": false, "started_at": "2026-01-02T03:04:05Z", "ended_at": "2026-01-02T03:04:06Z",
+	}
+	require.Equal(t, map[string]any{"status": "error", "data": 1, "error": failure, "meta": meta}, result.Envelope())
+
+	after := 1.5
+	result.Error.Status, result.Error.Type, result.Error.Policy, result.Error.RetryAfter = 503, "x", 3, &after
+	result.Error.Headers = map[string]string{"a": "b"}
+	failure["status"], failure["type"], failure["policy"], failure["retry_after"] = 503, "x", 3, 1.5
+	failure["headers"] = map[string]any{"a": "b"}
+	result.Meta.Tool = interpreter.ToolMeta{Status: 200, Headers: map[string]string{"c": "d"}, Links: map[string]string{"next": "l"}, URL: "http://x"}
+	meta["status"], meta["headers"], meta["links"], meta["url"] = 200, map[string]any{"c": "d"}, map[string]any{"next": "l"}, "http://x"
+	require.Equal(t, map[string]any{"status": "error", "data": 1, "error": failure, "meta": meta}, result.Envelope())
+}
