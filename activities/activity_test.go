@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -356,10 +357,15 @@ func TestTraits(t *testing.T) {
 	t.Parallel()
 
 	c := activities.Default()
+	keyed := map[string]string{"http": "operation", "webhook": "attempt", "approval": "attempt"}
 	for _, name := range c.Names() {
 		spec, ok := c.Spec(name)
 		require.True(t, ok)
-		require.Equal(t, spec.Dialect, playbook.TraitsOf(name).Dialect, name)
-		require.Equal(t, name == "http", playbook.TraitsOf(name).Keyed, name)
+		traits := playbook.TraitsOf(name)
+		require.Equal(t, spec.Dialect, traits.Dialect, name)
+		require.Equal(t, keyed[name], traits.Keyed, name)
+		asks := slices.Contains(spec.FieldNames(), "on_start")
+		require.Equal(t, asks, traits.Awaits, name)
+		require.Equal(t, asks || name == playbook.PlaybookTool, traits.InWorkflow, name)
 	}
 }
