@@ -30,12 +30,12 @@ const postgresDial = 10 * time.Second
 type postgresTool struct {
 	res     Resources
 	mu      sync.Mutex
-	pools   map[string]*pgxpool.Pool
+	pools   map[string]*postgresPool
 	sweeper sweeper
 }
 
 func newPostgres(res Resources) *postgresTool {
-	return &postgresTool{res: res, pools: map[string]*pgxpool.Pool{}}
+	return &postgresTool{res: res, pools: map[string]*postgresPool{}}
 }
 
 // Spec describes the tool.
@@ -96,23 +96,38 @@ func (t *postgresTool) Run(ctx context.Context, in interpreter.ToolInput) (inter
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	conn, err := pool.Acquire(ctx)
+	run, keep := "", ""
+	if sql == nil || sql.parsed.Plain() {
+		run = sessionRun(in)
+	}
+	conn, err := pool.acquire(ctx, run)
 	if err != nil {
 		return interpreter.ToolResult{}, postgresError(ctx, err)
 	}
-	defer conn.Release()
+	defer func() { pool.release(conn, keep) }()
 	if err := begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	if sql == nil {
-		result, err := writePostgres(ctx, conn.Conn(), write)
-		if err == nil && write.note != nil && t.sweeper.due(in.Auth) {
-			t.res.swept(ctx, in, sweepPostgres(ctx, conn.Conn()))
-		}
-		return result, err
+	result, err := t.runOn(ctx, conn.Conn(), in, sql, write)
+	if err == nil {
+		keep = run
 	}
-	q := &postgresQuery{conn: conn.Conn().PgConn(), types: conn.Conn().TypeMap(), sql: sql, limit: t.res.MaxResponseBytes, usual: postgresMessage(t.res)}
-	return q.runAlone(ctx)
+	return result, err
+}
+
+// runOn runs the statement, or writes the rows where there is none.
+func (t *postgresTool) runOn(
+	ctx context.Context, conn *pgx.Conn, in interpreter.ToolInput, sql *sqlStatement, write *tableWrite,
+) (interpreter.ToolResult, error) {
+	if sql != nil {
+		q := &postgresQuery{conn: conn.PgConn(), types: conn.TypeMap(), sql: sql, limit: t.res.MaxResponseBytes, usual: postgresMessage(t.res)}
+		return q.runAlone(ctx)
+	}
+	result, err := writePostgres(ctx, conn, write)
+	if err == nil && write.note != nil && t.sweeper.due(in.Auth) {
+		t.res.swept(ctx, in, sweepPostgres(ctx, conn))
+	}
+	return result, err
 }
 
 func (*postgresTool) beginsItself() {}
@@ -127,14 +142,14 @@ func (t *postgresTool) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for url, pool := range t.pools {
-		pool.Close()
+		pool.pool.Close()
 		delete(t.pools, url)
 	}
 	return nil
 }
 
 // pool is the pool of the step's connection, made when it is first needed.
-func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*pgxpool.Pool, error) {
+func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*postgresPool, error) {
 	if in.Auth == "" {
 		return nil, configErrorf("step %q: postgres needs auth, the name of a connection", in.Step)
 	}
@@ -155,8 +170,7 @@ func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*pgx
 	known := t.res.Secrets.AddConnection(url)
 	t.res.Secrets.Login(known, config.ConnConfig.User, config.ConnConfig.Password)
 	secretsOf(ctx).sends(known)
-	// The pool outlives the attempt.
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	pool, err := openPostgres(ctx, config)
 	if err != nil {
 		return nil, configErrorf("connection %q cannot be used: its settings are not valid", in.Auth)
 	}
@@ -180,7 +194,12 @@ func postgresConfig(url string, message int) (*pgxpool.Config, error) {
 	if !strings.Contains(url, "pool_max_conns") {
 		config.MaxConns = postgresConns
 	}
-	config.AfterRelease = forgetSession
+	if !strings.Contains(url, "pool_max_conn_idle_time") {
+		config.MaxConnIdleTime = sessionIdle
+	}
+	if !strings.Contains(url, "pool_health_check_period") {
+		config.HealthCheckPeriod = sessionIdleLook
+	}
 	conn := config.ConnConfig
 	conn.MaxProtocolMessageBodyLen = message
 	if conn.ConnectTimeout <= 0 {

@@ -129,7 +129,13 @@ func (t *postgresTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]
 	if err != nil {
 		return nil, err
 	}
-	rows, err := pool.Query(ctx, "SELECT written, continuation FROM "+notesTable+
+	run := sessionRun(in)
+	conn, err := pool.acquire(ctx, run)
+	if err != nil {
+		return nil, postgresError(ctx, err)
+	}
+	defer func() { pool.release(conn, run) }()
+	rows, err := conn.Query(ctx, "SELECT written, continuation FROM "+notesTable+
 		" WHERE call_key = $1 AND written > $2 ORDER BY written", in.Note.Call, int64(in.Note.Written))
 	if err != nil {
 		return nil, recallError(ctx, err)

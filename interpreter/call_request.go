@@ -201,6 +201,7 @@ func (c *Call) attempt(now time.Time) (ToolInput, error) {
 	input := ToolInput{
 		Tool: c.tool, Playbook: c.config.Run.Playbook, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
 		Page: c.page(), Attempt: c.State.Attempts + 1, Lost: c.State.Lost,
+		RunID:  c.config.Run.RunID,
 		Fields: request.Fields, Params: request.Params, Auth: request.Auth, Origin: request.Origin,
 		TimeoutSeconds: c.attemptLimit().Seconds(),
 		OperationKey:   operation, AttemptKey: attempt,

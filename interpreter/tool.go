@@ -59,6 +59,10 @@ type ToolInput struct {
 	// workflow knew of: an older one is not believed.
 	ControlID      string `json:"control_id,omitempty"`
 	ControlVersion int    `json:"control_version,omitempty"`
+	// RunID is that of the playbook's run, the first of its chain, "" from builds
+	// that did not tell. A run that makes up for another has that one's, and a
+	// ControlID of its own.
+	RunID string `json:"run_id,omitempty"`
 	// Sends is the field with the request that the attempt is, where its tool has
 	// several: on_start or on_cancel.
 	Sends string `json:"sends,omitempty"`

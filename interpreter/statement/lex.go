@@ -149,9 +149,10 @@ func (l *lexer) brace(start int) {
 		`: a template is written "{{ e }}", and SQL has no braces outside literals`)
 }
 
+// lineComment reads --. To PostgreSQL a carriage return ends it too.
 func (l *lexer) lineComment() {
 	start := l.at
-	for l.at < len(l.source) && l.source[l.at] != '\n' {
+	for l.at < len(l.source) && l.source[l.at] != '\n' && (l.source[l.at] != '\r' || l.dialect == SQLite) {
 		l.at++
 	}
 	l.dropped(start)

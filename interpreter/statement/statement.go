@@ -52,6 +52,7 @@ type Statement struct {
 	params  []*param
 	drops   []extent // comments with templates
 	to      int      // behind its last token, without the semicolon
+	plain   bool
 }
 
 // extent is a range of runes in the source.
@@ -81,7 +82,7 @@ func Parse(source string, d Dialect) (*Statement, []Problem) {
 	p.split()
 	p.checkPlaces()
 	p.checkPlaceholders()
-	s := &Statement{source: p.source, dialect: d, drops: p.drops, verb: p.verb}
+	s := &Statement{source: p.source, dialect: d, drops: p.drops, verb: p.verb, plain: p.plain()}
 	if len(p.tokens) > 0 {
 		s.to = p.tokens[len(p.tokens)-1].end
 	}
@@ -96,6 +97,11 @@ func Parse(source string, d Dialect) (*Statement, []Problem) {
 
 // Verb is the statement's first word in lower case, such as "select".
 func (s *Statement) Verb() string { return s.verb }
+
+// Plain tells of a statement without errors that all it does by itself is to read
+// and write rows: it leaves nothing in its session. It is false where that is not
+// sure, and for other dialects than Postgres.
+func (s *Statement) Plain() bool { return s.plain }
 
 // Params is the number of parameters.
 func (s *Statement) Params() int { return len(s.params) }
