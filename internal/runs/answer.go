@@ -154,7 +154,7 @@ func (r *Reader) answer(ctx context.Context, workflowID string, answer interpret
 	asked, cancel := context.WithTimeout(ctx, r.patience())
 	defer cancel()
 	handle, err := r.Client.UpdateWorkflow(asked, client.UpdateWorkflowOptions{
-		UpdateID: updateID(answer), WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{answer},
+		UpdateID: AnswerID(answer), WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{answer},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {
@@ -184,9 +184,10 @@ func answerError(told *temporal.ApplicationError) error {
 	return refused
 }
 
-// updateID is the same for the same answer to the same attempt, so that the server
-// knows it again; "" where the next one may be meant for something else.
-func updateID(answer interpreter.Answer) string {
+// AnswerID is the ID of the update that brings an answer. It is the same for the same
+// answer to the same attempt, so that the server knows it again, also when the workflow
+// has ended; "" where the next one may be meant for something else.
+func AnswerID(answer interpreter.Answer) string {
 	if answer.Verb == interpreter.AnswerProgress || answer.Attempt == 0 {
 		return ""
 	}
@@ -208,11 +209,11 @@ const mostRecalled = 10
 func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.Taken, found bool) {
 	attempts = cmp.Or(attempts, mostRecalled)
 	for attempt := attempts; attempt > max(0, attempts-mostRecalled); attempt-- {
-		if answer.Attempt = attempt; updateID(answer) == "" {
+		if answer.Attempt = attempt; AnswerID(answer) == "" {
 			return taken, false
 		}
 		asked, cancel := context.WithTimeout(ctx, r.patience())
-		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: updateID(answer)})
+		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: AnswerID(answer)})
 		err := handle.Get(asked, &taken)
 		cancel()
 		if err == nil {

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/internal/callback"
+	"reprise/internal/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -195,7 +196,8 @@ func (s *Server) update(ctx context.Context, workflowID string, given interprete
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerPatience)
 	defer cancel()
 	handle, err := s.Client.UpdateWorkflow(limited, client.UpdateWorkflowOptions{
-		WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{given}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		UpdateID: runs.AnswerID(given), WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{given},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {
 		err = handle.Get(limited, &taken)

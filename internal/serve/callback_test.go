@@ -135,6 +135,9 @@ func TestCallbackCompletes(t *testing.T) {
 	result := a.ends(run)
 	require.EqualValues(t, "completed", result.Status)
 	require.Equal(t, map[string]any{"rows": []any{1, 9007199254740993}}, result.Result.Data)
+	repeated := a.tell(token, "complete", `{"result": {"rows": [1, 9007199254740993]}}`)
+	require.Equal(t, http.StatusOK, repeated.status, "who repeats it after the run has ended is told so too: "+string(repeated.body))
+	require.Equal(t, map[string]any{"taken": true, "repeated": true}, repeated.values)
 	for _, verb := range []string{"complete", "progress"} {
 		again := a.tell(token, verb, `{"done": 1}`[:map[string]int{"complete": 0, "progress": 11}[verb]])
 		require.Equal(t, http.StatusConflict, again.status, "the run has ended")

@@ -146,13 +146,17 @@ func (d *decoder) toolName(n *yaml.Node) *Node {
 
 // toolEntry reads one field of a tool; nil if it could not be read.
 func (d *decoder) toolEntry(field restField) *Entry {
-	entry := &Entry{Key: field.name, KeyPos: field.pos}
-	if field.name == codeField || field.name == statementField {
-		entry.Value = d.rawText(field.value)
-	} else {
-		entry.Value = d.value(field.value)
+	entry, value := &Entry{Key: field.name, KeyPos: field.pos}, field.value
+	switch {
+	case field.name == codeField || field.name == statementField:
+		entry.Value = d.rawText(value)
+	case slices.Contains(RequestFields, field.name):
+		value = d.olderNotice(value)
+		fallthrough
+	default:
+		entry.Value = d.value(value)
 	}
-	if d.broken[field.value] {
+	if d.broken[value] {
 		return nil
 	}
 	return entry
