@@ -36,6 +36,7 @@ var disturbances = []disturbance{
 	{name: "worker killed with 50 children running", fits: wide, strike: killWithChildren},
 	{name: "worker killed in a sink", fits: writing, strike: killInSink},
 	{name: "worker killed while dead-lettering", fits: writing, strike: killInDeadLetter},
+	{name: "run paused and resumed", fits: anyLoop, strike: pauseAndResume, evidence: requirePaused},
 	{name: "server killed and restarted", fits: anyLoop, prepare: ownServer, strike: killServer},
 	{name: "database stopped during 1,000 upserts", long: true, fits: upserts, prepare: ownDatabase, strike: stopDatabase},
 	{name: "connection to the server cut", long: true, fits: anyLoop, prepare: ownConnection, strike: cutConnection},

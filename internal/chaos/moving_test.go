@@ -18,6 +18,7 @@ import (
 // reads while workers are killed. What sinks hold is what the result holds, and
 // both are what the API delivered on one path.
 func TestMoving(t *testing.T) {
+	t.Parallel()
 	seed := cmp.Or(*seedFlag, uint64(rand.Uint32()))
 	turns := movingTurns(rand.New(rand.NewPCG(seed, 0)))
 	report := newReport(t, "moving", seed)

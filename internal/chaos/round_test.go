@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,18 +33,19 @@ type stage struct {
 	number int
 	random *rand.Rand
 
-	env     *testenv.Env
-	server  *testenv.Server // set where it is the round's own
-	proxy   *testenv.Proxy  // set where there is one
-	address string          // of the server, for workers
-	db      *testenv.Database
-	dir     string
-	queue   string
-	worker  *testworker.Process
-	run     client.WorkflowRun
-	asked   time.Time // when the server was asked last whether the run has ended
-	kills   int
-	killed  int // process ID of the last worker killed
+	env       *testenv.Env
+	server    *testenv.Server // set where it is the round's own
+	proxy     *testenv.Proxy  // set where there is one
+	address   string          // of the server, for workers
+	db        *testenv.Database
+	dir       string
+	variables []string // of the worker's environment
+	queue     string
+	worker    *testworker.Process
+	run       client.WorkflowRun
+	asked     time.Time // when the server was asked last whether the run has ended
+	kills     int
+	killed    int // process ID of the last worker killed
 
 	requests func() int    // how many have come to the API
 	made     func() string // the same for people
@@ -58,6 +60,7 @@ type round struct {
 	disturbance disturbance
 	scenario    *scenario
 	api         *api
+	halts       []halt
 }
 
 func newStage(t *testing.T, number int, seed uint64) stage {
@@ -115,9 +118,13 @@ func (r *stage) begin(source string, inputs map[string]any) {
 // startWorker starts a worker, which may have to end itself.
 func (r *stage) startWorker(env ...string) {
 	r.t.Helper()
+	connections := activities.Connections{}
+	if r.db != nil {
+		connections["pg"] = r.db.URL
+	}
 	r.worker = testworker.Start(r.t, testworker.Options{
 		Address: r.address, Namespace: r.env.Namespace, TaskQueue: r.queue, Directory: r.dir,
-		Connections: activities.Connections{"pg": r.db.URL}, Env: env,
+		Connections: connections, Env: slices.Concat(r.variables, env),
 	})
 }
 
