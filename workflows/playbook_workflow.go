@@ -18,6 +18,10 @@ import (
 // PlaybookWorkflow runs a playbook: it walks the graph of its steps, several
 // branches at a time, until no branch is left.
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
+	steered := &steering{}
+	if err := steered.answer(ctx); err != nil {
+		return nil, err
+	}
 	book, err := enter(ctx, &input)
 	if err != nil {
 		return nil, err
@@ -30,9 +34,6 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	if err := r.answerSteering(ctx); err != nil {
-		return nil, err
-	}
 	controls.Answered, controls.elsewhere = r.Answered, r.answeredElsewhere
 	if err := controls.answers(ctx); err != nil {
 		return nil, err
@@ -40,6 +41,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	branches, cancel := workflow.WithCancel(ctx)
 	r.cancel = cancel
 	r.watch(ctx)
+	steered.enter(ctx, r)
 	if next := r.takeTurn(ctx, branches); next != nil {
 		return nil, next
 	}

@@ -49,25 +49,62 @@ type Standing struct {
 	Told  bool `json:"told,omitempty"`
 }
 
-// answerSteering lets people steer the run.
-func (r *run) answerSteering(ctx workflow.Context) error {
+// steering takes what people say to a run. What they say before the run has entered,
+// and can tell what is meant, waits until then.
+type steering struct {
+	run     *run // nil until it has entered
+	waiting int  // commands that wait
+}
+
+// answer lets people steer the run.
+func (s *steering) answer(ctx workflow.Context) error {
 	for _, update := range []struct {
 		name  string
-		check func(Command) error
-		do    func(workflow.Context, Command) (Standing, error)
+		check func(*run, Command) error
+		do    func(*run, workflow.Context, Command) (Standing, error)
 	}{
-		{PauseUpdate, r.checkPause, r.pause},
-		{ResumeUpdate, r.checkResume, r.resume},
-		{RetryNowUpdate, r.checkRetryNow, r.settleWith(false)},
-		{SkipUpdate, r.checkSkip, r.settleWith(true)},
-		{SetUpdate, r.checkSet, r.set},
+		{PauseUpdate, (*run).checkPause, (*run).pause},
+		{ResumeUpdate, (*run).checkResume, (*run).resume},
+		{RetryNowUpdate, (*run).checkRetryNow, (*run).retryNow},
+		{SkipUpdate, (*run).checkSkip, (*run).skip},
+		{SetUpdate, (*run).checkSet, (*run).set},
 	} {
-		options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, command Command) error { return update.check(command) }}
-		if err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, update.do, options); err != nil {
+		options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, command Command) error {
+			if s.run == nil {
+				return nil // the handler looks when it can
+			}
+			return update.check(s.run, command)
+		}}
+		err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, func(ctx workflow.Context, command Command) (Standing, error) {
+			if s.run == nil {
+				if err := s.await(ctx); err != nil {
+					return Standing{}, err
+				}
+				if err := update.check(s.run, command); err != nil {
+					return Standing{}, err
+				}
+			}
+			return update.do(s.run, ctx, command)
+		}, options)
+		if err != nil {
 			return fmt.Errorf("set update handler %s: %w", update.name, err)
 		}
 	}
 	return nil
+}
+
+// await has a command wait until the run has entered.
+func (s *steering) await(ctx workflow.Context) error {
+	s.waiting++
+	defer func() { s.waiting-- }()
+	return workflow.Await(ctx, func() bool { return s.run != nil })
+}
+
+// enter has the commands that wait take effect before the run begins. One that is
+// cancelled goes on without.
+func (s *steering) enter(ctx workflow.Context, r *run) {
+	s.run = r
+	_ = workflow.Await(ctx, func() bool { return s.waiting == 0 })
 }
 
 // maxSaid bounds the texts of a command, in bytes: they stand in memos, summaries
@@ -295,15 +332,21 @@ func (r *run) publishPaused(ctx workflow.Context, before, after bool) {
 	}
 }
 
-// settleWith ends waits: the items are tried again now, or skipped.
-func (r *run) settleWith(skip bool) func(workflow.Context, Command) (Standing, error) {
-	return func(ctx workflow.Context, command Command) (Standing, error) {
-		ended, told := r.controls.take(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
-			Step: command.Step, Index: command.Index,
-			Settlement: interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By},
-		}})
-		return Standing{Changed: ended > 0 || told, Control: r.controls.Control, Ended: ended, Told: told}, nil
-	}
+func (r *run) retryNow(ctx workflow.Context, command Command) (Standing, error) {
+	return r.settle(ctx, command, false)
+}
+
+func (r *run) skip(ctx workflow.Context, command Command) (Standing, error) {
+	return r.settle(ctx, command, true)
+}
+
+// settle ends waits: the items are tried again now, or skipped.
+func (r *run) settle(ctx workflow.Context, command Command, skip bool) (Standing, error) {
+	ended, told := r.controls.take(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
+		Step: command.Step, Index: command.Index,
+		Settlement: interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By},
+	}})
+	return Standing{Changed: ended > 0 || told, Control: r.controls.Control, Ended: ended, Told: told}, nil
 }
 
 // takesStep is what the loop or the call of a step is told: all that changes the

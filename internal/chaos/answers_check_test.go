@@ -190,6 +190,25 @@ func (o *otherSystem) story(item int, end ended) string {
 	return text.String()
 }
 
+// tally is how often answers became what, for people.
+func (o *otherSystem) tally() map[string]int {
+	count := map[string]int{}
+	for _, s := range o.said {
+		count[s.became]++
+	}
+	return count
+}
+
+// wentOn counts the histories that go on in another one.
+func wentOn(histories []testenv.RunHistory) (n int) {
+	for _, history := range histories {
+		if history.Ending() == "ContinuedAsNew" {
+			n++
+		}
+	}
+	return n
+}
+
 // checkHalts: what was paused began no attempt.
 func (r *answersRound) checkHalts() {
 	r.t.Helper()

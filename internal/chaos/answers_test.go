@@ -294,5 +294,6 @@ func (r *answersRound) outcome() time.Duration {
 	r.checkAnswers(result)
 	r.checkMarks(histories)
 	r.checkHistories(histories)
+	r.t.Logf("%d attempts; answers: %v; %d histories, %d of them went on", r.attempts, r.other.tally(), len(histories), wentOn(histories))
 	return r.took(histories)
 }

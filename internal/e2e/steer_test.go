@@ -10,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	updatepb "go.temporal.io/api/update/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/runs"
@@ -153,6 +157,67 @@ func TestPauseAndResume(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestPauseAtTheDoor: a run that no worker has seen yet can be paused. It begins no
+// attempt before it is resumed, and says what is wrong with a command once it knows.
+func TestPauseAtTheDoor(t *testing.T) {
+	t.Parallel()
+	w, api := newWorld(t), newGauge(t)
+	run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    params: {n: "1"}
+`), map[string]any{"api": api.url})
+	paused, missing := w.saysEarly(run, workflows.Command{}), w.saysEarly(run, workflows.Command{Step: "fech"})
+
+	w.work()
+	first := <-paused
+	require.NoError(t, first.err)
+	require.True(t, first.standing.Changed)
+	require.ErrorContains(t, (<-missing).err, `no step "fech"`)
+	w.await(run, "fetch", interpreter.Paused)
+	require.Zero(t, api.began(time.Time{}))
+
+	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+	require.Equal(t, 1, api.began(time.Time{}))
+}
+
+// heeded is what became of a command.
+type heeded struct {
+	standing workflows.Standing
+	err      error
+}
+
+// saysEarly has a run paused that no worker has seen yet: the server has the command
+// when it returns.
+func (w *world) saysEarly(run client.WorkflowRun, command workflows.Command) <-chan heeded {
+	w.t.Helper()
+	id, told := uuid.NewString(), make(chan heeded, 1)
+	go func() {
+		handle, err := w.env.Client().UpdateWorkflow(w.t.Context(), client.UpdateWorkflowOptions{
+			UpdateID: id, WorkflowID: run.GetID(), UpdateName: workflows.PauseUpdate, Args: []any{command},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		var standing workflows.Standing
+		if err == nil {
+			err = handle.Get(w.t.Context(), &standing)
+		}
+		told <- heeded{standing, err}
+	}()
+	execution := &commonpb.WorkflowExecution{WorkflowId: run.GetID()}
+	require.Eventually(w.t, func() bool {
+		_, err := w.env.Client().WorkflowService().PollWorkflowExecutionUpdate(w.t.Context(), &workflowservice.PollWorkflowExecutionUpdateRequest{
+			Namespace: w.env.Namespace, UpdateRef: &updatepb.UpdateRef{WorkflowExecution: execution, UpdateId: id},
+			WaitPolicy: &updatepb.WaitPolicy{LifecycleStage: enumspb.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ADMITTED},
+		})
+		return err == nil
+	}, patience, tick)
+	return told
 }
 
 // waitingItems are the ways in which items wait for their next attempt.
