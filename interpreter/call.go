@@ -127,6 +127,7 @@ type lastAttempt struct {
 	Contribution expression.Value `json:"contribution,omitzero"`
 	Policy       int              `json:"policy,omitempty"`
 	Partial      bool             `json:"partial,omitempty"` // see Outcome
+	Warnings     []string         `json:"warnings,omitempty"`
 }
 
 // Wait is a pause before the next attempt; kept with CallState.

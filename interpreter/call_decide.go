@@ -77,7 +77,7 @@ func (c *Call) note(outcome Outcome, now time.Time) {
 		c.State.Last = lastAttempt{Data: c.State.Last.Data, Meta: outcome.Meta, Error: &failure}
 		return
 	}
-	c.State.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial}
+	c.State.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial, Warnings: outcome.Warnings}
 	if c.config.Sink == nil {
 		c.State.Successes++
 	}

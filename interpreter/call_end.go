@@ -80,6 +80,9 @@ func (c *Call) success(decision Decision, budget *expression.Budget, now time.Ti
 		result.Status = Partial
 		result.Warnings = append(result.Warnings, c.config.where()+": the playbook that it ran ended as "+string(Partial))
 	}
+	for _, warning := range c.State.Last.Warnings {
+		result.Warnings = append(result.Warnings, c.config.where()+": "+warning)
+	}
 	if decision.Ruling.truncated() {
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(

@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"fmt"
+	"time"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -20,6 +21,8 @@ type Above struct {
 	Step string `json:"step"`
 	// Control is what people have told it, as far as that is known below.
 	Control Control `json:"control,omitzero"`
+	// Line is where it has its turn under its concurrency key, "" without one.
+	Line string `json:"line,omitempty"`
 }
 
 // Nesting is what a task knows of the runs above its own, and what it needs for
@@ -35,6 +38,9 @@ type Nesting struct {
 	Strict           bool              `json:"strict,omitempty"`
 	SearchAttributes bool              `json:"search_attributes,omitempty"`
 	DeadLetters      bool              `json:"dead_letters,omitempty"`
+	// ScheduledAt is RunInfo.ScheduledAt of the run, and Line what Above.Line is of it.
+	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
+	Line        string    `json:"line,omitempty"`
 }
 
 // Brief is what attempts are told of the runs above.

@@ -22,6 +22,8 @@ type Outcome struct {
 	Err  *ErrorObject
 	// Partial says that the data are those of a run which ended as partial_success.
 	Partial bool
+	// Warnings are said of a success, behind the name of the step. They are not kept.
+	Warnings []string
 }
 
 // outcomeJSON is how an outcome is kept.

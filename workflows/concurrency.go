@@ -2,11 +2,13 @@ package workflows
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 )
 
 // How a run gets its turn under its concurrency key: it asks the workflow of the
@@ -36,6 +38,10 @@ func (r *run) takeTurn(ctx, branches workflow.Context) (next error) {
 			r.fail(interpreter.ExpressionFailure(r.book, "concurrency", err, workflow.Now(ctx)).Error)
 			return nil
 		}
+		if failure := r.waitsForItself(name); failure != nil {
+			r.fail(failure)
+			return nil
+		}
 		r.Ticket = &interpreter.Ticket{Line: name.ID(), Name: name, Since: workflow.Now(ctx)}
 	}
 	r.listenToLine(ctx)
@@ -50,6 +56,28 @@ func (r *run) takeTurn(ctx, branches workflow.Context) (next error) {
 		r.awaitTurn(branches, wait)
 	}
 	return nil
+}
+
+// waitsForItself is the failure of a run for which no place can ever be free: those
+// above, which wait for its end, have them all. It is nil for other runs.
+func (r *run) waitsForItself(name interpreter.LineName) *interpreter.ErrorObject {
+	if r.book.Concurrency.OnConflict == playbook.ConflictSkip {
+		return nil
+	}
+	line, holders := name.ID(), []string{}
+	for _, above := range r.controls.above {
+		if above.Line == line {
+			holders = append(holders, above.Run)
+		}
+	}
+	if len(holders) < r.book.Concurrency.Limit {
+		return nil
+	}
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
+		Message: fmt.Sprintf("the run waits for itself: %s, for which it runs, has the concurrency key %q until this run has ended; "+
+			"give the playbook another key", strings.Join(holders, " and "), name.Key),
+	}
 }
 
 // awaitTurn waits until the line has decided, for so long, or until ctx is cancelled.

@@ -278,7 +278,7 @@ func (l *loop) progress() (Progress, error) {
 	}
 	return Progress{
 		Stats: l.result.Stats, Open: open, Under: l.under - waiting, Waiting: waiting, NextRetryAt: next, Part: l.below,
-		Asks: asks(l.step), Control: l.controls.Control,
+		Asks: asks(l.step), Plays: l.plays(), Control: l.controls.Control,
 	}, nil
 }
 
@@ -287,4 +287,10 @@ func (l *loop) progress() (Progress, error) {
 func asks(step *playbook.Step) bool {
 	tool, literal := step.Action.ToolName()
 	return literal && playbook.TraitsOf(tool).Awaits
+}
+
+// plays reports whether the iterations run playbooks.
+func (l *loop) plays() bool {
+	name, literal := l.book.Resolve(l.step.Action).ToolName()
+	return literal && name == playbook.PlaybookTool
 }

@@ -49,12 +49,13 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 		SearchAttributes: nesting.SearchAttributes, DeadLetters: nesting.DeadLetters, Files: nesting.Files,
 		Called: &Called{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
+			ScheduledAt: nesting.ScheduledAt,
 		},
 	}
 	if !callee.Wait {
 		return playDetached(ctx, id, input, in)
 	}
-	input.Called.Above = controlsOf(ctx).below(in.Step)
+	input.Called.Above = controlsOf(ctx).below(in.Step, nesting.Line)
 	return playChild(ctx, id, input, in)
 }
 
@@ -126,7 +127,13 @@ func endOf(id string, result Result, err error) (outcome interpreter.Outcome, en
 	}
 	switch result.Status {
 	case interpreter.Completed, interpreter.Partial:
-		return interpreter.Outcome{Data: result.Result.Data, Partial: result.Status == interpreter.Partial}, true
+		outcome = interpreter.Outcome{Data: result.Result.Data, Partial: result.Status == interpreter.Partial}
+		if n := len(result.Warnings); n > 0 {
+			outcome.Warnings = []string{fmt.Sprintf("the playbook that it ran has %s: %s", warnings(n), id)}
+		}
+		return outcome, true
+	case interpreter.Skipped: // as its playbook asks, which is no failure
+		return interpreter.Outcome{Warnings: []string{fmt.Sprintf("the playbook that it ran was skipped: %s", id)}}, true
 	case interpreter.Cancelled:
 		return interpreter.Outcome{Err: playError(id, temporal.NewCanceledError())}, false
 	}
@@ -135,6 +142,13 @@ func endOf(id string, result Result, err error) (outcome interpreter.Outcome, en
 		failure = &interpreter.ErrorObject{Class: interpreter.ClassRetryable, Message: "it says nothing of its failure"}
 	}
 	return interpreter.Outcome{Err: runFailed(id, failure)}, true
+}
+
+func warnings(n int) string {
+	if n == 1 {
+		return "1 warning"
+	}
+	return fmt.Sprintf("%d warnings", n)
 }
 
 // runFailed is the failure of a run as its step has it. Where the cause is in a run
@@ -250,6 +264,10 @@ func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
 		nesting.Files = interpreter.FilesOf(r.book, action, r.files())
 		nesting.Strict = r.input.Strict || r.book.Strict
 		nesting.SearchAttributes, nesting.DeadLetters = r.input.SearchAttributes, r.input.DeadLetters
+		nesting.ScheduledAt = r.Run.ScheduledAt
+		if r.Ticket != nil {
+			nesting.Line = r.Ticket.Line
+		}
 	} else if len(nesting.Above) == 0 {
 		return nil
 	}
@@ -322,8 +340,8 @@ func (c *Called) check() error {
 func takesResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
 
 // below are the runs above one that a step starts.
-func (c *controls) below(step string) []interpreter.Above {
-	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.Control})
+func (c *controls) below(step, line string) []interpreter.Above {
+	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.Control, Line: line})
 }
 
 // task is a task with what is known by now of the runs above.

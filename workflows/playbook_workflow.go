@@ -137,6 +137,9 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 		WorkflowID: r.id, RunID: info.FirstRunID,
 		StartedAt: info.WorkflowStartTime, Playbook: book.Name, ScheduledAt: scheduledAt(ctx),
 	}
+	if input.Called != nil {
+		r.Run.ScheduledAt = input.Called.ScheduledAt
+	}
 	if input.Reprocess != nil {
 		r.Run, r.StartedAt = input.Reprocess.Origin, info.WorkflowStartTime
 	}

@@ -43,6 +43,8 @@ type Called struct {
 	// the first one first.
 	Depth int                 `json:"depth"`
 	Above []interpreter.Above `json:"above,omitempty"`
+	// ScheduledAt is that of the run above.
+	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 }
 
 // Reprocess is what a run does in place of the playbook's graph: it runs
@@ -134,6 +136,8 @@ type Progress struct {
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	// Asks says that somebody outside answers the iterations' attempts.
 	Asks bool `json:"asks,omitempty"`
+	// Plays says that the iterations run playbooks.
+	Plays bool `json:"plays,omitempty"`
 	// Control is what people have told the run.
 	Control interpreter.Control `json:"control,omitzero"`
 	// Late says that the run takes longer than expected.

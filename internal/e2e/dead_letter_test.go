@@ -40,7 +40,7 @@ func (w *world) reprocess(
 ) client.WorkflowRun {
 	w.t.Helper()
 	chain := w.chain(run)
-	input := chain.Origin.Input
+	input := chain.Origin.Input.Alone()
 	if source != "" {
 		input.Source = source
 	}

@@ -24,9 +24,12 @@ import (
 // Asked is an attempt that awaits its answer, and the workflow that takes it.
 type Asked struct {
 	WorkflowID string `json:"workflow_id"`
-	Step       string `json:"step"`
-	Visit      int    `json:"visit"`
-	Index      *int   `json:"index,omitempty"`
+	// Run is the workflow ID of the run that asks, where that is one below the run
+	// that was looked at.
+	Run   string `json:"run,omitempty"`
+	Step  string `json:"step"`
+	Visit int    `json:"visit"`
+	Index *int   `json:"index,omitempty"`
 	interpreter.Awaiting
 }
 
@@ -55,7 +58,15 @@ func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *i
 	case err != nil:
 		return nil, 0, err
 	}
-	for _, record := range progress.Steps {
+	asked, left = r.awaitingOf(ctx, workflowID, progress.Steps, step, index)
+	return asked, left, nil
+}
+
+// awaitingOf is Awaiting of a run that has told how far its steps are.
+func (r *Reader) awaitingOf(
+	ctx context.Context, workflowID string, records []workflows.StepRecord, step string, index *int,
+) (asked []Asked, left int) {
+	for _, record := range records {
 		if step != "" && record.Step != step || !record.EndedAt.IsZero() {
 			continue
 		}
@@ -78,30 +89,12 @@ func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *i
 			asked = append(asked, at)
 		}
 	}
-	return asked, left, nil
+	return asked, left
 }
 
 // awaitingIn asks the open children of a loop.
 func (r *Reader) awaitingIn(ctx context.Context, loop string, at Asked, index *int) (asked []Asked, left int) {
-	progress, err := r.LoopProgress(ctx, loop)
-	if err != nil {
-		return nil, 1 // it is about to begin or to end
-	}
-	open := progress.Open
-	if index != nil {
-		open = nearest(open, *index)
-	}
-	left = max(0, len(open)-mostAsked)
-	answers := make([]workflows.Iterations, len(open)-left)
-	var group errgroup.Group
-	group.SetLimit(asking)
-	for i := range answers {
-		group.Go(func() error {
-			_ = r.ask(ctx, open[i], "", workflows.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
-			return nil
-		})
-	}
-	_ = group.Wait()
+	open, answers, left := r.openIterations(ctx, loop, index, func(workflows.Progress) bool { return true })
 	for i, answer := range answers {
 		for _, iteration := range answer.Iterations {
 			if iteration.Awaits == nil || index != nil && iteration.Index != *index {
@@ -114,6 +107,36 @@ func (r *Reader) awaitingIn(ctx context.Context, loop string, at Asked, index *i
 	}
 	slices.SortStableFunc(asked, func(x, y Asked) int { return cmp.Compare(*x.Index, *y.Index) })
 	return asked, left
+}
+
+// openIterations asks the children of a loop that are open how far their iterations
+// are: those near an index first, where one is given. wants says of which loops.
+func (r *Reader) openIterations(
+	ctx context.Context, loop string, index *int, wants func(workflows.Progress) bool,
+) (open []string, answers []workflows.Iterations, left int) {
+	progress, err := r.LoopProgress(ctx, loop)
+	switch {
+	case err != nil:
+		return nil, nil, 1 // it is about to begin or to end
+	case !wants(progress):
+		return nil, nil, 0
+	}
+	open = progress.Open
+	if index != nil {
+		open = nearest(open, *index)
+	}
+	left = max(0, len(open)-mostAsked)
+	answers = make([]workflows.Iterations, len(open)-left)
+	var group errgroup.Group
+	group.SetLimit(asking)
+	for i := range answers {
+		group.Go(func() error {
+			_ = r.ask(ctx, open[i], "", workflows.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return open, answers, left
 }
 
 // nearest puts those children first that may have an iteration: each is named by the

@@ -308,19 +308,25 @@ func (run *Run) Book() (*playbook.Playbook, error) {
 // Playbook is that of a run, which its first event holds. It takes one call to the
 // server.
 func (r *Reader) Playbook(ctx context.Context, run Found) (*playbook.Playbook, error) {
+	book, _, err := r.Source(ctx, run)
+	return book, err
+}
+
+// Source is Playbook with the files that the run has taken along, by their names.
+func (r *Reader) Source(ctx context.Context, run Found) (*playbook.Playbook, map[string]string, error) {
 	first, err := r.begun(ctx, run.WorkflowID, run.last)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var input workflows.Input
 	if err := r.decode(ctx, run.WorkflowID, first.input, &input); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	book, err := (&Run{Input: input}).Book()
 	if err != nil {
-		return nil, fmt.Errorf("read the playbook of %s: %w", run.WorkflowID, err)
+		return nil, nil, fmt.Errorf("read the playbook of %s: %w", run.WorkflowID, err)
 	}
-	return book, nil
+	return book, input.Files, nil
 }
 
 // StepNames are those of the playbook of a run. It takes one call to the server.

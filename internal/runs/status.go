@@ -86,7 +86,10 @@ type Step struct {
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 	Handled   bool      `json:"handled,omitempty"` // a route took the failure
 	// Child is the workflow ID of the run of another playbook that it has started last.
+	// Below are the attempts that await answers there, or further below, as far as that
+	// was asked.
 	Child string  `json:"child,omitempty"`
+	Below []Asked `json:"below,omitempty"`
 	Loop  *Counts `json:"loop,omitempty"`
 	// Iterations are those that Iterations told of; Left counts what it left out.
 	Iterations []Iteration `json:"iterations,omitempty"`
@@ -258,7 +261,37 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 	if record.EndedAt.IsZero() && underWay(record.Loop) {
 		q.loop(ctx, &step)
 	}
+	if step.EndedAt.IsZero() && step.Child != "" {
+		q.below(ctx, &step)
+	}
 	q.status.Steps = append(q.status.Steps, step)
+}
+
+// below asks the run that a step waits for, and those below that, what awaits an
+// answer there.
+func (q *inquiry) below(ctx context.Context, step *Step) {
+	for next := []string{step.Child}; len(next) > 0; next = next[1:] {
+		id := next[0]
+		if !q.spend() {
+			q.notef("what the run %s waits for was not asked: that would take more than %d calls to the server", id, StatusCalls)
+			return
+		}
+		progress, err := q.Progress(ctx, id, "")
+		if err != nil {
+			continue // it is about to begin or to end
+		}
+		for _, record := range progress.Steps {
+			switch {
+			case !record.EndedAt.IsZero():
+			case record.Awaits != nil:
+				step.Below = append(step.Below, Asked{
+					WorkflowID: cmp.Or(record.Call, id), Run: id, Step: record.Step, Visit: record.Visit, Awaiting: *record.Awaits,
+				})
+			case record.Child != "":
+				next = append(next, record.Child)
+			}
+		}
+	}
 }
 
 // underWay reports whether a loop has not ended, as far as its run knows: until

@@ -1,0 +1,86 @@
+package runs
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"reprise/workflows"
+)
+
+// A step may run another playbook, as a run of its own. What follows looks into
+// those runs, by way of the one that has started them.
+
+// mostBelow bounds the runs below one that are looked into.
+const mostBelow = 100
+
+// Below is Awaiting for the runs that steps of a run have started and that go on,
+// and those that these have. Asked.Run names them. It looks into a hundred of them;
+// left counts what it did not ask.
+func (r *Reader) Below(ctx context.Context, workflowID, step string, index *int) (asked []Asked, left int, err error) {
+	progress, err := r.Progress(ctx, workflowID, "")
+	if err != nil {
+		return nil, 0, err
+	}
+	below, left := r.open(ctx, progress.Steps)
+	for looked := 0; len(below) > 0; {
+		most := min(len(below), mostBelow-looked)
+		left += len(below) - most
+		below, looked = below[:most], looked+most
+		found := make([][]Asked, most)
+		var next []string
+		var mu sync.Mutex
+		var group errgroup.Group
+		group.SetLimit(asking)
+		for i, id := range below {
+			group.Go(func() error {
+				progress, err := r.Progress(ctx, id, "")
+				if err != nil {
+					return nil // it is about to begin or to end
+				}
+				of, missed := r.awaitingOf(ctx, id, progress.Steps, step, index)
+				deeper, more := r.open(ctx, progress.Steps)
+				for at := range of {
+					of[at].Run = id
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				found[i], next, left = of, append(next, deeper...), left+missed+more
+				return nil
+			})
+		}
+		_ = group.Wait()
+		for _, of := range found {
+			asked = append(asked, of...)
+		}
+		below = next
+	}
+	return asked, left, ctx.Err()
+}
+
+// open are the runs that steps have started and wait for.
+func (r *Reader) open(ctx context.Context, records []workflows.StepRecord) (ids []string, left int) {
+	for _, record := range records {
+		switch {
+		case !record.EndedAt.IsZero():
+		case underWay(record.Loop):
+			_, answers, more := r.openIterations(ctx, record.Loop.WorkflowID, nil, func(of workflows.Progress) bool { return of.Plays })
+			left += more
+			for _, answer := range answers {
+				for _, iteration := range answer.Iterations {
+					if iteration.Child != "" {
+						ids = append(ids, iteration.Child)
+					}
+				}
+			}
+		case record.Child != "":
+			ids = append(ids, record.Child)
+		case record.Call != "":
+			if call, err := r.Progress(ctx, record.Call, ""); err == nil && len(call.Steps) == 1 && call.Steps[0].Child != "" {
+				ids = append(ids, call.Steps[0].Child)
+			}
+		}
+	}
+	return ids, left
+}
