@@ -82,8 +82,10 @@ type answerForm struct {
 
 var answerForms = []answerForm{
 	{name: "parallel loop", items: [2]int{12, 30}, loop: `{in: "{{ items }}", element: item, mode: parallel, max_concurrency: 8}`},
-	{name: "playbook of two steps in a parallel loop", items: [2]int{8, 20}, inner: true,
-		loop: `{in: "{{ items }}", element: item, mode: parallel, max_concurrency: 6}`},
+	{
+		name: "playbook of two steps in a parallel loop", items: [2]int{8, 20}, inner: true,
+		loop: `{in: "{{ items }}", element: item, mode: parallel, max_concurrency: 6}`,
+	},
 	{name: "batches", items: [2]int{12, 40}, loop: `{in: "{{ items }}", element: item, mode: parallel, batch: 6, max_concurrency: 20}`},
 	{name: "sequential loop", items: [2]int{6, 9}, loop: `{in: "{{ items }}", element: item}`},
 	{name: "playbook of two steps in a sequential loop", items: [2]int{4, 7}, inner: true, loop: `{in: "{{ items }}", element: item}`},

@@ -131,7 +131,13 @@ func TestSizeIsWhatIsWritten(t *testing.T) {
 	for _, value := range []any{
 		nil, true, false, 0, -1, 12345, 1.5, -1e-7, 1e21, json.Number("18446744073709551615"),
 		"", "a", "é", "\u2028", "\u2029", "a\u2028\u2029b", "\u2027\u202a", "\ufffd", "a\xffb", "\xe2\x80", "\x00\x1f \x7f", "\"\\\n\r\t\b\f", "<>&", "😀",
-		[]any{}, []any{1}, []any{1, "b", nil}, []any{[]any{[]any{}}}, map[string]any{}, map[string]any{"a": 1}, map[string]any{"a": 1, "é\n": []any{2, 3}},
+		[]any{},
+		[]any{1},
+		[]any{1, "b", nil},
+		[]any{[]any{[]any{}}},
+		map[string]any{},
+		map[string]any{"a": 1},
+		map[string]any{"a": 1, "é\n": []any{2, 3}},
 	} {
 		text, err := json.Marshal(value)
 		require.NoError(t, err)
@@ -187,9 +193,20 @@ func TestSuggestEdges(t *testing.T) {
 	t.Parallel()
 
 	for _, test := range []struct{ name, known, want string }{
-		{"ab", "ba", "ba"}, {"abcd", "badc", "badc"}, {"a", "b", ""}, {"ab", "cd", ""}, {"ab", "ac", "ac"}, {"abc", "xyz", ""},
-		{"abcde", "abc", "abc"}, {"abcdef", "abc", ""}, {"abc", "abcde", ""}, {"abcd", "abcdef", "abcdef"}, {"abcd", "abcdefg", ""},
-		{"Name", "name", "name"}, {"name", "name", ""}, {"", "a", ""},
+		{"ab", "ba", "ba"},
+		{"abcd", "badc", "badc"},
+		{"a", "b", ""},
+		{"ab", "cd", ""},
+		{"ab", "ac", "ac"},
+		{"abc", "xyz", ""},
+		{"abcde", "abc", "abc"},
+		{"abcdef", "abc", ""},
+		{"abc", "abcde", ""},
+		{"abcd", "abcdef", "abcdef"},
+		{"abcd", "abcdefg", ""},
+		{"Name", "name", "name"},
+		{"name", "name", ""},
+		{"", "a", ""},
 	} {
 		require.Equal(t, test.want, expression.Suggest(test.name, []string{test.known}), "%s for %s", test.known, test.name)
 	}
