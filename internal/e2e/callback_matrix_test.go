@@ -164,7 +164,7 @@ func (a *answering) begin(timeout string) {
 func (a *answering) awaited(attempt int) {
 	a.t.Helper()
 	require.Eventually(a.t, func() bool {
-		progress, known := a.world.progress(a.run)
+		progress, known := a.progress(a.run)
 		if !known || len(progress.Steps) == 0 {
 			return false
 		}
@@ -247,7 +247,7 @@ func (a *answering) stepOver() string {
 func (a *answering) cancelled() string {
 	a.begin("30s")
 	a.awaited(1)
-	a.world.cancel(a.run)
+	a.cancel(a.run)
 	_ = a.run.Get(a.t.Context(), nil)
 	return a.say(a.other.nth(a.t, 1).token, a.answer)
 }
@@ -277,7 +277,7 @@ func (a *answering) workerDown() string {
 	require.NoError(a.t, a.env.Client().SignalWorkflow(a.t.Context(), a.run.GetID(), "", workflows.AnswerSignal, a.answer))
 	a.work()
 	require.Eventually(a.t, func() bool { // a later update may overtake a signal
-		progress, known := a.world.progress(a.run)
+		progress, known := a.progress(a.run)
 		return known && (progress.Steps[0].Attempts == 2 || progress.Steps[0].Status == "completed" ||
 			strings.Contains(progress.Steps[0].Waiting, "5 done"))
 	}, patience, tick)
