@@ -99,7 +99,7 @@ address of the page.`,
 	}, onStartFields...),
 	Example: `step: release
 tool: approval
-message: "Load **{{ count.rows }}** rows into production?"
+message: "Load **{{ read.rows }}** rows into production?"
 form:
   ticket: {type: text, required: true}
 timeout: 24h

@@ -119,7 +119,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
 	flags.StringVar(&opts.callbackURL, "callback-url", os.Getenv(callback.Variable),
-		"base URL at which other systems reach starter serve ("+callback.Variable+")")
+		"base URL at which other systems reach starter serve; needs REPRISE_SECRET_KEY, the same for serve ["+callback.Variable+"]")
 	flags.StringVar(&opts.rateLimits, "rate-limits", os.Getenv("REPRISE_RATE_LIMITS"),
 		"YAML file of rate limits, keys to requests and per, that no playbook exceeds [REPRISE_RATE_LIMITS]")
 	flags.StringVar(&opts.payloads, "payload-store", os.Getenv(payload.Variable),

@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/demoapi"
 	"reprise/internal/docs"
 	"reprise/internal/seal"
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -23,6 +25,7 @@ type recipe struct {
 	status   string // "" is completed
 	requests []string
 	before   func(w *world)
+	answers  map[string]interpreter.Answer // of what awaits one, by its step
 	after    func(t *testing.T, w *world, result workflows.Result)
 }
 
@@ -54,7 +57,13 @@ var recipes = map[string]recipe{
 	"recipe_rate_limit":    {after: afterRateLimit},
 	"recipe_give_up":       {requests: []string{"/status/503", "/status/503", "/status/503"}, after: afterGiveUp},
 	"recipe_tell":          {after: afterTell},
-	"recipe_poison":        {status: "partial_success", after: afterPoison},
+	"recipe_import": {before: beforeImport, answers: map[string]interpreter.Answer{
+		"load": {Verb: interpreter.AnswerComplete, Result: expression.Of(map[string]any{"rows": 1200})},
+	}},
+	"recipe_approval": {answers: map[string]interpreter.Answer{
+		"release": {Verb: interpreter.AnswerComplete, Option: "approve", Form: map[string]any{"ticket": "T-17"}, By: "ada"},
+	}},
+	"recipe_poison": {status: "partial_success", after: afterPoison},
 }
 
 // TestRecipes runs every recipe as it stands on the page.
@@ -95,7 +104,17 @@ func (want recipe) check(t *testing.T, example *docs.Example) {
 	if want.status != "" {
 		status = want.status
 	}
-	result := w.ends(status, example.Text, nil)
+	run := w.start(example.Text, nil)
+	for step, answer := range want.answers {
+		answer.Step = step
+		require.Eventually(t, func() bool {
+			_, err := w.answerTo(run.GetID(), answer)
+			return err == nil
+		}, time.Minute, 50*time.Millisecond, "step %s awaits no answer", step)
+	}
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.EqualValues(t, status, result.Status, "%+v", result.Error)
 	require.Equal(t, data, result.Result.Data)
 	if want.requests != nil {
 		require.Equal(t, want.requests, requests(w.api.Requests("")))
@@ -124,6 +143,13 @@ func afterOAuth2(t *testing.T, w *world, result workflows.Result) {
 	require.Equal(t, 3, w.api.CountRequests("", "/auth/token"))
 	require.Equal(t, 7, w.api.CountRequests("", "/auth/oauth2"), "5 that were let in and 2 that were not")
 	require.Equal(t, 5, step(t, result, "fetch").Loop.Stats.Success)
+}
+
+// beforeImport: the worker makes the tokens of answers.
+func beforeImport(w *world) {
+	keys, err := seal.Parse(seal.NewKey())
+	require.NoError(w.t, err)
+	w.resources.SecretKeys, w.resources.CallbackURL = keys, "https://serve.example.com/"
 }
 
 func beforeSecret(w *world) {

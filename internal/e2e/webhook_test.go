@@ -190,6 +190,29 @@ func TestWebhookIsAnswered(t *testing.T) {
 	t.Log("after the end:", err)
 }
 
+// TestWebhookInOlderWords: a request of a webhook is also read as actions of tasks
+// were written, with a retry of that time.
+func TestWebhookInOlderWords(t *testing.T) {
+	t.Parallel()
+	w, keys := newAnswering(t)
+	other := newETL(t)
+	run := w.start(book(`
+  - step: import
+    desc: Import Data
+    tool: webhook
+    timeout: 120
+    retry: {max_retries: 3, initial_delay_secs: 10, backoff_multiplier: 2.0, max_delay_secs: 120}
+    on_start: {kind: Webhook, params: {url: "{{ workload.etl }}/import", verb: Post, body: {token: "{{ callback.token }}"}}}
+`), map[string]any{"etl": other.URL})
+	first := other.nth(t, 1)
+	require.Equal(t, "POST /import", other.paths[0])
+	_, err := w.answer(keys, first.token, interpreter.Answer{Verb: interpreter.AnswerComplete})
+	require.NoError(t, err)
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.EqualValues(t, "completed", result.Status)
+}
+
 func TestWebhookFailures(t *testing.T) {
 	t.Parallel()
 	w, keys := newAnswering(t)

@@ -59,7 +59,7 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 	},
 	{key{name: "kind", doc: "`Playbook`", required: "kind: Playbook"}, asOneOf(func(*Playbook, string) {}, "Playbook")},
 	{
-		key{name: "metadata", doc: "name, description, labels and schedule", required: "metadata: {name: my_playbook}"},
+		key{name: "metadata", doc: "name, description, labels, schedule and triggers", required: "metadata: {name: my_playbook}"},
 		as(kindSection, func(d *decoder, w written, p *Playbook) { d.metadata(w.node, p) }).of(metadataSection),
 	},
 	{
