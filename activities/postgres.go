@@ -54,7 +54,12 @@ SQL. A template stands where a value can stand, bare or inside a literal such as
 else JSON, as is a map. In the result, integers and numeric keep their digits,
 json is parsed, timestamptz is RFC 3339 in UTC, bytea is base64, arrays are
 lists, and every other type is text. A statement has a session of its own: SET,
-temporary tables and locks do not reach the next one.
+temporary tables and locks do not reach the next one. Only plain statements of
+one run, and the rows that it writes, may share one. Plain is what reads or
+writes rows and calls at most well-known functions such as count or lower, by
+their bare names. A trigger, view, default, type or function that is defined in
+the database and changes the session itself, such as with set_config, may then
+reach the run's next plain statement, and no other run.
 
 ` + tableDoc + `
 

@@ -356,6 +356,7 @@ func (h *host) attempt(call *interpreter.Call, input interpreter.ToolInput, inde
 		input = interpreter.ToolInput{}
 		require.NoError(h.t, json.Unmarshal([]byte(text), &input))
 	}
+	require.Equal(h.t, run.RunID, input.RunID, "every attempt tells its run")
 	h.sent = append(h.sent, input)
 	h.text.WriteString(indent + h.line(input) + "\n")
 	if call.Asks() && !call.Sends() {
