@@ -161,6 +161,16 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// Sent is how many bytes the answer takes on its way to a workflow: with what JSON of
+// the SDK escapes. 0 is one that cannot be sent.
+func (a Answer) Sent() int {
+	encoded, err := json.Marshal(a)
+	if err != nil {
+		return 0
+	}
+	return len(encoded)
+}
+
 // digest tells answers apart. Who says the same again says it with another ID.
 func (a Answer) digest() string {
 	retryable := any(nil)

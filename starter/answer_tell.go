@@ -56,6 +56,9 @@ func (a *app) reply(ctx context.Context, s *session, r *reply, id string) error 
 		}
 	}
 	r.answer.ID = uuid.NewString()
+	if err := s.fitsAnswer(r.answer); err != nil {
+		return err
+	}
 	doc, err := t.tell(ctx)
 	if ctx.Err() != nil {
 		return withStatus(exitInterrupted, errSaid)
@@ -64,6 +67,19 @@ func (a *app) reply(ctx context.Context, s *session, r *reply, id string) error 
 		return err
 	}
 	return a.sayReply(t, doc)
+}
+
+// fitsAnswer refuses an answer that Temporal, or the payload store, would not take.
+func (s *session) fitsAnswer(answer interpreter.Answer) error {
+	most, err := s.mostBytes()
+	if err != nil {
+		return err
+	}
+	if size := answer.Sent(); size > most {
+		return usageError("the answer takes %d bytes, more than the %d that a run takes; keep what is larger elsewhere, and answer with where that is",
+			size, most)
+	}
+	return nil
 }
 
 func stepNames(book *playbook.Playbook) []string {

@@ -40,8 +40,12 @@ func startCallbacks(s *session, dbFile string, keys *seal.Keys, masked *secrets.
 	if err != nil {
 		return nil, fmt.Errorf("listen for callbacks: %w", err)
 	}
+	most, err := s.mostBytes()
+	if err != nil {
+		return nil, err
+	}
 	server := serve.New(serve.Options{
-		Client: s.client, Keys: keys, Masked: masked, Logger: logger, Limits: serve.Limits{Stop: localStopTimeout},
+		Client: s.client, Keys: keys, MaxAnswer: most, Masked: masked, Logger: logger, Limits: serve.Limits{Stop: localStopTimeout},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

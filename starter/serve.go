@@ -46,7 +46,8 @@ of the playbook names need no token but a valid signature; their secrets are
 connections, of --connections or the environment.
 
 POST /v1/callbacks/TOKEN/complete, /fail and /progress answer an attempt of webhook or
-approval that has handed the token out. They need REPRISE_SECRET_KEY, as the workers
+approval that has handed the token out, and GET /v1/approvals/TOKEN is a page on which a
+person answers an approval. They need REPRISE_SECRET_KEY, as the workers
 have it, and workers REPRISE_CALLBACK_URL, which leads here.
 
 GET /v1/runs/ID tells a caller of a run, GET /healthz whether the Temporal server
@@ -132,6 +133,10 @@ func (a *app) serve(options *serveOptions) error {
 		if err != nil {
 			return withStatus(exitUsage, fmt.Errorf("listen on --listen %s: %w", options.listen, err))
 		}
+		most, err := s.mostBytes()
+		if err != nil {
+			return err
+		}
 		masked := &secrets.Set{}
 		logger := slog.New(masked.Handler(slog.NewJSONHandler(a.Err, nil)))
 		if plainToOthers(listener, certificate) {
@@ -142,7 +147,7 @@ func (a *app) serve(options *serveOptions) error {
 		}
 		starts := &starts{session: s, logger: logger, playbooks: options.playbooks}
 		server := serve.New(serve.Options{
-			Client: s.client, Start: starts.start, Playbooks: options.playbooks, Callers: callers, Keys: keys,
+			Client: s.client, Start: starts.start, Playbooks: options.playbooks, Callers: callers, Keys: keys, MaxAnswer: most,
 			Secrets: connections, Masked: masked, Logger: logger,
 		})
 		scheme := "http"

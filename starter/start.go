@@ -127,15 +127,15 @@ func (s *session) handIn(ctx context.Context, plan plan, attributes bool, begin 
 
 // fits refuses a run whose input Temporal, or the payload store, would not take.
 func (s *session) fits(plan plan) error {
-	payloads, err := host.Payloads(s.store, os.LookupEnv)
+	most, err := s.mostBytes()
 	if err != nil {
-		return withStatus(exitUsage, err)
+		return err
 	}
 	encoded, err := json.Marshal(plan.input)
 	if err != nil {
 		return usageError("the workload: %w", err)
 	}
-	if len(encoded) <= payloads.MaxBytes {
+	if len(encoded) <= most {
 		return nil
 	}
 	what := "the playbook and its workload"
@@ -147,7 +147,16 @@ func (s *session) fits(plan plan) error {
 		hint = "give starter and workers a --payload-store"
 	}
 	return usageError("%s are %d bytes, more than the %d that a run may begin with; %s",
-		what, len(encoded), payloads.MaxBytes, hint)
+		what, len(encoded), most, hint)
+}
+
+// mostBytes is how many bytes of JSON Temporal, or the payload store, takes at once.
+func (s *session) mostBytes() (int, error) {
+	payloads, err := host.Payloads(s.store, os.LookupEnv)
+	if err != nil {
+		return 0, withStatus(exitUsage, err)
+	}
+	return payloads.MaxBytes, nil
 }
 
 func aboutAttributes(err error) bool {

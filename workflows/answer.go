@@ -28,6 +28,12 @@ type Answered struct {
 	Key    string            `json:"key"`    // of the attempt
 	Digest string            `json:"digest"` // of the answer
 	Taken  interpreter.Taken `json:"taken"`
+	// Verb, Option, By and At say what was answered, by whom and when; those that
+	// earlier versions took have none.
+	Verb   interpreter.AnswerVerb `json:"verb,omitempty"`
+	Option string                 `json:"option,omitempty"`
+	By     string                 `json:"by,omitempty"`
+	At     time.Time              `json:"at,omitzero"`
 }
 
 // maxAnswered bounds the answers that a workflow remembers; the last count.
@@ -78,7 +84,7 @@ func (c *controls) answers(ctx workflow.Context) error {
 			c.answerTold(ctx, answer)
 		}
 	})
-	return nil
+	return c.answerAsked(ctx)
 }
 
 // drainAnswers takes in answers that have come and not been looked at.
@@ -144,7 +150,7 @@ func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (inte
 	if answer.Verb == interpreter.AnswerProgress {
 		return taken, nil
 	}
-	c.Answered = append(c.Answered, Answered{Key: key, Digest: answer.Digest(), Taken: taken})
+	c.Answered = append(c.Answered, answeredBy(key, answer, taken, workflow.Now(ctx)))
 	if n := len(c.Answered) - maxAnswered; n > 0 {
 		c.Answered = slices.Clone(c.Answered[n:])
 	}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -58,6 +59,10 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 			return answer{}, err
 		}
 		given.AnswerTo, given.ID = address.To, rand.Text()
+		if verb == interpreter.AnswerProgress {
+			return s.progress.report(r.Context(), address.Workflow, given)
+		}
+		s.progress.before(r.Context(), address.Workflow, given.Key)
 		return s.tell(r.Context(), address.Workflow, given)
 	}
 }
@@ -139,6 +144,10 @@ const mostHops = 4
 // tell gives an answer to the workflow that hosts the attempt, or to the one that it
 // names. Where no worker says what became of it, the Temporal server keeps it.
 func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
+	if size, most := given.Sent(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
+		return answer{}, problem(http.StatusRequestEntityTooLarge, "too-large",
+			"the answer takes %d bytes on its way to the run, which takes %d; keep what is larger elsewhere, and answer with where that is", size, most)
+	}
 	for range mostHops {
 		taken, err := s.update(ctx, workflowID, given)
 		var refused *temporal.ApplicationError

@@ -30,6 +30,7 @@ import (
 // server.
 type asking struct {
 	*world
+	key   string // of keys, as text
 	keys  *seal.Keys
 	other string // URL of the other system
 	told  chan map[string]any
@@ -54,9 +55,10 @@ workflow:
 
 func newAsking(t *testing.T, change ...func(*serve.Options)) *asking {
 	t.Helper()
-	keys, err := seal.Parse(seal.NewKey())
+	key := seal.NewKey()
+	keys, err := seal.Parse(key)
 	require.NoError(t, err)
-	a := &asking{keys: keys, told: make(chan map[string]any, 100)}
+	a := &asking{key: key, keys: keys, told: make(chan map[string]any, 100)}
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var body map[string]any
 		text, _ := io.ReadAll(r.Body)

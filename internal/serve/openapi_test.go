@@ -51,6 +51,8 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	_, completed := a.ask("completed", webhook)
 	_, failed := a.ask("failed", webhook)
 	_, open := a.ask("open", webhook)
+	_, first := a.ask("first", approval)
+	_, second := a.ask("second", approval)
 	const start, run = "POST /v1/playbooks/{name}/runs", "GET /v1/runs/{id}"
 	see("GET /v1/openapi.json", w.ask(http.MethodGet, "/v1/openapi.json", "", nil))
 	see("GET /healthz", w.ask(http.MethodGet, "/healthz", "", nil))
@@ -89,6 +91,28 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	tell(w, "fail", completed, `{"message": "x"}`)
 	tell(w, "progress", failed, `{"done": 1}`)
 
+	const show, post = "GET /v1/approvals/{token}", "POST /v1/approvals/{token}"
+	path := "/v1/approvals/" + first
+	typed := func(w *world, path, body string, header ...string) {
+		header = append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)
+		see(post, w.ask(http.MethodPost, path, "", strings.NewReader(body), header...))
+	}
+	see(show, w.ask(http.MethodGet, path, "", nil))
+	see(show, w.ask(http.MethodGet, "/v1/approvals/unknown", "", nil))
+	typed(w, "/v1/approvals/unknown", `by=ada&option=approve`)
+	typed(w, path, `%zz`)
+	typed(w, path, `by=ada&option=approve`, "Origin", "http://evil.example")
+	typed(w, path, strings.Repeat(" ", serve.MaxBody+1))
+	typed(w, path, `x`, "Content-Encoding", "br")
+	typed(w, path, `option=approve`)
+	kept := *w
+	kept.options.Client = keptClient{w.env.Client()}
+	kept.serve()
+	typed(&kept, path, `by=bob&option=reject`)
+	path = "/v1/approvals/" + second
+	typed(w, path, `by=ada&option=reject`)
+	typed(w, path, `by=bob&option=reject`)
+
 	for _, err := range []error{errAway, errors.New("no")} {
 		failing := *w
 		failing.options.Client = failingClient{w.env.Client(), err}
@@ -100,6 +124,10 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 		for verb, body := range verbs {
 			tell(&failing, verb, open, body)
 		}
+		failing.options.Client = brokenClient{w.env.Client(), err}
+		failing.serve()
+		see(show, failing.ask(http.MethodGet, path, "", nil))
+		typed(&failing, path, `by=ada&option=approve`)
 	}
 	slow := *w
 	slow.options.Limits = serve.Limits{Body: tick}
@@ -108,8 +136,13 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 		start: "/v1/playbooks/hello/runs", "POST /v1/callbacks/{token}/complete": "/v1/callbacks/" + open + "/complete",
 		"POST /v1/callbacks/{token}/fail":     "/v1/callbacks/" + open + "/fail",
 		"POST /v1/callbacks/{token}/progress": "/v1/callbacks/" + open + "/progress",
+		post:                                  path,
 	} {
-		status := slow.raw("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n").StatusCode
+		kind := "application/json"
+		if route == post {
+			kind = "application/x-www-form-urlencoded"
+		}
+		status := slow.raw("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: " + kind + "\r\nContent-Length: 9\r\n\r\n").StatusCode
 		see(route, reply{status: status})
 	}
 	slices.Sort(seen)

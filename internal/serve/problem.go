@@ -105,7 +105,7 @@ func problemOf(err error) *Problem {
 type answer struct {
 	status int
 	header http.Header
-	body   any // JSON; nil for none
+	body   any // JSON, or bytes that are sent as they are; nil for none
 }
 
 func (p *Problem) answer() answer { return answer{status: p.Status, header: p.header, body: p} }
@@ -115,6 +115,11 @@ func (a answer) write(w http.ResponseWriter) {
 	header := w.Header()
 	for name, values := range a.header {
 		header[name] = values
+	}
+	if page, isPage := a.body.([]byte); isPage || a.body == nil {
+		w.WriteHeader(a.status)
+		_, _ = w.Write(page)
+		return
 	}
 	kind := "application/json"
 	if _, bad := a.body.(*Problem); bad {

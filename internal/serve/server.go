@@ -59,6 +59,9 @@ type Options struct {
 	Callers   *Callers
 	// Keys open the tokens of callbacks: those of the workers. Nil opens none.
 	Keys *seal.Keys
+	// MaxAnswer is how many bytes of JSON an answer may take; 0 is
+	// interpreter.MaxInlinePayload, for a client without a payload store.
+	MaxAnswer int
 	// Secrets resolve what triggers name.
 	Secrets activities.ConnectionResolver
 	// Masked learns the secrets that are used; nil makes a new set.
@@ -124,6 +127,7 @@ type Server struct {
 	requests   places
 	deliveries places
 	waits      places
+	progress   reporting
 	stopping   context.Context // ends when the server is to end
 	stop       context.CancelFunc
 	nobody     string // a secret that nobody has
@@ -150,6 +154,7 @@ func New(options Options) *Server {
 		waits: make(places, options.Limits.Waits),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.progress = reporting{send: s.tell, open: map[string]*reports{}}
 	for _, route := range s.routes() {
 		s.mux.Handle(route.method+" "+route.path, s.handler(route))
 	}
@@ -173,6 +178,8 @@ func (s *Server) routes() []route {
 		{http.MethodPost, callback.Path + "{token}/complete", s.postCallback(interpreter.AnswerComplete)},
 		{http.MethodPost, callback.Path + "{token}/fail", s.postCallback(interpreter.AnswerFail)},
 		{http.MethodPost, callback.Path + "{token}/progress", s.postCallback(interpreter.AnswerProgress)},
+		{http.MethodGet, callback.PagePath + "{token}", s.pageOf(s.getApproval)},
+		{http.MethodPost, callback.PagePath + "{token}", s.pageOf(s.postApproval)},
 	}
 }
 
@@ -203,6 +210,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *tl
 	s.stop()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Stop)
 	defer cancel()
+	defer s.progress.end()
 	if err := server.Shutdown(limited); err != nil {
 		return errors.Join(err, server.Close())
 	}

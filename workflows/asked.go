@@ -1,0 +1,60 @@
+package workflows
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// AskedQuery takes an interpreter.AnswerTo that names an attempt, and gives an Asked:
+// what is asked there, for those who are to answer it.
+const AskedQuery = "asked"
+
+// Asked is what a workflow knows of an attempt that is answered from outside. One of
+// its fields is set; none is where it knows nothing of the attempt, or nothing asks
+// any more.
+type Asked struct {
+	// Awaiting is the attempt that has no answer yet; Since is zero while its request
+	// is still being sent.
+	Awaiting *interpreter.Awaiting `json:"awaiting,omitempty"`
+	// Answered is the answer that the attempt has.
+	Answered *Answered `json:"answered,omitempty"`
+	// Elsewhere is the ID of the workflow that takes the answer in place of this one.
+	Elsewhere string `json:"elsewhere,omitempty"`
+}
+
+// answerAsked lets the workflow be asked what an attempt asks.
+func (c *controls) answerAsked(ctx workflow.Context) error {
+	if err := workflow.SetQueryHandler(ctx, AskedQuery, c.look); err != nil {
+		return fmt.Errorf("set query handler %s: %w", AskedQuery, err)
+	}
+	return nil
+}
+
+// look finds an attempt by its address.
+func (c *controls) look(to interpreter.AnswerTo) (Asked, error) {
+	for _, one := range slices.Backward(c.Answered) {
+		if isAnswerTo(one, to) {
+			return Asked{Answered: &one}, nil
+		}
+	}
+	for _, ask := range c.asked {
+		if ask.call.Takes(to, ask.sent) && !ask.call.Answered() {
+			asking := &interpreter.Awaiting{Attempt: ask.call.Due(), Approval: ask.call.Approval()}
+			return Asked{Awaiting: cmp.Or(ask.call.Awaiting(), asking)}, nil
+		}
+	}
+	return Asked{Elsewhere: interpreter.AnsweredAt(c.nobodyAsks(to))}, nil
+}
+
+// answeredBy is an answer as it is remembered.
+func answeredBy(key string, answer interpreter.Answer, taken interpreter.Taken, at time.Time) Answered {
+	return Answered{
+		Key: key, Digest: answer.Digest(), Taken: taken, Verb: answer.Verb, Option: answer.Option, By: answer.By, At: at,
+	}
+}
