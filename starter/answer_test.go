@@ -309,6 +309,22 @@ func TestAnswersInLoops(t *testing.T) {
 }
 
 // While no worker is there the answer is kept, and taken once.
+// TestAnswersThatARunCannotTake are refused before they reach the server, by what they
+// take on their way, and the attempt waits on.
+func TestAnswersThatARunCannotTake(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.start("  - {step: ask, tool: webhook}\n")
+	d.awaits(id, 1, 1)
+	for _, letter := range []string{"x", "<"} { // which JSON on its way writes in six letters
+		file := filepath.Join(t.TempDir(), "result.json")
+		size := map[string]int{"x": 3_000_000, "<": 400_000}[letter]
+		require.NoError(t, os.WriteFile(file, []byte(`"`+strings.Repeat(letter, size)+`"`), 0o600))
+		require.Contains(t, d.refuses(exitUsage, "complete", id, "ask", "--result", "@"+file), "more than the 1900000 that a run takes")
+	}
+	require.Contains(t, d.does("complete", id, "ask", "--result", "1"), "complete")
+}
+
 func TestAnswerWithoutWorker(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
