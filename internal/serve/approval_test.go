@@ -65,12 +65,12 @@ func TestApprovalPage(t *testing.T) {
 	require.NotContains(t, policy, "unsafe")
 	text := string(shown.body)
 	for _, wanted := range []string{
-		run.GetID(), "<h2>Load <strong>42</strong> rows?", `href="https://log.example/1" rel="noopener noreferrer nofollow"`, "a trap",
+		run.GetID(), "<h2>Load <strong>42</strong> rows?", `href="https://log.example/1" rel="noopener noreferrer nofollow"`, "a trap", "&lt;script&gt;document.title",
 		`name="form.ticket"`, `value="12"`, "checked", "<select", `value="reject" class="reject" formnovalidate`,
 	} {
 		require.Contains(t, text, wanted)
 	}
-	for _, bad := range []string{"<script", "javascript:", "<img", "<b ", "evil.example", "href=\"data:"} {
+	for _, bad := range []string{"<script", "raw HTML", "javascript:", "<img", "<b ", "evil.example", "href=\"data:"} {
 		require.NotContains(t, text, bad)
 	}
 

@@ -93,7 +93,6 @@ func TestServeIsKilled(t *testing.T) {
 				if err == nil {
 					_ = connection.Close()
 				}
-
 				return err == nil
 			}, patience, 20*time.Millisecond)
 

@@ -14,9 +14,14 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markdown renders what people are asked. It lets no HTML through, asks for nothing
-// from outside, and knows no links but those of safeLink.
+// markdown renders what people are asked. It shows HTML as the text that it is, asks for
+// nothing from outside, and knows no links but those of safeLink.
 var markdown = goldmark.New(
+	goldmark.WithParser(parser.NewParser(
+		parser.WithBlockParsers(without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())...),
+		parser.WithInlineParsers(without(parser.DefaultInlineParsers(), parser.NewRawHTMLParser())...),
+		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
+	)),
 	goldmark.WithExtensions(
 		extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
 		extension.Strikethrough, extension.Linkify,
@@ -24,13 +29,18 @@ var markdown = goldmark.New(
 	goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(tame{}, 1000))), // after those of extensions
 )
 
+// without leaves a parser out.
+func without(parsers []util.PrioritizedValue, left any) []util.PrioritizedValue {
+	return slices.DeleteFunc(parsers, func(one util.PrioritizedValue) bool { return one.Value == left })
+}
+
 // renderMarkdown gives Markdown as HTML that can stand in a page.
 func renderMarkdown(message string) (template.HTML, error) {
 	var page bytes.Buffer
 	if err := markdown.Convert([]byte(message), &page); err != nil {
 		return "", err
 	}
-	return template.HTML(page.String()), nil //nolint:gosec // raw HTML is off, and tame has the rest
+	return template.HTML(page.String()), nil //nolint:gosec // it knows no HTML, and tame has the rest
 }
 
 // tame takes from a document what a page must not have: pictures, links to what is no
