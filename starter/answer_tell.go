@@ -50,7 +50,7 @@ func (a *app) reply(ctx context.Context, s *session, r *reply, id string) error 
 	if t.book, err = t.reader.Playbook(ctx, found); err != nil {
 		return err
 	}
-	if r.answer.Step != "" {
+	if r.answer.Step != "" && len(t.book.Callers()) == 0 { // else a run below may have it
 		if err := knownStep(r.answer.Step, stepNames(t.book)); err != nil {
 			return err
 		}
@@ -128,7 +128,45 @@ func (t *replier) tell(ctx context.Context) (replyDocument, error) {
 	case len(meant) > 1:
 		return t.refuse("%s", t.ambiguous(meant)), nil
 	case len(meant) == 0:
+		return t.tellBelow(ctx)
+	}
+	if wrong := t.wrongVerb(meant[0]); wrong != "" {
+		return t.refuse("%s", wrong), nil
+	}
+	t.answer.AnswerTo = meant[0].To()
+	return t.send(ctx, meant[0].WorkflowID)
+}
+
+// tellBelow answers an attempt of a run that a step of this one has started, or one
+// of the run itself that does not wait.
+func (t *replier) tellBelow(ctx context.Context) (doc replyDocument, err error) {
+	if len(t.book.Callers()) == 0 {
 		return t.sendBlind(ctx)
+	}
+	below, left, err := t.reader.Below(ctx, t.run.WorkflowID, "", t.answer.Index)
+	if err != nil {
+		return doc, err
+	}
+	meant := slices.DeleteFunc(slices.Clone(below), func(asked runs.Asked) bool { return !t.means(asked) })
+	switch {
+	case len(meant) == 0:
+		if t.answer.Step != "" && t.book.Step(t.answer.Step) == nil && len(below) == 0 {
+			return doc, knownStep(t.answer.Step, stepNames(t.book))
+		}
+		doc, err = t.sendBlind(ctx)
+		if doc.Outcome == outcomeRefused {
+			doc.Awaits, t.left = append(doc.Awaits, below...), t.left+left
+		}
+		return doc, err
+	case len(meant) > 1:
+		t.asked, t.left = meant, left
+		return t.refuse("%s", t.ambiguous(meant)), nil
+	}
+	if t.run, err = t.reader.Find(ctx, meant[0].Run, ""); err != nil {
+		return doc, err
+	}
+	if t.book, err = t.reader.Playbook(ctx, t.run); err != nil {
+		return doc, err
 	}
 	if wrong := t.wrongVerb(meant[0]); wrong != "" {
 		return t.refuse("%s", wrong), nil
@@ -155,6 +193,8 @@ func (t *replier) sendBlind(ctx context.Context) (doc replyDocument, err error) 
 	}
 	step := t.book.Step(t.answer.Step)
 	switch {
+	case step == nil && t.answer.Step != "":
+		return t.refuse("no step %s awaits an answer, here or in a run below", t.answer.Step), nil
 	case step == nil:
 		return t.refuse("the run awaits no approval"), nil
 	case !mayAwait(step):
@@ -208,6 +248,8 @@ func (t *replier) taken(taken interpreter.Taken) replyDocument {
 func (t *replier) leave(ctx context.Context) (replyDocument, error) {
 	step := t.book.Step(t.answer.Step)
 	switch {
+	case step == nil && t.answer.Step != "":
+		return replyDocument{}, knownStep(t.answer.Step, stepNames(t.book))
 	case step == nil:
 		return t.refuse("no worker of its task queue %q answers, so which approval waits cannot be told; name the step: %s %s %s STEP",
 			t.run.TaskQueue, program(), t.name, shellWord(t.run.WorkflowID)), nil

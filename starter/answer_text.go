@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -51,11 +52,15 @@ func writeAsked(b *strings.Builder, doc replyDocument, left, width int, now time
 	}
 	b.WriteString("what awaits an answer:\n")
 	for _, asked := range doc.Awaits[:min(len(doc.Awaits), mostAskedSaid)] {
-		writeIndented(b, "  ", placeText(asked.To())+" "+awaitedText(&asked.Awaiting, now), width)
+		in := ""
+		if asked.Run != "" {
+			in = " in " + visible(asked.Run)
+		}
+		writeIndented(b, "  ", placeText(asked.To())+in+" "+awaitedText(&asked.Awaiting, now), width)
 		for _, more := range askedText(&asked.Awaiting) {
 			writeIndented(b, "    ", more, width)
 		}
-		b.WriteString("    " + answerCommand(doc.WorkflowID, asked.Step, asked.Index, &asked.Awaiting) + "\n")
+		b.WriteString("    " + answerCommand(cmp.Or(asked.Run, doc.WorkflowID), asked.Step, asked.Index, &asked.Awaiting) + "\n")
 	}
 	if more := len(doc.Awaits) - mostAskedSaid; more > 0 {
 		fmt.Fprintf(b, "  and %d more\n", more)
@@ -93,6 +98,9 @@ func placeText(to interpreter.AnswerTo) string {
 func (t *replier) ambiguous(meant []runs.Asked) string {
 	if t.answer.Step == "" {
 		return fmt.Sprintf("%d approvals wait; name the STEP that is meant, and with --index the iteration", len(meant))
+	}
+	if meant[0].Run != "" {
+		return fmt.Sprintf("%d attempts in runs below await an answer; name one of these by its ID", len(meant))
 	}
 	if t.answer.Index == nil && meant[0].Index != nil {
 		return fmt.Sprintf("%s of step %s await an answer; name one with --index", counted(len(meant), "iteration"), t.answer.Step)

@@ -16,6 +16,8 @@ import (
 
 const graphLong = `Draw a playbook, or a run of one with its states, attempts and next retries: steps,
 where they lead and on which conditions, where branches join, loops and sinks.
+Playbooks that steps run are drawn into them: those written out and those of files,
+and of a run the runs that it has started last, 20 of them at most.
 
 FILE is a playbook, example:NAME or - for standard input. ` + idHelp + `
 What is the name of a file, or ends in .yaml or .yml, is a file.
@@ -43,19 +45,19 @@ func newGraphCommand(a *app) *cobra.Command {
 			if err := choice("--format", format, []string{"text", "mermaid", "dot", "svg"}); err != nil {
 				return err
 			}
-			draw := func(book *playbook.Playbook, status *runs.Status) error {
-				_, err := io.WriteString(a.Out, graphFormats[format](newGraph(book, status)))
+			draw := func(book *playbook.Playbook, status *runs.Status, below *graphBelow) error {
+				_, err := io.WriteString(a.Out, graphFormats[format](newGraph(book, status, below)))
 				return err
 			}
 			if name := strings.Join(args, ""); isPlaybookFile(name) {
-				book, err := a.bookOf(name)
+				of, err := a.bookOf(name)
 				if err != nil {
 					return err
 				}
-				return draw(book, nil)
+				return draw(of.book, nil, &graphBelow{files: of.files})
 			}
 			return a.withRun(&run, args, func(ctx context.Context, s *session, found runs.Found) error {
-				book, err := s.runs().Playbook(ctx, found)
+				book, files, err := s.runs().Source(ctx, found)
 				if err != nil {
 					return err
 				}
@@ -66,7 +68,9 @@ func newGraphCommand(a *app) *cobra.Command {
 				for _, note := range status.Notes {
 					a.notef("note: %s", note)
 				}
-				return draw(book, status)
+				return draw(book, status, &graphBelow{files: files, run: func(id string) (*playbook.Playbook, *runs.Status) {
+					return s.below(ctx, id)
+				}})
 			})
 		},
 	}
@@ -85,18 +89,35 @@ func isPlaybookFile(name string) bool {
 }
 
 // bookOf reads a playbook that can be drawn; one with problems cannot.
-func (a *app) bookOf(name string) (*playbook.Playbook, error) {
+func (a *app) bookOf(name string) (checked, error) {
 	limits, err := activities.LimitsFromEnv(os.LookupEnv)
 	if err != nil {
-		return nil, usageError("%w", err)
+		return checked{}, usageError("%w", err)
 	}
-	checked, err := a.check(name, nil, limits)
+	read, err := a.check(name, nil, limits)
 	if err != nil {
-		return nil, err
+		return checked{}, err
 	}
-	if checked.found.HasErrors() || checked.book == nil {
-		_, _ = io.WriteString(a.Err, checked.file.FormatFirst(checked.found, playbook.MaxShown))
-		return nil, withStatus(exitFailed, errSaid)
+	if read.found.HasErrors() || read.book == nil {
+		_, _ = io.WriteString(a.Err, read.file.FormatFirst(read.found, playbook.MaxShown))
+		return checked{}, withStatus(exitFailed, errSaid)
 	}
-	return checked.book, nil
+	return read, nil
+}
+
+// below finds a run that another one has started, nil where it cannot be told.
+func (s *session) below(ctx context.Context, id string) (*playbook.Playbook, *runs.Status) {
+	found, err := s.runs().Find(ctx, id, "")
+	if err != nil {
+		return nil, nil
+	}
+	book, err := s.runs().Playbook(ctx, found)
+	if err != nil {
+		return nil, nil
+	}
+	status, err := s.status(ctx, found, "")
+	if err != nil {
+		return nil, nil
+	}
+	return book, status
 }

@@ -35,7 +35,7 @@ func TestABrowserShowsTheGraph(t *testing.T) {
 		t.Skip("this test needs a browser: install the package chromium")
 	}
 	require.NoError(t, err)
-	for name, g := range map[string]*graph{"run": runGraph(t), "hostile": hostileGraph()} {
+	for name, g := range map[string]*graph{"run": runGraph(t), "hostile": hostileGraph(), "nested": nestedGraph(t)} {
 		page := filepath.Join(t.TempDir(), "page.html")
 		svg := regexp.MustCompile(`SVG`).ReplaceAllLiteralString(measure, g.svg())
 		require.NoError(t, os.WriteFile(page, []byte(svg), 0o600))
@@ -56,6 +56,7 @@ func TestABrowserShowsTheGraph(t *testing.T) {
 		for _, text := range map[string][]string{
 			"run":     {"patients-7x2k (patients): running", "token", "attempt 2/5", "next retry at 12:01:04", "result.again"},
 			"hostile": {oneLineOf(hostile), "two"},
+			"nested":  {"runs outer-7x2k/again#1!1 (more): running", "deep", "itself", "attempt 2/5"},
 		}[name] {
 			require.Contains(t, found.Texts, text)
 		}

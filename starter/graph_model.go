@@ -28,6 +28,7 @@ type graphStep struct {
 	sinks  []graphSink
 	state  interpreter.Status // of the last visit, "" without a run
 	told   []string           // of the state: attempt, next retry, counts
+	inner  *graph             // of the playbook that it runs, nil where that is not shown
 }
 
 type graphRoute struct {
@@ -46,8 +47,9 @@ const (
 	mostTarget    = 48
 )
 
-// newGraph draws a playbook, and a run of it unless status is nil.
-func newGraph(book *playbook.Playbook, status *runs.Status) *graph {
+// newGraph draws a playbook, and a run of it unless status is nil. Below gives what
+// is known of the playbooks that it runs.
+func newGraph(book *playbook.Playbook, status *runs.Status, below *graphBelow) *graph {
 	g := &graph{title: book.Name}
 	known := map[string]*graphStep{}
 	for _, step := range book.Steps {
@@ -60,6 +62,7 @@ func newGraph(book *playbook.Playbook, status *runs.Status) *graph {
 				drawn.routes = append(drawn.routes, graphRoute{to: target.Step, label: routeText(route)})
 			}
 		}
+		drawn.inner = below.draw(book, step, status)
 		known[step.Name] = drawn
 		g.steps = append(g.steps, drawn)
 	}

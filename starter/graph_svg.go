@@ -27,6 +27,8 @@ type svgBox struct {
 	class string
 	fill  string
 	round float64
+	inner *picture // of the playbook that it runs
+	top   float64  // where that begins, below the box's upper side
 }
 
 // svgStyle has the colours, dark ones where the reader asks for them. Boxes with a
@@ -54,12 +56,7 @@ func (g *graph) svg() string {
 	fmt.Fprintf(&b, `<rect class="back" width="%.0f" height="%.0f"/>`+"\n", width, height)
 	fmt.Fprintf(&b, `<text class="title" x="%.0f" y="%.0f">%s</text>`+"\n", svgMargin, svgMargin+2, svgText(g.title))
 	fmt.Fprintf(&b, `<g transform="translate(%.0f %.0f)">`+"\n", svgMargin, svgMargin+2*svgLine)
-	for _, line := range p.lines {
-		line.write(&b)
-	}
-	for _, box := range p.boxes {
-		box.write(&b)
-	}
+	p.write(&b)
 	b.WriteString("</g>\n</svg>\n")
 	return b.String()
 }
@@ -68,6 +65,15 @@ func (g *graph) svg() string {
 type picture struct {
 	boxes []*svgBox
 	lines []*svgConnection
+}
+
+func (p *picture) write(b *strings.Builder) {
+	for _, line := range p.lines {
+		line.write(b)
+	}
+	for _, box := range p.boxes {
+		box.write(b)
+	}
 }
 
 // svgConnection is a line, or the part of one before or behind its label.
@@ -83,6 +89,9 @@ func (g *graph) picture() *picture {
 	byName := map[string]*svgBox{}
 	for _, step := range g.steps {
 		box := newSVGBox(step.lines())
+		if step.inner != nil {
+			box.hold(step.inner)
+		}
 		box.fill = stateColours[step.state]
 		switch {
 		case step.tool == "":
@@ -151,6 +160,16 @@ func newSVGBox(lines []string) *svgBox {
 	return box
 }
 
+// hold makes room for a graph within the box, below its texts.
+func (box *svgBox) hold(inner *graph) {
+	box.lines = append(box.lines, "runs "+inner.title)
+	box.width = max(box.width, svgWidth(box.lines[len(box.lines)-1])+2*svgInset)
+	box.inner, box.top = inner.picture(), box.height+svgLine
+	width, height := box.inner.place()
+	box.width = max(box.width, width+4*svgInset)
+	box.height = box.top + height + 3*svgInset
+}
+
 func svgWidth(line string) float64 { return svgLetter * float64(text.StringWidth(oneLineOf(line))) }
 
 func (box *svgBox) write(b *strings.Builder) {
@@ -172,6 +191,15 @@ func (box *svgBox) write(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f"%s>%s</text>`, left+svgInset, top+svgInset/2+float64(i+1)*svgLine-4, weight, svgText(line))
 	}
+	b.WriteString("</g>\n")
+	if box.inner == nil {
+		return
+	}
+	begin := top + box.top
+	fmt.Fprintf(b, `<rect class="back" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="4"/>`+"\n",
+		left+svgInset, begin, box.width-2*svgInset, box.height-box.top-svgInset)
+	fmt.Fprintf(b, `<g transform="translate(%.1f %.1f)">`+"\n", left+2*svgInset, begin+svgInset)
+	box.inner.write(b)
 	b.WriteString("</g>\n")
 }
 

@@ -29,7 +29,7 @@ func TestGoldenGraphs(t *testing.T) {
 		book, err := (&app{}).bookOf(exampleScheme + name)
 		require.NoError(t, err)
 		for _, format := range formats {
-			golden(t, "graph/"+name+"."+format, graphFormats[format](newGraph(book, nil)))
+			golden(t, "graph/"+name+"."+format, graphFormats[format](newGraph(book.book, nil, &graphBelow{files: book.files})))
 		}
 	}
 }
@@ -94,7 +94,7 @@ func runGraph(t *testing.T) *graph {
 			}},
 			{Step: "tell", Item: item(interpreter.Pending)},
 		},
-	})
+	}, nil)
 }
 
 func TestGoldenGraphOfARun(t *testing.T) {
@@ -102,6 +102,77 @@ func TestGoldenGraphOfARun(t *testing.T) {
 	for _, format := range formats {
 		golden(t, "graph/run."+format, graphFormats[format](runGraph(t)))
 	}
+}
+
+// nestedBook runs playbooks within playbooks.
+const nestedBook = `
+apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: outer}
+workflow:
+  - step: each
+    tool: playbook
+    loop: {in: [1, 2], iterator: n}
+    workload: {n: "{{ n }}"}
+    workflow:
+      - {step: alpha, tool: python, code: "def main(): return 1", next: beta}
+      - step: beta
+        tool: playbook
+        workflow:
+          - {step: deep, tool: python, code: "def main(): return 1"}
+    next: [{when: "{{ error is defined }}", step: file}, {else: again}]
+  - {step: file, tool: playbook, path: parts/more.yaml, next: again}
+  - {step: again, tool: playbook, path: parts/more.yaml, sink: {tool: file, path: rows.jsonl}}
+`
+
+// nestedFile runs itself.
+const nestedFile = `
+apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: more}
+workflow:
+  - {step: begin, next: [{when: "{{ 1 > 2 }}", step: itself}, {else: stop}]}
+  - {step: itself, tool: playbook, path: more.yaml}
+  - {step: stop, tool: python, code: "def main(): return 1"}
+`
+
+// nestedGraph is a run that goes on: one of its steps waits for a run of its own.
+func nestedGraph(t *testing.T) *graph {
+	t.Helper()
+	book, inner := bookFrom(t, nestedBook), bookFrom(t, nestedFile)
+	of := func(id string, steps ...runs.Step) *runs.Status {
+		return &runs.Status{Found: runs.Found{WorkflowID: id, Status: interpreter.Running, StartedAt: localBegan}, At: localBegan, Steps: steps}
+	}
+	return newGraph(book, of("outer-7x2k",
+		runs.Step{Step: "each", Visit: 1, Item: runs.Item{Status: interpreter.Completed}, Loop: &runs.Counts{Total: 2, Success: 2}},
+		runs.Step{Step: "again", Visit: 1, Item: runs.Item{Status: interpreter.Running, Attempt: 1}, Child: "outer-7x2k/again#1!1"},
+	), &graphBelow{files: map[string]string{"parts/more.yaml": nestedFile}, run: func(id string) (*playbook.Playbook, *runs.Status) {
+		return inner, of(id, runs.Step{Step: "begin", Visit: 1, Item: runs.Item{Status: interpreter.Completed}},
+			runs.Step{Step: "stop", Visit: 1, Item: runs.Item{Status: interpreter.RetryPending, Attempt: 2, MaxAttempts: 5}})
+	}})
+}
+
+// TestGoldenNestedGraphs draws playbooks into the steps that run them.
+func TestGoldenNestedGraphs(t *testing.T) {
+	t.Parallel()
+	for _, format := range formats {
+		golden(t, "graph/nested."+format, graphFormats[format](nestedGraph(t)))
+	}
+}
+
+// TestGraphsDoNotNestWithoutEnd: so many playbooks are drawn and no more.
+func TestGraphsDoNotNestWithoutEnd(t *testing.T) {
+	t.Parallel()
+	steps := ""
+	for i := range 2 * mostInner {
+		steps += fmt.Sprintf("  - {step: s%d, next: s%d, tool: playbook, workflow: [{step: inner, tool: python, code: \"def main(): return 1\"}]}\n", i, i+1)
+	}
+	book := bookFrom(t, "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: many}\nworkflow:\n"+
+		steps+fmt.Sprintf("  - {step: s%d, tool: python, code: \"def main(): return 1\"}\n", 2*mostInner))
+	asked := 0
+	text := newGraph(book, nil, &graphBelow{run: func(string) (*playbook.Playbook, *runs.Status) { asked++; return nil, nil }}).text()
+	require.Equal(t, mostInner, strings.Count(text, "runs many.s"))
+	require.Zero(t, asked)
 }
 
 // hostile means something in every format.
@@ -114,6 +185,7 @@ func hostileGraph() *graph {
 			name: "one", tool: hostile, loop: hostile, state: interpreter.Failed, told: []string{hostile},
 			routes: []graphRoute{{to: "two", label: hostile}, {to: "one", label: hostile}, {to: "one"}},
 			sinks:  []graphSink{{target: hostile, when: "result"}},
+			inner:  &graph{title: hostile, steps: []*graphStep{{name: "one", tool: hostile, state: interpreter.Running, told: []string{hostile}}}},
 		},
 		{name: "two", from: []string{"one"}, routes: []graphRoute{{to: "one"}}},
 	}}

@@ -18,8 +18,11 @@ var stateColours = map[interpreter.Status]string{
 
 // text is the graph for a terminal: every step with where it leads.
 func (g *graph) text() string {
+	return oneLineOf(g.title) + "\n" + g.stepsText()
+}
+
+func (g *graph) stepsText() string {
 	var b strings.Builder
-	b.WriteString(oneLineOf(g.title) + "\n")
 	for _, step := range g.steps {
 		b.WriteString("\n" + step.name)
 		if step.tool == "" {
@@ -40,6 +43,12 @@ func (g *graph) text() string {
 		for _, sink := range step.sinks {
 			b.WriteString("│  sink, " + sink.when + ": " + oneLineOf(sink.target) + "\n")
 		}
+		if step.inner != nil {
+			b.WriteString("│  runs " + oneLineOf(step.inner.title) + "\n")
+			for line := range strings.Lines(step.inner.stepsText()) {
+				b.WriteString(strings.TrimRight("│    "+line, " \n") + "\n")
+			}
+		}
 		for i, route := range step.routes {
 			corner := "├"
 			if i == len(step.routes)-1 {
@@ -55,11 +64,12 @@ func (g *graph) text() string {
 	return b.String()
 }
 
-// ids name the steps in formats in which names are words: n1 and so on.
-func (g *graph) ids() map[string]string {
+// ids name the steps in formats in which names are words: n1 and so on, and n1_1 for
+// those within.
+func (g *graph) ids(prefix string) map[string]string {
 	ids := map[string]string{}
 	for i, step := range g.steps {
-		ids[step.name] = fmt.Sprintf("n%d", i+1)
+		ids[step.name] = fmt.Sprintf("%s%d", prefix, i+1)
 	}
 	return ids
 }
@@ -68,9 +78,20 @@ func (g *graph) ids() map[string]string {
 // would mean something else and entities stand for themselves.
 func (g *graph) mermaid() string {
 	var b strings.Builder
-	ids := g.ids()
 	fmt.Fprintf(&b, "---\ntitle: %s\n---\nflowchart TD\n", yamlText(g.title))
 	used := map[interpreter.Status][]string{}
+	g.mermaidSteps(&b, "n", "  ", used)
+	for _, state := range slices.Sorted(maps.Keys(used)) {
+		fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:#333,color:#111\n  class %s %s\n",
+			state, stateColours[state], strings.Join(used[state], ","), state)
+	}
+	return b.String()
+}
+
+// mermaidSteps writes steps whose IDs begin with a prefix, and notes those in each
+// state.
+func (g *graph) mermaidSteps(b *strings.Builder, prefix, indent string, used map[interpreter.Status][]string) {
+	ids := g.ids(prefix)
 	for _, step := range g.steps {
 		id, open, shut := ids[step.name], "[", "]"
 		switch {
@@ -79,13 +100,18 @@ func (g *graph) mermaid() string {
 		case step.loop != "":
 			open, shut = "[[", "]]"
 		}
-		fmt.Fprintf(&b, "  %s%s\"%s\"%s\n", id, open, mermaidLines(step.lines()), shut)
+		fmt.Fprintf(b, "%s%s%s\"%s\"%s\n", indent, id, open, mermaidLines(step.lines()), shut)
 		if step.state != "" {
 			used[step.state] = append(used[step.state], id)
 		}
 		for i, sink := range step.sinks {
-			fmt.Fprintf(&b, "  %ss%d[(\"%s\")]\n  %s -. \"%s\" .-> %ss%d\n", id, i+1, mermaidText(sink.target),
-				id, mermaidText(sink.when), id, i+1)
+			fmt.Fprintf(b, "%s%ss%d[(\"%s\")]\n%s%s -. \"%s\" .-> %ss%d\n", indent, id, i+1, mermaidText(sink.target),
+				indent, id, mermaidText(sink.when), id, i+1)
+		}
+		if step.inner != nil {
+			fmt.Fprintf(b, "%ssubgraph %sg[\"%s\"]\n", indent, id, mermaidText(step.inner.title))
+			step.inner.mermaidSteps(b, id+"_", indent+"  ", used)
+			fmt.Fprintf(b, "%send\n%s%s -. \"runs\" .-> %sg\n", indent, indent, id, id)
 		}
 	}
 	for _, step := range g.steps {
@@ -94,14 +120,9 @@ func (g *graph) mermaid() string {
 			if route.label != "" {
 				label = `|"` + mermaidText(route.label) + `"|`
 			}
-			fmt.Fprintf(&b, "  %s -->%s %s\n", ids[step.name], label, ids[route.to])
+			fmt.Fprintf(b, "%s%s -->%s %s\n", indent, ids[step.name], label, ids[route.to])
 		}
 	}
-	for _, state := range slices.Sorted(maps.Keys(used)) {
-		fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:#333,color:#111\n  class %s %s\n",
-			state, stateColours[state], strings.Join(used[state], ","), state)
-	}
-	return b.String()
 }
 
 func mermaidLines(lines []string) string {
@@ -134,10 +155,17 @@ func yamlText(text string) string {
 // dot is the graph for Graphviz.
 func (g *graph) dot() string {
 	var b strings.Builder
-	ids := g.ids()
 	fmt.Fprintf(&b, "digraph {\n  label=%s; labelloc=t; fontname=\"sans-serif\"\n", dotText(g.title))
 	b.WriteString("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"]\n")
 	b.WriteString("  edge [fontname=\"sans-serif\", fontsize=10]\n")
+	g.dotSteps(&b, "n", "  ")
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// dotSteps writes steps whose IDs begin with a prefix.
+func (g *graph) dotSteps(b *strings.Builder, prefix, indent string) {
+	ids := g.ids(prefix)
 	for _, step := range g.steps {
 		id, more := ids[step.name], ""
 		switch {
@@ -149,23 +177,26 @@ func (g *graph) dot() string {
 		if colour := stateColours[step.state]; colour != "" {
 			more += fmt.Sprintf(", fillcolor=%q", colour)
 		}
-		fmt.Fprintf(&b, "  %s [label=%s%s]\n", id, dotText(step.lines()...), more)
+		fmt.Fprintf(b, "%s%s [label=%s%s]\n", indent, id, dotText(step.lines()...), more)
 		for i, sink := range step.sinks {
-			fmt.Fprintf(&b, "  %ss%d [label=%s, shape=cylinder, style=filled]\n  %s -> %ss%d [label=%s, style=dashed]\n",
-				id, i+1, dotText(sink.target), id, id, i+1, dotText(sink.when))
+			fmt.Fprintf(b, "%s%ss%d [label=%s, shape=cylinder, style=filled]\n%s%s -> %ss%d [label=%s, style=dashed]\n",
+				indent, id, i+1, dotText(sink.target), indent, id, id, i+1, dotText(sink.when))
+		}
+		if inner := step.inner; inner != nil && len(inner.steps) > 0 {
+			fmt.Fprintf(b, "%ssubgraph cluster_%s {\n%s  label=%s; style=dashed\n", indent, id, indent, dotText(inner.title))
+			inner.dotSteps(b, id+"_", indent+"  ")
+			fmt.Fprintf(b, "%s}\n%s%s -> %s_1 [label=\"runs\", style=dotted]\n", indent, indent, id, id)
 		}
 	}
 	for _, step := range g.steps {
 		for _, route := range step.routes {
-			fmt.Fprintf(&b, "  %s -> %s", ids[step.name], ids[route.to])
+			fmt.Fprintf(b, "%s%s -> %s", indent, ids[step.name], ids[route.to])
 			if route.label != "" {
-				fmt.Fprintf(&b, " [label=%s]", dotText(route.label))
+				fmt.Fprintf(b, " [label=%s]", dotText(route.label))
 			}
 			b.WriteString("\n")
 		}
 	}
-	b.WriteString("}\n")
-	return b.String()
 }
 
 // dotText is a string of DOT with a text in each line. DOT replaces names of

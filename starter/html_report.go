@@ -113,9 +113,12 @@ func (a *app) document(ctx context.Context, s *session, found runs.Found) (repor
 	}
 	doc.Timeline = report.NewTimeline(found.StartedAt, end)
 	collector := stats.NewCollector(doc.Timeline.See)
-	told, err := a.collect(ctx, s, found, collector, "for its report")
+	told, err := a.collect(ctx, s, found, collector, "for its report", doc.Below.Add)
 	if err != nil {
 		return doc, err
+	}
+	for _, row := range doc.Below.Rows {
+		row.Link = s.link(row.WorkflowID, "")
 	}
 	doc.Stats, doc.Notes = collector.Stats(), append(doc.Notes, told.Notes...)
 	return doc, nil

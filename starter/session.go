@@ -85,6 +85,9 @@ func (s *session) link(workflowID, runID string) string {
 	if s.ui == "" {
 		return ""
 	}
+	if runID == "" { // the latest
+		return fmt.Sprintf("%s/namespaces/%s/workflows/%s", s.ui, url.PathEscape(s.namespace), url.PathEscape(workflowID))
+	}
 	return fmt.Sprintf("%s/namespaces/%s/workflows/%s/%s/history",
 		s.ui, url.PathEscape(s.namespace), url.PathEscape(workflowID), runID)
 }

@@ -91,7 +91,7 @@ func (a *app) stats(ctx context.Context, s *session, options *statsOptions, ids 
 	}
 	collector := stats.NewCollector(nil)
 	for i, run := range found {
-		if _, err := a.collect(ctx, s, run, collector, fmt.Sprintf("%d of %d", i+1, len(found))); err != nil {
+		if _, err := a.collect(ctx, s, run, collector, fmt.Sprintf("%d of %d", i+1, len(found)), nil); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ const (
 
 // collect reads all that happened in a run.
 func (a *app) collect(
-	ctx context.Context, s *session, run runs.Found, into *stats.Collector, which string,
+	ctx context.Context, s *session, run runs.Found, into *stats.Collector, which string, see func(runs.Event),
 ) (runs.Told, error) {
 	shown := newProgress(a.Streams)
 	defer shown.close()
@@ -159,6 +159,9 @@ func (a *app) collect(
 	at := time.Now()
 	said := at.Add(quietFor - sayEvery)
 	told, err := s.runs().Events(ctx, run, runs.Ask{Attempts: true}, func(event runs.Event) error {
+		if see != nil {
+			see(event)
+		}
 		if into.Add(event); time.Since(said) >= sayEvery {
 			said = time.Now()
 			seen, ended := into.Seen()

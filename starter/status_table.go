@@ -154,6 +154,9 @@ func toldOf(step runs.Step, now time.Time) []string {
 	if step.Child != "" && step.EndedAt.IsZero() {
 		said = append(said, "runs "+visible(step.Child))
 	}
+	for _, asked := range step.Below {
+		said = append(said, visible(asked.Run)+", "+placeText(asked.To())+" "+awaitedText(&asked.Awaiting, now))
+	}
 	if step.Awaits != nil {
 		said = append(append(said, awaitedText(step.Awaits, now)), askedText(step.Awaits)...)
 	} else if held := heldOf(step.Item); held != "" {

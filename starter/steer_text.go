@@ -250,6 +250,11 @@ const mostAnswersSaid = 5
 func answersOf(status *runs.Status) []string {
 	var help []string
 	for _, step := range status.Steps {
+		for _, asked := range step.Below {
+			if len(help) < mostAnswersSaid {
+				help = append(help, "to answer: "+answerCommand(asked.Run, asked.Step, nil, &asked.Awaiting))
+			}
+		}
 		switch {
 		case len(help) == mostAnswersSaid:
 		case step.Awaits != nil:

@@ -29,6 +29,7 @@ type Document struct {
 	Playbook *playbook.Playbook // nil where it is not known
 	Stats    stats.Stats        // of this run alone
 	Timeline *Timeline
+	Below    Below
 	// Graph is an SVG of the steps and their routes; "" has them as boxes.
 	Graph template.HTML
 	Notes []string
