@@ -28,7 +28,8 @@ type svgBox struct {
 	fill  string
 	round float64
 	inner *picture // of the playbook that it runs
-	top   float64  // where that begins, below the box's upper side
+	// top is where that begins, below the box's upper side, and within its width.
+	top, within float64
 }
 
 // svgStyle has the colours, dark ones where the reader asks for them. Boxes with a
@@ -166,7 +167,7 @@ func (box *svgBox) hold(inner *graph) {
 	box.width = max(box.width, svgWidth(box.lines[len(box.lines)-1])+2*svgInset)
 	box.inner, box.top = inner.picture(), box.height+svgLine
 	width, height := box.inner.place()
-	box.width = max(box.width, width+4*svgInset)
+	box.width, box.within = max(box.width, width+4*svgInset), width
 	box.height = box.top + height + 3*svgInset
 }
 
@@ -198,7 +199,7 @@ func (box *svgBox) write(b *strings.Builder) {
 	begin := top + box.top
 	fmt.Fprintf(b, `<rect class="back" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="4"/>`+"\n",
 		left+svgInset, begin, box.width-2*svgInset, box.height-box.top-svgInset)
-	fmt.Fprintf(b, `<g transform="translate(%.1f %.1f)">`+"\n", left+2*svgInset, begin+svgInset)
+	fmt.Fprintf(b, `<g transform="translate(%.1f %.1f)">`+"\n", box.x-box.within/2, begin+svgInset)
 	box.inner.write(b)
 	b.WriteString("</g>\n")
 }
