@@ -123,7 +123,9 @@ func TestApprovalPagesOfOthers(t *testing.T) {
 		}
 	}
 	for _, header := range [][]string{
-		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "http://evil.example"},
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"},
+		{"Origin", "http://evil.example"},
 		{"Origin", "null", "Sec-Fetch-Site", "cross-site"},
 	} {
 		require.Equal(t, http.StatusForbidden, a.post(token, answer, header...).status, header)
