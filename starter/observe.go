@@ -246,7 +246,7 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 }
 
 // waiting counts the iterations that have neither an attempt nor a decision
-// under way: a timer is what they wait for. A single look may fall between the
+// under way, and no run of another playbook: a timer is what they wait for. A single look may fall between the
 // two, so it takes two in a row.
 func (o *observer) waiting(ctx context.Context, open []string) int {
 	open = open[:min(len(open), mostDescribed)]
@@ -258,7 +258,8 @@ func (o *observer) waiting(ctx context.Context, open []string) int {
 			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 			defer cancel()
 			description, err := o.session.client.DescribeWorkflowExecution(ctx, id, "")
-			waits[i] = err == nil && description.GetPendingWorkflowTask() == nil && len(description.GetPendingActivities()) == 0 &&
+			waits[i] = err == nil && description.GetPendingWorkflowTask() == nil &&
+				len(description.GetPendingActivities()) == 0 && len(description.GetPendingChildren()) == 0 &&
 				description.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 			return nil
 		})
