@@ -129,12 +129,11 @@ func (t *postgresTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]
 	if err != nil {
 		return nil, err
 	}
-	run := sessionRun(in)
-	conn, err := pool.acquire(ctx, run)
+	conn, err := pool.acquire(ctx, "")
 	if err != nil {
 		return nil, postgresError(ctx, err)
 	}
-	defer func() { pool.release(conn, run) }()
+	defer pool.release(conn, "")
 	rows, err := conn.Query(ctx, "SELECT written, continuation FROM "+notesTable+
 		" WHERE call_key = $1 AND written > $2 ORDER BY written", in.Note.Call, int64(in.Note.Written))
 	if err != nil {

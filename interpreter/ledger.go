@@ -171,7 +171,7 @@ func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input ToolInput, fixe
 	tool := expression.Text(name)
 	return ToolInput{
 		Tool: tool, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Place: sink.Place,
-		RunID: c.config.Run.RunID, Fields: request.Fields, Auth: request.Auth, TimeoutSeconds: timeoutOf(action, tool).Seconds(),
+		Fields: request.Fields, Auth: request.Auth, TimeoutSeconds: timeoutOf(action, tool).Seconds(),
 	}, true
 }
 
