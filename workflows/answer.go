@@ -365,7 +365,13 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 		wait := awaited.Wait(d.call.State.Reported)
 		d.waiting(d.call, &wait, time.Time{})
 	}
-	over := func() bool { return !awaited.Until.IsZero() && !workflow.Now(ctx).Before(awaited.Until) }
+	over := func() bool { // progress may have come with the bell, and makes the time begin anew
+		until := awaited.Until
+		if now := d.call.Awaits(); now != nil {
+			until = now.Until
+		}
+		return !until.IsZero() && !workflow.Now(ctx).Before(until)
+	}
 	bell := d.ring(ctx, awaited)
 	err := workflow.Await(ctx, func() bool { return d.call.Answered() || d.asked.stirred || bell.rang })
 	d.asked.stirred = false

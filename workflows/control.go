@@ -142,8 +142,8 @@ func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, tol
 	if steering.Settle != nil {
 		ended = c.settle(steering.Settle)
 	}
-	for _, child := range c.children {
-		if child.takes(steering) {
+	for _, child := range slices.Clone(c.children) { // some end while others are told
+		if slices.Contains(c.children, child) && child.takes(steering) {
 			signalChild(ctx, child.child, controlSignal, steering)
 			told = true
 		}
