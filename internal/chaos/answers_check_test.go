@@ -112,16 +112,18 @@ func (o *otherSystem) account(at, next *begun, end ended) string {
 			}
 		case s.became == wasTaken && taken != nil && taken.n != s.n:
 			return fmt.Sprintf("two answers were taken, %d and %d", taken.n, s.n)
-		case s.became == wasTaken:
-			if taken == nil || s.began.Before(taken.began) {
+		case s.became == wasRefused:
+		default:
+			if maybe[s.n] == nil || s.began.Before(maybe[s.n].began) {
+				maybe[s.n] = s
+			}
+			if s.became == wasTaken {
 				taken = s
 			}
-			maybe[s.n] = taken
-		case s.became != wasRefused && (maybe[s.n] == nil || s.began.Before(maybe[s.n].began)):
-			maybe[s.n] = s
 		}
 	}
 	if taken != nil {
+		taken = maybe[taken.n] // the first time it was said
 		maybe = map[int]*saying{taken.n: taken}
 	}
 	if next == nil {

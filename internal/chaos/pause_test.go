@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"context"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -89,15 +90,17 @@ func (r *round) holdOn(first bool) {
 // steer sends a command to the run.
 func (r *stage) steer(update, step string) (workflows.Standing, error) {
 	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
 	var standing workflows.Standing
-	handle, err := r.env.Client().UpdateWorkflow(r.t.Context(), client.UpdateWorkflowOptions{
+	handle, err := r.env.Client().UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: r.run.GetID(), UpdateName: update, Args: []any{workflows.Command{Step: step, By: "chaos"}},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
 		return standing, err
 	}
-	return standing, handle.Get(r.t.Context(), &standing)
+	return standing, handle.Get(ctx, &standing)
 }
 
 // isOver reports whether the run has ended, or does in a moment.

@@ -338,8 +338,8 @@ func TestSkip(t *testing.T) {
 			api.set(false)
 			if elements > 1 {
 				require.Eventually(t, func() bool {
-					w.steers(run, workflows.RetryNowUpdate, workflows.Command{Step: "fetch"})
-					return w.loopFailed(run) == 1
+					_, err := w.steer(run, workflows.RetryNowUpdate, workflows.Command{Step: "fetch"})
+					return err != nil && w.ended(run) || w.loopFailed(run) == 1
 				}, patience, tick)
 			}
 			result, err := w.outcome(run)
