@@ -186,6 +186,14 @@ func TestWebhookIsAnswered(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"rows":9007199254740993}`, string(encoded))
 	require.Equal(t, 2, step(t, result, "import").Attempts)
+	var told []string
+	for _, event := range w.eventsOf(run) {
+		told = append(told, event.Event)
+	}
+	require.Equal(t, []string{
+		"execution_started", "step_started", "action_started", "action_error", "step_retry", "action_started", "action_completed",
+		"step_result", "execution_completed",
+	}, told)
 	_, err = w.answer(keys, second.token, done)
 	t.Log("after the end:", err)
 }

@@ -51,6 +51,8 @@ type teller struct {
 	limits  map[string]string // timers that bound them, with what these are called
 	late    map[string]bool   // those that did not end in time
 	given   map[string]bool   // those that the workflow has cancelled, by their IDs
+	// stirred is when something last happened that the workflow had to decide about.
+	stirred time.Time
 	// cancelled is why the run was to be cancelled, nil where nobody asked for it.
 	cancelled *historypb.WorkflowExecutionCancelRequestedEventAttributes
 }
@@ -218,6 +220,10 @@ func (t *teller) take(ctx context.Context, event *historypb.HistoryEvent) error 
 	}
 	if timer := event.GetTimerStartedEventAttributes(); timer != nil {
 		t.timer(event)
+		return nil
+	}
+	if event.GetWorkflowTaskScheduledEventAttributes() != nil {
+		t.stirred = event.GetEventTime().AsTime()
 		return nil
 	}
 	if marker := event.GetMarkerRecordedEventAttributes(); marker != nil {
@@ -398,6 +404,9 @@ func (t *teller) asked(event *historypb.HistoryEvent) {
 		last = t.calls[of.one.call()]
 	}
 	last.failure = mark.Error
+	if !t.stirred.Before(last.began) { // the answer, or the end of its time: what follows is decided after it
+		at = t.stirred
+	}
 	end := Event{
 		Event: ActionCompleted, At: at, Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Attempt: mark.Attempt, Page: mark.Page,
 		Error: mark.Error, By: mark.By,
