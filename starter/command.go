@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -140,7 +141,31 @@ func newRoot(a *app) *cobra.Command {
 		newDeadLettersCommand(a), newScheduleCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a),
 		newToolsCommand(a), newServeCommand(a), newDemoAPICommand(a), newSetupCommand(a), newVersionCommand(a),
 	)
+	explainArgs(root)
 	return root
+}
+
+// explainArgs has commands say what they take where they are given more or less.
+func explainArgs(command *cobra.Command) {
+	for _, below := range command.Commands() {
+		explainArgs(below)
+	}
+	takes := command.Args
+	if takes == nil {
+		return
+	}
+	command.Args = func(command *cobra.Command, args []string) error {
+		err := takes(command, args)
+		if err == nil || !strings.Contains(err.Error(), "arg(s)") { // the one form of cobra that names nothing
+			return err
+		}
+		_, operands, _ := strings.Cut(command.Use, " ")
+		given := "nothing"
+		if len(args) > 0 {
+			given = strconv.Quote(strings.Join(args, " "))
+		}
+		return fmt.Errorf("%s takes %s, and was given %s", command.Name(), operands, given)
+	}
 }
 
 // outputFlag adds --output.
