@@ -157,7 +157,7 @@ func TestRunsOfAKeyTakeTurns(t *testing.T) {
 	for _, run := range all {
 		result, err := w.outcome(run)
 		require.NoError(t, err)
-		require.Equal(t, "completed", result.Status, "%+v", result.Error)
+		require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	}
 	require.Equal(t, 1, gate.most)
 	order := gate.arrived()

@@ -308,7 +308,7 @@ notify: {on: [paused, exhausted, completed], url: "{{ hooks }}/team", body: "{{ 
 			require.NoError(t, <-ended)
 			result, err := w.outcome(run)
 			require.NoError(t, err)
-			require.Equal(t, "completed", result.Status, "%+v", result.Error)
+			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 			require.Equal(t, 12, step(t, result, "fetch").Loop.Stats.Failed)
 			require.Equal(t, []any{"paused fetch 1", "exhausted fetch 1", "completed  "}, hooks.bodies("/team"))
 		})

@@ -159,33 +159,33 @@ func TestStatusOfLoops(t *testing.T) {
 		elements        int
 		counts          runs.Counts // without what varies
 		state, heldBy   string
-		listed          map[string]int // of the iterations, by state
+		listed          map[interpreter.Status]int // of the iterations, by state
 	}{
 		"a window full": {
 			loop: "mode: parallel, max_concurrency: 5, batch: 1", url: "/slow?ms=60000", elements: 1000,
 			counts: runs.Counts{Total: 1000, Running: 5, Pending: 995}, state: "running", heldBy: runs.HeldByWindow,
-			listed: map[string]int{"running": 5},
+			listed: map[interpreter.Status]int{"running": 5},
 		},
 		"all wait": {
 			loop: "mode: parallel, max_concurrency: 20, batch: 1", url: "/status/503", elements: 40,
 			counts: runs.Counts{Total: 40, Waiting: 40}, state: "retry_pending", heldBy: runs.HeldByWait,
-			listed: map[string]int{"retry_pending": 40},
+			listed: map[interpreter.Status]int{"retry_pending": 40},
 		},
 		"in order, the first waits": {
 			loop: "mode: sequential, batch: 1", url: "/status/503", elements: 30,
 			counts: runs.Counts{Total: 30, Waiting: 1, Pending: 29}, state: "retry_pending", heldBy: runs.HeldByWait,
-			listed: map[string]int{"retry_pending": 1},
+			listed: map[interpreter.Status]int{"retry_pending": 1},
 		},
 		"some have failed": {
 			loop: "mode: parallel, max_concurrency: 2, batch: 1", elements: 8,
 			url:    "{{ item < 3 ? '/status/404' : item < 5 ? '/status/200' : '/slow?ms=60000' }}",
 			counts: runs.Counts{Total: 8, Success: 2, Failed: 3, Running: 2, Pending: 1}, state: "running", heldBy: runs.HeldByWindow,
-			listed: map[string]int{"failed": 3, "running": 2},
+			listed: map[interpreter.Status]int{"failed": 3, "running": 2},
 		},
 		"batches": {
 			loop: "mode: parallel, max_concurrency: 20, batch: 10", url: "/status/503", elements: 100,
 			counts: runs.Counts{Total: 100, Waiting: 100}, state: "retry_pending", heldBy: runs.HeldByWait,
-			listed: map[string]int{"retry_pending": 100},
+			listed: map[interpreter.Status]int{"retry_pending": 100},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
