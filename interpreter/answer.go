@@ -171,8 +171,9 @@ func (a Answer) Sent() int {
 	return len(encoded)
 }
 
-// digest tells answers apart. Who says the same again says it with another ID.
-func (a Answer) digest() string {
+// Digest tells an answer from another one to the same attempt. Who says the same
+// again says it with another ID.
+func (a Answer) Digest() string {
 	retryable := any(nil)
 	if a.Retryable != nil {
 		retryable = *a.Retryable
@@ -306,12 +307,6 @@ func (c *Call) Answerer() string {
 	}
 	return c.State.Answer.By
 }
-
-// AttemptKey is the key of the attempt that is under way or due.
-func (c *Call) AttemptKey() string { return c.attemptKey() }
-
-// Digest tells an answer from another one to the same attempt.
-func (a Answer) Digest() string { return a.digest() }
 
 // Asks reports whether the attempts of the call are answered from outside.
 func (c *Call) Asks() bool { return playbook.TraitsOf(c.toolName()).Awaits }

@@ -144,7 +144,7 @@ func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (inte
 	case found.before != nil:
 		return *found.before, nil
 	}
-	key := found.ask.call.AttemptKey()
+	key := found.ask.call.To().Key
 	taken := found.ask.call.Answer(answer, workflow.Now(ctx))
 	found.ask.stirred = true
 	if answer.Verb == interpreter.AnswerProgress {

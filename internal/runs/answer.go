@@ -154,23 +154,29 @@ func nearest(open []string, index int) []string {
 	return open
 }
 
-// mostFollowed bounds how often an answer is sent on to another workflow.
-const mostFollowed = 4
+// MostFollowed bounds how often an answer is sent on to another workflow.
+const MostFollowed = 4
 
 // Answer sends an answer to a workflow, and on to another where that says so. An
 // answer that says for which attempt it is, and is no report of progress, has the
 // same effect however often it is sent, also when the workflow has ended. The error
 // is an *interpreter.AnswerError, ErrNoAnswer or ErrClosed where that is why.
 func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.Taken, error) {
-	for range mostFollowed {
-		taken, err := r.answer(ctx, workflowID, answer)
+	taken, _, err := r.AnswerAt(ctx, workflowID, answer)
+	return taken, err
+}
+
+// AnswerAt is Answer, with the ID of the workflow that was asked last.
+func (r *Reader) AnswerAt(ctx context.Context, workflowID string, answer interpreter.Answer) (taken interpreter.Taken, at string, err error) {
+	for range MostFollowed {
+		taken, err = r.answer(ctx, workflowID, answer)
 		next := interpreter.AnsweredAt(err)
 		if next == "" || next == workflowID {
-			return taken, err
+			return taken, workflowID, err
 		}
 		workflowID = next
 	}
-	return interpreter.Taken{}, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
+	return interpreter.Taken{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
 }
 
 func (r *Reader) answer(ctx context.Context, workflowID string, answer interpreter.Answer) (taken interpreter.Taken, err error) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -13,14 +12,11 @@ import (
 	"time"
 
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"reprise/internal/callback"
 	"reprise/internal/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
 )
 
 // answerPatience is how long a worker may take to say what became of an answer.
@@ -138,9 +134,6 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
 }
 
-// mostHops is how often a workflow may name another one that takes an answer.
-const mostHops = 4
-
 // tell gives an answer to the workflow that hosts the attempt, or to the one that it
 // names. Where no worker says what became of it, the Temporal server keeps it.
 func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
@@ -148,33 +141,21 @@ func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.
 		return answer{}, problem(http.StatusRequestEntityTooLarge, "too-large",
 			"the answer takes %d bytes on its way to the run, which takes %d; keep what is larger elsewhere, and answer with where that is", size, most)
 	}
-	for range mostHops {
-		taken, err := s.update(ctx, workflowID, given)
-		var refused *temporal.ApplicationError
-		if err == nil {
-			return told(taken, given), nil
-		}
-		if gone(err) {
-			return answer{}, late()
-		}
-		if !errors.As(err, &refused) {
-			return s.leave(ctx, workflowID, given)
-		}
-		switch refused.Type() {
-		case interpreter.AnswerElsewhere:
-			if err := refused.Details(&workflowID); err != nil {
-				return answer{}, fmt.Errorf("answer an attempt: the workflow that takes it: %w", err)
-			}
-		case interpreter.AnswerRefused:
-			return answer{}, problem(http.StatusUnprocessableEntity, "answer-refused", "%s", refused.Message())
-		case interpreter.AnswerLate, interpreter.AnswerUnknown:
-			return answer{}, late()
-		default: // the SDK's, of a workflow that went on in another history or ended meanwhile
-			return s.leave(ctx, workflowID, given)
-		}
+	taken, at, err := s.runs().AnswerAt(context.WithoutCancel(ctx), workflowID, given)
+	var refused *interpreter.AnswerError
+	switch {
+	case err == nil:
+		return told(taken, given), nil
+	case errors.As(err, &refused) && refused.Type == interpreter.AnswerRefused:
+		return answer{}, problem(http.StatusUnprocessableEntity, "answer-refused", "%s", refused.Message)
+	case errors.As(err, &refused):
+		return answer{}, late()
 	}
-	return answer{}, late()
+	return s.leave(ctx, at, given) // also where the workflow went on in another history meanwhile, or has ended
 }
+
+// runs are asked with the patience that answers have.
+func (s *Server) runs() *runs.Reader { return &runs.Reader{Client: s.Client, Patience: answerPatience} }
 
 // told says what became of an answer.
 func told(taken interpreter.Taken, given interpreter.Answer) answer {
@@ -189,29 +170,14 @@ func told(taken interpreter.Taken, given interpreter.Answer) answer {
 func (s *Server) leave(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerPatience)
 	defer cancel()
-	err := s.Client.SignalWorkflow(limited, workflowID, "", workflows.AnswerSignal, given)
+	err := s.runs().Leave(limited, workflowID, given)
 	switch {
-	case gone(err):
+	case errors.Is(err, runs.ErrClosed):
 		return answer{}, late()
 	case err != nil:
-		return answer{}, fmt.Errorf("answer an attempt of %s: %w", workflowID, err)
+		return answer{}, err
 	}
 	return answer{status: http.StatusAccepted, body: callbackAnswer{}}, nil
-}
-
-// update has the workflow take an answer, if a worker is there.
-func (s *Server) update(ctx context.Context, workflowID string, given interpreter.Answer) (interpreter.Taken, error) {
-	var taken interpreter.Taken
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerPatience)
-	defer cancel()
-	handle, err := s.Client.UpdateWorkflow(limited, client.UpdateWorkflowOptions{
-		UpdateID: runs.AnswerID(given), WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{given},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = handle.Get(limited, &taken)
-	}
-	return taken, err
 }
 
 func late() *Problem {
