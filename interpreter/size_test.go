@@ -56,9 +56,7 @@ type twice struct {
 // crosses a boundary, whatever it holds.
 func TestCountedIsEncoded(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	made := maker{rand.New(rand.NewPCG(seed, seed))}
+	made := maker{rand.New(rand.NewPCG(1, 1))}
 	failed := 0
 	for range 6_000 {
 		kind := crossing[made.IntN(len(crossing))]

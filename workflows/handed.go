@@ -117,8 +117,11 @@ func (p *Reprocess) check(book *playbook.Playbook) error {
 
 // check finds places that n elements of a collection cannot have.
 func (c *Chosen) check(n int) error {
-	if len(c.Indexes) != n {
+	switch {
+	case len(c.Indexes) != n:
 		return fmt.Errorf("%d places for %d elements", len(c.Indexes), n)
+	case n == 0:
+		return errors.New("none of the elements is chosen")
 	}
 	for i, index := range c.Indexes {
 		if index < 0 || index >= c.Size || i > 0 && index <= c.Indexes[i-1] {

@@ -1,10 +1,8 @@
 package chaos_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"testing"
 	"time"
@@ -25,7 +23,7 @@ import (
 // outcome: the answer that was taken first.
 func TestAnswers(t *testing.T) {
 	t.Parallel() // with TestMoving
-	seed := cmp.Or(*seedFlag, uint64(rand.Uint32()))
+	seed := drawSeed()
 	report := newReport(t, "answers", seed)
 	rounds := *roundsFlag
 	if rounds == shortForm {

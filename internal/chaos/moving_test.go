@@ -1,7 +1,6 @@
 package chaos_test
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -19,7 +18,7 @@ import (
 // both are what the API delivered on one path.
 func TestMoving(t *testing.T) {
 	t.Parallel()
-	seed := cmp.Or(*seedFlag, uint64(rand.Uint32()))
+	seed := drawSeed()
 	turns := movingTurns(rand.New(rand.NewPCG(seed, 0)))
 	report := newReport(t, "moving", seed)
 	for number := 1; number <= *roundsFlag; number++ {

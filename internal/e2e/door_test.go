@@ -183,6 +183,10 @@ func TestForgedPartsEndWithASentence(t *testing.T) {
 				Task: forgedTask("each"), Elements: make([]expression.Value, 2), Chosen: &workflows.Chosen{Indexes: []int{0}, Size: 3},
 			},
 		},
+		"a choice of none": {
+			workflow: workflows.LoopWorkflowName, want: "none of the elements is chosen",
+			input: workflows.LoopInput{Task: forgedTask("each"), Chosen: &workflows.Chosen{Size: 3}},
+		},
 		"no place": {
 			workflow: workflows.IterationWorkflowName, want: "a call without its place in the loop",
 			input: workflows.IterationInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{}}},

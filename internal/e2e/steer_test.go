@@ -487,7 +487,10 @@ func TestSteeringInAnyOrder(t *testing.T) {
 		rounds = 200
 	}
 	for round := range rounds {
-		seed := rand.Uint64()
+		seed := uint64(round)
+		if *soak {
+			seed = rand.Uint64()
+		}
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			t.Parallel()
 			t.Logf("seed %d", seed)

@@ -187,10 +187,11 @@ func unanswered(err error) bool {
 	var (
 		failed *serviceerror.QueryFailed        // by a worker of an earlier version
 		nobody *serviceerror.FailedPrecondition // has asked for work of late
+		left   *serviceerror.Canceled           // the worker that was to be asked
 		early  *serviceerror.WorkflowNotReady
 		late   *serviceerror.DeadlineExceeded
 	)
-	return errors.As(err, &failed) || errors.As(err, &nobody) || errors.As(err, &early) || errors.As(err, &late) ||
+	return errors.As(err, &failed) || errors.As(err, &nobody) || errors.As(err, &left) || errors.As(err, &early) || errors.As(err, &late) ||
 		errors.Is(err, context.DeadlineExceeded)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
@@ -148,9 +149,15 @@ func TestApprovalPageWithoutWorkers(t *testing.T) {
 	answer := url.Values{"option": {"reject"}, "by": {"ada"}}
 	for _, given := range []reply{a.open(token), a.post(token, answer)} {
 		require.Equal(t, http.StatusServiceUnavailable, given.status, string(given.body))
-		require.Contains(t, string(given.body), "try again")
+		require.Contains(t, string(given.body), "try again", a.world.log.String())
 		require.NotEmpty(t, given.header.Get("Retry-After"))
 	}
+	asked := *a.world
+	asked.options.Client = brokenClient{a.env.Client(), serviceerror.NewCanceled("context canceled")} // the worker left while it was asked
+	asked.serve()
+	given := asked.ask(http.MethodGet, "/v1/approvals/"+token, "", nil)
+	require.Equal(t, http.StatusServiceUnavailable, given.status)
+	require.Contains(t, string(given.body), "try again")
 	a.work()
 	require.Eventually(t, func() bool { // the server may still wait for the worker that is gone
 		return a.post(token, answer).status == http.StatusSeeOther

@@ -110,6 +110,9 @@ func (b *Browser) do(method string, params map[string]any, into any) {
 		if err = websocket.JSON.Receive(b.page, &answer); err != nil || answer.ID != b.next {
 			continue // an event
 		}
+		if answer.Error != nil && strings.Contains(answer.Error.Message, "navigated or closed") {
+			break
+		}
 		if answer.Error != nil {
 			err = fmt.Errorf("%s", answer.Error.Message)
 		} else if into != nil {
@@ -128,13 +131,17 @@ func (b *Browser) Open(url string) {
 	b.do("Page.navigate", map[string]any{"url": url}, nil)
 }
 
-// Eval runs an expression in the page and gives its value as text.
+// Eval runs an expression in the page and gives its value as text: none where the
+// page gave way to another one meanwhile.
 func (b *Browser) Eval(expression string) string {
 	b.t.Helper()
 	var answer struct {
 		Result struct{ Value any }
 	}
 	b.do("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+	if answer.Result.Value == nil {
+		return ""
+	}
 	return fmt.Sprint(answer.Result.Value)
 }
 
