@@ -124,7 +124,7 @@ func (a Answer) Check() error {
 	case a.Visit < 0, a.Attempt < 0, a.Index != nil && *a.Index < 0:
 		return refused("visits and attempts count from 1, and an index from 0")
 	case len(a.Message) > maxAnswerText, len(a.Comment) > maxAnswerText:
-		return refused("a message may have %d bytes", maxAnswerText)
+		return refused("a message or a comment may have %d bytes", maxAnswerText)
 	case len(a.By) > maxAnswerBy, len(a.ID) > maxAnswerBy, len(a.Option) > maxAnswerBy:
 		return refused("by, option and id may have %d bytes each", maxAnswerBy)
 	case EncodedSize(a.Details) > maxDetails:

@@ -68,12 +68,12 @@ func TestAnswerSizes(t *testing.T) {
 	}{
 		{interpreter.Answer{Verb: interpreter.AnswerComplete, Result: expression.Of(text(interpreter.MaxInlinePayload))}, "an answer may have 1900000 bytes"},
 		{interpreter.Answer{Verb: interpreter.AnswerComplete, Result: expression.Of(text(1_800_000))}, ""},
-		{interpreter.Answer{Verb: interpreter.AnswerFail, Message: text(4097)}, "a message may have 4096 bytes"},
+		{interpreter.Answer{Verb: interpreter.AnswerFail, Message: text(4097)}, "a message or a comment may have 4096 bytes"},
 		{interpreter.Answer{Verb: interpreter.AnswerFail, Message: text(4096)}, ""},
 		{interpreter.Answer{Verb: interpreter.AnswerFail, Message: "no", Details: expression.Of(text(17_000))}, "details may have 16384 bytes"},
 		{interpreter.Answer{Verb: interpreter.AnswerComplete, By: text(501)}, "500 bytes each"},
 		{interpreter.Answer{Verb: interpreter.AnswerComplete, ID: text(501)}, "500 bytes each"},
-		{interpreter.Answer{Verb: interpreter.AnswerProgress, Message: text(4097)}, "a message may have 4096 bytes"},
+		{interpreter.Answer{Verb: interpreter.AnswerProgress, Message: text(4097)}, "a message or a comment may have 4096 bytes"},
 	} {
 		err := call.CheckAnswer(c.answer)
 		if c.want == "" {

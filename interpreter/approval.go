@@ -52,11 +52,16 @@ func (c *Call) checkApproval(answer Answer) error {
 		return nil
 	case answer.Result.Data != nil:
 		return refused("step %s is an approval: answer it with an option, not with a result", c.config.Step.Name)
-	case !slices.Contains(approval.Options, answer.Option):
-		return refused("the options of step %s are %s, not %q", c.config.Step.Name, strings.Join(approval.Options, ", "), answer.Option)
+	}
+	var faults []string
+	if !slices.Contains(approval.Options, answer.Option) {
+		faults = append(faults, fmt.Sprintf("the options of step %s are %s, not %q", c.config.Step.Name, strings.Join(approval.Options, ", "), answer.Option))
 	}
 	if _, err := approval.Fill(answer.Form, answer.Option == playbook.OptionReject); err != nil {
-		return refused("%s", err)
+		faults = append(faults, err.Error())
+	}
+	if len(faults) > 0 {
+		return refused("%s", strings.Join(faults, "; "))
 	}
 	return nil
 }

@@ -390,8 +390,11 @@ func readApproval(approval *playbook.Approval, typed url.Values) (given interpre
 	if !slices.Contains(approval.Options, given.Option) {
 		faults[fieldOption] = "choose one of the options below"
 	}
-	if err := given.Check(); err != nil {
-		faults[fieldOption] = err.Error()
+	for name, part := range map[string]interpreter.Answer{fieldBy: {By: given.By}, fieldComment: {Comment: given.Comment}} {
+		part.Verb = given.Verb
+		if err := part.Check(); err != nil {
+			faults[name] = err.Error()
+		}
 	}
 	return given, faults
 }

@@ -80,6 +80,14 @@ func TestApprovalPage(t *testing.T) {
 	for _, wanted := range []string{"the form needs ticket", "rows must be integer", "say who answers", "&lt;kept&gt; &amp; so", `value="many"`} {
 		require.Contains(t, string(faulty.body), wanted)
 	}
+	long := a.post(token, url.Values{"option": {"approve"}, "by": {strings.Repeat("b", 501)}, "comment": {strings.Repeat("c", 4097)}, "form.where": {"x"}, "form.share": {"y"}})
+	require.Equal(t, http.StatusUnprocessableEntity, long.status)
+	require.Equal(t, 6, strings.Count(string(long.body), `class="fault"`), "five fields and the page: %s", long.body)
+	told := a.tell(token, "complete", `{"option": "maybe", "form": {"odd": 1, "rows": "many", "share": "y", "where": "x"}}`)
+	require.Equal(t, http.StatusUnprocessableEntity, told.status)
+	for _, wanted := range []string{`not "maybe"`, `no field "odd"`, "rows must be integer", "share must be number", "where must be one of", "the form needs ticket"} {
+		require.Contains(t, told.values["detail"], wanted)
+	}
 	require.Equal(t, http.StatusUnprocessableEntity, a.post(token, url.Values{"option": {"maybe"}, "by": {"ada"}}).status)
 	require.Equal(t, http.StatusUnprocessableEntity, a.post(token, url.Values{"option": {"reject"}, "by": {"ada"}, "form.odd": {"x"}}).status)
 

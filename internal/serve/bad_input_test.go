@@ -101,6 +101,35 @@ func TestBodiesThatAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, w.start("hello/runs", w.ci, `{}`, "Idempotency-Key", "a", "Idempotency-Key", "b").status)
 }
 
+// TestQueryParametersThatAreNone are refused on every path, with those that it has;
+// pages take any, as what sends their links adds some.
+func TestQueryParametersThatAreNone(t *testing.T) {
+	t.Parallel()
+	a := newAsking(t)
+	run, token := a.ask("query", approval)
+	fill := strings.NewReplacer("{name}", "hello", "{id}", "x", "{token}", token)
+	for route, takes := range serve.New(a.options).QueryOf() {
+		method, path, _ := strings.Cut(route, " ")
+		says := "the parameters of this path: none"
+		if len(takes) > 0 {
+			says = "the parameters of this path: " + strings.Join(takes, ", ")
+		}
+		for query, why := range map[string]string{"wiat=30s": `no query parameter "wiat"`, "=1": `no query parameter ""`, "%zz": "cannot be read", "a;b": "cannot be read"} {
+			given := a.world.ask(method, fill.Replace(path)+"?"+query, a.ci, strings.NewReader(`{}`), "Content-Type", "application/json")
+			require.Equal(t, http.StatusBadRequest, given.status, "%s?%s: %s", route, query, given.body)
+			require.Contains(t, given.values["detail"], why, route)
+			require.Contains(t, given.values["detail"], says, route)
+		}
+	}
+	twice := a.start("hello/runs?wait=1s&wait=30s", a.ci, `{}`)
+	require.Equal(t, http.StatusBadRequest, twice.status)
+	require.Contains(t, twice.values["detail"], "twice")
+	shown := a.open(token + "?utm_source=mail")
+	require.Equal(t, http.StatusOK, shown.status)
+	require.NoError(t, a.env.Client().CancelWorkflow(t.Context(), run.GetID(), ""))
+	require.EqualValues(t, "cancelled", a.ends(run).Status)
+}
+
 // endless is a body of any size that takes no memory.
 type endless struct {
 	size int64

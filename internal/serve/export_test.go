@@ -26,6 +26,18 @@ func Encodes(value any) bool {
 	return err == nil
 }
 
+// QueryOf are the query parameters of each route; those of pages, which take any, are
+// not there.
+func (s *Server) QueryOf() map[string][]string {
+	all := map[string][]string{}
+	for _, route := range s.routes() {
+		if !route.page {
+			all[route.method+" "+route.path] = route.query
+		}
+	}
+	return all
+}
+
 // Routes are the methods and paths of a server.
 func (s *Server) Routes() []string {
 	var all []string

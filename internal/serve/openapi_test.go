@@ -41,6 +41,17 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, serve.New(w.options).Routes(), routes)
+	for path, item := range w.document.Paths.Map() {
+		for method, operation := range item.Operations() {
+			var parameters []string
+			for _, parameter := range operation.Parameters {
+				if parameter.Value.In == "query" {
+					parameters = append(parameters, parameter.Value.Name)
+				}
+			}
+			require.ElementsMatch(t, serve.New(w.options).QueryOf()[method+" "+path], parameters, path)
+		}
+	}
 	for range 2 {
 		w.start("hello/runs", w.ci, `{}`, "Idempotency-Key", "kept")
 	}
@@ -56,6 +67,8 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	const start, run = "POST /v1/playbooks/{name}/runs", "GET /v1/runs/{id}"
 	see("GET /v1/openapi.json", w.ask(http.MethodGet, "/v1/openapi.json", "", nil))
 	see("GET /healthz", w.ask(http.MethodGet, "/healthz", "", nil))
+	see("GET /v1/openapi.json", w.ask(http.MethodGet, "/v1/openapi.json?x=1", "", nil))
+	see("GET /healthz", w.ask(http.MethodGet, "/healthz?x=1", "", nil))
 	see(start, w.start("hello/runs", w.ci, `{}`, "Idempotency-Key", "kept"))
 	see(start, w.start("hello/runs", w.ci, `{}`))
 	see(start, w.start("hello/runs", w.ci, `{`))

@@ -192,9 +192,12 @@ func (s *Server) playbook(name string) ([]byte, error) {
 	return text, err
 }
 
+// waitParameter is the query parameter of waitOf.
+const waitParameter = "wait"
+
 // waitOf is how long a request wants to wait for the end of a run.
 func waitOf(r *http.Request) (time.Duration, error) {
-	values, given := r.URL.Query()["wait"]
+	values, given := r.URL.Query()[waitParameter]
 	if !given {
 		return 0, nil
 	}

@@ -28,7 +28,7 @@ func (s *Server) ofSender(w http.ResponseWriter, r *http.Request) (ordered, erro
 	if err != nil {
 		return ordered{}, err
 	}
-	if r.URL.Query().Has("wait") {
+	if r.URL.Query().Has(waitParameter) {
 		return ordered{}, badRequest("wait is for callers with a token")
 	}
 	order := ordered{

@@ -11,10 +11,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"path"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -164,22 +168,51 @@ func New(options Options) *Server {
 // route is one thing that can be asked for.
 type route struct {
 	method, path string
+	// query are the query parameters that it takes. A page takes any: what sends its
+	// link adds some.
+	query []string
+	page  bool
 	// handle gives the answer. Its error is told as problemOf says.
 	handle func(w http.ResponseWriter, r *http.Request) (answer, error)
+}
+
+// checkQuery refuses what a route has no query parameter for, so that one that is
+// misspelt is noticed.
+func (r route) checkQuery(request *http.Request) error {
+	if r.page || request.URL.RawQuery == "" {
+		return nil
+	}
+	takes := "none"
+	if len(r.query) > 0 {
+		takes = strings.Join(r.query, ", ")
+	}
+	given, err := url.ParseQuery(request.URL.RawQuery)
+	if err != nil {
+		return badRequest("the query cannot be read; the parameters of this path: %s", takes)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		switch {
+		case !slices.Contains(r.query, name):
+			return badRequest("there is no query parameter %q here; the parameters of this path: %s", name, takes)
+		case len(given[name]) > 1:
+			return badRequest("the query parameter %s is there twice", name)
+		}
+	}
+	return nil
 }
 
 // routes are all of them. Their answers are in openapi.json.
 func (s *Server) routes() []route {
 	return []route{
-		{http.MethodGet, "/healthz", s.getHealth},
-		{http.MethodGet, "/v1/openapi.json", s.getOpenAPI},
-		{http.MethodPost, "/v1/playbooks/{name}/runs", s.postRun},
-		{http.MethodGet, "/v1/runs/{id}", s.getRun},
-		{http.MethodPost, callback.Path + "{token}/complete", s.postCallback(interpreter.AnswerComplete)},
-		{http.MethodPost, callback.Path + "{token}/fail", s.postCallback(interpreter.AnswerFail)},
-		{http.MethodPost, callback.Path + "{token}/progress", s.postCallback(interpreter.AnswerProgress)},
-		{http.MethodGet, callback.PagePath + "{token}", s.pageOf(s.getApproval)},
-		{http.MethodPost, callback.PagePath + "{token}", s.pageOf(s.postApproval)},
+		{method: http.MethodGet, path: "/healthz", handle: s.getHealth},
+		{method: http.MethodGet, path: "/v1/openapi.json", handle: s.getOpenAPI},
+		{method: http.MethodPost, path: "/v1/playbooks/{name}/runs", query: []string{waitParameter}, handle: s.postRun},
+		{method: http.MethodGet, path: "/v1/runs/{id}", query: []string{waitParameter}, handle: s.getRun},
+		{method: http.MethodPost, path: callback.Path + "{token}/complete", handle: s.postCallback(interpreter.AnswerComplete)},
+		{method: http.MethodPost, path: callback.Path + "{token}/fail", handle: s.postCallback(interpreter.AnswerFail)},
+		{method: http.MethodPost, path: callback.Path + "{token}/progress", handle: s.postCallback(interpreter.AnswerProgress)},
+		{method: http.MethodGet, path: callback.PagePath + "{token}", page: true, handle: s.pageOf(s.getApproval)},
+		{method: http.MethodPost, path: callback.PagePath + "{token}", page: true, handle: s.pageOf(s.postApproval)},
 	}
 }
 
@@ -272,7 +305,10 @@ func (s *Server) answer(route route, w http.ResponseWriter, r *http.Request) (gi
 			given = problem(http.StatusInternalServerError, "internal", "the request could not be done; the server's log says why").answer()
 		}
 	}()
-	given, err := route.handle(w, r)
+	err := route.checkQuery(r)
+	if err == nil {
+		given, err = route.handle(w, r)
+	}
 	if err == nil {
 		return given
 	}

@@ -175,31 +175,49 @@ func (i ApprovalItem) read(v any) (any, error) {
 	return nil, fmt.Errorf("must be %s, not %s", i.Type, strconv.Quote(shorten(expression.Text(v))))
 }
 
+// mostFaults bounds the faults of a form that are told at once.
+const mostFaults = 20
+
 // Fill gives the values of the form, which were given as they are or as text; partly
-// says that what is required may be left out.
+// says that what is required may be left out. The error names all that is wrong.
 func (a *Approval) Fill(given map[string]any, partly bool) (map[string]any, error) {
 	filled := make(map[string]any, len(a.Form))
+	var faults []string
 	for _, name := range SortedKeys(given) {
 		if !slices.ContainsFunc(a.Form, func(item ApprovalItem) bool { return item.Name == name }) {
-			return nil, fmt.Errorf("the form has no field %q; its fields are %s", name, strings.Join(a.names(), ", "))
+			faults = append(faults, fmt.Sprintf("the form has no field %q; its fields are %s", shorten(name), strings.Join(a.names(), ", ")))
+			break // one is enough to see that another form is meant
 		}
 	}
 	for _, item := range a.Form {
-		value, is := given[item.Name]
-		if !is || value == nil || value == "" {
-			if item.Required && item.Default == nil && !partly {
-				return nil, fmt.Errorf("the form needs %s", item.Name)
-			}
-			filled[item.Name] = item.Default
-			continue
-		}
-		read, err := item.read(value)
+		value, err := item.fill(given[item.Name], partly)
 		if err != nil {
-			return nil, fmt.Errorf("%s %w", item.Name, err)
+			faults = append(faults, err.Error())
 		}
-		filled[item.Name] = read
+		filled[item.Name] = value
+	}
+	if left := len(faults) - mostFaults; left > 0 {
+		faults = append(faults[:mostFaults], fmt.Sprintf("and %d more", left))
+	}
+	if len(faults) > 0 {
+		return nil, errors.New(strings.Join(faults, "; "))
 	}
 	return filled, nil
+}
+
+// fill is the value of the field that was given, or its default.
+func (i ApprovalItem) fill(value any, partly bool) (any, error) {
+	if value == nil || value == "" {
+		if i.Required && i.Default == nil && !partly {
+			return nil, fmt.Errorf("the form needs %s", i.Name)
+		}
+		return i.Default, nil
+	}
+	read, err := i.read(value)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", i.Name, err)
+	}
+	return read, nil
 }
 
 func (a *Approval) names() []string {
