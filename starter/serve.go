@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,8 +53,9 @@ GET /v1/runs/ID tells a caller of a run, GET /healthz whether the Temporal serve
 answers, and GET /v1/openapi.json describes it all.
 
 It listens on this machine alone unless --listen says otherwise, and speaks plain HTTP
-without --tls-cert and --tls-key. It keeps nothing, so several may run side by side. The
-log is JSON on standard error. Ctrl-C lets requests under way end.`
+without --tls-cert and --tls-key; new versions of the two files are taken as they come. It
+keeps nothing, so several may run side by side. The log is JSON on standard error. Ctrl-C
+lets requests under way end.`
 
 const serveExample = `  starter serve --playbooks playbooks/ --tokens callers.yaml
   starter serve token new ci --playbook nightly
@@ -160,18 +160,18 @@ func (a *app) serve(options *serveOptions) error {
 }
 
 // tls is the certificate of the flags, nil for none.
-func (o *serveOptions) tls() (*tls.Certificate, error) {
+func (o *serveOptions) tls() (*serve.Certificate, error) {
 	if (o.certificate == "") != (o.key == "") {
 		return nil, usageError("--tls-cert and --tls-key belong together")
 	}
 	if o.certificate == "" {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	certificate, err := tls.LoadX509KeyPair(o.certificate, o.key)
+	certificate, err := serve.OpenCertificate(o.certificate, o.key)
 	if err != nil {
 		return nil, usageError("read --tls-cert and --tls-key: %w", err)
 	}
-	return &certificate, nil
+	return certificate, nil
 }
 
 func checkFolder(path string) error {
@@ -185,7 +185,7 @@ func checkFolder(path string) error {
 }
 
 // plainToOthers reports whether other machines reach a listener without TLS.
-func plainToOthers(listener net.Listener, certificate *tls.Certificate) bool {
+func plainToOthers(listener net.Listener, certificate *serve.Certificate) bool {
 	at, ok := listener.Addr().(*net.TCPAddr)
 	return certificate == nil && ok && !at.IP.IsLoopback()
 }

@@ -221,6 +221,14 @@ func TestServeRefusesWhatItCannotDo(t *testing.T) {
 // that trusts it.
 func certified(t *testing.T) (certificate, key string, client *nethttp.Client) {
 	t.Helper()
+	dir := t.TempDir()
+	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	return certificate, key, certify(t, certificate, key)
+}
+
+// certify writes a certificate and its key to files.
+func certify(t *testing.T, certificate, key string) *nethttp.Client {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
@@ -231,8 +239,6 @@ func certified(t *testing.T) (certificate, key string, client *nethttp.Client) {
 	require.NoError(t, err)
 	secret, err := x509.MarshalECPrivateKey(private)
 	require.NoError(t, err)
-	dir := t.TempDir()
-	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	require.NoError(t, os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}), 0o600))
 	roots := x509.NewCertPool()
@@ -241,7 +247,7 @@ func certified(t *testing.T) (certificate, key string, client *nethttp.Client) {
 	roots.AddCert(parsed)
 	transport := &nethttp.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	return certificate, key, &nethttp.Client{Transport: transport}
+	return &nethttp.Client{Transport: transport}
 }
 
 func TestServeWithTLS(t *testing.T) {
@@ -263,4 +269,43 @@ func TestServeWithTLS(t *testing.T) {
 	require.NoError(t, plain.Body.Close())
 	require.Equal(t, nethttp.StatusBadRequest, plain.StatusCode)
 	require.Contains(t, server.errs.String(), "callbacks are refused", "there is no key")
+}
+
+// TestServeTakesNewCertificates from its files: for new connections, and the last one
+// that is whole.
+func TestServeTakesNewCertificates(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	certificate, key, client := certified(t)
+	server := &served{t: t, client: client, args: []string{
+		"--address", env.Address, "--namespace", env.Namespace, "--tls-cert", certificate, "--tls-key", key,
+	}}
+	server.start()
+	get := func(client *nethttp.Client) error {
+		client.CloseIdleConnections()
+		response, err := client.Get(server.url + "/healthz")
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}
+	require.NoError(t, get(client))
+
+	other, _, _ := certified(t)
+	text, err := os.ReadFile(other)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(certificate, text, 0o600)) // its key is not there yet
+	require.Eventually(t, func() bool {
+		return get(client) == nil && strings.Contains(server.errs.String(), "cannot be read again")
+	}, patience, 50*time.Millisecond)
+	require.NoError(t, get(client), "the one before goes on")
+
+	renewed := certify(t, certificate, key)
+	require.Eventually(t, func() bool { return get(renewed) == nil }, patience, 50*time.Millisecond)
+	require.Error(t, get(client), "it trusts the one before alone")
+	require.NoError(t, os.Remove(key))
+	require.Eventually(t, func() bool {
+		return get(renewed) == nil && strings.Count(server.errs.String(), "cannot be read again") == 2
+	}, patience, 50*time.Millisecond)
+	require.NotContains(t, server.errs.String(), "PRIVATE KEY")
 }

@@ -218,7 +218,7 @@ func (s *Server) routes() []route {
 
 // Run answers requests on a listener until ctx ends, and then those that are under
 // way. With a certificate the server speaks TLS.
-func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *tls.Certificate) error {
+func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Certificate) error {
 	limits := s.Limits
 	server := &http.Server{
 		Handler: s, ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug), MaxHeaderBytes: maxHeader,
@@ -232,7 +232,9 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *tl
 			ended <- server.Serve(listener)
 			return
 		}
-		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12}
+		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return certificate.newest(s.Logger), nil
+		}}
 		ended <- server.ServeTLS(listener, "", "")
 	}()
 	select {

@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// certificateKept is for how long the files of a certificate are not looked at again.
+const certificateKept = time.Second
+
+// Certificate is that of two files. What changes in them counts from the next
+// connection on. It is safe for concurrent use.
+type Certificate struct {
+	certificate, key string // paths
+
+	mu     sync.Mutex
+	looked time.Time
+	read   [2]fileState
+	failed [2]fileState // of files that cannot be used, and that the log has
+	pair   *tls.Certificate
+}
+
+// OpenCertificate reads a certificate, with those between it and its root, and its
+// key: PEM files.
+func OpenCertificate(certificate, key string) (*Certificate, error) {
+	c := &Certificate{certificate: certificate, key: key}
+	_, err := c.refresh()
+	return c, err
+}
+
+// refresh reads the files again if one of them has changed. known says that the log
+// has the error already.
+func (c *Certificate) refresh() (known bool, err error) {
+	var state [2]fileState
+	for i, path := range []string{c.certificate, c.key} {
+		info, err := os.Stat(path)
+		if err != nil {
+			absent := [2]fileState{{size: -1}}
+			known, c.failed = c.failed == absent, absent
+			return known, err
+		}
+		state[i] = fileState{info.Size(), info.ModTime()}
+	}
+	if state == c.read {
+		return false, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.certificate, c.key)
+	if err != nil { // one of them may not be written yet
+		known, c.failed = c.failed == state, state
+		return known, err
+	}
+	c.read, c.failed, c.pair = state, [2]fileState{}, &pair
+	return false, nil
+}
+
+// newest is the certificate for a new connection: the last one that could be read.
+func (c *Certificate) newest(logger *slog.Logger) *tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.looked) < certificateKept {
+		return c.pair
+	}
+	c.looked = time.Now()
+	before := c.pair
+	switch known, err := c.refresh(); {
+	case err != nil && !known:
+		logger.Error("the certificate cannot be read again; the one before goes on", "error", err)
+	case c.pair != before:
+		logger.Info("the certificate is a new one", "valid_until", c.pair.Leaf.NotAfter)
+	}
+	return c.pair
+}
