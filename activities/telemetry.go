@@ -48,6 +48,7 @@ func (c *Catalogue) watched(run measuredFunc) measuredFunc {
 	}
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		w := &watch{to: c.res.Telemetry, in: in, end: func(*interpreter.ErrorObject, bool) {}}
+		defer w.land()
 		result, size, err := run(context.WithValue(ctx, watchKey{}, w), in)
 		w.ended(result, err)
 		return result, size, err
@@ -60,8 +61,21 @@ func (w *watch) begin(ctx context.Context) context.Context {
 		return ctx
 	}
 	w.began = time.Now()
+	w.fly(1)
 	ctx, w.end = w.to.Attempt(ctx, w.in)
 	return ctx
+}
+
+// fly counts the attempt among those under way, or no more.
+func (w *watch) fly(n int64) {
+	w.to.Add(meter.InFlight, n, w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place))
+}
+
+// land notes that the attempt is no more under way, if it has been.
+func (w *watch) land() {
+	if !w.began.IsZero() {
+		w.fly(-1)
+	}
 }
 
 // waited notes how long the attempt has waited for its turn.

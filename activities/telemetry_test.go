@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +37,7 @@ func (l *listener) told() []string {
 }
 
 func (l *listener) Add(m *meter.Metric, n int64, values ...string) {
-	l.note(append([]string{m.Name, string(rune('0' + n))}, values...)...)
+	l.note(append([]string{m.Name, strconv.FormatInt(n, 10)}, values...)...)
 }
 
 func (l *listener) Observe(m *meter.Metric, _ time.Duration, values ...string) {
@@ -82,17 +83,20 @@ func TestAttemptsAreTold(t *testing.T) {
 	_, err = runTool(t, c, "file.write", "file", in)
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"begin fetch", "end none",
+		"reprise_attempts_in_flight 1 book fetch http step", "begin fetch", "end none",
 		"reprise_attempts_total 1 book fetch http step none",
 		"reprise_attempt_duration_seconds book fetch http step none",
 		"reprise_pages_total 1 book fetch http",
-		"begin fetch", "end rate_limited",
+		"reprise_attempts_in_flight -1 book fetch http step",
+		"reprise_attempts_in_flight 1 book fetch http step", "begin fetch", "end rate_limited",
 		"reprise_attempts_total 1 book fetch http step rate_limited",
 		"reprise_attempt_duration_seconds book fetch http step rate_limited",
-		"begin fetch", "end none",
+		"reprise_attempts_in_flight -1 book fetch http step",
+		"reprise_attempts_in_flight 1 book fetch file sink", "begin fetch", "end none",
 		"reprise_attempts_total 1 book fetch file sink none",
 		"reprise_attempt_duration_seconds book fetch file sink none",
 		"reprise_rows_written_total 3 book fetch file",
+		"reprise_attempts_in_flight -1 book fetch file sink",
 	}, told.told())
 }
 
@@ -105,11 +109,14 @@ func TestAttemptsThatAreNotMade(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	in := httpInput(map[string]any{"url": "http://127.0.0.1:9/"})(t)
-	in.Step, in.TimeoutSeconds = "fetch", 1
+	in.Tool, in.Step, in.TimeoutSeconds = "http", "fetch", 1
 	at := slices.IndexFunc(c.Activities(), func(a activities.Activity) bool { return a.Name == "http" })
 	_, err := c.Activities()[at].Run(ctx, in)
 	require.Error(t, err)
-	require.Equal(t, []string{"begin fetch", "end not made"}, told.told())
+	require.Equal(t, []string{
+		"reprise_attempts_in_flight 1  fetch http step", "begin fetch", "end not made",
+		"reprise_attempts_in_flight -1  fetch http step",
+	}, told.told())
 }
 
 // TestTraceHeader: a request carries its trace, unless the author has set the

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ import (
 
 	"reprise/internal/demoapi"
 	"reprise/internal/telemetry"
+	"reprise/internal/testenv"
 	"reprise/internal/testenv/testworker"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -126,17 +128,32 @@ func init() {
 				wantMetrics["reprise_"+counted+"_duration_seconds_count"+labels] = n
 			}
 		}
+		if labels, found := strings.CutPrefix(series, "reprise_attempts_total"); found { // all have ended
+			wantMetrics["reprise_attempts_in_flight"+classLabel.ReplaceAllString(labels, "")] = 0
+		}
 	}
 }
+
+var classLabel = regexp.MustCompile(`class="[a-z_]*",`)
 
 // scrape reads metrics that begin with a prefix, by name and sorted labels.
 func scrape(t *testing.T, url, prefix string) map[string]float64 {
 	t.Helper()
-	response, err := http.Get(url)
+	found, err := scraped(url, prefix)
 	require.NoError(t, err)
+	return found
+}
+
+func scraped(url, prefix string) (map[string]float64, error) {
+	response, err := http.Get(url)
+	if err != nil {
+		return nil, err
+	}
 	defer response.Body.Close()
 	families, err := (&expfmt.TextParser{}).TextToMetricFamilies(response.Body)
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	found := map[string]float64{}
 	for name, family := range families {
 		if !strings.HasPrefix(name, prefix) {
@@ -152,7 +169,7 @@ func scrape(t *testing.T, url, prefix string) map[string]float64 {
 			found[name+labels] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 		}
 	}
-	return found
+	return found, nil
 }
 
 func labelsOf(metric *dto.Metric) string {
@@ -214,6 +231,50 @@ func TestMetricsOfARun(t *testing.T) {
 				require.Contains(t, slots, `worker_type="ActivityWorker"`, "of Temporal's SDK, as alerts ask for it")
 			})
 		}
+	}
+}
+
+// TestAttemptsInFlight: those that a worker is making are counted while it makes
+// them, and those of a worker that was lost by the one that makes them again.
+func TestAttemptsInFlight(t *testing.T) {
+	t.Parallel()
+	for _, batch := range []int{1, 3} {
+		t.Run(fmt.Sprintf("batch %d", batch), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			answer := make(chan struct{})
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				select {
+				case <-answer:
+					_, _ = io.WriteString(w, "{}")
+				case <-r.Context().Done():
+				}
+			}))
+			t.Cleanup(api.Close)
+			const series = `reprise_attempts_in_flight{playbook="test",role="step",step="each",tool="http"}`
+			until := func(url string, n float64) {
+				t.Helper()
+				require.Eventually(t, func() bool {
+					found, err := scraped(url, "reprise_attempts_in_flight")
+					return err == nil && found[series] == n
+				}, patience, tick, "%g attempts are under way", n)
+			}
+			url, worker := w.spawnCounting()
+			run := w.start(book(fmt.Sprintf(`
+  - step: each
+    tool: http
+    url: "{{ at }}/"
+    loop: {in: [1, 2, 3], iterator: n, mode: parallel, batch: %d}
+`, batch)), map[string]any{"at": api.URL})
+			until(url, 3)
+			worker.Kill()
+			url, _ = w.spawnCounting()
+			until(url, 3)
+			close(answer)
+			_, err := w.outcome(run)
+			require.NoError(t, err)
+			until(url, 0)
+		})
 	}
 }
 
@@ -439,6 +500,61 @@ func TestTraceOfARun(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTraceGoesOnInAnotherHistory: what goes on in another history, a run, an
+// iteration or a call, stays where it is in its trace, and is told once.
+func TestTraceGoesOnInAnotherHistory(t *testing.T) {
+	t.Parallel()
+	for name, env := range map[string][]string{"cache": nil, "no cache": {"TEST_NO_CACHE=1"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const each = 45 // answers of 100,000 bytes, which no history holds together
+			w := newWorld(t)
+			to := newSpanCollector(t)
+			_, worker := w.spawnCounting(append(env, "OTEL_EXPORTER_OTLP_ENDPOINT="+to.URL)...)
+			w.completes(book(fmt.Sprintf(`
+  - step: begin
+    vars: {n: 0}
+    next: turn
+  - step: turn
+    tool: http
+    url: "{{ api }}/body?bytes=100000"
+    vars: {n: "{{ vars.n + 1 }}"}
+    next:
+      - {when: "{{ vars.n < %[1]d }}", step: turn}
+      - {when: "{{ vars.n == %[1]d }}", step: poll}
+  - step: poll
+    tool: http
+    url: "{{ api }}/body?bytes=100000"
+    retry: [{when: "{{ error is not defined and _retry.count < %[1]d }}", then: {max_attempts: 100, backoff: none}}]
+    next: loop
+  - step: loop
+    tool: http
+    url: "{{ api }}/body?bytes=100000"
+    loop: {in: [1], iterator: n}
+    retry: [{when: "{{ error is not defined and _retry.count < %[1]d }}", then: {max_attempts: 100, backoff: none}}]
+output: 1
+`, each)), nil)
+			worker.Stop()
+			for _, kind := range []string{"PlaybookWorkflow", "IterationWorkflow", "CallWorkflow"} {
+				require.True(t, slices.ContainsFunc(w.histories, func(h testenv.RunHistory) bool {
+					return h.Type == kind && (h.Ending() == "ContinuedAsNew" || kind == "CallWorkflow")
+				}), "no %s goes on", kind)
+			}
+			want := []string{
+				"loop > loop iteration i0 success", "run test > begin completed", "run test > loop completed", "run test > poll completed",
+				"run test completed",
+			}
+			for n := range each {
+				want = append(want, "run test > turn completed", "turn > turn attempt p1 a1 success",
+					fmt.Sprintf("poll > poll attempt p%[1]d a%[1]d success", n+1),
+					fmt.Sprintf("loop iteration i0 > loop attempt i0 p%[1]d a%[1]d success", n+1))
+			}
+			slices.Sort(want)
+			require.Equal(t, want, to.lines(t))
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ type Kind string
 // The kinds of metrics.
 const (
 	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
 	Histogram Kind = "histogram" // of seconds
 )
 
@@ -125,6 +126,11 @@ var (
 		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole, LabelClass},
 		"How long attempts took, without the wait for their turn.",
 	}
+	InFlight = &Metric{
+		"reprise_attempts_in_flight", Gauge,
+		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole},
+		"Attempts that this worker is making: those that have their turn and have not ended.",
+	}
 	Pages = &Metric{
 		"reprise_pages_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelTool},
@@ -169,13 +175,14 @@ var (
 func All() []*Metric {
 	return []*Metric{
 		Runs, RunTime, Steps, StepTime, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits,
-		Attempts, AttemptTime, Pages, Rows, TurnTime, StoreTime, StoreBytes, Loads, Evaluations,
+		Attempts, AttemptTime, InFlight, Pages, Rows, TurnTime, StoreTime, StoreBytes, Loads, Evaluations,
 	}
 }
 
 // Recorder takes what is counted, with the values of the metric's labels in
 // their order. It is safe for concurrent use.
 type Recorder interface {
+	// Add counts n, which of a gauge may be less than 0.
 	Add(m *Metric, n int64, values ...string)
 	Observe(m *Metric, took time.Duration, values ...string)
 }

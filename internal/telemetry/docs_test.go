@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
 
@@ -112,43 +113,70 @@ func expressions(t *testing.T) map[string]string {
 	return found
 }
 
-var (
-	metricInQuery = regexp.MustCompile(`(reprise|temporal)_[a-z_]+`)
-	// labelsInQuery are those of a selector and of a grouping.
-	selectors = regexp.MustCompile(`(reprise_[a-z_]+)\{([^}]*)\}`)
-	matcher   = regexp.MustCompile(`([a-z_]+)(=~|!~|!=|=)"([^"]*)"`)
-	groupings = regexp.MustCompile(`\b(?:by|without) \(([^)]*)\)`)
-)
+// ofGrafana stand in queries for what Grafana puts there.
+var ofGrafana = strings.NewReplacer("$__rate_interval", "5m")
 
-// TestQueriesAreOfRealMetrics: dashboard and alerts ask for metrics and labels
-// that a worker has.
+// valuesOf is how a variable of a dashboard asks for the values of a label.
+var valuesOf = regexp.MustCompile(`^map\[query:label_values\((.+), ([a-z_]+)\) `)
+
+// parsed is a query as Prometheus reads it; nil is one of a variable that asks for no
+// metric.
+func parsed(t *testing.T, where, query string) parser.Expr {
+	t.Helper()
+	if strings.HasPrefix(where, "variable ") {
+		found := valuesOf.FindStringSubmatch(query)
+		if found == nil {
+			return nil
+		}
+		query = fmt.Sprintf("count by (%s) (%s)", found[2], found[1])
+	}
+	expr, err := parser.ParseExpr(ofGrafana.Replace(query))
+	require.NoError(t, err, "%s: %s", where, query)
+	return expr
+}
+
+// TestQueriesAreOfRealMetrics: dashboard and alerts are queries that Prometheus
+// takes, and ask for metrics and labels that a worker has.
 func TestQueriesAreOfRealMetrics(t *testing.T) {
 	t.Parallel()
 	labels := scrapedLabels(t)
 	asked := map[string]bool{}
 	for where, query := range expressions(t) {
-		require.Equal(t, strings.Count(query, "("), strings.Count(query, ")"), "%s: %s", where, query)
-		var ofQuery []string
-		for _, name := range metricInQuery.FindAllString(query, -1) {
-			known, found := labels[name]
-			require.True(t, found, "%s asks for %s, which no worker has", where, name)
-			ofQuery = append(ofQuery, known...)
-			asked[name] = true
+		expr := parsed(t, where, query)
+		if expr == nil {
+			continue
 		}
-		for _, selector := range selectors.FindAllStringSubmatch(query, -1) {
-			for _, match := range matcher.FindAllStringSubmatch(selector[2], -1) {
-				require.Contains(t, labels[selector[1]], match[1], "%s: label of %s", where, selector[1])
+		parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+			switch node := node.(type) {
+			case *parser.VectorSelector:
+				require.Contains(t, labels, node.Name, "%s asks for what no worker has", where)
+				asked[node.Name] = true
+				for _, match := range node.LabelMatchers {
+					require.Contains(t, append(labels[node.Name], "__name__"), match.Name, "%s: label of %s", where, node.Name)
+				}
+			case *parser.AggregateExpr:
+				for _, label := range node.Grouping {
+					require.Contains(t, append(labelsBelow(labels, node.Expr), "instance", "job"), label, "%s: %s", where, query)
+				}
 			}
-		}
-		for _, grouping := range groupings.FindAllStringSubmatch(query, -1) {
-			for _, label := range strings.Split(grouping[1], ", ") {
-				require.Contains(t, append(ofQuery, "instance", "job"), label, "%s: %s", where, query)
-			}
-		}
+			return nil
+		})
 	}
 	for _, m := range meter.All() { // what nobody looks at need not be counted
 		shown := slices.ContainsFunc([]string{"", "_sum", "_count", "_bucket"}, func(suffix string) bool { return asked[m.Name+suffix] })
 		timed := strings.HasSuffix(m.Name, "_duration_seconds") // beside a counter that is shown
 		require.True(t, shown || timed, "the dashboard leaves out %s", m.Name)
 	}
+}
+
+// labelsBelow are those of the metrics in an expression.
+func labelsBelow(labels map[string][]string, expr parser.Expr) (all []string) {
+	for _, selectors := range parser.ExtractSelectors(expr) {
+		for _, match := range selectors {
+			if match.Name == "__name__" {
+				all = append(all, labels[match.Value]...)
+			}
+		}
+	}
+	return all
 }

@@ -19,8 +19,13 @@ import (
 // instrument is what a metric is counted with.
 type instrument struct {
 	metric    *meter.Metric
-	counter   metric.Int64Counter
+	counter   adder
 	histogram metric.Float64Histogram
+}
+
+// adder is a counter, or a gauge that goes up and down.
+type adder interface {
+	Add(ctx context.Context, n int64, options ...metric.AddOption)
 }
 
 // recorder counts what meter names.
@@ -45,6 +50,8 @@ func newRecorder(from metric.Meter) (*recorder, error) {
 			continue // observed below
 		case m.Kind == meter.Histogram:
 			made.histogram, err = from.Float64Histogram(m.Name, metric.WithUnit("s"), metric.WithDescription(m.Help))
+		case m.Kind == meter.Gauge:
+			made.counter, err = from.Int64UpDownCounter(m.Name, metric.WithDescription(m.Help))
 		default:
 			made.counter, err = from.Int64Counter(m.Name, metric.WithDescription(m.Help))
 		}
