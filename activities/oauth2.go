@@ -53,42 +53,70 @@ func parseOAuth2(raw string) (*oauth2Client, error) {
 	if err := json.Unmarshal([]byte(raw), &entry); err != nil || len(entry) != 1 || entry["oauth2"] == nil {
 		return nil, errNoConnection
 	}
-	settings := entry["oauth2"]
 	client := &oauth2Client{}
-	client.id, _ = settings["client_id"].(string)
-	client.secret, _ = settings["client_secret"].(string)
-	client.audience, _ = settings["audience"].(string)
-	switch {
-	case client.id == "":
-		return nil, errors.New("must have oauth2.client_id, as text")
-	case client.secret == "":
-		return nil, errors.New("must have oauth2.client_secret, as text")
-	case settings["audience"] != nil && client.audience == "":
-		return nil, errors.New("must have text as oauth2.audience")
-	}
-	var err error
-	text, _ := settings["token_url"].(string)
-	if client.tokenURL, err = url.Parse(text); err != nil || !isWeb(client.tokenURL) || client.tokenURL.User != nil {
-		return nil, errors.New("must have a URL as oauth2.token_url, such as https://login.example.com/token")
-	}
-	if settings["host"] != nil {
-		text, _ := settings["host"].(string)
-		if client.host, err = hostURL(text); err != nil {
-			return nil, errors.New("must have a URL as oauth2.host, such as https://api.example.com")
-		}
-	}
-	if client.scopes, err = scopesOf(settings["scopes"]); err != nil {
-		return nil, err
-	}
-	for name := range settings {
-		if !slices.Contains(oauth2Words, name) {
-			return nil, errors.New("has a word that oauth2 does not know; it knows " + strings.Join(oauth2Words, ", "))
+	for _, take := range []func(*oauth2Client, map[string]any) error{
+		(*oauth2Client).takeTexts, (*oauth2Client).takeTokenURL, (*oauth2Client).takeHost, (*oauth2Client).takeScopes, knownWords,
+	} {
+		if err := take(client, entry["oauth2"]); err != nil {
+			return nil, err
 		}
 	}
 	return client, nil
 }
 
+func (c *oauth2Client) takeTexts(settings map[string]any) error {
+	c.id, _ = settings["client_id"].(string)
+	c.secret, _ = settings["client_secret"].(string)
+	c.audience, _ = settings["audience"].(string)
+	switch {
+	case c.id == "":
+		return errors.New("must have oauth2.client_id, as text")
+	case c.secret == "":
+		return errors.New("must have oauth2.client_secret, as text")
+	case settings["audience"] != nil && c.audience == "":
+		return errors.New("must have text as oauth2.audience")
+	}
+	return nil
+}
+
+func (c *oauth2Client) takeTokenURL(settings map[string]any) error {
+	text, _ := settings["token_url"].(string)
+	var err error
+	if c.tokenURL, err = url.Parse(text); err != nil || !isWeb(c.tokenURL) || c.tokenURL.User != nil {
+		return errors.New("must have a URL as oauth2.token_url, such as https://login.example.com/token")
+	}
+	return nil
+}
+
+func (c *oauth2Client) takeHost(settings map[string]any) error {
+	if settings["host"] == nil {
+		return nil
+	}
+	text, _ := settings["host"].(string)
+	var err error
+	if c.host, err = hostURL(text); err != nil {
+		return errors.New("must have a URL as oauth2.host, such as https://api.example.com")
+	}
+	return nil
+}
+
+func (c *oauth2Client) takeScopes(settings map[string]any) error {
+	var err error
+	c.scopes, err = scopesOf(settings["scopes"])
+	return err
+}
+
 var oauth2Words = []string{"token_url", "client_id", "client_secret", "scopes", "audience", "host"}
+
+// knownWords refuses words that nothing reads.
+func knownWords(_ *oauth2Client, settings map[string]any) error {
+	for name := range settings {
+		if !slices.Contains(oauth2Words, name) {
+			return errors.New("has a word that oauth2 does not know; it knows " + strings.Join(oauth2Words, ", "))
+		}
+	}
+	return nil
+}
 
 // scopesOf are the words of a text or the texts of a list.
 func scopesOf(v any) ([]string, error) {

@@ -262,8 +262,7 @@ func (l *lane) hand(asked []*waiter, lease interpreter.Lease, first, pause time.
 		l.pause = first // others were told so before, and have waited
 	}
 	crowded := l.pacer.crowded(asked[0].ctx)
-	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
-	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return slices.Contains(asked, w) })
+	asked = l.takeOut(asked)
 	turns := len(asked)
 	if lease.Turns != nil {
 		turns = min(turns, *lease.Turns)
@@ -281,9 +280,24 @@ func (l *lane) hand(asked []*waiter, lease interpreter.Lease, first, pause time.
 		w.promise, w.due = lease.Promise.Add(time.Duration(i)*lease.Interval()), false
 	}
 	free := first.Add(time.Duration(turns) * lease.Interval()) // the turn after those
-	again := free.Add(-leaseAhead / 2)                         // half of what is leased ahead is used up then
+	return l.putBack(rest, free, lease.Interval(), crowded)
+}
+
+// takeOut takes those who were asked for out of the line, and gives those of them
+// who still wait.
+func (l *lane) takeOut(asked []*waiter) []*waiter {
+	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
+	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return slices.Contains(asked, w) })
+	return asked
+}
+
+// putBack puts those in line again who got no turn, of which the first free one is
+// given. Who would have to wait for long is sent away. It gives the time when to ask
+// again.
+func (l *lane) putBack(rest []*waiter, free time.Time, interval time.Duration, crowded bool) time.Time {
+	again := free.Add(-leaseAhead / 2) // half of what is leased ahead is used up then
 	for i, w := range rest {
-		at := free.Add(time.Duration(i) * lease.Interval())
+		at := free.Add(time.Duration(i) * interval)
 		if !w.due && !w.promise.IsZero() {
 			at = w.promise.Add(-l.skew)
 		}

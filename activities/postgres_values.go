@@ -77,29 +77,10 @@ func postgresValue(types *pgtype.Map, oid uint32, column []byte) any {
 		return nil
 	}
 	text := string(column)
-	switch oid {
-	case pgtype.BoolOID:
-		return text == "t"
-	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.OIDOID:
-		if n, err := strconv.Atoi(text); err == nil {
-			return n
-		}
-	case pgtype.NumericOID:
-		return numericValue(text)
-	case pgtype.Float4OID, pgtype.Float8OID:
-		return floatValue(text)
-	case pgtype.JSONOID, pgtype.JSONBOID:
-		if v, err := expression.Decode(column); err == nil {
+	if read := postgresReaders[oid]; read != nil {
+		if v, ok := read(text); ok {
 			return v
 		}
-	case pgtype.TimestamptzOID:
-		return timestamptzValue(text)
-	case pgtype.ByteaOID:
-		if data, err := hex.DecodeString(strings.TrimPrefix(text, `\x`)); err == nil && strings.HasPrefix(text, `\x`) {
-			return base64.StdEncoding.EncodeToString(data)
-		}
-	case voidOID:
-		return nil
 	}
 	if element, ok := arrayElement(types, oid); ok {
 		if list, ok := parseArray(text, func(item string) any { return postgresValue(types, element, []byte(item)) }); ok {
@@ -109,8 +90,42 @@ func postgresValue(types *pgtype.Map, oid uint32, column []byte) any {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
+// postgresReaders read the text of a type; false is one that they cannot read.
+var postgresReaders = map[uint32]func(text string) (any, bool){
+	pgtype.BoolOID:        func(text string) (any, bool) { return text == "t", true },
+	pgtype.Int2OID:        intValue,
+	pgtype.Int4OID:        intValue,
+	pgtype.Int8OID:        intValue,
+	pgtype.OIDOID:         intValue,
+	pgtype.NumericOID:     func(text string) (any, bool) { return numericValue(text), true },
+	pgtype.Float4OID:      func(text string) (any, bool) { return floatValue(text), true },
+	pgtype.Float8OID:      func(text string) (any, bool) { return floatValue(text), true },
+	pgtype.JSONOID:        jsonValue,
+	pgtype.JSONBOID:       jsonValue,
+	pgtype.TimestamptzOID: func(text string) (any, bool) { return timestamptzValue(text), true },
+	pgtype.ByteaOID:       byteaValue,
+	voidOID:               func(string) (any, bool) { return nil, true },
+}
+
 // voidOID is the type of functions that give nothing, such as pg_sleep.
 const voidOID = 2278
+
+func intValue(text string) (any, bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil
+}
+
+func jsonValue(text string) (any, bool) {
+	v, err := expression.Decode([]byte(text))
+	return v, err == nil
+}
+
+// byteaValue is base64 of what the server writes in hex.
+func byteaValue(text string) (any, bool) {
+	digits, isHex := strings.CutPrefix(text, `\x`)
+	data, err := hex.DecodeString(digits)
+	return base64.StdEncoding.EncodeToString(data), isHex && err == nil
+}
 
 // numericValue keeps every digit: a number where one holds it exactly, else
 // text.

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,24 +118,48 @@ func refused(format string, args ...any) error {
 func (a Answer) Check() error {
 	switch a.Verb {
 	case AnswerComplete, AnswerFail, AnswerProgress:
-	default:
-		return refused("an answer is complete, fail or progress, not %q", a.Verb)
+		return cmp.Or(a.checkPlace(), a.checkSizes(), a.checkVerb(), a.checkForeign())
 	}
-	switch {
-	case a.Visit < 0, a.Attempt < 0, a.Index != nil && *a.Index < 0:
+	return refused("an answer is complete, fail or progress, not %q", a.Verb)
+}
+
+// checkPlace finds numbers that no attempt has.
+func (a Answer) checkPlace() error {
+	if a.Visit < 0 || a.Attempt < 0 || a.Index != nil && *a.Index < 0 {
 		return refused("visits and attempts count from 1, and an index from 0")
+	}
+	return nil
+}
+
+// checkSizes finds what is too large to be kept.
+func (a Answer) checkSizes() error {
+	switch {
 	case len(a.Message) > maxAnswerText, len(a.Comment) > maxAnswerText:
 		return refused("a message or a comment may have %d bytes", maxAnswerText)
 	case len(a.By) > maxAnswerBy, len(a.ID) > maxAnswerBy, len(a.Option) > maxAnswerBy:
 		return refused("by, option and id may have %d bytes each", maxAnswerBy)
 	case EncodedSize(a.Details) > maxDetails:
 		return refused("details may have %d bytes", maxDetails)
+	}
+	return nil
+}
+
+// checkVerb finds what its verb does not say.
+func (a Answer) checkVerb() error {
+	switch {
 	case a.Verb == AnswerFail && a.Message == "":
 		return refused("fail needs a message that says why")
 	case a.Verb == AnswerProgress && (a.Done < 0 || a.Total < 0):
 		return refused("done and total must not be negative")
 	case a.Verb == AnswerProgress && a.Total > 0 && a.Done > a.Total:
 		return refused("done is %d, which is more than the total of %d", a.Done, a.Total)
+	}
+	return nil
+}
+
+// checkForeign finds what belongs to another verb.
+func (a Answer) checkForeign() error {
+	switch {
 	case a.Verb != AnswerComplete && (a.Result.Data != nil || a.Option != "" || len(a.Form) > 0):
 		return refused("%s has no result", a.Verb)
 	case a.Verb != AnswerFail && (a.Details.Data != nil || a.Retryable != nil):

@@ -265,16 +265,22 @@ func checkAttempt(row []Todo, behindPage bool) error {
 		return errors.New("the attempt behind a page has no request")
 	case !behindPage && request != nil:
 		return errors.New("the attempt has another request")
-	case last == 0:
-		return nil
-	case last == 1 && row[0].Hold != nil && row[0].Hold.Version >= 0:
-		return nil
-	case last == 1 && !behindPage && row[0].Await != nil && row[0].Await.Limit >= 0:
-		return nil
-	case last > 1 || row[0].Wait == nil || row[0].Wait.Delay < 0:
+	case last > 1, last == 1 && !row[0].waits(behindPage):
 		return errors.New("it waits for nothing")
 	}
 	return nil
+}
+
+// waits reports whether an attempt may stand behind it. None behind a page has been
+// made, so none awaits an answer.
+func (t Todo) waits(behindPage bool) bool {
+	switch {
+	case t.Hold != nil:
+		return t.Hold.Version >= 0
+	case t.Await != nil:
+		return !behindPage && t.Await.Limit >= 0
+	}
+	return t.Wait != nil && t.Wait.Delay >= 0
 }
 
 // checkEnd finds an end behind anything but sinks, and a dead letter of none.

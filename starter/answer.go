@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -149,22 +150,8 @@ func (a *app) replyCommand(r *reply, command *cobra.Command) *cobra.Command {
 // take reads the command line, and gives the ID.
 func (r *reply) take(a *app, command *cobra.Command, args []string) (id string, err error) {
 	changed := command.Flags().Changed
-	if err := checkOutput(r.output); err != nil {
+	if err := cmp.Or(checkOutput(r.output), r.check(command, args)); err != nil {
 		return "", err
-	}
-	switch {
-	case changed("option") && r.answer.Option == "":
-		return "", usageError("--option is empty")
-	case len(args) == 0 || len(args) == 1 && !r.approves():
-		return "", usageError("say which run and which step: %s %s", program(), command.Use)
-	case len(args) > 2:
-		return "", usageError("%s takes one run and one step; %q is one too many", r.name, args[2])
-	case changed("index") && r.index < 0:
-		return "", usageError("--index %d is less than 0, the first iteration", r.index)
-	case r.answer.Verb == interpreter.AnswerFail && strings.TrimSpace(r.answer.Message) == "":
-		return "", usageError("say why with --error: the policies of the step, and people, will ask")
-	case r.answer.Verb == interpreter.AnswerProgress && !changed("done"):
-		return "", usageError("say with --done how much is done")
 	}
 	if len(args) == 2 {
 		r.answer.Step = args[1]
@@ -186,6 +173,26 @@ func (r *reply) take(a *app, command *cobra.Command, args []string) (id string, 
 		return "", usageError("%w", err)
 	}
 	return args[0], checkRun(args[0], "")
+}
+
+// check finds what the command line lacks, and what it has too much.
+func (r *reply) check(command *cobra.Command, args []string) error {
+	changed := command.Flags().Changed
+	switch {
+	case changed("option") && r.answer.Option == "":
+		return usageError("--option is empty")
+	case len(args) == 0 || len(args) == 1 && !r.approves():
+		return usageError("say which run and which step: %s %s", program(), command.Use)
+	case len(args) > 2:
+		return usageError("%s takes one run and one step; %q is one too many", r.name, args[2])
+	case changed("index") && r.index < 0:
+		return usageError("--index %d is less than 0, the first iteration", r.index)
+	case r.answer.Verb == interpreter.AnswerFail && strings.TrimSpace(r.answer.Message) == "":
+		return usageError("say why with --error: the policies of the step, and people, will ask")
+	case r.answer.Verb == interpreter.AnswerProgress && !changed("done"):
+		return usageError("say with --done how much is done")
+	}
+	return nil
 }
 
 // takeValues reads the result, the details and the form.

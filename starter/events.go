@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -217,16 +218,27 @@ func oneLineOf(line string) string {
 
 // tellEvent is an event in words, without its time and its name.
 func tellEvent(event runs.Event) string {
-	where := event.Step
-	if event.Sink != "" {
-		where = event.Sink
+	said := strings.Join(eventFacts(event), ", ")
+	if failure := event.Error; failure != nil {
+		said += ": " + errorText(event, failure)
 	}
+	return strings.TrimSpace(eventPlace(event) + " " + strings.TrimPrefix(said, ": "))
+}
+
+// eventPlace is where an event happened.
+func eventPlace(event runs.Event) string {
+	where := cmp.Or(event.Sink, event.Step)
 	if event.Visit > 1 {
 		where += fmt.Sprintf("#%d", event.Visit)
 	}
 	if event.Index != nil {
 		where += fmt.Sprintf("[%d]", *event.Index)
 	}
+	return where
+}
+
+// eventFacts are what an event tells besides its error.
+func eventFacts(event runs.Event) []string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if event.Attempt > 0 {
@@ -262,11 +274,7 @@ func tellEvent(event runs.Event) string {
 	if event.Deliveries > 1 {
 		add("handed out %d times", event.Deliveries)
 	}
-	said := strings.Join(parts, ", ")
-	if failure := event.Error; failure != nil {
-		said += ": " + errorText(event, failure)
-	}
-	return strings.TrimSpace(where + " " + strings.TrimPrefix(said, ": "))
+	return parts
 }
 
 // errorText is an error: in full where it happened, in short where it is told

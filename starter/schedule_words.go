@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -39,35 +40,56 @@ var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 // cronInWords says the common lines of cron in words, and the others as they are.
 func cronInWords(line string) string {
 	fields := strings.Fields(strings.ToLower(line))
-	if len(fields) == 1 {
-		return strings.TrimPrefix(fields[0], "@")
-	}
-	if len(fields) != 5 || fields[3] != "*" {
-		return "cron " + line
-	}
-	minute, hour, day, weekday := fields[0], fields[1], fields[2], fields[4]
-	everyDay := day == "*" && weekday == "*"
-	step := eachStep.FindStringSubmatch(minute)
+	words := ""
 	switch {
-	case minute == "*" && hour == "*" && everyDay:
+	case len(fields) == 1:
+		words = strings.TrimPrefix(fields[0], "@")
+	case len(fields) == 5 && fields[3] == "*":
+		words = cronLine{minute: fields[0], hour: fields[1], day: fields[2], weekday: fields[4]}.words()
+	}
+	return cmp.Or(words, "cron "+line)
+}
+
+// cronLine is a line of cron for every month.
+type cronLine struct{ minute, hour, day, weekday string }
+
+// words are "" for a line that is not a common one.
+func (c cronLine) words() string {
+	days := c.days()
+	switch {
+	case days == "daily" && c.hour == "*":
+		return c.withinHour()
+	case days != "" && aNumber.MatchString(c.minute) && aNumber.MatchString(c.hour):
+		return days + " at " + clockText(c.hour, c.minute)
+	}
+	return ""
+}
+
+// days are the days that it names.
+func (c cronLine) days() string {
+	switch {
+	case c.day == "*" && c.weekday == "*":
+		return "daily"
+	case c.day == "*" && someDays.MatchString(c.weekday):
+		return namedDays(c.weekday)
+	case c.weekday == "*" && aNumber.MatchString(c.day):
+		return "monthly on day " + c.day
+	}
+	return ""
+}
+
+// withinHour are the minutes of every hour that it names.
+func (c cronLine) withinHour() string {
+	if c.minute == "*" {
 		return "every minute"
-	case step != nil && hour == "*" && everyDay:
+	}
+	if step := eachStep.FindStringSubmatch(c.minute); step != nil {
 		return "every " + step[1] + " minutes"
-	case aNumber.MatchString(minute) && hour == "*" && everyDay:
-		return fmt.Sprintf("hourly at :%02s", minute)
-	case !aNumber.MatchString(minute) || !aNumber.MatchString(hour):
-		return "cron " + line
 	}
-	at := clockText(hour, minute)
-	switch {
-	case everyDay:
-		return "daily at " + at
-	case day == "*" && someDays.MatchString(weekday):
-		return namedDays(weekday) + " at " + at
-	case weekday == "*" && aNumber.MatchString(day):
-		return "monthly on day " + day + " at " + at
+	if aNumber.MatchString(c.minute) {
+		return fmt.Sprintf("hourly at :%02s", c.minute)
 	}
-	return "cron " + line
+	return ""
 }
 
 func clockText(hour, minute string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -168,25 +169,12 @@ func (o *order) take(args []string, byQuery bool) (ids []string, err error) {
 	}
 	ids, rest := args, []string(nil)
 	if o.update == workflows.SkipUpdate || o.update == workflows.SetUpdate {
-		if ids = nil; !byQuery && len(args) > 0 {
-			ids, args = args[:1], args[1:]
+		if ids, rest, err = o.takeStep(args, byQuery); err != nil {
+			return nil, err
 		}
-		if len(args) == 0 {
-			return nil, usageError("say which run and which step: %s %s ID STEP", program(), o.name)
-		}
-		o.Step, rest = args[0], args[1:]
 	}
-	switch {
-	case byQuery && len(ids) > 0:
-		return nil, usageError("runs are named by their IDs or by --query, not by both")
-	case byQuery && strings.TrimSpace(o.query) == "":
-		return nil, usageError(`--query is empty; all runs that go on are --query 'WorkflowId != ""'`)
-	case !byQuery && len(ids) == 0:
-		return nil, usageError("say which runs: by their IDs, or by --query; %s list --status running shows those that go on", program())
-	case o.Index != nil && o.Step == "":
-		return nil, usageError("--index needs the --step whose iteration it is")
-	case o.Index != nil && *o.Index < 0:
-		return nil, usageError("--index %d is less than 0, the first iteration", *o.Index)
+	if err := cmp.Or(o.checkRuns(ids, byQuery), o.checkIndex()); err != nil {
+		return nil, err
 	}
 	for _, id := range ids {
 		if err := checkRun(id, ""); err != nil {
@@ -194,6 +182,41 @@ func (o *order) take(args []string, byQuery bool) (ids []string, err error) {
 		}
 	}
 	return ids, o.takeRest(rest)
+}
+
+// takeStep reads the run, where it is named, and the step.
+func (o *order) takeStep(args []string, byQuery bool) (ids, rest []string, err error) {
+	if !byQuery && len(args) > 0 {
+		ids, args = args[:1], args[1:]
+	}
+	if len(args) == 0 {
+		return nil, nil, usageError("say which run and which step: %s %s ID STEP", program(), o.name)
+	}
+	o.Step = args[0]
+	return ids, args[1:], nil
+}
+
+// checkRuns finds runs that are not named, or not in one way.
+func (o *order) checkRuns(ids []string, byQuery bool) error {
+	switch {
+	case byQuery && len(ids) > 0:
+		return usageError("runs are named by their IDs or by --query, not by both")
+	case byQuery && strings.TrimSpace(o.query) == "":
+		return usageError(`--query is empty; all runs that go on are --query 'WorkflowId != ""'`)
+	case !byQuery && len(ids) == 0:
+		return usageError("say which runs: by their IDs, or by --query; %s list --status running shows those that go on", program())
+	}
+	return nil
+}
+
+func (o *order) checkIndex() error {
+	switch {
+	case o.Index != nil && o.Step == "":
+		return usageError("--index needs the --step whose iteration it is")
+	case o.Index != nil && *o.Index < 0:
+		return usageError("--index %d is less than 0, the first iteration", *o.Index)
+	}
+	return nil
 }
 
 // takeRest reads what stands behind the step.

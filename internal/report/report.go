@@ -160,7 +160,6 @@ func (v *view) boxes() {
 func (v *view) box(name string) box {
 	told := box{Name: name, State: interpreter.Pending}
 	visits := v.Status.Visits(name)
-	fact := func(format string, args ...any) { told.Facts = append(told.Facts, fmt.Sprintf(format, args...)) }
 	if len(visits) == 0 {
 		if len(v.Status.Steps) > 0 && !v.Going {
 			told.State = interpreter.Skipped
@@ -168,9 +167,18 @@ func (v *view) box(name string) box {
 		return told
 	}
 	last := visits[len(visits)-1]
-	told.State = last.Status
-	if len(visits) > 1 {
-		fact("%d visits", len(visits))
+	told.State, told.Facts = last.Status, v.facts(last, len(visits))
+	if last.Error != nil {
+		told.Error = last.Error.Message
+	}
+	return told
+}
+
+// facts are what there is to know of a step: of the last of its visits.
+func (v *view) facts(last *runs.Step, visits int) (facts []string) {
+	fact := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
+	if visits > 1 {
+		fact("%d visits", visits)
 	}
 	if !last.StartedAt.IsZero() && !last.EndedAt.IsZero() {
 		fact("%s", took(last.EndedAt.Sub(last.StartedAt)))
@@ -196,10 +204,7 @@ func (v *view) box(name string) box {
 	if !last.NextRetryAt.IsZero() && v.Going {
 		fact("next attempt at %s", last.NextRetryAt.UTC().Format("15:04:05 UTC"))
 	}
-	if last.Error != nil {
-		told.Error = last.Error.Message
-	}
-	return told
+	return facts
 }
 
 // routes say where a step leads.

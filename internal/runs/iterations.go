@@ -40,15 +40,27 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 		return
 	}
 	if run.Ended() {
-		for _, failure := range step.failed {
-			step.Iterations = append(step.Iterations, Iteration{Index: failure.Index, Item: Item{
-				Status: interpreter.Failed, Attempt: failure.Attempts, Error: failure.Error,
-			}})
-		}
-		step.Left = step.Loop.Failed - len(step.Iterations)
+		step.takeFailed()
 		return
 	}
 	asked := map[int]Iteration{}
+	r.askLoop(ctx, run, step, asked)
+	r.askOpen(ctx, step, asked)
+	step.takeAsked(run, asked)
+}
+
+// takeFailed takes the failures of a run that has ended.
+func (s *Step) takeFailed() {
+	for _, failure := range s.failed {
+		s.Iterations = append(s.Iterations, Iteration{Index: failure.Index, Item: Item{
+			Status: interpreter.Failed, Attempt: failure.Attempts, Error: failure.Error,
+		}})
+	}
+	s.Left = s.Loop.Failed - len(s.Iterations)
+}
+
+// askLoop asks a loop and its parts for the iterations that they know of.
+func (r *Reader) askLoop(ctx context.Context, run *Status, step *Step, asked map[int]Iteration) {
 	for id := step.Loop.WorkflowID; id != ""; {
 		var answer workflows.Iterations
 		if r.ask(ctx, id, "", workflows.IterationsQuery, &answer) != nil {
@@ -63,6 +75,10 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 		}
 		id = progress.Part
 	}
+}
+
+// askOpen asks the open children of a loop, which know more than it.
+func (r *Reader) askOpen(ctx context.Context, step *Step, asked map[int]Iteration) {
 	answers := make([]workflows.Iterations, min(len(step.open), mostAsked))
 	var group errgroup.Group
 	group.SetLimit(asking)
@@ -78,6 +94,11 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	for _, answer := range answers {
 		take(asked, answer)
 	}
+	step.Left += len(step.open) - len(answers)
+}
+
+// takeAsked takes what was asked for, by index.
+func (s *Step) takeAsked(run *Status, asked map[int]Iteration) {
 	awaiting := 0
 	for _, iteration := range asked {
 		if iteration.Awaits != nil {
@@ -87,12 +108,11 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 			iteration.HeldBy, iteration.Waiting = HeldByWindow, "it is due, and waits for a place in the loop's window"
 		}
 		if iteration.Status != interpreter.Completed {
-			step.Iterations = append(step.Iterations, iteration)
+			s.Iterations = append(s.Iterations, iteration)
 		}
 	}
-	step.Loop.Awaiting = min(max(awaiting, step.Loop.Awaiting), step.Loop.Running)
-	slices.SortFunc(step.Iterations, func(x, y Iteration) int { return cmp.Compare(x.Index, y.Index) })
-	step.Left += len(step.open) - len(answers)
+	s.Loop.Awaiting = min(max(awaiting, s.Loop.Awaiting), s.Loop.Running)
+	slices.SortFunc(s.Iterations, func(x, y Iteration) int { return cmp.Compare(x.Index, y.Index) })
 }
 
 // silent stands for the answer of a child that gave none, because it is about to

@@ -289,21 +289,9 @@ func (t *teller) activity(ctx context.Context, id int64, event *historypb.Histor
 	if of.many != nil {
 		return t.hosted(ctx, id, event)
 	}
-	ended := event.GetEventTime().AsTime()
-	var failure *interpreter.ErrorObject
-	if told := failureOf(event); told != nil {
-		if err := t.Store.Resolve(ctx, event); err != nil {
-			return fmt.Errorf("read how an attempt of %s ended: %w", t.workflowID, err)
-		}
-		failure = workflows.AttemptError(temporal.GetDefaultFailureConverter().FailureToError(told))
-		if failure.PutOff() { // it was not made
-			return nil
-		}
-	} else if event.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED {
-		if of.started == nil { // nor was this one
-			return nil
-		}
-		failure = workflows.AttemptError(temporal.NewCanceledError())
+	failure, wasMade, err := t.attemptFailure(ctx, of, event)
+	if err != nil || !wasMade {
+		return err
 	}
 	if of.one.Sends != "" && of.one.Sends != "on_start" {
 		return nil // it tells of the end of an attempt
@@ -315,12 +303,12 @@ func (t *teller) activity(ctx context.Context, id int64, event *historypb.Histor
 		return nil
 	}
 	end := started
-	end.At, end.IsRetry, end.Error, end.Event = ended, false, failure, ActionCompleted
+	end.At, end.IsRetry, end.Error, end.Event = event.GetEventTime().AsTime(), false, failure, ActionCompleted
 	if failure != nil {
 		end.Event = ActionError
 	}
 	if of.started != nil {
-		end.Duration = ended.Sub(started.At).Seconds()
+		end.Duration = end.At.Sub(started.At).Seconds()
 		if n := int(of.started.GetActivityTaskStartedEventAttributes().GetAttempt()); n > 1 {
 			end.Deliveries = n
 		}
@@ -337,6 +325,22 @@ func (t *teller) activity(ctx context.Context, id int64, event *historypb.Histor
 		t.unsent = append(t.unsent, unsent{call: of.one.call(), by: event.GetEventId(), event: end})
 	}
 	return nil
+}
+
+// attemptFailure is how an attempt failed, nil where it did not. It is false for an
+// attempt that was not made.
+func (t *teller) attemptFailure(ctx context.Context, of *made, event *historypb.HistoryEvent) (*interpreter.ErrorObject, bool, error) {
+	if told := failureOf(event); told != nil {
+		if err := t.Store.Resolve(ctx, event); err != nil {
+			return nil, false, fmt.Errorf("read how an attempt of %s ended: %w", t.workflowID, err)
+		}
+		failure := workflows.AttemptError(temporal.GetDefaultFailureConverter().FailureToError(told))
+		return failure, !failure.PutOff(), nil
+	}
+	if event.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED {
+		return workflows.AttemptError(temporal.NewCanceledError()), of.started != nil, nil
+	}
+	return nil, true, nil
 }
 
 // goesOnWith says that a notice that failed is made again.

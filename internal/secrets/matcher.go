@@ -76,22 +76,33 @@ func extent[T string | []byte](p pattern, text T, start int) (from, to int, ok b
 	from, to = start, start+len(p.text)
 	switch p.kind {
 	case encoded:
-		if from > 0 && isBase64(text[from-1]) {
-			from--
-		}
-		if to < len(text) && isBase64(text[to]) {
-			to++
-		}
-		for to < len(text) && text[to] == '=' {
-			to++
-		}
+		from, to = base64Extent(text, from, to)
 	case word:
-		before := from > 0 && isBeside(text[from-1])
-		after := to < len(text) && text[to] != '.' && isBeside(text[to])
-		dotted := to+1 < len(text) && text[to] == '.' && isWord(text[to+1])
-		return from, to, !before && !after && !dotted
+		return from, to, standsAlone(text, from, to)
 	}
 	return from, to, true
+}
+
+// base64Extent adds what stands for bits on both sides, too, and the padding.
+func base64Extent[T string | []byte](text T, from, to int) (int, int) {
+	if from > 0 && isBase64(text[from-1]) {
+		from--
+	}
+	if to < len(text) && isBase64(text[to]) {
+		to++
+	}
+	for to < len(text) && text[to] == '=' {
+		to++
+	}
+	return from, to
+}
+
+// standsAlone is false for a part of a longer name.
+func standsAlone[T string | []byte](text T, from, to int) bool {
+	before := from > 0 && isBeside(text[from-1])
+	after := to < len(text) && text[to] != '.' && isBeside(text[to])
+	dotted := to+1 < len(text) && text[to] == '.' && isWord(text[to+1])
+	return !before && !after && !dotted
 }
 
 func isBase64(c byte) bool {

@@ -69,8 +69,8 @@ func unescape(text string) (n int, stands string) {
 }
 
 func unescapePercent(text string) (n int, stands string) {
-	if b, ok := number(text, 1, 2, 16); ok {
-		return 3, string([]byte{byte(b)})
+	if n, stands := hexByte(text, 1); n > 0 {
+		return n, stands
 	}
 	if r, ok := number(text, 2, 4, 16); ok && (text[1] == 'u' || text[1] == 'U') {
 		return 6, string(rune(r))
@@ -95,19 +95,32 @@ func unescapeBackslash(text string) (n int, stands string) {
 			return 10, string(rune(r))
 		}
 	case c == 'x':
-		if b, ok := number(text, 2, 2, 16); ok {
-			return 4, string([]byte{byte(b)})
-		}
+		return hexByte(text, 2)
 	case c >= '0' && c <= '7':
-		for digits := 3; digits > 0; digits-- {
-			if b, ok := number(text, 1, digits, 8); ok && b < 256 {
-				return 1 + digits, string([]byte{byte(b)})
-			}
-		}
+		return octalByte(text)
 	case controls[c] != "":
 		return 2, controls[c]
 	case c < utf8.RuneSelf && c > ' ' && !isWord(c):
 		return 2, text[1:2]
+	}
+	return 0, ""
+}
+
+// hexByte reads the byte of two digits at an offset.
+func hexByte(text string, offset int) (n int, stands string) {
+	b, ok := number(text, offset, 2, 16)
+	if !ok {
+		return 0, ""
+	}
+	return offset + 2, string([]byte{byte(b)})
+}
+
+// octalByte reads \NNN, which may have less digits.
+func octalByte(text string) (n int, stands string) {
+	for digits := 3; digits > 0; digits-- {
+		if b, ok := number(text, 1, digits, 8); ok && b < 256 {
+			return 1 + digits, string([]byte{byte(b)})
+		}
 	}
 	return 0, ""
 }

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,22 +13,30 @@ import (
 
 // checkFields compares the fields of a call with the spec of its tool.
 func (c *checker) checkFields(call actionAt, spec ToolSpec) {
+	for _, entry := range call.action.Fields {
+		c.checkField(call, spec, entry)
+	}
+	if !c.partial { // or what is missing may be what could not be decoded
+		c.checkMissing(call, spec)
+	}
+}
+
+func (c *checker) checkField(call actionAt, spec ToolSpec, entry *Entry) {
+	field, ok := spec.field(entry.Key)
+	if !ok {
+		c.unknownField(call, spec, entry)
+		return
+	}
+	if problem := field.problem(entry.Value); problem != "" {
+		c.errorf(entry.Value.Pos, codeFieldType, "%s of %s %s", field.Name, spec.Name, problem)
+	} else if field.Kind == KindRequest {
+		c.checkRequest(field.Name, entry.Value)
+	}
+}
+
+// checkMissing finds the fields that the tool needs and the call does not have.
+func (c *checker) checkMissing(call actionAt, spec ToolSpec) {
 	action := call.action
-	for _, entry := range action.Fields {
-		field, ok := spec.field(entry.Key)
-		if !ok {
-			c.unknownField(call, spec, entry)
-			continue
-		}
-		if problem := field.problem(entry.Value); problem != "" {
-			c.errorf(entry.Value.Pos, codeFieldType, "%s of %s %s", field.Name, spec.Name, problem)
-		} else if field.Kind == KindRequest {
-			c.checkRequest(field.Name, entry.Value)
-		}
-	}
-	if c.partial {
-		return // what is missing may be what could not be decoded
-	}
 	for _, field := range spec.Fields {
 		if field.Required && !action.has(field.Name) {
 			c.missingField(call, spec, fmt.Sprintf("%q", field.Name))
@@ -166,48 +175,77 @@ func (c *checker) unknownField(call actionAt, spec ToolSpec, entry *Entry) {
 	c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q; its fields are %s", spec.Name, entry.Key, listed(spec.FieldNames()))
 }
 
-// problem says what is wrong with a field's value, "" if nothing is. What a
-// template gives is not known here.
+// kindRule says what is wrong with a value of a kind, "" if nothing is.
+type kindRule struct {
+	// written is asked of what has no template, nil where all is right.
+	written func(Field, *Node) string
+	// template is asked of what has one, nil where all is right: what it gives is not
+	// known here.
+	template func(Field, *Node) string
+	// empty is true where nothing may stand, or written says so itself.
+	empty bool
+}
+
+var kindRules = map[FieldKind]kindRule{
+	KindValue:     {empty: true},
+	KindLiteral:   {written: Field.literalProblem, template: Field.literalProblem, empty: true},
+	KindCode:      {written: codeProblem, template: codeProblem, empty: true},
+	KindRequest:   {written: requestProblem, template: requestProblem, empty: true},
+	KindMap:       {written: mapProblem, template: mixedProblem},
+	KindList:      {written: listProblem, template: mixedProblem},
+	KindText:      {written: textProblem},
+	KindStatement: {written: textProblem},
+	KindNumber:    {written: numberProblem},
+	KindBoolean:   {written: booleanProblem},
+	KindDuration:  {written: durationProblem},
+}
+
+// problem says what is wrong with a field's value, "" if nothing is.
 func (f Field) problem(node *Node) string {
-	switch {
-	case f.Kind == KindValue:
-		return ""
-	case f.Kind == KindLiteral:
-		return f.literalProblem(node)
-	case f.Kind == KindCode:
-		_, ok := node.Value.(string)
-		return wrongType(node, "text below code: |", ok)
-	case node.Template != nil && (f.Kind == KindMap || f.Kind == KindList):
-		return mixedProblem(f.Kind, node)
-	case f.Kind == KindRequest:
-		if node.Template != nil {
-			return "must be written out as a map with a url; templates may stand in its values"
-		}
-		return wrongType(node, "a map with a url, such as {url: …, body: …}", node.kind == mapNode)
-	case node.Template != nil:
-		return ""
-	case node.kind == constantNode && node.Value == nil:
+	rule := kindRules[f.Kind]
+	check := rule.written
+	if node.Template != nil {
+		check = rule.template
+	} else if !rule.empty && node.kind == constantNode && node.Value == nil {
 		return "is empty; give it a value or leave it out"
 	}
-	switch f.Kind {
-	case KindMap:
-		return wrongType(node, "a map", node.kind == mapNode)
-	case KindList:
-		return wrongType(node, "a list", node.kind == listNode)
-	case KindText, KindStatement:
-		if problem := wrongType(node, "text", node.scalar()); problem != "" {
-			return problem
-		}
-		return f.enumProblem(node)
-	case KindNumber:
-		return wrongType(node, "a number", isNumber(node.Value))
-	case KindBoolean:
-		_, ok := node.Value.(bool)
-		return wrongType(node, "true or false", ok)
-	case KindDuration:
-		return durationProblem(node)
+	if check == nil {
+		return ""
 	}
-	return ""
+	return check(f, node)
+}
+
+func codeProblem(_ Field, node *Node) string {
+	_, ok := node.Value.(string)
+	return wrongType(node, "text below code: |", ok)
+}
+
+func requestProblem(_ Field, node *Node) string {
+	if node.Template != nil {
+		return "must be written out as a map with a url; templates may stand in its values"
+	}
+	return wrongType(node, "a map with a url, such as {url: …, body: …}", node.kind == mapNode)
+}
+
+func mapProblem(_ Field, node *Node) string {
+	return wrongType(node, "a map", node.kind == mapNode)
+}
+
+func listProblem(_ Field, node *Node) string {
+	return wrongType(node, "a list", node.kind == listNode)
+}
+
+func textProblem(f Field, node *Node) string {
+	return cmp.Or(wrongType(node, "text", node.scalar()), f.enumProblem(node))
+}
+
+func numberProblem(_ Field, node *Node) string {
+	return wrongType(node, "a number", isNumber(node.Value))
+}
+
+func booleanProblem(_ Field, node *Node) string {
+	_, ok := node.Value.(bool)
+	return wrongType(node, "true or false", ok)
 }
 
 // scalar is false for lists and maps.
@@ -253,11 +291,11 @@ func (f Field) literalProblem(node *Node) string {
 }
 
 // mixedProblem refuses text with templates in it where a map or list is needed.
-func mixedProblem(kind FieldKind, node *Node) string {
+func mixedProblem(f Field, node *Node) string {
 	if _, ok := node.Template.Single(); ok {
 		return ""
 	}
-	return fmt.Sprintf("must be a %s, not text; a single {{ }} may give one", kind)
+	return fmt.Sprintf("must be a %s, not text; a single {{ }} may give one", f.Kind)
 }
 
 func wrongType(node *Node, want string, ok bool) string {
@@ -297,7 +335,7 @@ func (f Field) enumProblem(node *Node) string {
 	return fmt.Sprintf("must be %s, not %q", oneOf(f.Enum), text)
 }
 
-func durationProblem(node *Node) string {
+func durationProblem(_ Field, node *Node) string {
 	switch v := node.Value.(type) {
 	case int:
 		if v >= 0 {

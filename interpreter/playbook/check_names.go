@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,41 +59,52 @@ func (p *placing) at(node *Node, offset int) source.Position {
 	return p.places[min(max(offset, 0), len(p.places)-1)]
 }
 
+// checkRef checks a name: one of the language comes before one of the playbook.
 func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
+	if !c.checkLanguageName(at, pos, ref) && !c.checkPlaybookName(at, pos, ref) {
+		c.unknownName(at, pos, ref.Root)
+	}
+}
+
+// checkLanguageName is false for a name that the language does not give.
+func (c *checker) checkLanguageName(at site, pos place, ref expression.Ref) bool {
 	name := ref.Root
 	if name == CallbackWord && slices.Contains(RequestFields, at.field) && c.awaits(at.action) {
 		c.checkCallback(pos, ref)
-		return
+		return true
 	}
 	if at.named(name) {
 		if key, ok := pathKey(ref.Path, 0); ok {
 			c.checkMember(pos, name, key, members[name])
 		}
-		return
+		return true
 	}
-	if w, ok := findWord(name); ok {
+	w, ok := findWord(name)
+	if ok {
 		c.checkWord(at, pos, ref, w)
-		return
 	}
-	if slices.Contains(c.elements(at), name) || slices.Contains(intos(at), name) {
-		return
-	}
-	if at.spot == atStepSink && at.step.Loop != nil && at.step.Loop.Element == name {
+	return ok
+}
+
+// checkPlaybookName is false for a name that the playbook does not give: no element
+// of a loop, no step and no key of the workload.
+func (c *checker) checkPlaybookName(at site, pos place, ref expression.Ref) bool {
+	name := ref.Root
+	step := c.pb.Step(name)
+	_, isKey := c.workload[name]
+	switch {
+	case slices.Contains(c.elements(at), name), slices.Contains(intos(at), name):
+	case at.spot == atStepSink && at.step.Loop != nil && at.step.Loop.Element == name:
 		c.elementInStepSink(at, pos, name)
-		return
-	}
-	if step := c.pb.Step(name); step != nil && at.spot&atBegin == 0 {
+	case step != nil && at.spot&atBegin == 0:
 		c.checkShape(pos, name, c.stepShape(step), ref.Path)
-		return
-	}
-	if _, ok := c.workload[name]; ok {
-		return
-	}
-	if c.pb.Step(name) != nil {
+	case isKey:
+	case step != nil:
 		c.errorf(pos.at(), codeUnavailableName, "%q is a step, but %s may only use the workload: it is worked out before the run starts", name, beginWord(at))
-		return
+	default:
+		return false
 	}
-	c.unknownName(at, pos, name)
+	return true
 }
 
 // named reports whether a name is one that only notices of the run have.
@@ -213,42 +225,49 @@ func (c *checker) unknownName(at site, pos place, name string) {
 		c.errorf(pos.at(), codeUnavailableName, "%q is what step %q collects into, known in the when and then of its retry; after the step write %s for its result", name, step.Name, step.Name)
 		return
 	}
-	if hint := c.handIn(name); hint != "" {
+	if hint := cmp.Or(c.handIn(name), c.unknownHint(at, name)); hint != "" {
 		c.errorf(pos.at(), codeUnknownName, "unknown name %q%s", name, hint)
-		return
 	}
+}
+
+// unknownHint says what is meant, or missing, where nobody knows a name; it is ""
+// where what is not seen here may give it.
+func (c *checker) unknownHint(at site, name string) string {
 	if c.options.caller != nil && c.options.caller.open {
-		return
+		return ""
 	}
-	hint := fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
-	if c.options.caller != nil {
-		hint = ": it is no step, no workload key and no word of the language; if it is to be handed in, add it to the workload of the step that runs this playbook"
-	}
-	near := ""
-	if len(c.workload) <= mostSuggested {
-		near = expression.Suggest(name, c.namesAt(at))
-	}
+	near := c.nearName(at, name)
 	switch {
 	case name == CallbackWord:
-		hint = fmt.Sprintf(": it is known in %s of the tools that await an answer", oneOf(RequestFields))
+		return fmt.Sprintf(": it is known in %s of the tools that await an answer", oneOf(RequestFields))
 	case at.spot&atBegin == 0 && c.argsHave(at, name):
-		hint = fmt.Sprintf("; did you mean args.%s?", name)
+		return fmt.Sprintf("; did you mean args.%s?", name)
 	case at.spot&atBegin == 0 && c.vars[name]:
-		hint = fmt.Sprintf("; did you mean vars.%s?", name)
+		return fmt.Sprintf("; did you mean vars.%s?", name)
 	case near != "":
-		hint = fmt.Sprintf("; did you mean %q?", near)
+		return fmt.Sprintf("; did you mean %q?", near)
 	case expression.IsFunction(name):
-		hint = fmt.Sprintf("; the function is called with brackets: %s(…)", name)
+		return fmt.Sprintf("; the function is called with brackets: %s(…)", name)
 	case slices.Contains(noticeNames, name) && len(c.pb.Notify) > 0:
-		hint = ": it is known in notify, and in on_success and on_failure of the playbook"
+		return ": it is known in notify, and in on_success and on_failure of the playbook"
 	case c.unnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
-		return // it may be what could not be decoded
+		return "" // it may be what could not be decoded
+	case c.options.caller != nil:
+		return ": it is no step, no workload key and no word of the language; if it is to be handed in, add it to the workload of the step that runs this playbook"
 	}
-	c.errorf(pos.at(), codeUnknownName, "unknown name %q%s", name, hint)
+	return fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
 }
 
 // mostSuggested is how many names are looked through for one that was meant.
 const mostSuggested = 1000
+
+// nearName is the name that was meant, "" where none is near.
+func (c *checker) nearName(at site, name string) string {
+	if len(c.workload) > mostSuggested {
+		return ""
+	}
+	return expression.Suggest(name, c.namesAt(at))
+}
 
 // argsHave reports whether the args of the step at a site may have a member:
 // its own, those of its pages, and those of routes that lead to it.

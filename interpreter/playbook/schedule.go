@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,39 +56,56 @@ type ScheduleProblem struct {
 // Problems tells what is wrong with a schedule. zone refuses names that are no time
 // zones; nil takes all.
 func (s *Schedule) Problems(zone func(string) error) []ScheduleProblem {
-	var found []ScheduleProblem
-	add := func(word, code, format string, args ...any) {
-		found = append(found, ScheduleProblem{Word: word, Code: code, Message: fmt.Sprintf(format, args...)})
-	}
+	return slices.Concat(s.timesProblems(), s.offsetProblems(), s.catchUpProblems(), s.zoneProblems(zone), s.cronProblems(), s.momentProblems())
+}
+
+// scheduleProblem is the only problem of a word.
+func scheduleProblem(word, code, format string, args ...any) []ScheduleProblem {
+	return []ScheduleProblem{{Word: word, Code: code, Message: fmt.Sprintf(format, args...)}}
+}
+
+func (s *Schedule) timesProblems() []ScheduleProblem {
 	switch {
 	case len(s.Cron) == 0 && s.Every == 0:
-		add("", codeMissingKey, "says no times: it needs \"cron\" or \"every\"")
+		return scheduleProblem("", codeMissingKey, "says no times: it needs \"cron\" or \"every\"")
 	case len(s.Cron) > 0 && s.Every > 0:
-		add("every", codeConflict, "stands beside \"cron\": times are those of a calendar, or come in equal steps; write one of them")
+		return scheduleProblem("every", codeConflict, "stands beside \"cron\": times are those of a calendar, or come in equal steps; write one of them")
 	case s.Every > 0 && (s.Every < leastEvery || s.Every%time.Second != 0):
-		add("every", codeBounds, "must be whole seconds, not %s", s.Every)
+		return scheduleProblem("every", codeBounds, "must be whole seconds, not %s", s.Every)
 	}
+	return nil
+}
+
+func (s *Schedule) offsetProblems() []ScheduleProblem {
 	switch {
 	case s.Offset > 0 && s.Every == 0:
-		add("offset", codeMissingKey, "needs \"every\", whose times it moves")
+		return scheduleProblem("offset", codeMissingKey, "needs \"every\", whose times it moves")
 	case s.Offset%time.Second != 0:
-		add("offset", codeBounds, "must be whole seconds, not %s", s.Offset)
+		return scheduleProblem("offset", codeBounds, "must be whole seconds, not %s", s.Offset)
 	case s.Offset > 0 && s.Offset >= s.Every:
-		add("offset", codeBounds, "must be less than \"every\", which is %s, not %s", s.Every, s.Offset)
+		return scheduleProblem("offset", codeBounds, "must be less than \"every\", which is %s, not %s", s.Every, s.Offset)
 	}
+	return nil
+}
+
+func (s *Schedule) catchUpProblems() []ScheduleProblem {
 	if s.CatchUp > 0 && s.CatchUp < leastCatchUp {
-		add("catch_up", codeBounds, "must be at least %s, not %s", leastCatchUp, s.CatchUp)
+		return scheduleProblem("catch_up", codeBounds, "must be at least %s, not %s", leastCatchUp, s.CatchUp)
 	}
-	if s.Zone != "" && zone != nil && zone(s.Zone) != nil {
-		add("zone", codeWrongValue, "%q is no time zone, expected a name such as Europe/Berlin or UTC", shorten(s.Zone))
+	return nil
+}
+
+func (s *Schedule) zoneProblems(known func(string) error) []ScheduleProblem {
+	if s.Zone != "" && known != nil && known(s.Zone) != nil {
+		return scheduleProblem("zone", codeWrongValue, "%q is no time zone, expected a name such as Europe/Berlin or UTC", shorten(s.Zone))
 	}
-	return append(append(found, s.cronProblems()...), s.momentProblems()...)
+	return nil
 }
 
 func (s *Schedule) cronProblems() []ScheduleProblem {
 	var found []ScheduleProblem
 	if len(s.Cron) > maxCron {
-		return []ScheduleProblem{{Word: "cron", Code: codeTooLarge, Message: fmt.Sprintf("has %d entries; at most %d are read", len(s.Cron), maxCron)}}
+		return scheduleProblem("cron", codeTooLarge, "has %d entries; at most %d are read", len(s.Cron), maxCron)
 	}
 	for i, text := range s.Cron {
 		if err := checkCron(text); err != nil {
@@ -117,9 +135,9 @@ func (s *Schedule) momentProblems() []ScheduleProblem {
 	start, _ := Moment(s.Start, time.UTC) // read above
 	end, _ := Moment(s.End, time.UTC)
 	if !end.After(start) {
-		found = append(found, ScheduleProblem{Word: "end", Code: codeBounds, Message: fmt.Sprintf("must be after \"start\", which is %s, not %s", s.Start, s.End)})
+		return scheduleProblem("end", codeBounds, "must be after \"start\", which is %s, not %s", s.Start, s.End)
 	}
-	return found
+	return nil
 }
 
 // Moment reads a date, a date with a time, or a time with its offset from UTC; what
