@@ -25,11 +25,12 @@ const statusLong = `Say where a run is: its steps with their states, what they w
 The states are pending, running, retry_pending, paused, completed, partial_success,
 failed, cancelled and skipped. An attempt is numbered from 1, with how many a
 request gets that goes on failing. With --step the iterations of that step are
-listed which failed, wait or are under way.
+listed which failed, wait or are under way, with what the runs of other playbooks
+wait for that they have started.
 
 It asks the run and its loops, not the histories of iterations, in ten calls to the
 server at most, however large the loop is; --step takes one more for each child of the
-loop that is open. Exit status: 0 whatever the run's state is, 2 where there is no
+loop that is open, and for each such run. Exit status: 0 whatever the run's state is, 2 where there is no
 such run or step, 3 no server.`
 
 func newStatusCommand(a *app) *cobra.Command {

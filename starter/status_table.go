@@ -154,8 +154,8 @@ func toldOf(step runs.Step, now time.Time) []string {
 	if step.Child != "" && step.EndedAt.IsZero() {
 		said = append(said, "runs "+visible(step.Child))
 	}
-	for _, asked := range step.Below {
-		said = append(said, visible(asked.Run)+", "+placeText(asked.To())+" "+awaitedText(&asked.Awaiting, now))
+	if len(step.Iterations) == 0 {
+		said = append(said, underText(step.Under, "", now)...)
 	}
 	if step.Awaits != nil {
 		said = append(append(said, awaitedText(step.Awaits, now)), askedText(step.Awaits)...)
@@ -169,6 +169,44 @@ func toldOf(step runs.Step, now time.Time) []string {
 		said = append(said, "a route took the failure on")
 	}
 	return said
+}
+
+// underText says what holds the runs below; the run that is known already has no name
+// there.
+func underText(under runs.Under, known string, now time.Time) []string {
+	in := func(run string) string {
+		if run == known {
+			return ""
+		}
+		return visible(run) + ", "
+	}
+	var said []string
+	for _, asked := range under.Below {
+		said = append(said, in(asked.Run)+placeText(asked.To())+" "+awaitedText(&asked.Awaiting, now))
+	}
+	for _, held := range under.Held {
+		line := in(held.Run) + placeText(interpreter.AnswerTo{Step: held.Step, Visit: held.Visit}) + " " + itemText(held.Item, now)
+		if held.Error != nil {
+			line += ": " + errorOf(held.Error)
+		}
+		said = append(said, line)
+	}
+	return said
+}
+
+// itemText is a state, its attempt and when the next one is due.
+func itemText(item runs.Item, now time.Time) string {
+	line := string(item.Status)
+	if attempt := attemptOf(item); attempt != "" {
+		line += ", attempt " + attempt
+	}
+	if next := nextOf(item, now); next != "" {
+		line += ", " + next
+	}
+	if item.HeldBy == runs.HeldByPerson {
+		line += ", waits for a person"
+	}
+	return line
 }
 
 // countsOf is a loop in words; what is zero and no news is left out.
@@ -249,16 +287,7 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 	fmt.Fprintf(b, "iterations of %s:\n", stepLabel(*step))
 	shown := step.Iterations[:min(len(step.Iterations), mostIterations)]
 	for _, iteration := range shown {
-		line := fmt.Sprintf("[%d] %s", iteration.Index, iteration.Status)
-		if attempt := attemptOf(iteration.Item); attempt != "" {
-			line += ", attempt " + attempt
-		}
-		if next := nextOf(iteration.Item, now); next != "" {
-			line += ", " + next
-		}
-		if iteration.HeldBy == runs.HeldByPerson {
-			line += ", waits for a person"
-		}
+		line := fmt.Sprintf("[%d] %s", iteration.Index, itemText(iteration.Item, now))
 		if iteration.Awaits != nil {
 			line += ", " + awaitedText(iteration.Awaits, now)
 			if asks := cmp.Or(oneLine(iteration.Awaits.Progress(), 300), oneLine(iteration.Awaits.Question(), 300)); asks != "" {
@@ -268,8 +297,13 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 			line += ": " + errorOf(iteration.Error)
 		} else if held := heldOf(iteration.Item); held != "" {
 			line += ": " + held
+		} else if iteration.Child != "" && iteration.Status == interpreter.Running {
+			line += ", runs " + visible(iteration.Child)
 		}
 		b.WriteString(text.Snip("  "+oneLine(line, 2*width), width, "…") + "\n")
+		for _, said := range underText(iteration.Under, iteration.Child, now) {
+			b.WriteString(text.Snip("      "+oneLine(said, 2*width), width, "…") + "\n")
+		}
 	}
 	if left := step.Left + len(step.Iterations) - len(shown); left > 0 {
 		fmt.Fprintf(b, "  and %d more; --output json tells of %d\n", left, len(step.Iterations))

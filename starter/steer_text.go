@@ -250,18 +250,42 @@ const mostAnswersSaid = 5
 func answersOf(status *runs.Status) []string {
 	var help []string
 	for _, step := range status.Steps {
-		for _, asked := range step.Below {
-			if len(help) < mostAnswersSaid {
-				help = append(help, "to answer: "+answerCommand(asked.Run, asked.Step, nil, &asked.Awaiting))
-			}
-		}
+		below := belowOf(step)
+		help = append(help, below[:min(len(below), mostAnswersSaid-len(help))]...)
 		switch {
 		case len(help) == mostAnswersSaid:
 		case step.Awaits != nil:
 			help = append(help, "to answer: "+answerCommand(status.WorkflowID, step.Step, nil, step.Awaits))
 		case step.Loop != nil && step.Loop.Asks && step.Loop.Running > 0 && step.EndedAt.IsZero():
 			help = append(help, loopAnswerOf(status.WorkflowID, step))
+		case step.Loop != nil && step.Loop.Plays && step.Loop.Running > 0 && len(step.Iterations) == 0 && len(below) == 0:
+			help = append(help, fmt.Sprintf("to look into its runs: %s status %s --step %s", program(), shellWord(status.WorkflowID), shellWord(step.Step)))
 		}
+	}
+	return help
+}
+
+// belowOf are the commands that help the runs on that a step and its iterations have
+// started.
+func belowOf(step runs.Step) []string {
+	var help []string
+	found := map[string]bool{}
+	take := func(under runs.Under) {
+		for _, asked := range under.Below {
+			help = append(help, "to answer: "+answerCommand(asked.Run, asked.Step, nil, &asked.Awaiting))
+		}
+		for _, held := range under.Held {
+			if held.Status == interpreter.RetryPending && !found[held.Run] {
+				found[held.Run] = true
+				help = append(help, fmt.Sprintf("to wait no longer: %s retry-now %s", program(), shellWord(held.Run)))
+			}
+		}
+	}
+	for _, iteration := range step.Iterations {
+		take(iteration.Under)
+	}
+	if len(help) == 0 {
+		take(step.Under)
 	}
 	return help
 }

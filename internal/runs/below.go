@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -11,6 +12,64 @@ import (
 
 // A step may run another playbook, as a run of its own. What follows looks into
 // those runs, by way of the one that has started them.
+
+// Under is what was found in the runs that a step or an iteration has started, and in
+// those below them, as far as they were asked.
+type Under struct {
+	// Below are the attempts that await answers.
+	Below []Asked `json:"below,omitempty"`
+	// Held are the steps that something else holds.
+	Held []Held `json:"held_below,omitempty"`
+}
+
+// Held is a step of a run below that waits.
+type Held struct {
+	Run   string `json:"run"` // workflow ID
+	Step  string `json:"step"`
+	Visit int    `json:"visit"`
+	Item
+}
+
+func (u *Under) add(more Under) {
+	u.Below, u.Held = append(u.Below, more.Below...), append(u.Held, more.Held...)
+}
+
+// take notes what holds a step of a run.
+func (u *Under) take(run string, record workflows.StepRecord) {
+	switch step := stepOf(record); {
+	case step.Awaits != nil:
+		u.Below = append(u.Below, Asked{
+			WorkflowID: cmp.Or(record.Call, run), Run: run, Step: step.Step, Visit: step.Visit, Awaiting: *step.Awaits,
+		})
+	case step.HeldBy != "":
+		u.Held = append(u.Held, Held{Run: run, Step: step.Step, Visit: step.Visit, Item: step.Item})
+	}
+}
+
+// look asks a run, and those below that its steps have started, what holds them.
+// spend takes a call to the server from a budget; missed is the first run that was
+// not asked because that was spent, "" for none.
+func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under Under, missed string) {
+	for next := []string{run}; len(next) > 0; next = next[1:] {
+		if !spend() {
+			return under, next[0]
+		}
+		progress, err := r.Progress(ctx, next[0], "")
+		if err != nil {
+			continue // it is about to begin or to end
+		}
+		for _, record := range progress.Steps {
+			if !record.EndedAt.IsZero() {
+				continue
+			}
+			under.take(next[0], record)
+			if record.Awaits == nil && record.Child != "" {
+				next = append(next, record.Child)
+			}
+		}
+	}
+	return under, ""
+}
 
 // mostBelow bounds the runs below one that are looked into.
 const mostBelow = 100

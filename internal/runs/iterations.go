@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,14 +28,16 @@ type Iteration struct {
 	Index int `json:"index"`
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
+	Under
 	Item
 }
 
 // Iterations tells of one visit of a step with a loop the iterations that failed,
 // wait or are under way, by index; those that went well or have not begun are only
 // counted. They become the step's. It takes a call for
-// the loop and each of its parts, and one for each of at most a hundred children;
-// of a run that has ended none.
+// the loop and each of its parts, one for each of at most a hundred children, and one
+// for each of at most a hundred runs of other playbooks that they have started; of a run
+// that has ended none.
 func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	if step.Loop == nil {
 		return
@@ -47,6 +50,7 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	r.askLoop(ctx, run, step, asked)
 	r.askOpen(ctx, step, asked)
 	step.takeAsked(run, asked)
+	r.under(ctx, run, step)
 }
 
 // takeFailed takes the failures of a run that has ended.
@@ -113,6 +117,27 @@ func (s *Step) takeAsked(run *Status, asked map[int]Iteration) {
 	}
 	s.Loop.Awaiting = min(max(awaiting, s.Loop.Awaiting), s.Loop.Running)
 	slices.SortFunc(s.Iterations, func(x, y Iteration) int { return cmp.Compare(x.Index, y.Index) })
+}
+
+// under looks into the runs that the iterations of a step have started.
+func (r *Reader) under(ctx context.Context, run *Status, step *Step) {
+	var looked atomic.Int64
+	var group errgroup.Group
+	group.SetLimit(asking)
+	for i := range step.Iterations {
+		iteration := &step.Iterations[i]
+		if iteration.Child == "" || iteration.Status != interpreter.Running {
+			continue
+		}
+		group.Go(func() error {
+			iteration.Under, _ = r.look(ctx, iteration.Child, func() bool { return looked.Add(1) <= mostBelow })
+			return nil
+		})
+	}
+	_ = group.Wait()
+	if looked.Load() > mostBelow {
+		run.Notes = append(run.Notes, fmt.Sprintf("of the runs that step %s has started, %d were asked what they wait for", step.Step, mostBelow))
+	}
 }
 
 // silent stands for the answer of a child that gave none, because it is about to

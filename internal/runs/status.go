@@ -86,11 +86,9 @@ type Step struct {
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 	Handled   bool      `json:"handled,omitempty"` // a route took the failure
 	// Child is the workflow ID of the run of another playbook that it has started last.
-	// Below are the attempts that await answers there, or further below, as far as that
-	// was asked.
-	Child string  `json:"child,omitempty"`
-	Below []Asked `json:"below,omitempty"`
-	Loop  *Counts `json:"loop,omitempty"`
+	Child string `json:"child,omitempty"`
+	Under
+	Loop *Counts `json:"loop,omitempty"`
 	// Iterations are those that Iterations told of; Left counts what it left out.
 	Iterations []Iteration `json:"iterations,omitempty"`
 	Left       int         `json:"iterations_left,omitempty"`
@@ -118,7 +116,9 @@ type Counts struct {
 	// they were asked.
 	Awaiting int `json:"awaiting,omitempty"`
 	// Asks says that somebody outside answers the attempts of its iterations.
-	Asks    bool `json:"asks,omitempty"`
+	Asks bool `json:"asks,omitempty"`
+	// Plays says that its iterations run playbooks.
+	Plays   bool `json:"plays,omitempty"`
 	Pending int  `json:"pending"`
 	// PerSecond is how many have ended in a second, since the loop began. Left is
 	// how many seconds the rest takes at that pace, 0 where that is not known.
@@ -267,30 +267,11 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 	q.status.Steps = append(q.status.Steps, step)
 }
 
-// below asks the run that a step waits for, and those below that, what awaits an
-// answer there.
+// below asks the run that a step waits for, and those below that, what holds them.
 func (q *inquiry) below(ctx context.Context, step *Step) {
-	for next := []string{step.Child}; len(next) > 0; next = next[1:] {
-		id := next[0]
-		if !q.spend() {
-			q.notef("what the run %s waits for was not asked: that would take more than %d calls to the server", id, StatusCalls)
-			return
-		}
-		progress, err := q.Progress(ctx, id, "")
-		if err != nil {
-			continue // it is about to begin or to end
-		}
-		for _, record := range progress.Steps {
-			switch {
-			case !record.EndedAt.IsZero():
-			case record.Awaits != nil:
-				step.Below = append(step.Below, Asked{
-					WorkflowID: cmp.Or(record.Call, id), Run: id, Step: record.Step, Visit: record.Visit, Awaiting: *record.Awaits,
-				})
-			case record.Child != "":
-				next = append(next, record.Child)
-			}
-		}
+	under, missed := q.look(ctx, step.Child, q.spend)
+	if step.Under = under; missed != "" {
+		q.notef("what the run %s waits for was not asked: that would take more than %d calls to the server", missed, StatusCalls)
 	}
 }
 
@@ -380,7 +361,8 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	}
 	c := step.Loop
 	c.Success, c.Failed, c.Truncated = progress.Stats.Success, progress.Stats.Failed, progress.Stats.Truncated
-	c.Running, c.Waiting, c.Cancelled, c.Asks = progress.Under, progress.Waiting, 0, progress.Asks
+	c.Running, c.Waiting, c.Cancelled = progress.Under, progress.Waiting, 0
+	c.Asks, c.Plays = progress.Asks, progress.Plays
 	c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting)
 	step.open, step.NextRetryAt = progress.Open, progress.NextRetryAt
 	q.inPlace(ctx, step)
@@ -397,6 +379,9 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	case c.Pending > 0:
 		step.HeldBy = HeldByWindow
 		step.Waiting = fmt.Sprintf("%d iterations wait for a place in the loop's window", c.Pending)
+		if c.Pending == 1 {
+			step.Waiting = "an iteration waits for a place in the loop's window"
+		}
 	}
 	if step.HeldBy == HeldByPause || step.HeldBy == HeldByPerson || step.HeldBy == HeldByAnswer {
 		c.Left = 0 // people decide
@@ -420,8 +405,12 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 	}
 	_ = group.Wait()
 	under, waiting := step.Loop.Running+step.Loop.Waiting, 0
+	var children []string
 	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {
+			if iteration.Child != "" {
+				children = append(children, iteration.Child)
+			}
 			if iteration.Awaits != nil {
 				step.Loop.Awaiting++
 			}
@@ -438,6 +427,12 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 	}
 	step.Loop.Waiting = min(max(waiting, step.Loop.Waiting), under)
 	step.Loop.Running = under - step.Loop.Waiting
+	if len(children) <= StatusCalls-q.status.Calls {
+		for _, id := range children {
+			found, _ := q.look(ctx, id, q.spend)
+			step.add(found)
+		}
+	}
 }
 
 // ended reads the result of a run that has ended.
