@@ -29,7 +29,8 @@ const (
 // no wait. A call that has to wait, or that has had its share of this activity,
 // is given back with its state. Heartbeats hold what is done, so a worker that
 // takes over goes on behind it.
-func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput) (interpreter.DriveOutput, error) {
+func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script interpreter.Script) (interpreter.DriveOutput, error) {
+	in.Task = in.Task.With(script)
 	book, step, err := in.Task.Load()
 	if err == nil {
 		err = in.Task.Check(book, step, in.Calls...)

@@ -140,7 +140,7 @@ const (
 func driveInput(loopWords, then string, elements ...string) interpreter.DriveInput {
 	in := interpreter.DriveInput{Width: 10, Task: interpreter.Task{
 		Name: "driven.yaml", Source: fmt.Sprintf(driven, loopWords, then), Step: "fetch", Visit: 1,
-		Run: interpreter.RunInfo{WorkflowID: "w", RunID: "r"},
+		Run: interpreter.RunInfo{WorkflowID: "w", RunID: "r"}, Limits: interpreter.RunLimits{Apart: true},
 	}}
 	for i, element := range elements {
 		index := i
@@ -203,7 +203,13 @@ func (s *stageOf) background(ctx context.Context) { s.env.SetWorkerOptions(worke
 func (s *stageOf) tryDrive(in interpreter.DriveInput) (interpreter.DriveOutput, error) {
 	s.t.Helper()
 	var output interpreter.DriveOutput
-	value, err := s.env.ExecuteActivity(interpreter.DriveActivity, in)
+	task, script := in.Task.Apart()
+	args := []any{in}
+	if script != nil { // nil for one of an earlier build
+		in.Task = task
+		args = []any{in, *script}
+	}
+	value, err := s.env.ExecuteActivity(interpreter.DriveActivity, args...)
 	if err != nil {
 		return output, err
 	}

@@ -18,7 +18,7 @@ import (
 
 // crossing are the types whose sizes are asked for.
 var crossing = []reflect.Type{
-	reflect.TypeFor[interpreter.Task](), reflect.TypeFor[interpreter.Carried](), reflect.TypeFor[interpreter.CallState](),
+	reflect.TypeFor[interpreter.Task](), reflect.TypeFor[interpreter.Script](), reflect.TypeFor[interpreter.Carried](), reflect.TypeFor[interpreter.CallState](),
 	reflect.TypeFor[interpreter.CallResult](), reflect.TypeFor[interpreter.ErrorObject](), reflect.TypeFor[interpreter.Outcome](),
 	reflect.TypeFor[interpreter.ToolInput](), reflect.TypeFor[interpreter.ToolResult](), reflect.TypeFor[interpreter.LoopResult](),
 	reflect.TypeFor[interpreter.DriveInput](), reflect.TypeFor[interpreter.DriveOutput](), reflect.TypeFor[interpreter.CheckInput](),

@@ -13,24 +13,80 @@ import (
 // pages and sinks of them as need no wait.
 const DriveActivity = "drive"
 
-// Task is what a call needs of its run, wherever it is hosted: the playbook,
-// the step and the names its expressions use. Kept in workflow history.
+// Task is what the children of a run and the activities that host calls are told of
+// the step; kept in workflow history. People read it in Temporal's UI, so what
+// matters most comes first.
 type Task struct {
-	Name   string  `json:"name"`
-	Source string  `json:"source"`
-	Run    RunInfo `json:"run"`
-	// ID is the workflow ID of the run, where that is not Run.WorkflowID: of a
-	// reprocess.
-	ID    string           `json:"id,omitempty"`
 	Step  string           `json:"step"`
 	Visit int              `json:"visit"`
-	Data  Data             `json:"data"`
 	Args  expression.Value `json:"args,omitzero"` // of the route
+	// Name is that of the playbook's file, Hash the beginning of its hash, for readers.
+	Name string  `json:"name"`
+	Hash string  `json:"hash,omitempty"`
+	Run  RunInfo `json:"run"`
+	// ID is the workflow ID of the run, where that is not Run.WorkflowID: of a
+	// reprocess.
+	ID   string `json:"id,omitempty"`
+	Data Data   `json:"data"`
 	// Limits are the operator's, as the door recorded them.
 	Limits RunLimits `json:"limits,omitzero"`
 	// Nesting is what the task knows of runs above and below; nil where there are
 	// none.
 	Nesting *Nesting `json:"nesting,omitempty"`
+	// Source is the playbook. It travels as a Script, and as a part of the task only in
+	// runs that began under earlier builds.
+	Source string `json:"source,omitempty"`
+}
+
+// Script is the playbook of a task, and those that it names. It is the same for all
+// children of a loop and would hide what they are told, so it travels as an argument
+// of its own, which the payload store keeps once. Kept in workflow history.
+type Script struct {
+	Source string `json:"source"`
+	// Files are Nesting.Files.
+	Files map[string]string `json:"files,omitempty"`
+}
+
+// ScriptMark is the name of the metadata of a value that is a script. ScriptsAbove is
+// the size in bytes from which the payload store takes one, far below that of other
+// values: it is written once and referred to by every child. Histories depend on it.
+const (
+	ScriptMark   = "reprise-script"
+	ScriptsAbove = 4 << 10
+)
+
+// Apart takes the script out of a task that is to travel. It is nil where the run
+// began under a build that knew of none: a replay sends what was sent.
+func (t Task) Apart() (Task, *Script) {
+	if !t.Limits.Apart {
+		return t, nil
+	}
+	script := Script{Source: t.Source}
+	t.Source = ""
+	if t.Nesting != nil {
+		nesting := *t.Nesting
+		script.Files, nesting.Files = nesting.Files, nil
+		t.Nesting = &nesting
+	}
+	return t, &script
+}
+
+// With puts the script back into a task that has travelled. One without a source is
+// none: the task has its own.
+func (t Task) With(script Script) Task {
+	if script.Source == "" {
+		return t
+	}
+	t.Source = script.Source
+	if len(script.Files) > 0 {
+		var nesting Nesting
+		if t.Nesting != nil {
+			nesting = *t.Nesting
+		}
+		nesting.Files = script.Files
+		t.Nesting = &nesting
+	}
+	return t
 }
 
 // Load compiles the task's playbook and finds its step.
@@ -87,7 +143,8 @@ func listed(sink *playbook.Sink) []*playbook.Sink {
 	return []*playbook.Sink{sink}
 }
 
-// DriveInput is the argument of DriveActivity; kept in workflow history.
+// DriveInput is the argument of DriveActivity, with the Script of its task behind it;
+// kept in workflow history.
 type DriveInput struct {
 	Task  Task      `json:"task"`
 	Calls []Carried `json:"calls"`

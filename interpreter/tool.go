@@ -280,6 +280,9 @@ type RunLimits struct {
 	// store and only a reference to it through Temporal; 0 is never: there is
 	// no store.
 	OffloadAbove int `json:"offload_above,omitempty"`
+	// Apart says that scripts travel apart from their tasks. Runs that began under
+	// earlier builds do not have it.
+	Apart bool `json:"apart,omitempty"`
 }
 
 // MaxInlinePayload is the largest JSON, in bytes, that may cross a boundary
@@ -311,9 +314,17 @@ func (l RunLimits) Carried(size int) int {
 	return size
 }
 
+// CarriedScript is Carried for a script.
+func (l RunLimits) CarriedScript(size int) int {
+	if l.OffloadAbove > 0 && size >= ScriptsAbove {
+		return referenceSize
+	}
+	return size
+}
+
 // NewRunLimits takes the limits that a worker has.
 func NewRunLimits(limits playbook.Limits) RunLimits {
-	return RunLimits{MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds()}
+	return RunLimits{MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds(), Apart: true}
 }
 
 // Activity is the name of the activity that makes the attempt.

@@ -38,7 +38,8 @@ func (h *handingOver) due(ctx workflow.Context, call *interpreter.Call) bool {
 // CallWorkflow goes on with the call of a step that takes more attempts than
 // the history of its run should hold. It begins a new history as often as it
 // has to.
-func CallWorkflow(ctx workflow.Context, input CallInput) (*interpreter.CallResult, error) {
+func CallWorkflow(ctx workflow.Context, input CallInput, script interpreter.Script) (*interpreter.CallResult, error) {
+	input.Task = input.Task.With(script)
 	ctx = withOutbox(ctx, input.Task.Limits)
 	book, step, err := load(input.Task, input)
 	if err != nil {

@@ -47,7 +47,7 @@ func hostCalls(ctx workflow.Context, input interpreter.DriveInput, summary strin
 	input.ControlID, input.ControlVersion = controls.run, controls.Version
 	input.Task = controls.task(input.Task)
 	to := toHost(interpreter.DriveActivity, maxDriveTime, summary)
-	output, err := send[interpreter.DriveOutput](ctx, to, input, "the input of "+summary)
+	output, err := send[interpreter.DriveOutput](ctx, to, hosted{input}, "the input of "+summary)
 	if err != nil || len(output.Calls) != len(input.Calls) {
 		return interpreter.DriveOutput{}
 	}

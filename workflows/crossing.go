@@ -89,9 +89,11 @@ func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name 
 // an *interpreter.ErrorObject where the input is too large, that of ctx where ctx
 // was cancelled before anything was sent, and else what Temporal says.
 func send[Out any](ctx workflow.Context, to destination, input any, what string) (out Out, err error) {
+	args := []any{input}
 	if to.kind != isLocal {
-		size, failure := measure(ctx, input, what)
-		if failure != nil {
+		var size int
+		var failure *interpreter.ErrorObject
+		if args, size, failure = travelling(ctx, input, what); failure != nil {
 			return out, failure
 		}
 		if err := admit(ctx, size); err != nil {
@@ -101,9 +103,9 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 	ctx = to.options(ctx)
 	switch to.kind {
 	case isLocal:
-		err = workflow.ExecuteLocalActivity(ctx, to.name, input).Get(ctx, &out)
+		err = workflow.ExecuteLocalActivity(ctx, to.name, args...).Get(ctx, &out)
 	case isChild, isDetached:
-		child := workflow.ExecuteChildWorkflow(ctx, to.name, input)
+		child := workflow.ExecuteChildWorkflow(ctx, to.name, args...)
 		if to.kind == isDetached {
 			err = child.GetChildWorkflowExecution().Get(ctx, &out)
 			break
@@ -111,12 +113,33 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 		defer controlsOf(ctx).steer(to.id, child, to.takes)()
 		err = child.Get(ctx, &out)
 	default:
-		err = workflow.ExecuteActivity(ctx, to.name, input).Get(ctx, &out)
+		err = workflow.ExecuteActivity(ctx, to.name, args...).Get(ctx, &out)
 	}
 	if err != nil && to.tells && DetailsOf(err, &out) {
 		err = nil
 	}
 	return out, err
+}
+
+// parted is an input with a task, whose script travels as an argument of its own.
+type parted interface {
+	apart() (rest any, script *interpreter.Script)
+}
+
+// travelling are the arguments as which input leaves, and how many bytes of them go
+// through Temporal itself. The error is that of an input that is too large.
+func travelling(ctx workflow.Context, input any, what string) (args []any, bytes int, failure *interpreter.ErrorObject) {
+	o, beside, carried := outboxOf(ctx), 0, 0
+	if parted, is := input.(parted); is {
+		rest, script := parted.apart()
+		if input = rest; script != nil {
+			packed := o.pack(*script)
+			beside, carried = packed.size, o.limits.CarriedScript(packed.size)
+			args = []any{packed.value}
+		}
+	}
+	size, failure := interpreter.MeasureBeside(beside, input, o.limits.PayloadCap(), what)
+	return append([]any{input}, args...), o.limits.Carried(size) + carried, failure
 }
 
 // note writes something small into the history, for those who read it.
@@ -128,16 +151,11 @@ func note(ctx workflow.Context, mark AskMark) {
 // another one, with input. failure is set in its place where the input is too
 // large to be taken along; what is the input in words.
 func goOn(ctx workflow.Context, name string, input any, what string) (failure *interpreter.ErrorObject, next error) {
-	if _, failure = measure(ctx, input, what); failure != nil {
+	args, _, failure := travelling(ctx, input, what)
+	if failure != nil {
 		return failure, nil
 	}
-	return nil, workflow.NewContinueAsNewError(ctx, name, input)
-}
-
-// measure gives the size of a value that is about to cross a boundary, and the
-// error of one that cannot.
-func measure(ctx workflow.Context, v any, what string) (int, *interpreter.ErrorObject) {
-	return interpreter.Measure(v, payloadCap(ctx), what)
+	return nil, workflow.NewContinueAsNewError(ctx, name, args...)
 }
 
 const (

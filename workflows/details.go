@@ -31,8 +31,13 @@ const (
 // Describe says which playbook a run, or a part of one, is about. Texts of the
 // playbook's author are nothing but texts.
 func Describe(book *playbook.Playbook) string {
+	return fmt.Sprintf("Playbook %s, hash %s", source.Code(book.Name, mostText), source.Code(shortHash(book), mostText))
+}
+
+// shortHash is as much of a playbook's hash as people need to tell it from others.
+func shortHash(book *playbook.Playbook) string {
 	const digits = 12
-	return fmt.Sprintf("Playbook %s, hash %s", source.Code(book.Name, mostText), source.Code(book.Hash[:digits], digits))
+	return book.Hash[:digits]
 }
 
 // describePart says what a child of a run is a part of.

@@ -79,7 +79,7 @@ func newStage(t *testing.T, answer play) *stage {
 		return interpreter.DriveOutput{Calls: make([]interpreter.Driven, len(in.Calls))}, nil
 	})
 	s.register(interpreter.CheckActivity, func(context.Context, interpreter.CheckInput) (interpreter.CheckResult, error) {
-		return interpreter.CheckResult{}, nil
+		return interpreter.CheckResult{Limits: interpreter.RunLimits{Apart: true}}, nil
 	})
 	s.register("http", func(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		s.mu.Lock()

@@ -49,13 +49,15 @@ var (
 )
 
 // part guards a workflow that only runs as a child.
-func part[In, Out any](run func(workflow.Context, In) (Out, error)) func(workflow.Context, In) (Out, error) {
-	return func(ctx workflow.Context, input In) (Out, error) {
+func part[In, Out any](
+	run func(workflow.Context, In, interpreter.Script) (Out, error),
+) func(workflow.Context, In, interpreter.Script) (Out, error) {
+	return func(ctx workflow.Context, input In, script interpreter.Script) (Out, error) {
 		if workflow.GetInfo(ctx).ParentWorkflowExecution == nil {
 			var none Out
 			return none, unfit(errNoParent)
 		}
-		return run(ctx, input)
+		return run(ctx, input, script)
 	}
 }
 

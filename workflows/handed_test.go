@@ -32,7 +32,7 @@ var (
 type handedOn struct {
 	name     string
 	workflow string
-	input    any // as JSON has it
+	args     []any // as JSON has them: the input, and the script of its task
 }
 
 // TestForgedInputsEnd: an input of the next history or of a child that somebody
@@ -55,12 +55,12 @@ func TestForgedInputsEnd(t *testing.T) {
 		if i%2 == 0 {
 			forged = goesOn[random.IntN(len(goesOn))]
 		}
-		forged.input = clone(forged.input)
+		forged.args = clone(forged.args).([]any)
 		for range 1 + random.IntN(3) {
-			forge(random, forged.input)
+			forge(random, forged.args)
 		}
 		ending := forged.ending(t)
-		encoded, _ := json.Marshal(forged.input)
+		encoded, _ := json.Marshal(forged.args)
 		require.NotContains(t, []string{"panic", "hangs"}, ending, "forgery %d of %s: %s", i, forged.name, encoded)
 		endings[ending]++
 	}
@@ -88,10 +88,14 @@ func (h handedOn) ending(t *testing.T) string {
 	})
 	s.env.SetTestTimeout(20 * time.Second)
 	s.env.SetContinuedExecutionRunID("before")
-	encoded, err := json.Marshal(h.input)
-	require.NoError(t, err)
+	var args []any
+	for _, arg := range h.args {
+		encoded, err := json.Marshal(arg)
+		require.NoError(t, err)
+		args = append(args, json.RawMessage(encoded))
+	}
 	if h.workflow == workflows.PlaybookWorkflowName {
-		s.env.ExecuteWorkflow(h.workflow, json.RawMessage(encoded))
+		s.env.ExecuteWorkflow(h.workflow, args...)
 	} else {
 		s.env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
 			ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: "child"})
@@ -101,14 +105,14 @@ func (h handedOn) ending(t *testing.T) string {
 					workflow.SignalExternalWorkflow(ctx, "child", "", "control", map[string]any{"place": map[string]any{}})
 				}
 			})
-			return workflow.ExecuteChildWorkflow(ctx, h.workflow, json.RawMessage(encoded)).Get(ctx, nil)
+			return workflow.ExecuteChildWorkflow(ctx, h.workflow, args...).Get(ctx, nil)
 		}, workflow.RegisterOptions{Name: "parent"})
 		s.env.ExecuteWorkflow("parent")
 	}
 	if !s.env.IsWorkflowCompleted() {
 		return "hangs"
 	}
-	err = s.env.GetWorkflowError()
+	err := s.env.GetWorkflowError()
 	var panicked *temporal.PanicError
 	var timeout *temporal.TimeoutError
 	var refused *temporal.ApplicationError
@@ -137,18 +141,20 @@ func storedInputs(t *testing.T) []handedOn {
 			}
 			started := history.History.Events[0].GetWorkflowExecutionStartedEventAttributes()
 			all = append(all, handedOn{
-				name: filepath.Join(name, stored[name][i]), workflow: history.Type, input: decoded(t, started.Input),
+				name: filepath.Join(name, stored[name][i]), workflow: history.Type, args: decoded(t, started.Input),
 			})
 		}
 	}
 	return all
 }
 
-func decoded(t *testing.T, payloads *commonpb.Payloads) any {
+func decoded(t *testing.T, payloads *commonpb.Payloads) []any {
 	t.Helper()
-	var input any
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(payloads, &input))
-	return input
+	args := make([]any, len(payloads.GetPayloads()))
+	for i, payload := range payloads.GetPayloads() {
+		require.NoError(t, converter.GetDefaultDataConverter().FromPayload(payload, &args[i]))
+	}
+	return args
 }
 
 // longPlaybook goes round a cycle, collects pages and writes them.
@@ -205,7 +211,7 @@ func continuedInputs(t *testing.T) []handedOn {
 		s.env.ExecuteWorkflow(alone, batchOfFive(batch.mode))
 		all = append(all, handedOn{batch.mode + " batch that goes on", workflows.IterationWorkflowName, next(t, s)})
 	}
-	run := handedOn{"run that goes on", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook}}
+	run := handedOn{"run that goes on", workflows.PlaybookWorkflowName, []any{workflows.Input{Name: "test.yaml", Source: longPlaybook}}}
 	for range 2 {
 		s := longOnceFailed(t, func(n int, in interpreter.ToolInput) (any, error) {
 			if n%3 == 1 {
@@ -216,22 +222,22 @@ func continuedInputs(t *testing.T) []handedOn {
 		s.env.SetContinuedExecutionRunID("before")
 		s.env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
 			child := handedOn{name: "child of the run, " + info.WorkflowType.Name, workflow: info.WorkflowType.Name}
-			require.NoError(t, args.Get(&child.input))
+			child.args = decoded(t, converter.GetPayloads(args))
 			all = append(all, child)
 		})
-		s.env.ExecuteWorkflow(run.workflow, run.input)
+		s.env.ExecuteWorkflow(run.workflow, run.args...)
 		var goesOn *workflow.ContinueAsNewError
 		if !errors.As(s.env.GetWorkflowError(), &goesOn) {
 			require.NoError(t, s.env.GetWorkflowError())
 			break
 		}
-		run.input = next(t, s)
+		run.args = next(t, s)
 		all = append(all, run)
 	}
 	return all
 }
 
-func next(t *testing.T, s *stage) any {
+func next(t *testing.T, s *stage) []any {
 	t.Helper()
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, s.env.GetWorkflowError(), &next)
@@ -256,8 +262,8 @@ func clone(v any) any {
 	return v
 }
 
-// forge changes one value somewhere in an input.
-func forge(random *rand.Rand, input any) {
+// forge changes one value somewhere in what a workflow is given.
+func forge(random *rand.Rand, args []any) {
 	type place struct {
 		set  func(any)
 		drop func()
@@ -282,7 +288,10 @@ func forge(random *rand.Rand, input any) {
 			}
 		}
 	}
-	walk(input)
+	walk(args[0])
+	if len(args) > 1 {
+		walk(args[1:])
+	}
 	if len(places) == 0 {
 		return // all of it is gone
 	}
@@ -326,7 +335,7 @@ func TestPartOfAChoiceFits(t *testing.T) {
 		Task: batchOfFive("parallel").Task, Elements: make([]expression.Value, 1),
 		Chosen: &workflows.Chosen{Indexes: []int{4}, Size: 5}, Part: &workflows.Part{First: 4, Size: 2, Success: 1},
 	}
-	require.Equal(t, "ran", handedOn{workflow: workflows.LoopWorkflowName, input: part}.ending(t))
+	require.Equal(t, "ran", handedOn{workflow: workflows.LoopWorkflowName, args: []any{part}}.ending(t))
 	part.Chosen = nil
-	require.Equal(t, "refused", handedOn{workflow: workflows.LoopWorkflowName, input: part}.ending(t))
+	require.Equal(t, "refused", handedOn{workflow: workflows.LoopWorkflowName, args: []any{part}}.ending(t))
 }

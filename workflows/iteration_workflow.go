@@ -16,7 +16,8 @@ import (
 // IterationWorkflow runs one batch of a loop's iterations: usually one. It
 // ends as failed where all of them failed, so that the failure shows where people
 // look for it; the iterations travel in the details.
-func IterationWorkflow(ctx workflow.Context, input IterationInput) (*IterationOutput, error) {
+func IterationWorkflow(ctx workflow.Context, input IterationInput, script interpreter.Script) (*IterationOutput, error) {
+	input.Task = input.Task.With(script)
 	ctx = withOutbox(ctx, input.Task.Limits)
 	book, step, err := load(input.Task, input)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 
 // LoopWorkflow runs a loop: a child workflow per iteration or batch, within
 // the loop's window, and one aggregate of them all.
-func LoopWorkflow(ctx workflow.Context, input LoopInput) (*interpreter.LoopResult, error) {
+func LoopWorkflow(ctx workflow.Context, input LoopInput, script interpreter.Script) (*interpreter.LoopResult, error) {
+	input.Task = input.Task.With(script)
 	ctx = withOutbox(ctx, input.Task.Limits)
 	book, step, err := load(input.Task, input)
 	if err != nil {

@@ -1,8 +1,10 @@
 package workflows
 
 import (
+	"maps"
 	"time"
 
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
@@ -21,6 +23,28 @@ type outbox struct {
 	length  int
 	bytes   int
 	resting bool
+	script  *packed // that was sent last
+}
+
+// packed is a script as it travels.
+type packed struct {
+	interpreter.Script
+	value any
+	size  int // in bytes, as JSON
+}
+
+// pack encodes a script, once for all children that get the same. The payload store
+// knows it by its mark.
+func (o *outbox) pack(script interpreter.Script) *packed {
+	if last := o.script; last != nil && last.Source == script.Source && maps.Equal(last.Files, script.Files) {
+		return last
+	}
+	o.script = &packed{Script: script, value: script}
+	if payload, err := converter.GetDefaultDataConverter().ToPayload(script); err == nil { // of texts there is no error
+		payload.Metadata[interpreter.ScriptMark] = []byte("1")
+		o.script.value, o.script.size = converter.NewRawValue(payload), len(payload.GetData())
+	}
+	return o.script
 }
 
 type outboxKey struct{}
@@ -38,11 +62,20 @@ func outboxOf(ctx workflow.Context) *outbox {
 // payloadCap is how many bytes of JSON may cross a boundary in this run.
 func payloadCap(ctx workflow.Context) int { return outboxOf(ctx).limits.PayloadCap() }
 
-// admit returns once size bytes may be sent: at once, or in a later workflow
-// task when this one carries enough. The error is that of a cancelled ctx.
+// carried is how many bytes of a task travel through Temporal itself.
+func (o *outbox) carried(task Task) int {
+	task, script := task.Apart()
+	size := o.limits.Carried(interpreter.EncodedSize(task))
+	if script != nil {
+		size += o.limits.CarriedScript(o.pack(*script).size)
+	}
+	return size
+}
+
+// admit returns once size bytes may go through Temporal: at once, or in a later
+// workflow task when this one carries enough. The error is that of a cancelled ctx.
 func admit(ctx workflow.Context, size int) error {
 	o := outboxOf(ctx)
-	size = o.limits.Carried(size)
 	for !o.hasRoom(ctx, size) {
 		if err := o.rest(ctx); err != nil {
 			return err

@@ -477,7 +477,7 @@ func (r *run) output(ctx workflow.Context, result *Result) {
 		return
 	}
 	result.Result = expression.Of(value)
-	if _, failure := measure(ctx, result.Result, "the output of the playbook"); failure != nil {
+	if _, failure := interpreter.Measure(result.Result, payloadCap(ctx), "the output of the playbook"); failure != nil {
 		result.Fail(failure)
 	}
 }

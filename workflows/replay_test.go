@@ -221,9 +221,9 @@ func TestReplayFailsInAnotherOrder(t *testing.T) {
 
 func TestReplayFailsWithFewerChildren(t *testing.T) {
 	t.Parallel()
-	lazy := func(ctx workflow.Context, input workflows.LoopInput) (*interpreter.LoopResult, error) {
+	lazy := func(ctx workflow.Context, input workflows.LoopInput, script interpreter.Script) (*interpreter.LoopResult, error) {
 		input.Elements = input.Elements[:len(input.Elements)-1]
-		return workflows.LoopWorkflow(ctx, input)
+		return workflows.LoopWorkflow(ctx, input, script)
 	}
 	err := testenv.Replay(load(t, "loop"), changed(workflows.LoopWorkflowName, lazy), 1)
 	require.ErrorContains(t, err, "LoopWorkflow")

@@ -10,8 +10,7 @@ import (
 // Input starts a run. It is kept in workflow history and holds everything the
 // run depends on: one generic workflow runs any playbook.
 type Input struct {
-	Name     string           `json:"name"` // of the file, for messages
-	Source   string           `json:"source"`
+	Name     string           `json:"name"`              // of the file, for messages
 	Workload expression.Value `json:"workload,omitzero"` // laid over the playbook's own
 	// Strict says that a failed iteration keeps the run from being completed, as
 	// the playbook's own word does.
@@ -21,15 +20,17 @@ type Input struct {
 	SearchAttributes bool `json:"search_attributes,omitempty"`
 	// DeadLetters says that the namespace knows DeadLettersAttribute.
 	DeadLetters bool `json:"dead_letters,omitempty"`
-	// Files are the playbooks that it names, by the names of their files: those that
-	// the starter has read, or the run above.
-	Files map[string]string `json:"files,omitempty"`
 	// Called is set for a run that a step of another run has started.
 	Called *Called `json:"called,omitempty"`
 	// Reprocess is set for a run that takes iterations of another run up again.
 	Reprocess *Reprocess `json:"reprocess,omitempty"`
 	// State is where the run goes on, when its history was long enough.
 	State *RunState `json:"state,omitempty"`
+	// Source is the playbook. It stands behind what people look for in Temporal's UI.
+	Source string `json:"source"`
+	// Files are the playbooks that it names, by the names of their files: those that
+	// the starter has read, or the run above.
+	Files map[string]string `json:"files,omitempty"`
 }
 
 // Called is which attempt of a run above has started a run; kept in workflow history.
@@ -154,6 +155,9 @@ type Task = interpreter.Task
 
 // LoopInput starts LoopWorkflow; kept in workflow history.
 type LoopInput struct {
+	// Part is set where the workflow runs a part of a loop that is too large
+	// for one history.
+	Part     *Part              `json:"part,omitempty"`
 	Task     Task               `json:"task"`
 	Elements []expression.Value `json:"elements"`
 	// Chosen is set where the elements are not all of the collection.
@@ -161,9 +165,6 @@ type LoopInput struct {
 	// SinkData is what the sink on the step and its notices name beside Task.Data. The loop does
 	// not use it: it is kept for a reprocess.
 	SinkData interpreter.Data `json:"sink_data,omitzero"`
-	// Part is set where the workflow runs a part of a loop that is too large
-	// for one history.
-	Part *Part `json:"part,omitempty"`
 	// Control is what people had told the run when the loop began.
 	Control interpreter.Control `json:"control,omitzero"`
 }
@@ -181,8 +182,8 @@ type Part struct {
 // IterationInput starts IterationWorkflow; kept in workflow history. It holds
 // the elements of one batch and never the collection.
 type IterationInput struct {
-	Task  Task                  `json:"task"`
 	Calls []interpreter.Carried `json:"calls"`
+	Task  Task                  `json:"task"`
 	// Ended are the iterations of the batch that ended in histories before.
 	Ended []interpreter.IterationResult `json:"ended,omitempty"`
 	// Known is how far the loop had come, where the batch counts on for its
@@ -208,6 +209,35 @@ type CallInput struct {
 	Control interpreter.Control `json:"control,omitzero"`
 	// Answered are the last answers from outside.
 	Answered []Answered `json:"answered,omitempty"`
+}
+
+// The script of a task travels beside each of these inputs (crossing.go).
+
+func (l LoopInput) apart() (any, *interpreter.Script) {
+	task, script := l.Task.Apart()
+	l.Task = task
+	return l, script
+}
+
+func (b IterationInput) apart() (any, *interpreter.Script) {
+	task, script := b.Task.Apart()
+	b.Task = task
+	return b, script
+}
+
+func (c CallInput) apart() (any, *interpreter.Script) {
+	task, script := c.Task.Apart()
+	c.Task = task
+	return c, script
+}
+
+// hosted is the input of an activity that hosts calls.
+type hosted struct{ interpreter.DriveInput }
+
+func (h hosted) apart() (any, *interpreter.Script) {
+	task, script := h.Task.Apart()
+	h.Task = task
+	return h.DriveInput, script
 }
 
 // IterationOutput is what IterationWorkflow gives.

@@ -80,6 +80,9 @@ func (r *run) task(start interpreter.Start) Task {
 	if r.input.Reprocess != nil {
 		task.ID = r.id
 	}
+	if task.Limits.Apart {
+		task.Hash = shortHash(r.book)
+	}
 	return task
 }
 

@@ -120,6 +120,26 @@ func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
 	return data, nil
 }
 
+// mostScripts bounds the scripts that a process keeps in memory. Each is smaller than
+// other values that are stored, and all children of a run ask for the same.
+const mostScripts = 64
+
+// script is get for a value that may be a script, as small ones are: it reads each
+// once while it is in use.
+func (s *Store) script(ctx context.Context, ref reference) ([]byte, error) {
+	if ref.size >= Threshold {
+		return s.get(ctx, ref)
+	}
+	if data, known := s.scripts.Get(ref); known {
+		return data, nil
+	}
+	data, err := s.get(ctx, ref)
+	if err == nil {
+		s.scripts.Add(ref, data)
+	}
+	return data, err
+}
+
 func (s *Store) readError(ref reference, err error) error {
 	return fmt.Errorf("read %s (%d bytes) from the payload store %s: %w", ref.key, ref.size, s.name, err)
 }

@@ -11,6 +11,8 @@ import (
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
+
+	"reprise/interpreter"
 )
 
 const (
@@ -30,7 +32,7 @@ const Threshold = 128 << 10
 func (s *Store) External() converter.ExternalStorage {
 	d := &driver{store: s}
 	external := converter.ExternalStorage{
-		Drivers: []converter.StorageDriver{d}, PayloadSizeThreshold: Threshold, DriverSelector: selector{d},
+		Drivers: []converter.StorageDriver{d}, PayloadSizeThreshold: interpreter.ScriptsAbove, DriverSelector: selector{d},
 	}
 	if s == nil {
 		external.DriverSelector = inline{}
@@ -58,7 +60,14 @@ func (inline) SelectDriver(converter.StorageDriverSelectContext, *commonpb.Paylo
 	return nil, nil
 }
 
-// selector leaves values in Temporal that have to go there whatever their size:
+// isScript reports whether a value is the playbook of many children, which is stored
+// once for all of them.
+func isScript(payload *commonpb.Payload) bool {
+	return payload.GetMetadata()[interpreter.ScriptMark] != nil
+}
+
+// selector takes values from Threshold on, and scripts of any size that the SDK asks
+// about. It leaves values in Temporal that have to go there whatever their size:
 // those marked by Inline, and heartbeats, which would end their activity where the
 // store is away.
 type selector struct{ driver converter.StorageDriver }
@@ -67,7 +76,7 @@ func (s selector) SelectDriver(
 	ctx converter.StorageDriverSelectContext, payload *commonpb.Payload,
 ) (converter.StorageDriver, error) {
 	// The SDK names the workflow of all that it stores, but for heartbeats.
-	if ctx.Target == nil || payload.GetMetadata()[inlineMark] != nil {
+	if ctx.Target == nil || payload.GetMetadata()[inlineMark] != nil || !isScript(payload) && proto.Size(payload) < Threshold {
 		return nil, nil
 	}
 	return s.driver, nil
@@ -115,6 +124,9 @@ func (d *driver) Store(
 				return patiently(limited, func() error {
 					ref, err := d.store.put(limited, data)
 					claims[i].ClaimData = ref.claim(d.store.name)
+					if err == nil && isScript(payload) {
+						d.store.kept.add(ref.key) // the next child has the same
+					}
 					return err
 				})
 			})
@@ -169,7 +181,7 @@ func (d *driver) retrieve(ctx context.Context, claim map[string]string) (*common
 	}
 	var data []byte
 	err = patiently(ctx, func() (err error) {
-		data, err = d.store.get(ctx, ref)
+		data, err = d.store.script(ctx, ref)
 		return err
 	})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/fileblob" // file://
 	_ "gocloud.dev/blob/memblob"  // mem://, for tests
@@ -35,6 +36,8 @@ type Store struct {
 	health health
 	kept   kept
 	watch  Watch
+	// scripts are those that were read last.
+	scripts *lru.Cache[reference, []byte]
 }
 
 // Watch is told of each reading and writing of a value (operation is read or
@@ -80,7 +83,11 @@ func Open(ctx context.Context, address string) (*Store, error) {
 		_ = bucket.Close()
 		return nil, openError(name, target, err)
 	}
-	return &Store{bucket: bucket, name: name}, nil
+	scripts, err := lru.New[reference, []byte](mostScripts)
+	if err != nil {
+		panic(err) // of a size that is not positive
+	}
+	return &Store{bucket: bucket, name: name, scripts: scripts}, nil
 }
 
 // Directory is the address of a store in a directory, which is made if need be.

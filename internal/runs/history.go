@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -251,12 +252,15 @@ func failed(failure *failurepb.Failure, into any) bool {
 	return workflows.DetailsOf(temporal.GetDefaultFailureConverter().FailureToError(failure), into)
 }
 
-// decode reads the argument of a workflow.
-func (r *Reader) decode(ctx context.Context, of string, input *commonpb.Payloads, into any) error {
-	if err := r.Store.Resolve(ctx, input); err != nil {
+// decode reads the first arguments of a workflow or an activity. Those behind them may
+// be in a payload store that this program does not have.
+func (r *Reader) decode(ctx context.Context, of string, input *commonpb.Payloads, into ...any) error {
+	payloads := input.GetPayloads()
+	first := &commonpb.Payloads{Payloads: slices.Clone(payloads[:min(len(into), len(payloads))])}
+	if err := r.Store.Resolve(ctx, first); err != nil {
 		return fmt.Errorf("read the input of %s: %w", of, err)
 	}
-	if err := converter.GetDefaultDataConverter().FromPayloads(input, into); err != nil {
+	if err := converter.GetDefaultDataConverter().FromPayloads(first, into...); err != nil {
 		return fmt.Errorf("decode the input of %s: %w", of, err)
 	}
 	return nil

@@ -90,6 +90,7 @@ type made struct {
 	id      string
 	one     attemptInput            // of a tool
 	many    *interpreter.DriveInput // of the one that hosts calls
+	input   *commonpb.Payloads      // of the same
 	started *historypb.HistoryEvent // nil until it has ended
 }
 
@@ -265,7 +266,7 @@ func (t *teller) scheduled(ctx context.Context, event *historypb.HistoryEvent) e
 	}
 	of := &made{id: attributes.GetActivityId()}
 	if attributes.GetActivityType().GetName() == interpreter.DriveActivity {
-		of.many = &interpreter.DriveInput{}
+		of.many, of.input = &interpreter.DriveInput{}, attributes.GetInput()
 		if err := t.decode(ctx, t.workflowID, attributes.GetInput(), of.many); err != nil {
 			return err
 		}
@@ -451,16 +452,20 @@ func (t *teller) hosted(ctx context.Context, id int64, event *historypb.HistoryE
 			return fmt.Errorf("decode what an activity of %s did: %w", t.workflowID, err)
 		}
 	}
+	sinks, err := t.hasSinks(ctx, of)
+	if err != nil {
+		return err
+	}
 	for i, driven := range output.Calls {
 		if i < len(of.many.Calls) {
-			t.driven(id, event.GetEventTime().AsTime(), of, of.many.Calls[i], driven)
+			t.driven(id, event.GetEventTime().AsTime(), of, of.many.Calls[i], driven, sinks)
 		}
 	}
 	return nil
 }
 
-// driven tells what became of one hosted call.
-func (t *teller) driven(id int64, ended time.Time, of *made, carried interpreter.Carried, driven interpreter.Driven) {
+// driven tells what became of one hosted call; sinks says that its step has some.
+func (t *teller) driven(id int64, ended time.Time, of *made, carried interpreter.Carried, driven interpreter.Driven, sinks bool) {
 	var before interpreter.CallState
 	if carried.State != nil {
 		before = *carried.State
@@ -496,7 +501,7 @@ func (t *teller) driven(id int64, ended time.Time, of *made, carried interpreter
 		event.IsRetry = before.RequestAttempts > 0 && first > last
 		t.pair(id, which+"!", event, ended, failure)
 	}
-	if after.Written > before.Written && t.hasSinks(task) {
+	if after.Written > before.Written && sinks {
 		event.Event, event.At, event.Attempt, event.AttemptTo, event.IsRetry = SinkCompleted, ended, 0, 0, false
 		t.add(id, which, event)
 	}
@@ -535,17 +540,22 @@ func reached(before interpreter.CallState, driven interpreter.Driven) (after int
 	return after, failure
 }
 
-// hasSinks reports whether anything of a task's step is written away.
-func (t *teller) hasSinks(task interpreter.Task) bool {
-	_, step, err := task.Load()
+// hasSinks reports whether anything of the step of hosted calls is written away.
+func (t *teller) hasSinks(ctx context.Context, of *made) (bool, error) {
+	var known converter.RawValue // of.many
+	var script interpreter.Script
+	if err := t.decode(ctx, t.workflowID, of.input, &known, &script); err != nil {
+		return false, err
+	}
+	_, step, err := of.many.Task.With(script).Load()
 	if err != nil {
-		return false
+		return false, nil // it has not begun
 	}
 	sinks := step.Sink != nil && step.Loop == nil || step.Loop != nil && step.Loop.Sink != nil
 	for _, policy := range step.Retry {
 		sinks = sinks || policy.Then.Sink != nil || policy.Then.PerIteration != nil
 	}
-	return sinks
+	return sinks, nil
 }
 
 // pair adds the start and the end of attempts.
