@@ -49,6 +49,18 @@ type AnswerTo struct {
 	Key string `json:"key,omitempty"`
 }
 
+// Means reports whether an address is one of the attempt at a full one.
+func (a AnswerTo) Means(at AnswerTo) bool {
+	return a.MeansCall(at) && (a.Attempt == 0 || a.Attempt == at.Attempt) && (a.Key == "" || a.Key == at.Key)
+}
+
+// MeansCall reports whether an address is one of the call of an attempt, in this
+// attempt or another.
+func (a AnswerTo) MeansCall(at AnswerTo) bool {
+	return (a.Step == "" || a.Step == at.Step) && (a.Visit == 0 || a.Visit == at.Visit) &&
+		(a.Index == nil || at.Index != nil && *a.Index == *at.Index)
+}
+
 // AnswerVerb is what an answer does.
 type AnswerVerb string
 
@@ -68,6 +80,11 @@ type Taken struct {
 	// ID is that of the answer which was taken: another one where the same had been
 	// said before.
 	ID string `json:"id,omitempty"`
+}
+
+// To is the attempt, without its key.
+func (t Taken) To() AnswerTo {
+	return AnswerTo{Step: t.Step, Visit: t.Visit, Index: t.Index, Attempt: t.Attempt}
 }
 
 // Bounds of what an answer may hold, in bytes.
@@ -260,14 +277,7 @@ func (c *Call) Takes(to AnswerTo, sent bool) bool {
 	if c.Awaits() == nil && !sent {
 		return false
 	}
-	return c.IsOf(to) && (to.Attempt == 0 || to.Attempt == c.State.Attempts+1) && (to.Key == "" || to.Key == c.attemptKey())
-}
-
-// IsOf reports whether an answer is for the call, in this attempt or another.
-func (c *Call) IsOf(to AnswerTo) bool {
-	index := c.config.Index
-	return (to.Step == "" || to.Step == c.config.Step.Name) && (to.Visit == 0 || to.Visit == c.config.Visit) &&
-		(to.Index == nil || index != nil && *to.Index == *index)
+	return to.Means(c.To())
 }
 
 // CheckAnswer says why an answer to the attempt under way cannot be taken.

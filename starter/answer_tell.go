@@ -11,6 +11,7 @@ import (
 	"reprise/internal/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/workflows"
 )
 
 // outcomeKept says that no worker has answered, and that the server keeps what was
@@ -226,7 +227,7 @@ func (t *replier) send(ctx context.Context, to string) (replyDocument, error) {
 
 // taken says what the answer does.
 func (t *replier) taken(taken interpreter.Taken) replyDocument {
-	to := interpreter.AnswerTo{Step: taken.Step, Visit: taken.Visit, Index: taken.Index, Attempt: taken.Attempt}
+	to := taken.To()
 	name := placeText(to)
 	switch {
 	case taken.ID != t.answer.ID:
@@ -305,6 +306,11 @@ func (t *replier) recallVisit(ctx context.Context, visit *runs.Step) (taken inte
 	if answer.Index == nil {
 		return taken, false
 	}
-	batch := t.book.Step(visit.Step).Loop.BatchOf(visit.Loop.Total)
-	return t.reader.Recall(ctx, fmt.Sprintf("%s/%d", visit.Loop.WorkflowID, *answer.Index/batch*batch), answer, 0)
+	task := workflows.Task{ID: t.run.WorkflowID, Step: visit.Step, Visit: visit.Visit}
+	size := max(visit.Loop.Total, *answer.Index+1) // a reprocess runs less than there is
+	id, found := workflows.IterationID(task, t.book.Step(visit.Step).Loop, size, nil, *answer.Index)
+	if !found {
+		return taken, false
+	}
+	return t.reader.Recall(ctx, id, answer, 0)
 }

@@ -207,7 +207,7 @@ func (c *controls) takenBefore(answer interpreter.Answer) *interpreter.Taken {
 	}
 	digest := answer.Digest()
 	for i, one := range c.Answered {
-		if one.Taken.ID == answer.ID && one.Digest == digest && isAnswerTo(one, answer.AnswerTo) {
+		if one.Taken.ID == answer.ID && one.Digest == digest && one.is(answer.AnswerTo) {
 			return &c.Answered[i].Taken
 		}
 	}
@@ -219,7 +219,7 @@ func (c *controls) takenBefore(answer interpreter.Answer) *interpreter.Taken {
 func (c *controls) answered(answer interpreter.Answer) (before *interpreter.Taken, over bool) {
 	digest := answer.Digest()
 	for _, one := range slices.Backward(c.Answered) {
-		if !isAnswerTo(one, answer.AnswerTo) {
+		if !one.is(answer.AnswerTo) {
 			continue
 		}
 		if one.Digest == digest {
@@ -230,19 +230,18 @@ func (c *controls) answered(answer interpreter.Answer) (before *interpreter.Take
 	return nil, over
 }
 
-func isAnswerTo(one Answered, to interpreter.AnswerTo) bool {
-	if to.Key != "" {
-		return one.Key == to.Key
-	}
-	return to.Step == one.Taken.Step && (to.Visit == 0 || to.Visit == one.Taken.Visit) &&
-		(to.Attempt == 0 || to.Attempt == one.Taken.Attempt) &&
-		(to.Index == nil || one.Taken.Index != nil && *to.Index == *one.Taken.Index)
+// is reports whether an address that names a step, or an attempt by its key, is one of
+// the attempt that was answered.
+func (a Answered) is(to interpreter.AnswerTo) bool {
+	at := a.Taken.To()
+	at.Key = a.Key
+	return (to.Step != "" || to.Key != "") && to.Means(at)
 }
 
 // nobodyAsks is the error of an answer that is for nothing here.
 func (c *controls) nobodyAsks(to interpreter.AnswerTo) error {
 	for _, ask := range c.asked {
-		if ask.call.IsOf(to) && to != (interpreter.AnswerTo{Key: to.Key}) {
+		if to.MeansCall(ask.call.To()) && to != (interpreter.AnswerTo{Key: to.Key}) {
 			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(
 				"the attempt is over, or has not begun: step %s makes attempt %d", indexed(ask.call.Step(), ask.call.Index()), ask.call.Due())}
 		}
@@ -288,22 +287,18 @@ func (r *run) answeredInLoop(record *StepRecord, index *int) error {
 		return &interpreter.AnswerError{Type: interpreter.AnswerRefused, Message: fmt.Sprintf(
 			"step %s is a loop of %d: say which iteration is meant, by its index", record.Step, size)}
 	}
-	first, loop := -1, r.book.Step(record.Step).Loop
-	if r.input.Reprocess == nil && *index < size {
-		batch := loop.BatchOf(size)
-		first = *index / batch * batch
-	} else if r.input.Reprocess != nil {
-		chosen := r.input.Reprocess.Loops[r.Reprocessed].Chosen
-		if at := slices.Index(chosen.Indexes, *index); at >= 0 {
-			batch := loop.BatchOf(chosen.Size)
-			first = chosen.Indexes[at/batch*batch]
-		}
+	var chosen *Chosen
+	if r.input.Reprocess != nil {
+		chosen = &r.input.Reprocess.Loops[r.Reprocessed].Chosen
+		size = chosen.Size
 	}
-	if first < 0 {
+	task := Task{ID: r.id, Step: record.Step, Visit: record.Visit}
+	id, found := IterationID(task, r.book.Step(record.Step).Loop, size, chosen, *index)
+	if !found {
 		return &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: fmt.Sprintf(
 			"step %s has no iteration %d here", record.Step, *index)}
 	}
-	return answeredAt(childID(Task{ID: r.id, Step: record.Step, Visit: record.Visit}, fmt.Sprintf("/%d", first)))
+	return answeredAt(id)
 }
 
 func answeredAt(id string) error {

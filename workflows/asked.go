@@ -39,7 +39,7 @@ func (c *controls) answerAsked(ctx workflow.Context) error {
 // look finds an attempt by its address.
 func (c *controls) look(to interpreter.AnswerTo) (Asked, error) {
 	for _, one := range slices.Backward(c.Answered) {
-		if isAnswerTo(one, to) {
+		if one.is(to) {
 			return Asked{Answered: &one}, nil
 		}
 	}

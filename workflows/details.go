@@ -233,10 +233,10 @@ func (l *loop) failures(ctx workflow.Context) string {
 
 // childOf is the workflow ID of the child in which an iteration was.
 func (l *loop) childOf(index int) string {
-	if place, found := l.place(index); found {
-		index = l.index(place - place%l.batchSize())
+	if id, found := IterationID(l.input.Task, l.loop, l.size(), l.input.Chosen, index); found {
+		return id
 	}
-	return childID(l.input.Task, fmt.Sprintf("/%d", index))
+	return iterationID(l.input.Task, index)
 }
 
 // waits are the first children that wait without a place, and what for.

@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"unicode/utf8"
+
+	"reprise/interpreter/playbook"
 )
 
 // MaxWorkflowID is how many bytes a workflow ID may have. Temporal refuses a
@@ -35,4 +38,26 @@ func runID(task Task) string { return cmp.Or(task.ID, task.Run.WorkflowID) }
 // suffix that of a part of the loop. Children are found by it.
 func childID(task Task, suffix string) string {
 	return IDWithin(runID(task), fmt.Sprintf("/%s#%d%s", task.Step, task.Visit, suffix))
+}
+
+// iterationID is the ID of the child of a loop that begins with an iteration.
+func iterationID(task Task, first int) string { return childID(task, fmt.Sprintf("/%d", first)) }
+
+// IterationID is the ID of the child in which an iteration of a task's loop is. size
+// is that of the collection, of which the loop, or the part of it that is asked, has
+// the chosen elements; all, where that is nil. It is false for an index that is none
+// of theirs.
+func IterationID(task Task, loop *playbook.Loop, size int, chosen *Chosen, index int) (string, bool) {
+	place, found := index, index >= 0 && index < size
+	if chosen != nil {
+		place, found = slices.BinarySearch(chosen.Indexes, index)
+	}
+	if !found {
+		return "", false
+	}
+	first := place - place%loop.BatchOf(size)
+	if chosen != nil {
+		first = chosen.Indexes[first]
+	}
+	return iterationID(task, first), true
 }

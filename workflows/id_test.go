@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
 
@@ -38,5 +39,39 @@ func TestIDWithin(t *testing.T) {
 		within := workflows.IDWithin(id, end)
 		require.Empty(t, unlike[within], "two workflows have one ID")
 		unlike[within] = both
+	}
+}
+
+// TestIterationID: an iteration is in the child that begins with the first one of its
+// batch, whatever part of the loop is asked.
+func TestIterationID(t *testing.T) {
+	t.Parallel()
+	task := workflows.Task{ID: "run", Step: "fetch", Visit: 2}
+	chosen := &workflows.Chosen{Indexes: []int{3, 8, 40, 41, 77}, Size: 100}
+	for name, test := range map[string]struct {
+		loop   playbook.Loop
+		size   int
+		chosen *workflows.Chosen
+		index  int
+		want   string
+	}{
+		"alone":                     {playbook.Loop{}, 10, nil, 7, "run/fetch#2/7"},
+		"within a batch":            {playbook.Loop{Batch: 4}, 10, nil, 7, "run/fetch#2/4"},
+		"the last of a batch":       {playbook.Loop{Batch: 4}, 10, nil, 3, "run/fetch#2/0"},
+		"a batch of its own":        {playbook.Loop{AutoBatch: true}, 1000, nil, 19, "run/fetch#2/10"},
+		"behind the last":           {playbook.Loop{}, 10, nil, 10, ""},
+		"before the first":          {playbook.Loop{}, 10, nil, -1, ""},
+		"chosen":                    {playbook.Loop{}, 100, chosen, 40, "run/fetch#2/40"},
+		"chosen, within a batch":    {playbook.Loop{Batch: 2}, 100, chosen, 41, "run/fetch#2/40"},
+		"chosen, alone in a batch":  {playbook.Loop{Batch: 2}, 100, chosen, 77, "run/fetch#2/77"},
+		"not chosen":                {playbook.Loop{Batch: 2}, 100, chosen, 4, ""},
+		"chosen of a larger loop's": {playbook.Loop{AutoBatch: true}, 300, chosen, 77, "run/fetch#2/41"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			id, found := workflows.IterationID(task, &test.loop, test.size, test.chosen, test.index)
+			require.Equal(t, test.want, id)
+			require.Equal(t, test.want != "", found)
+		})
 	}
 }

@@ -205,7 +205,7 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) {
 		known := l.known()
 		input.Known = &known
 	}
-	m := &member{id: childID(l.input.Task, fmt.Sprintf("/%d", index)), index: index, holds: true}
+	m := &member{id: iterationID(l.input.Task, index), index: index, holds: true}
 	l.members, l.under = append(l.members, m), l.under+len(calls)
 	defer func() {
 		l.under -= len(calls)
