@@ -22,6 +22,9 @@ func writeStatus(w io.Writer, status *runs.Status, paper paper) {
 	if held := pausedText(status.Control, status.At); held != "" {
 		writeWrapped(&b, held, paper.width)
 	}
+	if said := status.Cancel; said != nil {
+		writeWrapped(&b, cancelText(*said, status), paper.width)
+	}
 	if status.Late && !status.Ended() {
 		writeWrapped(&b, "late: it takes longer than the playbook expects", paper.width)
 	}
@@ -68,6 +71,14 @@ func headOf(status *runs.Status) string {
 			status.EndedAt.Local().Format(time.DateTime))
 	}
 	return fmt.Sprintf("%s: %s for %s", name, status.Status, roughly(status.At.Sub(status.StartedAt)))
+}
+
+// cancelText says who has cancelled a run, and why.
+func cancelText(said interpreter.Said, status *runs.Status) string {
+	if status.Ended() {
+		return "cancelled at " + said.At.Local().Format(time.DateTime) + saidText(said)
+	}
+	return "is being cancelled" + since(said, status.At)
 }
 
 // queueText says what a run waits for that has not got its turn.
@@ -357,7 +368,7 @@ func (w *watchScreen) show(status *runs.Status) {
 // has passed.
 func changeOf(status *runs.Status) string {
 	var b strings.Builder
-	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version, status.Late)
+	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version, status.Cancel != nil, status.Late)
 	if status.Queue != nil {
 		fmt.Fprint(&b, status.Queue.Place)
 	}

@@ -124,6 +124,25 @@ func TestGoldenQueued(t *testing.T) {
 	golden(t, "status/queued_80", out.String())
 }
 
+// TestGoldenCancelled: a run says who has cancelled it, and why, before it has ended
+// and afterwards.
+func TestGoldenCancelled(t *testing.T) {
+	t.Parallel()
+	status := &runs.Status{
+		Found: runs.Found{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Running, StartedAt: localBegan},
+		Cancel: &interpreter.Said{
+			By: "ada@clinic", Reason: "the wrong\x1b[31m\nmonth", At: localBegan.Add(time.Minute),
+		},
+		Steps: []runs.Step{{Step: "fetch", Visit: 1, Item: runs.Item{Status: interpreter.Running}, StartedAt: localBegan}},
+		At:    localBegan.Add(2 * time.Minute),
+	}
+	var out bytes.Buffer
+	writeStatus(&screen{to: &out}, status, paper{width: 80})
+	status.Found.Status, status.EndedAt, status.Steps[0].Status = interpreter.Cancelled, status.At, interpreter.Cancelled
+	writeStatus(&screen{to: &out}, status, paper{width: 80})
+	golden(t, "status/cancelled_80", out.String())
+}
+
 // localBegan is a time that reads the same in every zone.
 var localBegan = time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)
 

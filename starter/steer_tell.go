@@ -42,6 +42,15 @@ type answer struct {
 	Outcome  string              `json:"outcome,omitempty"` // "" where it was told nothing
 	Message  string              `json:"message,omitempty"`
 	Standing *workflows.Standing `json:"standing,omitempty"`
+	// Waits is how many waits the command has ended; those in loops were counted right
+	// before. WaitsMore says that there may have been others. Nil is of commands that end none.
+	Waits     *int `json:"waits,omitempty"`
+	WaitsMore bool `json:"waits_more,omitempty"`
+}
+
+// settles reports whether the command ends waits.
+func (o *order) settles() bool {
+	return o.update == workflows.RetryNowUpdate || o.update == workflows.SkipUpdate
 }
 
 func (a answer) failed() bool { return a.Outcome == outcomeRefused || a.Outcome == outcomeUnknown }
@@ -128,6 +137,10 @@ func (t *teller) tell(ctx context.Context, run runs.Found) answer {
 			"start one with worker --task-queue %s, and say it again", run.TaskQueue, shellWord(run.TaskQueue))
 		return told
 	}
+	waits, whole := 0, true
+	if t.order.settles() {
+		waits, whole = t.session.runs().Waits(ctx, run, t.order.Step, t.order.Index, t.order.update == workflows.SkipUpdate)
+	}
 	standing, err := t.update(ctx, run)
 	if err != nil {
 		told.Outcome, told.Message = t.refusal(ctx, run, err)
@@ -137,7 +150,13 @@ func (t *teller) tell(ctx context.Context, run runs.Found) answer {
 	if !standing.Changed {
 		told.Outcome = outcomeUnchanged
 	}
-	told.Message = t.order.done(standing)
+	if t.order.settles() {
+		if waits = max(waits, standing.Ended); !standing.Told {
+			waits, whole = standing.Ended, true
+		}
+		told.Waits, told.WaitsMore = &waits, !whole
+	}
+	told.Message = t.order.done(told)
 	return told
 }
 

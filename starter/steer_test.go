@@ -53,13 +53,26 @@ func TestDone(t *testing.T) {
 		{workflows.PauseUpdate, "fetch", workflows.Standing{Control: alone}, "step fetch was paused already by ada@host: it is down"},
 		{workflows.ResumeUpdate, "load", workflows.Standing{Changed: true, Control: alone}, "step load goes on; still step fetch paused by ada@host: it is down"},
 		{workflows.ResumeUpdate, "", workflows.Standing{}, "was not paused"},
-		{workflows.RetryNowUpdate, "fetch", workflows.Standing{Changed: true, Ended: 2}, "step fetch tried again now: 2 waits ended"},
-		{workflows.RetryNowUpdate, "", workflows.Standing{Changed: true, Ended: 1, Told: true}, "tried again now: 1 wait, and what waits in loops"},
-		{workflows.SkipUpdate, "fetch", workflows.Standing{Changed: true, Told: true}, "step fetch given up: what waits there, if anything does"},
-		{workflows.SkipUpdate, "fetch", workflows.Standing{}, "step fetch nothing waited any more"},
 	} {
 		o := &order{update: c.update, Command: workflows.Command{Step: c.step}}
-		require.Equal(t, c.says, o.done(c.standing))
+		require.Equal(t, c.says, o.done(answer{Standing: &c.standing}))
+	}
+	for _, c := range []struct {
+		update string
+		waits  int
+		more   bool
+		told   bool // loops
+		says   string
+	}{
+		{workflows.RetryNowUpdate, 2, false, false, "step fetch tried again now: 2 waits ended"},
+		{workflows.SkipUpdate, 1, false, true, "step fetch given up: 1 wait ended"},
+		{workflows.RetryNowUpdate, 120, true, true, "step fetch tried again now: at least 120 waits ended"},
+		{workflows.RetryNowUpdate, 0, true, true, "step fetch tried again now: what waits there, if anything does"},
+		{workflows.SkipUpdate, 0, false, true, "step fetch given up: nothing waited there"},
+		{workflows.SkipUpdate, 0, false, false, "step fetch nothing waited any more"},
+	} {
+		o := &order{update: c.update, Command: workflows.Command{Step: "fetch"}}
+		require.Equal(t, c.says, o.done(answer{Standing: &workflows.Standing{Told: c.told}, Waits: &c.waits, WaitsMore: c.more}))
 	}
 }
 

@@ -41,8 +41,8 @@ func (a *app) steerWriter(o *order) func(answer) {
 }
 
 // done says how a run stands after a command.
-func (o *order) done(standing workflows.Standing) string {
-	what := ""
+func (o *order) done(told answer) string {
+	what, standing := "", *told.Standing
 	if o.Index != nil {
 		what = fmt.Sprintf("step %s[%d] ", o.Step, *o.Index)
 	} else if o.Step != "" {
@@ -59,17 +59,19 @@ func (o *order) done(standing workflows.Standing) string {
 	case workflows.SetUpdate:
 		return what + "from now on with " + tuningText(standing.Control.Tuned(o.Step))
 	}
-	verb, waits := "tried again now", counted(standing.Ended, "wait")
+	verb := "tried again now"
 	if o.update == workflows.SkipUpdate {
 		verb = "given up"
 	}
-	switch {
-	case standing.Told && standing.Ended > 0:
-		return fmt.Sprintf("%s%s: %s, and what waits in loops", what, verb, waits)
-	case standing.Told:
+	switch n := *told.Waits; {
+	case n > 0 && told.WaitsMore:
+		return fmt.Sprintf("%s%s: at least %s ended", what, verb, counted(n, "wait"))
+	case n > 0:
+		return fmt.Sprintf("%s%s: %s ended", what, verb, counted(n, "wait"))
+	case standing.Told && told.WaitsMore:
 		return fmt.Sprintf("%s%s: what waits there, if anything does", what, verb)
-	case standing.Ended > 0:
-		return fmt.Sprintf("%s%s: %s ended", what, verb, waits)
+	case standing.Told:
+		return fmt.Sprintf("%s%s: nothing waited there", what, verb)
 	}
 	return what + "nothing waited any more"
 }

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
@@ -140,6 +142,52 @@ func TestStatusOfARunThatWaits(t *testing.T) {
 	require.EqualValues(t, "cancelled", status.Visits("flaky")[0].Status)
 	require.Equal(t, 1, status.Visits("flaky")[0].Attempt)
 	require.Contains(t, status.Notes[0], "terminated")
+}
+
+// TestStatusSaysWhoCancelled: of a run that is being cancelled, and of one that was,
+// the status tells who did it, when and why.
+func TestStatusSaysWhoCancelled(t *testing.T) {
+	t.Parallel()
+	for name, loop := range map[string]string{
+		"a step": "", "a loop": `loop: {collection: "{{ 1..40 }}", element: n, mode: parallel, batch: 1}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, api := newWorld(t), newGauge(t)
+			l := w.looker()
+			api.set(true)
+			worker := w.spawn()
+			run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 3, delay: 1h}}]
+    `+loop+`
+`), map[string]any{"api": api.url})
+			w.awaitWaiting(run)
+			require.Nil(t, l.status(run.GetID()).Cancel)
+			worker.Kill()
+			before := time.Now()
+			_, err := w.env.Client().WorkflowService().RequestCancelWorkflowExecution(t.Context(), &workflowservice.RequestCancelWorkflowExecutionRequest{
+				Namespace: w.env.Namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.GetID()},
+				RequestId: uuid.NewString(), Identity: "ada@clinic", Reason: "the wrong month",
+			})
+			require.NoError(t, err)
+			said := func() {
+				t.Helper()
+				status := l.status(run.GetID())
+				require.NotNil(t, status.Cancel)
+				require.Equal(t, []string{"ada@clinic", "the wrong month"}, []string{status.Cancel.By, status.Cancel.Reason})
+				require.WithinDuration(t, before, status.Cancel.At, patience)
+				require.LessOrEqual(t, status.Calls, runs.StatusCalls)
+			}
+			said()
+			w.work()
+			_, err = w.outcome(run)
+			require.NoError(t, err)
+			said()
+		})
+	}
 }
 
 func elementsUpTo(n int) []any {

@@ -254,6 +254,7 @@ func TestRetryNow(t *testing.T) {
     retry: [{when: "{{ error is defined }}", then: `+then+"}]\n"), map[string]any{"api": api.url})
 				elements := w.awaitWaiting(run)
 				require.Equal(t, elements, api.began(time.Time{}))
+				w.requireWaits(run, "fetch", elements)
 				api.set(false)
 				w.steers(run, workflows.RetryNowUpdate, workflows.Command{})
 				result, err := w.outcome(run)
@@ -263,6 +264,63 @@ func TestRetryNow(t *testing.T) {
 			})
 		}
 	}
+}
+
+// requireWaits checks how many waits a command would end.
+func (w *world) requireWaits(run client.WorkflowRun, name string, want int) {
+	w.t.Helper()
+	l := w.looker()
+	found, err := l.Find(w.t.Context(), run.GetID(), "")
+	require.NoError(w.t, err)
+	last := want - 1
+	for _, c := range []struct {
+		step  string
+		index *int
+		want  int
+	}{{"", nil, want}, {name, nil, want}, {name, &last, 1}, {name, &want, 0}, {"other", nil, 0}} {
+		if c.index != nil && w.loopOf(run, name) == nil {
+			continue
+		}
+		n, whole := l.Waits(w.t.Context(), found, c.step, c.index, false)
+		require.True(w.t, whole)
+		require.Equal(w.t, c.want, n, "%+v", c)
+	}
+}
+
+// loopOf is the loop of a step that a run is at, nil for none.
+func (w *world) loopOf(run client.WorkflowRun, name string) *workflows.LoopRecord {
+	w.t.Helper()
+	progress, ok := w.progress(run)
+	require.True(w.t, ok)
+	for _, record := range progress.Steps {
+		if record.Step == name {
+			return record.Loop
+		}
+	}
+	return nil
+}
+
+// TestWaitsOfManyChildren: of a loop with more open children than are asked, those
+// that have left their places are counted, and others may wait too.
+func TestWaitsOfManyChildren(t *testing.T) {
+	t.Parallel()
+	w, api := newWorking(t), newGauge(t)
+	l := w.looker()
+	api.set(true)
+	run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    loop: {collection: "{{ 1..110 }}", element: n, mode: parallel, max_concurrency: 30, batch: 1}
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 3, delay: 1h}}]
+`), map[string]any{"api": api.url})
+	found, err := l.Find(t.Context(), run.GetID(), "")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		n, whole := l.Waits(t.Context(), found, "fetch", nil, false)
+		return n == 110 && !whole
+	}, patience, time.Second)
+	w.cancel(run)
 }
 
 // awaitWaiting waits until all elements of step fetch wait, and gives their number.

@@ -42,6 +42,8 @@ type Found struct {
 	Queue *Queue `json:"queue,omitempty"`
 
 	last string // run ID of the chain's last history
+	// cancelling says that somebody has asked for its end, where it was described.
+	cancelling bool
 	// ended is how the server says that it ended.
 	ended enumspb.WorkflowExecutionStatus
 }
@@ -141,6 +143,7 @@ func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) 
 		return Found{}, no
 	}
 	run := found(info)
+	run.cancelling = described.GetWorkflowExtendedInfo().GetCancelRequested()
 	return run, r.begin(ctx, &run)
 }
 

@@ -27,7 +27,7 @@ var ErrNotFound = errors.New("there is no such run")
 type Reader struct {
 	Client client.Client
 	Store  *payload.Store // of large values, nil for none
-	// Namespace is that of the client; only List and Find need it.
+	// Namespace is that of the client; only List, Find and Status need it.
 	Namespace string
 	// Patience bounds one question to a workflow: without a worker nobody answers it,
 	// and one that has much to do answers late.

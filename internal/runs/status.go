@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
@@ -48,6 +50,9 @@ type Status struct {
 	HeldBy string `json:"held_by,omitempty"`
 	// Control is what people have told the run, of one that goes on.
 	Control interpreter.Control `json:"control,omitzero"`
+	// Cancel is who has cancelled the run, why and when; nil where nobody has, or that
+	// was not found.
+	Cancel *interpreter.Said `json:"cancel,omitempty"`
 	// Late says that the run takes longer than it was expected to, or did.
 	Late bool `json:"late,omitempty"`
 	// Notes say what could not be learnt, and why.
@@ -151,14 +156,41 @@ func (q *inquiry) notef(format string, args ...any) {
 
 // Status tells where a run is: of one that goes on, what its workflows answer; of
 // one that has ended, its result. It takes at most StatusCalls calls, and reads no
-// history but the last event of a run that has ended.
+// history but the last event of a run that has ended, and of one that was cancelled
+// the last ones.
 func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status, error) {
 	status := &Status{Found: run, Workers: -1, Steps: []Step{}, At: now}
 	q := &inquiry{Reader: r, status: status, run: run}
+	if run.cancelling || run.ended == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
+		q.cancelled(ctx)
+	}
 	if run.Ended() {
 		return status, q.ended(ctx)
 	}
 	return status, q.going(ctx)
+}
+
+// lastEvents is how many of a run's last events are searched for a cancel: what
+// follows it are some for each child that it ends, and for each notice.
+const lastEvents = 200
+
+// cancelled finds out who has cancelled the run.
+func (q *inquiry) cancelled(ctx context.Context) {
+	q.spend()
+	page, err := q.Client.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+		Namespace: q.Namespace, MaximumPageSize: lastEvents,
+		Execution: &commonpb.WorkflowExecution{WorkflowId: q.run.WorkflowID, RunId: q.run.last},
+	})
+	if err != nil {
+		q.notef("who cancelled the run cannot be told: %v", err)
+		return
+	}
+	for _, event := range page.GetHistory().GetEvents() {
+		if asked := event.GetWorkflowExecutionCancelRequestedEventAttributes(); asked != nil {
+			q.status.Cancel = &interpreter.Said{By: asked.GetIdentity(), Reason: asked.GetCause(), At: event.GetEventTime().AsTime()}
+			return
+		}
+	}
 }
 
 // going asks a run that has not ended, and meanwhile for its workers.
