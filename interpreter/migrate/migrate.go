@@ -34,9 +34,10 @@ type Change struct {
 // Changed reports whether the text differs from the original.
 func (m *Migration) Changed() bool { return len(m.Changes) > 0 }
 
-// File rewrites the older forms of retry, the words of noetl.io/v1, what it
-// keeps in metadata beside labels, and sinks of loops that have to stand in
-// loop.sink, and the word data where it has another name now. Only what changes is touched:
+// File rewrites the older forms of retry and of requests, the words of noetl.io/v1,
+// what it keeps in metadata beside labels, sinks of loops that have to stand in
+// loop.sink, and the word data where it has another name now, in the playbooks that
+// steps write out too. Only what changes is touched:
 // comments, order and quoting of all else stay. Each edit is checked by reading
 // the result again: it must hold what was meant and every comment, or the
 // edit is not made and reported instead. A file without older forms comes back
@@ -51,7 +52,8 @@ func File(file *source.File) *Migration {
 	m.found = found
 	m.retries()
 	m.paginations()
-	m.sinks(book)
+	m.requests()
+	m.sinks(book, "")
 	m.names(book)
 	m.labels()
 	m.words()

@@ -18,7 +18,8 @@ func (m *migrator) paginations() {
 		return
 	}
 	e := newExtent(m.file)
-	for i, step := range stepsOf(original) {
+	for i, site := range stepsOf(original) {
+		step := site.node
 		at := yamltree.IndexOf(step, "loop")
 		if at < 0 {
 			continue
@@ -41,15 +42,9 @@ func (m *migrator) paginations() {
 	}
 }
 
-// stepsOf are the steps of a file, as they are written.
-func stepsOf(root *yaml.Node) []*yaml.Node {
-	if len(root.Content) == 0 {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(itemsOf(yamltree.Keys(root.Content[0])["workflow"])), func(step *yaml.Node) bool {
-		return step.Kind != yaml.MappingNode
-	})
-}
+// stepsOf are the steps of a file, as they are written, with those of the playbooks
+// that they write out.
+func stepsOf(root *yaml.Node) []stepSite { return sitesOf(root).steps }
 
 // rewritePagination rewrites the one of a step, told by its number. Comments
 // stay beside the words that they stand at; with plain they all stand above
@@ -60,7 +55,8 @@ func (m *migrator) rewritePagination(number int, plain bool) bool {
 		return false
 	}
 	comments := commentLines(root)
-	step := stepsOf(root)[number]
+	site := stepsOf(root)[number]
+	step := site.node
 	at := yamltree.IndexOf(step, "loop")
 	loopKey, loop := step.Content[at], step.Content[at+1]
 	p := playbook.PaginationOf(loop)
@@ -71,13 +67,12 @@ func (m *migrator) rewritePagination(number int, plain bool) bool {
 		return false
 	}
 	e := newExtent(file)
-	flow := inBrackets(step) || inBrackets(yamltree.Keys(root.Content[0])["workflow"])
 	var (
 		edits []edit
 		ok    bool
 	)
 	switch {
-	case flow:
+	case site.flow:
 		edits, ok = e.pagesInBrackets(loopKey, loop, p, list)
 	case p.Loop == nil:
 		edits, ok = e.pagesForLoop(loopKey, loop, list, plain)

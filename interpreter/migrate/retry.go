@@ -103,7 +103,7 @@ func (m *migrator) behindAliases(original []retrySite) {
 	}
 	if root, err := yamltree.Parse(m.file.Bytes()); err == nil {
 		for _, step := range stepsOf(root) {
-			if p := playbook.PaginationOf(target(yamltree.Keys(step)["loop"])); p != nil {
+			if p := playbook.PaginationOf(target(yamltree.Keys(step.node)["loop"])); p != nil {
 				seen[yamltree.Position(p.Key)] = true // see pagination.go
 			}
 		}

@@ -14,10 +14,19 @@ import (
 
 // sinks moves the sinks of loops that name the element from the step, where
 // they run once, to the loop, where they run once per iteration. Places are
-// those of the original, as book was decoded from it.
-func (m *migrator) sinks(book *playbook.Playbook) {
+// those of the original, as book was decoded from it; path is that of the step which
+// writes it out, "" for the file.
+func (m *migrator) sinks(book *playbook.Playbook, path string) {
+	for _, entry := range book.Workbook {
+		if entry.Inline != nil {
+			m.sinks(entry.Inline, workbookPath+"/"+entry.Name)
+		}
+	}
 	for i := len(book.Steps) - 1; i >= 0; i-- {
 		step := book.Steps[i]
+		if step.Action != nil && step.Action.Inline != nil {
+			m.sinks(step.Action.Inline, path+"/"+step.Name)
+		}
 		if step.Loop == nil || step.Sink == nil || !namesIteration(step) {
 			continue
 		}
@@ -25,7 +34,7 @@ func (m *migrator) sinks(book *playbook.Playbook) {
 		case step.Loop.Sink != nil:
 			m.problem(step.Sink.Pos, playbook.CodeElementInStepSink,
 				"the sink on step "+strconv.Quote(step.Name)+" names the element and belongs into loop.sink, but the loop has a sink already; join the two by hand")
-		case m.moveSink(step.Name):
+		case m.moveSink(path + "/" + step.Name):
 			m.changed(step.Sink.Pos, "the sink of step "+step.Name+" moves to loop.sink, as it names the element")
 		default:
 			m.problem(step.Sink.Pos, playbook.CodeNotMigrated,
@@ -44,18 +53,18 @@ func namesIteration(step *playbook.Step) bool {
 	})
 }
 
-// moveSink moves the sink of the step with a name.
-func (m *migrator) moveSink(name string) bool {
+// moveSink moves the sink of the step with a path.
+func (m *migrator) moveSink(path string) bool {
 	file, root := m.current()
 	if root == nil || len(root.Content) == 0 {
 		return false
 	}
-	for _, step := range itemsOf(yamltree.Keys(root.Content[0])["workflow"]) {
-		if given := yamltree.Keys(step)["step"]; given == nil || given.Value != name || inBrackets(step) {
+	for _, site := range stepsOf(root) {
+		if site.path != path || site.flow {
 			continue
 		}
 		comments := commentLines(root)
-		if text, ok := newExtent(file).sinkText(step); ok && m.accept(text, moved(root, step), comments) {
+		if text, ok := newExtent(file).sinkText(site.node); ok && m.accept(text, moved(root, site.node), comments) {
 			return true
 		}
 	}

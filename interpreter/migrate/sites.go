@@ -12,10 +12,19 @@ import (
 // sites walks the tree of a file as it is written, where aliases are not
 // followed, and finds what migrate may rewrite.
 type sites struct {
-	retries []retrySite
+	retries  []retrySite
+	requests []requestSite
+	steps    []stepSite
 	// words are the keys of sections that have spellings of their own in
 	// noetl.io/v1.
 	words []wordSite
+}
+
+// stepSite is a step, of the playbook or of one that a step writes out.
+type stepSite struct {
+	node *yaml.Node
+	path string // its name, behind those of the steps around it
+	flow bool   // it stands inside of brackets
 }
 
 // wordSite is a key that has a newer spelling.
@@ -36,13 +45,40 @@ func sitesOf(root *yaml.Node) *sites {
 	flow := inBrackets(top)
 	for _, entry := range itemsOf(keys["workbook"]) {
 		s.call(entry, "workbook entry")
+		s.inline(entry, pathTo(workbookPath, yamltree.Keys(entry)["name"]), flow || inBrackets(keys["workbook"]))
 	}
-	workflow := keys["workflow"]
-	for _, step := range itemsOf(workflow) {
-		s.step(step, flow || inBrackets(workflow))
-	}
+	s.workflow(keys["workflow"], "", flow)
 	s.notices(keys, flow)
 	return s
+}
+
+// workbookPath is in front of the names of workbook entries; no step has that name.
+const workbookPath = "workbook:"
+
+func pathTo(outer string, name *yaml.Node) string {
+	if name == nil {
+		return outer + "/"
+	}
+	return outer + "/" + name.Value
+}
+
+func (s *sites) workflow(workflow *yaml.Node, path string, flow bool) {
+	for _, step := range itemsOf(workflow) {
+		s.step(step, path, flow || inBrackets(workflow))
+	}
+}
+
+// inline visits the steps of the playbook that a call writes out.
+func (s *sites) inline(call *yaml.Node, path string, flow bool) {
+	keys := yamltree.Keys(call)
+	if call.Kind != yaml.MappingNode || toolOf(keys) != playbook.PlaybookTool {
+		return
+	}
+	flow = flow || inBrackets(call)
+	s.workflow(keys[playbook.FieldWorkflow], path, flow)
+	if tool := groupOf(keys); tool != nil {
+		s.workflow(yamltree.Keys(tool)[playbook.FieldWorkflow], path, flow || inBrackets(tool))
+	}
 }
 
 func inBrackets(n *yaml.Node) bool { return n != nil && n.Style&yaml.FlowStyle != 0 }
@@ -54,10 +90,20 @@ func itemsOf(n *yaml.Node) []*yaml.Node {
 	return n.Content
 }
 
-func (s *sites) step(step *yaml.Node, flow bool) {
+func (s *sites) step(step *yaml.Node, outer string, flow bool) {
+	if step.Kind != yaml.MappingNode {
+		return
+	}
 	flow = flow || inBrackets(step)
 	s.call(step, "step")
 	keys := yamltree.Keys(step)
+	path := pathTo(outer, keys["step"])
+	s.steps = append(s.steps, stepSite{step, path, flow})
+	s.requestsOf(keys, flow)
+	if tool := groupOf(keys); tool != nil {
+		s.requestsOf(yamltree.Keys(tool), flow || inBrackets(tool))
+	}
+	s.inline(step, path, flow)
 	s.retry(step, toolOf(keys), flow)
 	s.sink(sinkOf(step), flow)
 	s.notices(keys, flow)
@@ -76,11 +122,27 @@ func (s *sites) notices(words map[string]*yaml.Node, flow bool) {
 			notices = []*yaml.Node{value}
 		}
 		for _, notice := range notices {
+			s.request(notice, flow || inBrackets(value))
 			s.call(notice, "notice")
 			if notice.Kind == yaml.MappingNode {
 				s.retry(notice, cmp.Or(toolOf(yamltree.Keys(notice)), playbook.NoticeTool), flow || inBrackets(value) || inBrackets(notice))
 			}
 		}
+	}
+}
+
+// requestsOf visits the requests among the fields of a call.
+func (s *sites) requestsOf(fields map[string]*yaml.Node, flow bool) {
+	for _, name := range playbook.RequestFields {
+		if request := fields[name]; request != nil {
+			s.request(request, flow)
+		}
+	}
+}
+
+func (s *sites) request(n *yaml.Node, flow bool) {
+	if newer, kind := playbook.OlderRequest(n); newer != nil {
+		s.requests = append(s.requests, requestSite{node: n, newer: newer, kind: kind, flow: flow || inBrackets(n)})
 	}
 }
 
@@ -174,11 +236,21 @@ func (s *sites) call(n *yaml.Node, section string) {
 		return
 	}
 	s.renamed(n, section)
+	keys := yamltree.Keys(n)
+	if tool := groupOf(keys); tool != nil {
+		s.renamed(tool, "tool")
+	}
+}
+
+// groupOf is the map that groups a call under its tool, in either spelling; nil for
+// none.
+func groupOf(keys map[string]*yaml.Node) *yaml.Node {
 	for _, word := range []string{"tool", "type"} {
-		if tool := yamltree.Keys(n)[word]; tool != nil && tool.Kind == yaml.MappingNode {
-			s.renamed(tool, "tool")
+		if tool := keys[word]; tool != nil && tool.Kind == yaml.MappingNode {
+			return tool
 		}
 	}
+	return nil
 }
 
 func (s *sites) renamed(n *yaml.Node, section string) {

@@ -9,7 +9,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/expression"
-	"reprise/interpreter/yamltree"
 )
 
 // The events that notify tells of.
@@ -120,28 +119,12 @@ func meansTool(field restField) bool {
 // olderNotice gives {kind: Webhook, params: {url, verb}} the form of a notice, with
 // a warning; anything else stays as it is.
 func (d *decoder) olderNotice(n *yaml.Node) *yaml.Node {
-	keys := yamltree.Keys(n)
-	kind, params := keys["kind"], keys["params"]
-	if n.Kind != yaml.MappingNode || d.broken[n] || kind == nil || !strings.EqualFold(kind.Value, "webhook") ||
-		params == nil || params.Kind != yaml.MappingNode {
+	newer, kind := OlderRequest(n)
+	if newer == nil || d.broken[n] {
 		return n
 	}
-	newer := *n
-	newer.Content = nil
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if name := n.Content[i].Value; name != "kind" && name != "params" {
-			newer.Content = append(newer.Content, n.Content[i], n.Content[i+1])
-		}
-	}
-	for i := 0; i+1 < len(params.Content); i += 2 {
-		name, value := *params.Content[i], *params.Content[i+1]
-		if name.Value == "verb" {
-			name.Value, value.Value = "method", strings.ToUpper(value.Value)
-		}
-		newer.Content = append(newer.Content, &name, &value)
-	}
-	d.warnf(position(kind), codeLegacyWord, "kind: %s with params is an older form; write {url: …, method: POST} without them", shorten(kind.Value))
-	return &newer
+	d.warnf(position(kind), codeLegacyWord, "kind: %s with params is an older form; write {url: …, method: POST} without them, or let starter migrate do so", shorten(kind.Value))
+	return newer
 }
 
 // events reads the names of events.

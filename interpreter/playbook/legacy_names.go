@@ -22,7 +22,8 @@ type OlderName struct {
 // OlderNames are the uses of data that have another name now, in the order of
 // the file.
 func (pb *Playbook) OlderNames() []OlderName {
-	if _, isKey := pb.Workload[dataWord]; isKey {
+	_, isKey := pb.Workload[dataWord]
+	if _, handed := pb.WorkloadPos[dataWord]; isKey || handed {
 		return nil // which may be meant
 	}
 	seen := map[source.Position]bool{} // of values that aliases repeat
@@ -40,6 +41,9 @@ func (pb *Playbook) OlderNames() []OlderName {
 	for _, call := range pb.actions() {
 		if call.sink != nil {
 			look("result", append(entryValues(call.action.Fields), call.action.Args)...)
+		}
+		if call.action.Inline != nil {
+			names = append(names, call.action.Inline.OlderNames()...)
 		}
 	}
 	for _, step := range pb.Steps {

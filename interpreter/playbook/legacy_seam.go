@@ -2,10 +2,12 @@ package playbook
 
 import (
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // What this file exports, with OlderNames, PaginationOf and StyleList, is all
@@ -26,6 +28,35 @@ func OlderPages(file *source.File, value *yaml.Node, tool string) *yaml.Node {
 		return list
 	}
 	return nil
+}
+
+// OlderRequest gives {kind: Webhook, params: {url, verb}}, of a notice or of on_start,
+// its newer form, with the kind; nil where n is something else. The keys and values
+// are those of n.
+func OlderRequest(n *yaml.Node) (newer, kind *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	keys := yamltree.Keys(n)
+	kind, params := keys["kind"], keys["params"]
+	if kind == nil || !strings.EqualFold(kind.Value, "webhook") || params == nil || params.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	copied := *n
+	copied.Content = nil
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if name := n.Content[i].Value; name != "kind" && name != "params" {
+			copied.Content = append(copied.Content, n.Content[i], n.Content[i+1])
+		}
+	}
+	for i := 0; i+1 < len(params.Content); i += 2 {
+		name, value := *params.Content[i], *params.Content[i+1]
+		if name.Value == "verb" {
+			name.Value, value.Value = "method", strings.ToUpper(value.Value)
+		}
+		copied.Content = append(copied.Content, &name, &value)
+	}
+	return &copied, kind
 }
 
 func olderDecoder(file *source.File) *decoder {

@@ -1,0 +1,71 @@
+package migrate
+
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/yamltree"
+)
+
+// requestSite is a request in the older form {kind: Webhook, params: {…}}.
+type requestSite struct {
+	node, newer *yaml.Node
+	kind        *yaml.Node // the value of kind
+	flow        bool       // it stands in brackets
+}
+
+// requests rewrites every request in the older form, of notices and of on_start, one
+// after the other.
+func (m *migrator) requests() {
+	root, err := yamltree.Parse(m.file.Bytes())
+	if err != nil {
+		return
+	}
+	left := 0 // that could not be rewritten
+	for _, site := range sitesOf(root).requests {
+		if m.rewriteRequest(left) {
+			m.changed(yamltree.Position(site.kind), "kind: "+site.kind.Value+" with params becomes the fields of a request")
+			continue
+		}
+		left++
+		m.problem(yamltree.Position(site.kind), playbook.CodeNotMigrated,
+			"this older form of a request cannot be rewritten where it stands; write {url: …, method: POST} by hand")
+	}
+}
+
+func (m *migrator) rewriteRequest(number int) bool {
+	file, root := m.current()
+	if root == nil {
+		return false
+	}
+	comments := commentLines(root)
+	site := sitesOf(root).requests[number]
+	e := newExtent(file)
+	start, end := e.start(site.node), e.end(site.node)
+	if start < 0 || end < start || len(site.newer.Content) == 0 {
+		return false
+	}
+	text := e.requestText(site, start, end)
+	*site.node = *site.newer
+	return m.accept(applyAll(e.text, []edit{{start, end, text}}), root, comments)
+}
+
+// requestText is the newer form of a request. Comments that have no place in it stand
+// above.
+func (e extent) requestText(site requestSite, start, end int) string {
+	newer := yamltree.Resolved(site.newer, true)
+	if site.flow {
+		newer.Style = yaml.FlowStyle
+		dropComments(newer)
+		return strings.TrimSpace(yamltree.Encode(newer))
+	}
+	if first := newer.Content[1]; first.Kind == yaml.ScalarNode && first.LineComment == "" {
+		first.LineComment = site.kind.LineComment
+	}
+	breaks := lineBreak([]byte(e.text))
+	lines := keepComments(newer, site.node, e.text[start:end], false)
+	text := strings.Join(append(lines, yamltree.Encode(newer)), "\n")
+	return strings.TrimLeft(indentBlock(text, site.node.Column-1, breaks), " ")
+}
