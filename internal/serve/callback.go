@@ -135,23 +135,49 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 }
 
 // tell gives an answer to the workflow that hosts the attempt, or to the one that it
-// names. Where no worker says what became of it, the Temporal server keeps it.
+// names. Where no worker says what became of it, or too many answers ask, the Temporal
+// server keeps it.
 func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	if size, most := given.Sent(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
 		return answer{}, problem(http.StatusRequestEntityTooLarge, "too-large",
 			"the answer takes %d bytes on its way to the run, which takes %d; keep what is larger elsewhere, and answer with where that is", size, most)
 	}
+	at := workflowID
+	if over, ok := s.turns.take(ctx, workflowID); ok {
+		defer over()
+		said, asked, err := s.ask(ctx, workflowID, given)
+		if !errors.Is(err, errUnsaid) {
+			return said, err
+		}
+		at = asked
+	}
+	said, err := s.leave(ctx, at, given)
+	if errors.Is(err, errLate) { // the workflow may have ended with it
+		if said, _, err = s.ask(ctx, at, given); errors.Is(err, errUnsaid) {
+			err = errLate
+		}
+	}
+	return said, err
+}
+
+// errUnsaid says that no workflow has said what became of an answer: no worker has
+// answered, or the workflow went on in another history meanwhile, or has ended.
+var errUnsaid = errors.New("nobody says what became of the answer")
+
+// ask gives an answer to a workflow and says what became of it, and which workflow was
+// asked last.
+func (s *Server) ask(ctx context.Context, workflowID string, given interpreter.Answer) (said answer, at string, err error) {
 	taken, at, err := s.runs().AnswerAt(context.WithoutCancel(ctx), workflowID, given)
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil:
-		return told(taken, given), nil
+		return told(taken, given), at, nil
 	case errors.As(err, &refused) && refused.Type == interpreter.AnswerRefused:
-		return answer{}, problem(http.StatusUnprocessableEntity, "answer-refused", "%s", refused.Message)
+		return answer{}, at, problem(http.StatusUnprocessableEntity, "answer-refused", "%s", refused.Message)
 	case errors.As(err, &refused):
-		return answer{}, late()
+		return answer{}, at, errLate
 	}
-	return s.leave(ctx, at, given) // also where the workflow went on in another history meanwhile, or has ended
+	return answer{}, at, errUnsaid
 }
 
 // runs are asked with the patience that answers have.
@@ -173,16 +199,15 @@ func (s *Server) leave(ctx context.Context, workflowID string, given interpreter
 	err := s.runs().Leave(limited, workflowID, given)
 	switch {
 	case errors.Is(err, runs.ErrClosed):
-		return answer{}, late()
+		return answer{}, errLate
 	case err != nil:
 		return answer{}, err
 	}
 	return answer{status: http.StatusAccepted, body: callbackAnswer{}}, nil
 }
 
-func late() *Problem {
-	return problem(http.StatusConflict, "answer-late", "the attempt is over, and the answer came too late or is another one than it has")
-}
+// errLate is the problem of an answer that comes too late.
+var errLate = problem(http.StatusConflict, "answer-late", "the attempt is over, and the answer came too late or is another one than it has")
 
 // gone reports whether an error says that a workflow has ended, or is not known.
 func gone(err error) bool {

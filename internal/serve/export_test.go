@@ -7,6 +7,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
+// AnswersOfOne is answersOfOne.
+const AnswersOfOne = answersOfOne
+
 // What the tests of single parts need.
 var (
 	Verify     = verify

@@ -83,6 +83,7 @@ type Limits struct {
 	Requests    int           // of callers under way, those that wait for a result apart
 	Deliveries  int           // requests without a token that are under way
 	Waits       int           // requests that wait for a result
+	Answers     int           // answers that wait for what a worker says of them
 	Header      time.Duration // until a request's header is there
 	Body        time.Duration // until its body is
 	Idle        time.Duration // between requests of a connection
@@ -100,6 +101,7 @@ func (l *Limits) fill() {
 	count(&l.Requests, 256)
 	count(&l.Deliveries, 256)
 	count(&l.Waits, 1000)
+	count(&l.Answers, 64)
 	for _, one := range []struct {
 		d        *time.Duration
 		fallback time.Duration
@@ -131,6 +133,7 @@ type Server struct {
 	requests   places
 	deliveries places
 	waits      places
+	turns      *turns
 	progress   reporting
 	stopping   context.Context // ends when the server is to end
 	stop       context.CancelFunc
@@ -155,7 +158,7 @@ func New(options Options) *Server {
 	s := &Server{
 		Options: options, mux: http.NewServeMux(), nobody: nobody,
 		requests: make(places, options.Limits.Requests), deliveries: make(places, options.Limits.Deliveries),
-		waits: make(places, options.Limits.Waits),
+		waits: make(places, options.Limits.Waits), turns: newTurns(options.Limits.Answers),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.progress = reporting{send: s.tell, open: map[string]*reports{}}
