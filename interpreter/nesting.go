@@ -38,6 +38,7 @@ type Nesting struct {
 	Strict           bool              `json:"strict,omitempty"`
 	SearchAttributes bool              `json:"search_attributes,omitempty"`
 	DeadLetters      bool              `json:"dead_letters,omitempty"`
+	NextRetry        bool              `json:"next_retry,omitempty"`
 	// ScheduledAt is RunInfo.ScheduledAt of the run, and Line what Above.Line is of it.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	Line        string    `json:"line,omitempty"`

@@ -197,7 +197,7 @@ type starts struct {
 	playbooks string // their folder
 
 	mu         sync.Mutex
-	attributes bool // the namespace knows them
+	attributes *connect.Attributes // that the namespace knows; nil before they were asked for
 }
 
 // read reads a playbook that another one of the folder runs by path. Those that are
@@ -240,15 +240,20 @@ func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, err
 	return serve.Begun{RunID: run.GetRunID(), Warnings: warnings}, nil
 }
 
-// known makes sure, once, that the namespace knows the search attributes.
-func (s *starts) known(ctx context.Context) bool {
+// known makes sure, once, that the namespace knows the search attributes, and says
+// which of them it does.
+func (s *starts) known(ctx context.Context) connect.Attributes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.attributes {
-		_, err := connect.EnsureAttributes(ctx, s.session.client, s.session.namespace, workflows.SearchAttributes())
-		if s.attributes = err == nil; err != nil {
-			s.logger.Warn("the run gets no search attributes", "error", err)
+	if s.attributes == nil {
+		known, err := connect.EnsureAttributes(ctx, s.session.client, s.session.namespace, workflows.SearchAttributes())
+		if err != nil {
+			s.logger.Warn("the run gets not all search attributes", "error", err)
 		}
+		if err != nil || len(known.Added) > 0 { // a run may not be able to use them yet
+			return known
+		}
+		s.attributes = &known
 	}
-	return s.attributes
+	return *s.attributes
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"reprise/internal/connect"
 	"reprise/internal/testenv"
 	"reprise/workflows"
 )
@@ -55,7 +57,7 @@ func TestSetup(t *testing.T) {
 	env := testenv.Temporal(t)
 	at := []string{"--address", env.Address, "--namespace", newNamespace(t, env), "--payload-store", ""}
 	asJSON := append(at, "--output", "json")
-	all := []string{"RepriseDeadLetters", "RepriseOrigin", "ReprisePlaybook", "RepriseStatus"}
+	all := []string{"RepriseDeadLetters", "RepriseNextRetry", "RepriseOrigin", "ReprisePlaybook", "RepriseStatus"}
 	require.Len(t, workflows.SearchAttributes(), len(all))
 
 	for range 2 { // looking changes nothing
@@ -64,6 +66,7 @@ func TestSetup(t *testing.T) {
 		require.Empty(t, report.Present)
 		require.Len(t, report.ByHand, len(all))
 		require.Contains(t, report.ByHand[0], "--name RepriseDeadLetters --type Int")
+		require.Contains(t, report.ByHand[1], "--name RepriseNextRetry --type Datetime")
 	}
 	report, _ := setupOf(t, exitOK, asJSON...)
 	require.Equal(t, all, report.Added)
@@ -126,4 +129,60 @@ func TestSetupWithoutRights(t *testing.T) {
 		return (&app{Streams: Streams{Out: &out, Err: &out}}).setup(t.Context(), s, false, "table") == nil
 	}, patience, 50*time.Millisecond, &out)
 	require.Regexp(t, `│ RepriseStatus +│ Keyword +│ there +│`, out.String())
+}
+
+// TestFewerAttributes: where a namespace lacks an attribute that a build before did
+// not know, and nobody may add it, runs have the others.
+func TestFewerAttributes(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	namespace := newNamespace(t, env)
+	older := workflows.SearchAttributes()
+	delete(older, workflows.NextRetryAttribute)
+	for _, c := range []struct {
+		there map[string]enums.IndexedValueType
+		want  workflows.Input
+		says  string
+	}{
+		{nil, workflows.Input{}, "note: the run gets no search attributes: "},
+		{older, workflows.Input{SearchAttributes: true, DeadLetters: true}, "note: the run gets fewer search attributes: "},
+		{workflows.SearchAttributes(), workflows.Input{SearchAttributes: true, DeadLetters: true, NextRetry: true}, ""},
+	} {
+		_, err := connect.EnsureAttributes(t.Context(), env.Client(), namespace, c.there)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { // they are known after a while
+			found, err := connect.CheckAttributes(t.Context(), env.Client(), namespace, c.there)
+			return err == nil && len(found.Missing) == 0
+		}, patience, 50*time.Millisecond)
+		var errs bytes.Buffer
+		s := &session{client: refusing(t, env, namespace, codes.PermissionDenied, "Add"), namespace: namespace}
+		var got workflows.Input
+		require.NoError(t, s.submit(t.Context(), plan{}, &app{Streams: Streams{Err: &errs}}, func(planned plan) error {
+			got = planned.input
+			return nil
+		}))
+		require.Equal(t, c.want, got)
+		require.Equal(t, c.says == "", errs.Len() == 0)
+		require.Contains(t, errs.String(), c.says)
+	}
+}
+
+// TestAttributesThatWereAdded: a run sets an attribute that was just added where its start
+// shows that the server takes it.
+func TestAttributesThatWereAdded(t *testing.T) {
+	t.Parallel()
+	least, all := leastAttributes, append(leastAttributes[:3:3], workflows.DeadLettersAttribute, workflows.NextRetryAttribute)
+	for _, c := range []struct {
+		known connect.Attributes
+		want  workflows.Input
+	}{
+		{connect.Attributes{Added: all}, workflows.Input{SearchAttributes: true, DeadLetters: true, NextRetry: true}},
+		{connect.Attributes{Present: all}, workflows.Input{SearchAttributes: true, DeadLetters: true, NextRetry: true}},
+		{connect.Attributes{Present: all[:4], Added: all[4:]}, workflows.Input{SearchAttributes: true, DeadLetters: true}},
+		{connect.Attributes{Present: least[1:], Added: all[3:]}, workflows.Input{}},
+	} {
+		var p plan
+		p.uses(c.known)
+		require.Equal(t, c.want, p.input)
+	}
 }

@@ -79,35 +79,40 @@ func (s *session) into(ctx context.Context, run *client.WorkflowRun) func(plan) 
 }
 
 // submit hands a plan to the server, to be run now or later. Search attributes are a
-// convenience: a namespace that does not take them runs playbooks without.
+// convenience: a namespace that does not take some of them runs playbooks without.
 func (s *session) submit(ctx context.Context, plan plan, a *app, begin func(plan) error) error {
 	if err := s.fits(plan); err != nil {
 		return err
 	}
-	_, err := connect.EnsureAttributes(ctx, s.client, s.namespace, workflows.SearchAttributes())
+	known, err := connect.EnsureAttributes(ctx, s.client, s.namespace, workflows.SearchAttributes())
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case known.Has(leastAttributes...):
+		a.notef("note: the run gets fewer search attributes: %v", err)
+	default:
 		a.notef("note: the run gets no search attributes: %v", err)
 	}
-	return s.handIn(ctx, plan, err == nil, begin)
+	return s.handIn(ctx, plan, known, begin)
 }
+
+// leastAttributes are those without which a run gets none.
+var leastAttributes = []string{workflows.StatusAttribute, workflows.PlaybookAttribute, workflows.OriginAttribute}
 
 // errInterrupted is the end of a command before its run began.
 var errInterrupted = withStatus(exitInterrupted, errors.New("interrupted before the run began"))
 
-// begin starts the run, with search attributes where the namespace should know
-// them.
-func (s *session) begin(ctx context.Context, planned plan, attributes bool) (run client.WorkflowRun, err error) {
-	err = s.handIn(ctx, planned, attributes, s.into(ctx, &run))
+// begin starts the run, with the search attributes that the namespace should know.
+func (s *session) begin(ctx context.Context, planned plan, known connect.Attributes) (run client.WorkflowRun, err error) {
+	err = s.handIn(ctx, planned, known, s.into(ctx, &run))
 	return run, err
 }
 
-// handIn hands a plan in, with search attributes where the namespace should know
-// them.
-func (s *session) handIn(ctx context.Context, plan plan, attributes bool, begin func(plan) error) error {
-	plan.input.SearchAttributes, plan.input.DeadLetters = attributes, attributes
+// handIn hands a plan in, with the search attributes that the namespace should know.
+func (s *session) handIn(ctx context.Context, plan plan, known connect.Attributes, begin func(plan) error) error {
+	plan.uses(known)
 	deadline := time.Now().Add(attributeDelay)
 	for {
 		err := begin(plan)
@@ -118,7 +123,7 @@ func (s *session) handIn(ctx context.Context, plan plan, attributes bool, begin 
 		case !errors.As(err, &refused) || !plan.input.SearchAttributes || !aboutAttributes(refused):
 			return err
 		case time.Now().After(deadline):
-			plan.input.SearchAttributes, plan.input.DeadLetters = false, false
+			plan.uses(connect.Attributes{})
 		case !pause(ctx, 200*time.Millisecond):
 			return errInterrupted
 		}
@@ -185,6 +190,18 @@ func (s *session) execute(ctx context.Context, plan plan) (client.WorkflowRun, e
 		options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	}
 	return s.client.ExecuteWorkflow(ctx, options, workflows.PlaybookWorkflowName, plan.input)
+}
+
+// uses has the run set the search attributes that its namespace knows. The server
+// refuses the run until those of leastAttributes can be used, and so others that were
+// added with them; one that was added alone waits for the next run.
+func (p *plan) uses(known connect.Attributes) {
+	has := func(name string) bool {
+		alone := slices.Contains(known.Added, name) && !slices.Contains(known.Added, workflows.PlaybookAttribute)
+		return p.input.SearchAttributes && known.Has(name) && !alone
+	}
+	p.input.SearchAttributes = known.Has(leastAttributes...)
+	p.input.DeadLetters, p.input.NextRetry = has(workflows.DeadLettersAttribute), has(workflows.NextRetryAttribute)
 }
 
 func (p plan) attributes() temporal.SearchAttributes {

@@ -32,6 +32,9 @@ const (
 	PlaybookAttribute = "ReprisePlaybook"
 	// DeadLettersAttribute counts the iterations that failed.
 	DeadLettersAttribute = "RepriseDeadLetters"
+	// NextRetryAttribute is when the first retry of a step's own call is due, as that was
+	// at the last change of what else the attributes say. It costs no event of its own.
+	NextRetryAttribute = "RepriseNextRetry"
 	// OriginAttribute is the workflow ID of the run whose iterations a reprocess
 	// takes up again.
 	OriginAttribute = "RepriseOrigin"
@@ -47,6 +50,7 @@ func SearchAttributes() map[string]enumspb.IndexedValueType {
 		StatusAttribute:      enumspb.INDEXED_VALUE_TYPE_KEYWORD,
 		PlaybookAttribute:    enumspb.INDEXED_VALUE_TYPE_KEYWORD,
 		DeadLettersAttribute: enumspb.INDEXED_VALUE_TYPE_INT,
+		NextRetryAttribute:   enumspb.INDEXED_VALUE_TYPE_DATETIME,
 		OriginAttribute:      enumspb.INDEXED_VALUE_TYPE_KEYWORD,
 	}
 }

@@ -46,7 +46,8 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	}
 	input := Input{
 		Name: callee.Name, Source: callee.Source, Workload: callee.Workload, Strict: nesting.Strict,
-		SearchAttributes: nesting.SearchAttributes, DeadLetters: nesting.DeadLetters, Files: nesting.Files,
+		SearchAttributes: nesting.SearchAttributes, DeadLetters: nesting.DeadLetters, NextRetry: nesting.NextRetry,
+		Files: nesting.Files,
 		Called: &Called{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
 			ScheduledAt: nesting.ScheduledAt,
@@ -263,7 +264,7 @@ func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
 	if name, literal := action.ToolName(); literal && name == playbook.PlaybookTool {
 		nesting.Files = interpreter.FilesOf(r.book, action, r.files())
 		nesting.Strict = r.input.Strict || r.book.Strict
-		nesting.SearchAttributes, nesting.DeadLetters = r.input.SearchAttributes, r.input.DeadLetters
+		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry
 		nesting.ScheduledAt = r.Run.ScheduledAt
 		if r.Ticket != nil {
 			nesting.Line = r.Ticket.Line

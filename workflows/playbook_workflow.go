@@ -516,9 +516,34 @@ func (r *run) publishDeadLetters(ctx workflow.Context, failed int) {
 	}
 }
 
+// upsert sets a search attribute, and with it that of the next retry.
 func (r *run) upsert(ctx workflow.Context, update temporal.SearchAttributeUpdate) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	if err := workflow.UpsertTypedSearchAttributes(ctx, update); err != nil {
+	updates := []temporal.SearchAttributeUpdate{update}
+	if r.input.NextRetry {
+		updates = append(updates, r.nextRetry())
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
 		logger(ctx).Warn("cannot set a search attribute", "error", err)
 	}
+}
+
+// nextRetry sets the attribute to when the first of the steps is due that wait for a
+// retry; without one it has no value.
+func (r *run) nextRetry() temporal.SearchAttributeUpdate {
+	var next time.Time
+	for _, record := range r.records {
+		due := record.NextRetryAt
+		if record.Status != interpreter.RetryPending || record.Call != "" || due.IsZero() {
+			continue
+		}
+		if next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
+	key := temporal.NewSearchAttributeKeyTime(NextRetryAttribute)
+	if next.IsZero() {
+		return key.ValueUnset()
+	}
+	return key.ValueSet(next)
 }

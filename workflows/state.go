@@ -20,6 +20,8 @@ type Input struct {
 	SearchAttributes bool `json:"search_attributes,omitempty"`
 	// DeadLetters says that the namespace knows DeadLettersAttribute.
 	DeadLetters bool `json:"dead_letters,omitempty"`
+	// NextRetry says that the namespace knows NextRetryAttribute.
+	NextRetry bool `json:"next_retry,omitempty"`
 	// Called is set for a run that a step of another run has started.
 	Called *Called `json:"called,omitempty"`
 	// Reprocess is set for a run that takes iterations of another run up again.

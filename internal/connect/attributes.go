@@ -26,6 +26,16 @@ type Attributes struct {
 	Mistyped []Mistyped `json:"mistyped,omitempty"`
 }
 
+// Has reports whether runs may use search attributes.
+func (a Attributes) Has(names ...string) bool {
+	for _, name := range names {
+		if !slices.Contains(a.Present, name) && !slices.Contains(a.Added, name) {
+			return false
+		}
+	}
+	return true
+}
+
 // Mistyped is a search attribute whose type is not the wanted one.
 type Mistyped struct {
 	Name string `json:"name"`

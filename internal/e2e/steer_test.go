@@ -17,9 +17,13 @@ import (
 	updatepb "go.temporal.io/api/update/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 
+	"reprise/internal/connect"
 	"reprise/internal/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
 
@@ -730,4 +734,90 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 			w.cancel(run)
 		})
 	}
+}
+
+// ensureAttributes adds the search attributes, and waits until the server takes them.
+func (w *world) ensureAttributes() {
+	w.t.Helper()
+	_, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, workflows.SearchAttributes())
+	require.NoError(w.t, err)
+	next := temporal.NewSearchAttributeKeyTime(workflows.NextRetryAttribute)
+	options := client.StartWorkflowOptions{
+		ID: w.queue + "/attributes", TaskQueue: w.queue + "/nobody", WorkflowExecutionTimeout: time.Minute,
+		TypedSearchAttributes: temporal.NewSearchAttributes(next.ValueSet(time.Now())),
+	}
+	require.Eventually(w.t, func() bool {
+		_, err := w.env.Client().ExecuteWorkflow(w.t.Context(), options, "nothing")
+		return err == nil
+	}, patience, tick)
+	require.NoError(w.t, w.env.Client().TerminateWorkflow(w.t.Context(), options.ID, "", "it was a test of the attributes"))
+}
+
+// TestNextRetryAttribute: when the first retry is due is set where the status changes,
+// in the same event, and goes with the run's end.
+func TestNextRetryAttribute(t *testing.T) {
+	t.Parallel()
+	w, api := newWorking(t), newGauge(t)
+	w.ensureAttributes()
+	api.set(true)
+	run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: w.queue + "/next", TaskQueue: w.queue},
+		workflows.PlaybookWorkflowName, workflows.Input{
+			Name: "test.yaml", Workload: expression.Of(map[string]any{"api": api.url}),
+			SearchAttributes: true, DeadLetters: true, NextRetry: true, Source: book(`
+  - step: fork
+    next: [hour, day]
+  - step: hour
+    tool: http
+    url: "{{ api }}/"
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 3, delay: 1h}}]
+  - step: day
+    tool: http
+    url: "{{ api }}/"
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 3, delay: 12h}}]
+`),
+		})
+	require.NoError(t, err)
+	due := map[string]time.Time{}
+	for _, name := range []string{"hour", "day"} {
+		due[name] = w.await(run, name, interpreter.RetryPending).NextRetryAt
+	}
+	set := func(status interpreter.Status, next time.Time) {
+		t.Helper()
+		described, err := w.env.Client().DescribeWorkflowExecution(t.Context(), run.GetID(), "")
+		require.NoError(t, err)
+		fields := described.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()
+		var said interpreter.Status
+		if status != "" {
+			require.NoError(t, converter.GetDefaultDataConverter().FromPayload(fields[workflows.StatusAttribute], &said))
+		}
+		require.Equal(t, status, said)
+		var at time.Time
+		if payload := fields[workflows.NextRetryAttribute]; payload != nil {
+			require.NoError(t, converter.GetDefaultDataConverter().FromPayload(payload, &at))
+		}
+		require.WithinDuration(t, next, at, time.Millisecond)
+	}
+	set("", time.Time{})
+	w.steers(run, workflows.PauseUpdate, workflows.Command{})
+	set(interpreter.Paused, due["hour"])
+	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	set(interpreter.Running, due["hour"])
+	api.set(false)
+	w.steers(run, workflows.RetryNowUpdate, workflows.Command{Step: "hour"})
+	w.await(run, "hour", interpreter.Completed)
+	set(interpreter.Running, due["hour"]) // a step that goes on is no change of the run's status
+	w.steers(run, workflows.PauseUpdate, workflows.Command{})
+	set(interpreter.Paused, due["day"])
+	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	w.steers(run, workflows.RetryNowUpdate, workflows.Command{})
+	_, err = w.outcome(run)
+	require.NoError(t, err)
+	set(interpreter.Completed, time.Time{})
+	events := 0
+	for _, event := range w.histories[0].History.GetEvents() {
+		if event.GetUpsertWorkflowSearchAttributesEventAttributes() != nil {
+			events++
+		}
+	}
+	require.Equal(t, 5, events, "one for each change of status")
 }
