@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"reprise/internal/deadletter"
@@ -298,18 +299,53 @@ func (a *app) writeLetters(list letterList) error {
 		a.notef("no dead letters")
 		return nil
 	}
-	rows := newTable("last attempt", "dead letter", "element", "class", "error", "attempts", "failed runs", "state")
-	for _, letter := range list.DeadLetters {
-		rows.AppendRow(table.Row{
-			letter.LastAttemptAt.Local().Format(time.DateTime), letter.ID, oneLine(expression.Text(letter.Element.Data), 40),
-			letter.Error.Class, oneLine(letter.Error.Message, 60), letter.Attempts, letter.FailedRuns, letter.State,
-		})
-	}
-	_, err := io.WriteString(a.Out, rows.Render()+"\n")
+	_, err := io.WriteString(a.Out, lettersTable(list.DeadLetters, paperOf(a.Out).width)+"\n")
 	if left := list.Total - len(list.DeadLetters); left > 0 {
 		a.notef("and %d more; --limit %d shows them", left, list.Total)
 	}
 	return err
+}
+
+// lettersTable fits a terminal: the ID is what other commands want, so all else is cut
+// or goes first.
+func lettersTable(letters []deadletter.Letter, width int) string {
+	rendered := ""
+	for _, columns := range [][]string{
+		{"last attempt", "dead letter", "element", "class", "error", "attempts", "failed runs", "state"},
+		{"dead letter", "element", "class", "error", "attempts", "failed runs", "state"},
+		{"dead letter", "element", "class", "error", "state"},
+		{"dead letter", "class", "error", "state"},
+		{"dead letter", "class", "error"},
+		{"dead letter", "error"},
+		{"dead letter"},
+	} {
+		rendered = fitted(lettersWith(letters, columns), width, elastic{"error", 16, snip}, elastic{"element", 10, snip})
+		if text.LongestLineLen(rendered) <= width {
+			break
+		}
+	}
+	return rendered
+}
+
+func lettersWith(letters []deadletter.Letter, columns []string) table.Writer {
+	head := make([]any, len(columns))
+	for i, name := range columns {
+		head[i] = name
+	}
+	rows := newTable(head...)
+	for _, letter := range letters {
+		cells := map[string]any{
+			"last attempt": letter.LastAttemptAt.Local().Format(time.DateTime), "dead letter": letter.ID,
+			"element": oneLine(expression.Text(letter.Element.Data), 40), "class": letter.Error.Class,
+			"error": oneLine(letter.Error.Message, 60), "attempts": letter.Attempts, "failed runs": letter.FailedRuns, "state": letter.State,
+		}
+		row := make(table.Row, len(columns))
+		for i, name := range columns {
+			row[i] = cells[name]
+		}
+		rows.AppendRow(row)
+	}
+	return rows
 }
 
 // showOptions is the command line of dead-letters show.

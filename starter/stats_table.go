@@ -29,12 +29,13 @@ func writeStats(w io.Writer, s stats.Stats) {
 	}
 	_, _ = fmt.Fprintf(w, "%s in attempts, %s in waits, %s of both (%s) for rate limits\n",
 		seconds(s.AttemptSeconds), seconds(s.WaitSeconds), seconds(s.LimitSeconds), stats.Percent(s.LimitShare))
-	figureTable(w, s)
-	attemptTable(w, s.Attempts)
-	errorTables(w, s)
-	waitTable(w, s.Waits)
-	slowTable(w, "Slowest steps", s.SlowestSteps, len(s.Runs) > 1)
-	slowTable(w, "Slowest iterations", s.SlowestIterations, len(s.Runs) > 1)
+	width := paperOf(w).width
+	figureTable(w, s, width)
+	attemptTable(w, s.Attempts, width)
+	errorTables(w, s, width)
+	waitTable(w, s.Waits, width)
+	slowTable(w, "Slowest steps", s.SlowestSteps, len(s.Runs) > 1, width)
+	slowTable(w, "Slowest iterations", s.SlowestIterations, len(s.Runs) > 1, width)
 }
 
 func inBrackets(name string) string {
@@ -44,14 +45,15 @@ func inBrackets(name string) string {
 	return " (" + name + ")"
 }
 
-// section writes a table with its title; nothing where it has no rows.
-func section(w io.Writer, title string, rows table.Writer) {
+// section writes a table with its title, as wide as a terminal at most if its elastic
+// columns give that; nothing where it has no rows.
+func section(w io.Writer, title string, rows table.Writer, width int, columns ...elastic) {
 	if rows.Length() > 0 {
-		_, _ = fmt.Fprintf(w, "\n%s\n%s\n", title, rows.Render())
+		_, _ = fmt.Fprintf(w, "\n%s\n%s\n", title, fitted(rows, width, columns...))
 	}
 }
 
-func figureTable(w io.Writer, s stats.Stats) {
+func figureTable(w io.Writer, s stats.Stats, width int) {
 	several := false
 	for _, of := range s.Steps {
 		several = several || of.Playbook != s.Steps[0].Playbook
@@ -70,28 +72,28 @@ func figureTable(w io.Writer, s stats.Stats) {
 			number(of.Failed), number(of.Open), seconds(of.WaitSeconds),
 		})
 	}
-	section(w, "Steps", rows)
+	section(w, "Steps", rows, width, elastic{"step", 20, snip}, elastic{"waited", 0, nil}, elastic{"step", 8, snip})
 }
 
-func attemptTable(w io.Writer, bars []stats.Bar) {
+func attemptTable(w io.Writer, bars []stats.Bar, width int) {
 	rows, all, most := newTable("attempts", "items", "share", ""), 0, 0
 	for _, bar := range bars {
 		all, most = all+bar.Items, max(most, bar.Items)
 	}
 	for _, bar := range bars {
-		const width = 40
-		drawn := strings.Repeat("█", int(math.Ceil(width*float64(bar.Items)/float64(most))))
+		const longest = 40
+		drawn := strings.Repeat("█", int(math.Ceil(longest*float64(bar.Items)/float64(most))))
 		rows.AppendRow(table.Row{bar.Name(), bar.Items, stats.Percent(float64(bar.Items) / float64(all)), drawn})
 	}
-	section(w, "Attempts until success", rows)
+	section(w, "Attempts until success", rows, width)
 }
 
-func errorTables(w io.Writer, s stats.Stats) {
+func errorTables(w io.Writer, s stats.Stats, width int) {
 	rows := newTable("class", "kind", "status", "attempts", "failed items")
 	for _, of := range s.Errors {
 		rows.AppendRow(table.Row{cell(string(of.Class), 20), cell(string(of.Kind), 20), number(of.Status), of.Attempts, number(of.Items)})
 	}
-	section(w, "Errors", rows)
+	section(w, "Errors", rows, width, elastic{"kind", 8, snip})
 	if len(s.Failures) == 0 {
 		return
 	}
@@ -99,7 +101,7 @@ func errorTables(w io.Writer, s stats.Stats) {
 	for _, of := range s.Failures {
 		rows.AppendRow(table.Row{cell(of.Step, 20), of.Items, indexList(of), oneLine(of.Message, 60)})
 	}
-	section(w, "Failures", rows)
+	section(w, "Failures", rows, width, elastic{"error", 20, snip}, elastic{"first of them", 12, snip}, elastic{"step", 8, snip})
 	if s.FailuresLeft > 0 {
 		_, _ = fmt.Fprintf(w, "and %d more\n", s.FailuresLeft)
 	}
@@ -109,15 +111,15 @@ func indexList(of stats.Failure) string {
 	return strings.Trim(fmt.Sprint(of.Indexes), "[]")
 }
 
-func waitTable(w io.Writer, waits []stats.Waits) {
+func waitTable(w io.Writer, waits []stats.Waits, width int) {
 	rows := newTable("reason", "waits", "time", "mean")
 	for _, of := range waits {
 		rows.AppendRow(table.Row{cell(of.Reason, 20), of.Waits, seconds(of.Seconds), seconds(of.Seconds / float64(of.Waits))})
 	}
-	section(w, "Waits", rows)
+	section(w, "Waits", rows, width)
 }
 
-func slowTable(w io.Writer, title string, slow []stats.Slow, several bool) {
+func slowTable(w io.Writer, title string, slow []stats.Slow, several bool, width int) {
 	rows := newTable("what", "time", "attempts", "state")
 	if several {
 		rows = newTable("what", "time", "attempts", "state", "run")
@@ -129,7 +131,7 @@ func slowTable(w io.Writer, title string, slow []stats.Slow, several bool) {
 		}
 		rows.AppendRow(row)
 	}
-	section(w, title, rows)
+	section(w, title, rows, width, elastic{"run", 12, snip}, elastic{"what", 12, snip})
 }
 
 // cell is a text from data, cut to a width.

@@ -84,7 +84,7 @@ func listTools(a *app, catalogue *activities.Catalogue, output string) error {
 	if output == "json" {
 		return printJSON(a.Out, docs)
 	}
-	_, _ = fmt.Fprintln(a.Out, rows.Render())
+	_, _ = fmt.Fprintln(a.Out, fitted(rows, paperOf(a.Out).width, elastic{"what it does", 20, text.WrapSoft}))
 	return nil
 }
 
@@ -113,14 +113,14 @@ func toolDocument(spec playbook.ToolSpec) toolDoc {
 func explain(w io.Writer, spec playbook.ToolSpec) {
 	_, _ = fmt.Fprintf(w, "%s: %s\n", spec.Name, spec.Summary)
 	if spec.Doc != "" {
-		_, _ = fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(spec.Doc))
+		_, _ = fmt.Fprintf(w, "\n%s\n", reflowed(spec.Doc, paperOf(w).width))
 	}
 	if len(spec.Fields) > 0 {
 		rows := newTable("field", "kind", "default", "meaning")
 		for _, field := range spec.Fields {
-			rows.AppendRow(table.Row{field.Name, field.Kind, fallback(field), text.WrapSoft(meaning(field), 60)})
+			rows.AppendRow(table.Row{field.Name, field.Kind, fallback(field), meaning(field)})
 		}
-		_, _ = fmt.Fprintf(w, "\n%s\n", rows.Render())
+		_, _ = fmt.Fprintf(w, "\n%s\n", fitted(rows, paperOf(w).width, elastic{"meaning", 20, text.WrapSoft}, elastic{"default", 8, text.WrapSoft}))
 	}
 	for _, group := range spec.RequireOneOf {
 		if len(group) == 1 {
@@ -129,7 +129,11 @@ func explain(w io.Writer, spec playbook.ToolSpec) {
 		}
 		_, _ = fmt.Fprintf(w, "\nOne of these is needed: %s.\n", strings.Join(group, ", "))
 	}
-	_, _ = fmt.Fprintf(w, "\nOne attempt may take %s unless the step sets timeout.", playbook.TraitsOf(spec.Name).Timeout)
+	if traits := playbook.TraitsOf(spec.Name); traits.Endless {
+		_, _ = fmt.Fprint(w, "\nAn attempt has no time limit unless the step sets timeout.")
+	} else {
+		_, _ = fmt.Fprintf(w, "\nOne attempt may take %s unless the step sets timeout.", traits.Timeout)
+	}
 	if spec.Writes {
 		_, _ = fmt.Fprint(w, " Usable as a sink.")
 	}
@@ -137,6 +141,20 @@ func explain(w io.Writer, spec playbook.ToolSpec) {
 		_, _ = fmt.Fprintf(w, "\n\nExample:\n\n  %s", strings.ReplaceAll(strings.TrimSpace(spec.Example), "\n", "\n  "))
 	}
 	_, _ = fmt.Fprintln(w)
+}
+
+// widestProse is how wide paragraphs get on a wide terminal.
+const widestProse = 88
+
+// reflowed is prose whose paragraphs fit a width.
+func reflowed(prose string, width int) string {
+	paragraphs := strings.Split(strings.TrimSpace(prose), "\n\n")
+	for i, paragraph := range paragraphs {
+		var b strings.Builder
+		writeWrapped(&b, strings.Join(strings.Fields(paragraph), " "), min(width, widestProse))
+		paragraphs[i] = strings.TrimSpace(b.String())
+	}
+	return strings.Join(paragraphs, "\n\n")
 }
 
 func fallback(field playbook.Field) string {

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/internal/deadletter"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// TestLettersFit keeps the IDs of dead letters whole on narrow terminals, and as much
+// of the rest as there is room for.
+func TestLettersFit(t *testing.T) {
+	t.Parallel()
+
+	letter := interpreter.DeadLetter{
+		LastAttemptAt: time.Date(2026, 3, 1, 8, 0, 0, 0, time.Local), Attempts: 3,
+		Element: expression.Of(map[string]any{"id": strings.Repeat("p", 60)}),
+		Error:   &interpreter.ErrorObject{Class: interpreter.ClassRateLimited, Message: "HTTP 429 from GET http://127.0.0.1:8088/api/v1/patients/p13"},
+	}
+	letters := []deadletter.Letter{
+		{ID: "patient_medications-7x2k/fetch#1/13", DeadLetter: letter, State: "open", FailedRuns: 1},
+		{ID: "b/fetch#1/1", DeadLetter: letter, State: "resolved"},
+	}
+	columns := map[int]int{}
+
+	for width := 40; width < 240; width++ {
+		rendered := lettersTable(letters, width)
+		require.LessOrEqual(t, text.LongestLineLen(rendered), width)
+		require.Contains(t, rendered, letters[0].ID)
+		columns[width] = strings.Count(strings.SplitN(rendered, "\n", 3)[1], "│") - 1
+		require.GreaterOrEqual(t, columns[width], columns[width-1], "%d columns", width)
+	}
+	require.Equal(t, 3, columns[80])
+	require.Equal(t, 8, columns[200])
+}
+
+// TestToolsFit explains every tool within 80 columns, but for its example, with its
+// words whole.
+func TestToolsFit(t *testing.T) {
+	t.Parallel()
+
+	catalogue := activities.NewCatalogue(activities.Resources{Directory: t.TempDir()})
+	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
+
+	for _, name := range catalogue.Names() {
+		var b strings.Builder
+		spec, _ := catalogue.Spec(name)
+		explain(&b, spec)
+		said, _, _ := strings.Cut(b.String(), "\nExample:")
+		require.LessOrEqual(t, text.LongestLineLen(said), 80, "%s", said)
+		require.NotContains(t, said, "may take 0s")
+	}
+
+	var out strings.Builder
+	require.NoError(t, listTools(&app{Streams: Streams{Out: &out}}, catalogue, "table"))
+	require.LessOrEqual(t, text.LongestLineLen(out.String()), 80, "%s", out.String())
+	require.Contains(t, strings.Join(strings.Fields(out.String()), " "), fmt.Sprintf("│ %s │", "approval"))
+}
