@@ -73,6 +73,7 @@ var kinds = map[playbook.FieldKind]string{
 	playbook.KindNumber:    "a number",
 	playbook.KindBoolean:   "true or false",
 	playbook.KindSteps:     "a list of steps",
+	playbook.KindRequest:   "a request",
 }
 
 func holds(field playbook.Field) string {

@@ -165,7 +165,13 @@ on_failure: {url: "{{ hooks }}/failed"}
 	require.NotContains(t, failed["error"], "body")
 
 	l := w.looker()
-	words := sinkEvents(l.told(run, runs.Ask{}))
+	told := l.told(run, runs.Ask{})
+	for _, event := range told {
+		if event.Step == "" {
+			require.Zero(t, event.Page, "%s of %s: notices have no pages", event.Event, event.Sink)
+		}
+	}
+	words := sinkEvents(told)
 	require.Contains(t, words, "step_retry run.notify.1.failed")
 	require.Contains(t, words, "sink_completed run.notify.1.failed")
 	require.Contains(t, words, "sink_completed run.notify.2.exhausted")

@@ -151,6 +151,9 @@ func (t *teller) goesOn() bool { return !t.h.closed() && t.h.nextRunID == "" }
 
 // add notes an event; told by which event of the history, and which of those.
 func (t *teller) add(by int64, which string, event Event) {
+	if event.Step == "" {
+		event.Page, event.PageTo = 0, 0 // of a notice of the run: it counts what was told
+	}
 	event.key = fmt.Sprintf("%s/%d/%s/%s", t.runID, by, event.Event, which)
 	t.events = append(t.events, event)
 }
