@@ -96,7 +96,7 @@ func (f *serverFlags) stored(ctx context.Context) (*session, error) {
 	s, err := f.existing(ctx)
 	if err == nil && s == nil {
 		return nil, withStatus(exitNoServer, fmt.Errorf(
-			"no Temporal server to look on: name one with --address or TEMPORAL_ADDRESS, or start one with %s dev", program()))
+			"no Temporal server is known: name one with --address or TEMPORAL_ADDRESS, or start one with %s dev", program()))
 	}
 	return s, err
 }

@@ -85,18 +85,42 @@ func WithKey(options client.Options, key string) client.Options {
 	return options
 }
 
-// NoServerError says that nothing that can be used answers at an address.
+// NoServerError says that nothing that can be used answers at an address, and what
+// would help.
 type NoServerError struct {
 	Address string
 	Err     error
+	said    string // in place of the usual words
 }
 
 func (e *NoServerError) Error() string {
-	return fmt.Sprintf("no Temporal server answers at %s: %v", e.Address, e.Err)
+	if e.said != "" {
+		return e.said
+	}
+	return fmt.Sprintf("no Temporal server answers at %s (%s); name another with --address, or start one with starter dev",
+		e.Address, reasonOf(e.Err))
 }
 
 // Unwrap gives the reason.
 func (e *NoServerError) Unwrap() error { return e.Err }
+
+// reasonOf is an error of a connection without what gRPC and the SDK say around it.
+func reasonOf(err error) string {
+	reason := err.Error()
+	if _, inner, found := strings.Cut(reason, `desc = "`); found {
+		reason = strings.TrimSuffix(inner, `"`)
+	}
+	for _, around := range []string{"failed reaching server: ", "transport: ", "Error while dialing: "} {
+		reason = strings.TrimPrefix(reason, around)
+	}
+	switch {
+	case strings.Contains(reason, "no children to pick from"):
+		return "its host has no address"
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("not within %s", dialTimeout)
+	}
+	return reason
+}
 
 // Dial connects and makes sure that the namespace is there. The error is a
 // *NoServerError unless ctx has ended.
@@ -123,13 +147,16 @@ func dialError(ctx context.Context, options client.Options, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("connect to %s: %w", options.HostPort, ctx.Err())
 	}
+	failed := &NoServerError{Address: options.HostPort, Err: err}
 	var missing *serviceerror.NamespaceNotFound
-	if errors.As(err, &missing) {
-		err = fmt.Errorf("the server has no namespace %q: %w", options.Namespace, err)
-	}
 	var denied *serviceerror.PermissionDenied
-	if errors.As(err, &denied) {
-		err = fmt.Errorf("it wants a key: that of a starter dev is known in its directory, others come from TEMPORAL_API_KEY: %w", err)
+	switch {
+	case errors.As(err, &missing):
+		failed.said = fmt.Sprintf("the Temporal server at %s has no namespace %q: name another with --namespace, or have it made there",
+			options.HostPort, options.Namespace)
+	case errors.As(err, &denied):
+		failed.said = fmt.Sprintf("the Temporal server at %s wants a key: that of a starter dev is known in its directory, others come from TEMPORAL_API_KEY: %v",
+			options.HostPort, err)
 	}
-	return &NoServerError{Address: options.HostPort, Err: err}
+	return failed
 }

@@ -101,6 +101,9 @@ func TestResolve(t *testing.T) {
 func TestDialSaysThatNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
+	_, err := connect.Dial(t.Context(), client.Options{HostPort: "127.0.0.1:1", Namespace: "default"}, nil)
+	require.EqualError(t, err, "no Temporal server answers at 127.0.0.1:1 (dial tcp 127.0.0.1:1: connect: connection refused);"+
+		" name another with --address, or start one with starter dev")
 	for _, options := range []client.Options{
 		{HostPort: "127.0.0.1:1", Namespace: "default"},
 		{HostPort: env.Address, Namespace: "nobody"},
@@ -110,8 +113,8 @@ func TestDialSaysThatNoServerAnswers(t *testing.T) {
 		require.ErrorAs(t, err, &none)
 		require.Equal(t, options.HostPort, none.Address)
 	}
-	_, err := connect.Dial(t.Context(), client.Options{HostPort: env.Address, Namespace: "nobody"}, nil)
-	require.ErrorContains(t, err, `no namespace "nobody"`)
+	_, err = connect.Dial(t.Context(), client.Options{HostPort: env.Address, Namespace: "nobody"}, nil)
+	require.EqualError(t, err, "the Temporal server at "+env.Address+` has no namespace "nobody": name another with --namespace, or have it made there`)
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
