@@ -69,6 +69,9 @@ const (
 	AnswerComplete AnswerVerb = "complete" // the attempt has succeeded
 	AnswerFail     AnswerVerb = "fail"     // the attempt has failed
 	AnswerProgress AnswerVerb = "progress" // it goes on, and its time begins anew
+	// AnswerOversized stands for an answer that is too large to be looked at. It is
+	// always refused.
+	AnswerOversized AnswerVerb = "oversized"
 )
 
 // Taken says what became of an answer that was taken.
@@ -131,11 +134,17 @@ func refused(format string, args ...any) error {
 	return &AnswerError{Type: AnswerRefused, Message: fmt.Sprintf(format, args...)}
 }
 
+func oversized(most int) error {
+	return refused("an answer may have %d bytes; keep what is larger elsewhere, and answer with where that is", most)
+}
+
 // Check finds what no answer may hold.
 func (a Answer) Check() error {
 	switch a.Verb {
 	case AnswerComplete, AnswerFail, AnswerProgress:
 		return cmp.Or(a.checkPlace(), a.checkSizes(), a.checkVerb(), a.checkForeign())
+	case AnswerOversized:
+		return oversized(MaxInlinePayload)
 	}
 	return refused("an answer is complete, fail or progress, not %q", a.Verb)
 }
@@ -294,7 +303,7 @@ func (c *Call) checkAnswer(answer Answer) error {
 		return err
 	}
 	if most := c.config.Limits.PayloadCap(); EncodedSize(answer) > most {
-		return refused("an answer may have %d bytes; keep what is larger elsewhere, and answer with where that is", most)
+		return oversized(most)
 	}
 	if c.toolName() == toolApproval {
 		return c.checkApproval(answer)

@@ -21,10 +21,11 @@ func ClientOptions(store *payload.Store, options client.Options, logger *slog.Lo
 		logger = slog.New(slog.DiscardHandler)
 	}
 	options = store.Use(options)
+	interceptor := refuseLargeUpdates // which a store keeps, so that they may be taken
 	if store != nil {
-		options.ConnectionOptions.DialOptions = append(slices.Clip(options.ConnectionOptions.DialOptions),
-			grpc.WithChainUnaryInterceptor(store.Hold(logger, cancelledDetails)))
+		interceptor = store.Hold(logger, cancelledDetails)
 	}
+	options.ConnectionOptions.DialOptions = append(slices.Clip(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(interceptor))
 	return options
 }
 

@@ -1,9 +1,13 @@
 package serve_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +18,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/internal/serve"
+	"reprise/interpreter/playbook"
 )
 
 // approval asks people, with every type of field.
@@ -188,4 +193,55 @@ type brokenClient struct {
 
 func (b brokenClient) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
 	return nil, b.err
+}
+
+// FuzzApprovalForm: what a page posts is an answer that the approval takes, or is shown
+// again with what is wrong, and without markup of its own.
+func FuzzApprovalForm(f *testing.F) {
+	asks, err := playbook.ParseApproval(map[string]any{
+		"options": []any{"approve", "reject", "la\"ter"},
+		"form": map[string]any{
+			"ticket": map[string]any{"type": "text", "required": true}, "rows": map[string]any{"type": "integer", "default": 12},
+			"share": "number", "sure": map[string]any{"type": "boolean", "default": true},
+			"where": map[string]any{"type": "choice", "choices": []any{"test", "prod\"'<>&"}},
+		},
+	})
+	require.NoError(f, err)
+	for _, body := range []string{
+		"option=approve&by=ada&form.ticket=T-1&form.rows=7&form.share=0.5&form.sure=true&form.where=test&comment=two%0D%0Alines",
+		"option=reject&by=ada", "option=approve&by=+&form.rows=many&form.where=x", "by=a&by=b", "%zz", "option=maybe&form.odd=1", "a;b", "",
+		"option=approve&by=%3Cscript%3E&form.ticket=%3Cscript%3E&form.rows=x", "form.share=NaN&form.ticket=%FF", "form.rows=9223372036854775808",
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/approvals/x", bytes.NewReader(body))
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		typed, err := serve.ReadForm(httptest.NewRecorder(), request)
+		if err != nil {
+			var told *serve.Problem
+			require.ErrorAs(t, err, &told)
+			require.Contains(t, []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge}, told.Status)
+			return
+		}
+		given, faults := serve.ReadApproval(asks, typed)
+		if len(faults) == 0 {
+			require.NoError(t, given.Check())
+			filled, err := asks.Fill(given.Form, given.Option == playbook.OptionReject)
+			require.NoError(t, err)
+			require.True(t, serve.Encodes(filled))
+			_, err = json.Marshal(given)
+			require.NoError(t, err)
+			return
+		}
+		status, page, err := serve.ApprovalAgain(asks, typed)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusUnprocessableEntity, status)
+		require.NotContains(t, strings.ToLower(string(page)), "<script")
+		fields := len(faults) - 1
+		if !slices.Contains(faults, "option") {
+			fields++
+		}
+		require.Equal(t, fields+1, strings.Count(string(page), `<p class="fault"`), "each fault is at its field, and one on top: %v", faults)
+	})
 }

@@ -1,8 +1,12 @@
 package serve
 
 import (
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -15,7 +19,25 @@ var (
 	Verify     = verify
 	ReadJSON   = readJSON
 	ReadAnswer = readAnswer
+	ReadForm   = readForm
 )
+
+// ReadApproval gives the answer to an approval that a page has posted, and the names of
+// the inputs that are wrong.
+func ReadApproval(approval *playbook.Approval, typed url.Values) (interpreter.Answer, []string) {
+	given, faults := readApproval(approval, typed)
+	return given, slices.Sorted(maps.Keys(faults))
+}
+
+// ApprovalAgain is the page of an approval with what was typed and is wrong.
+func ApprovalAgain(approval *playbook.Approval, typed url.Values) (status int, page []byte, err error) {
+	_, faults := readApproval(approval, typed)
+	found := asked{}
+	found.Awaiting = &interpreter.Awaiting{Approval: approval}
+	given, err := found.again(typed, faults)
+	page, _ = given.body.([]byte)
+	return given.status, page, err
+}
 
 // ReadDelivery gives the ID of a delivery and the workload that it becomes.
 func ReadDelivery(trigger *playbook.Trigger, header http.Header, body []byte) (string, any, error) {
