@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -151,7 +152,7 @@ func (a *asking) answerAll(tokens []string) (sum int) {
 				asked := time.Now()
 				status, told := a.send(path, body)
 				mu.Lock()
-				count[fmt.Sprint(status, " ", told["taken"])]++
+				count[strings.TrimSuffix(fmt.Sprint(status, " ", cmp.Or(told["taken"], told["detail"])), " <nil>")]++
 				slow = append(slow, time.Since(asked))
 				mu.Unlock()
 				if status != http.StatusServiceUnavailable {
