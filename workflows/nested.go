@@ -73,6 +73,10 @@ func playID(task Task, in interpreter.ToolInput) string {
 // has started. It is part of histories.
 const TimeoutSummary = "timeout of "
 
+// finalBelow marks runs in which a failure that no policy is asked about is that in
+// the runs above too: else an endless recursion is tried again at every depth.
+const finalBelow = "final-below-is-final"
+
 // playChild runs a playbook as a child and waits for its end, as long as the attempt
 // may take.
 func playChild(ctx workflow.Context, id string, input Input, in interpreter.ToolInput) interpreter.Outcome {
@@ -91,7 +95,11 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 	to.attributes = input.attributes()
 	result, err := send[Result](scope, to, input, "what step "+in.Step+" hands to the playbook that it runs")
 	cancel()
-	switch outcome, ended := endOf(id, result, err); {
+	outcome, ended := endOf(id, result, err)
+	if err == nil && outcome.Err != nil && outcome.Err.Final {
+		outcome.Err.Final = workflow.GetVersion(ctx, finalBelow, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	}
+	switch {
 	case ctx.Err() != nil:
 		return interpreter.Outcome{Err: cancelledError()}
 	case late && !ended:
@@ -171,7 +179,7 @@ func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObje
 		text = fmt.Sprintf("the run %s failed, in %s: %s", id, in, message)
 	}
 	return &interpreter.ErrorObject{
-		Kind: interpreter.KindPlaybook, Class: cause.Class, Type: string(cause.Kind), Message: text,
+		Kind: interpreter.KindPlaybook, Class: cause.Class, Final: cause.Final, Type: string(cause.Kind), Message: text,
 		Body: expression.Of(map[string]any{
 			"workflow_id": id, "status": string(interpreter.Failed), "error": shown.Value(), "failed_in": in, "cause": message,
 		}),
