@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -22,6 +24,7 @@ func LineActivities() map[string]any {
 		interpreter.LineEnterActivity:  enterLine,
 		interpreter.LineLookActivity:   lookAtLine,
 		interpreter.LineCancelActivity: cancelForLine,
+		interpreter.LineCircleActivity: circleOfLine,
 	}
 }
 
@@ -29,14 +32,66 @@ func LineActivities() map[string]any {
 // where there is none. The workflow answers the run with a signal, so that nobody
 // waits here.
 func enterLine(ctx context.Context, enter interpreter.LineEnter) error {
-	id := enter.Name.ID()
-	_, err := activity.GetClient(ctx).SignalWithStartWorkflow(ctx, id, interpreter.LineSignal, enter.Request,
-		client.StartWorkflowOptions{ID: id, TaskQueue: activity.GetInfo(ctx).TaskQueue, StaticSummary: lineSummary(enter.Name)},
-		interpreter.ConcurrencyWorkflow, interpreter.Line{Name: enter.Name})
+	id, c := enter.Name.ID(), activity.GetClient(ctx)
+	err := c.SignalWorkflow(ctx, id, "", interpreter.LineSignal, enter.Request)
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		err = beginLine(ctx, c, id, enter)
+	}
 	if err != nil {
 		return fmt.Errorf("ask for a turn under the concurrency key %q: %w", enter.Name.Key, err)
 	}
 	return nil
+}
+
+// beginLine begins the workflow of a key with a run's request. Who leaves a line that
+// nobody knows needs none.
+func beginLine(ctx context.Context, c client.Client, id string, enter interpreter.LineEnter) error {
+	line, err := lastLine(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if enter.Request.Leave && line.Empty() {
+		return nil
+	}
+	line.Name = enter.Name
+	_, err = c.SignalWithStartWorkflow(ctx, id, interpreter.LineSignal, enter.Request,
+		client.StartWorkflowOptions{ID: id, TaskQueue: activity.GetInfo(ctx).TaskQueue, StaticSummary: lineSummary(enter.Name)},
+		interpreter.ConcurrencyWorkflow, line)
+	return err
+}
+
+// lastLine is what the last workflow of a key knew that was ended from outside. One
+// that ended by itself knew of nobody. The error is that it cannot be asked: going on
+// without its answer would give turns that others have.
+func lastLine(ctx context.Context, c client.Client, id string) (interpreter.Line, error) {
+	var line interpreter.Line
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return line, nil
+	}
+	if err != nil {
+		return line, err
+	}
+	info := described.GetWorkflowExecutionInfo()
+	switch info.GetStatus() {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		return line, nil
+	}
+	line, err = askLine(ctx, c, id, info.GetExecution().GetRunId())
+	if err != nil {
+		return line, fmt.Errorf("the workflow %s of the key was ended from outside, and who has a turn cannot be asked: %w", id, err)
+	}
+	return line.TakenUp(), nil
+}
+
+// askLine asks the workflow of a key for all that it knows; it may have ended. A
+// worker of its task queue answers.
+func askLine(ctx context.Context, c client.Client, id, runID string) (line interpreter.Line, err error) {
+	answer, err := c.QueryWorkflow(ctx, id, runID, interpreter.LineAllQuery)
+	if err != nil {
+		return line, err
+	}
+	return line, answer.Get(&line)
 }
 
 // lineSummary is what Temporal's UI shows beside the workflow of a key.
@@ -91,4 +146,67 @@ func cancelForLine(ctx context.Context, cancel interpreter.LineCancel) error {
 		return fmt.Errorf("cancel the run %s: %w", cancel.WorkflowID, err)
 	}
 	return nil
+}
+
+const (
+	// mostWalked bounds the lines that are asked for one circle, and lineAsked how long
+	// each is waited for.
+	mostWalked = 50
+	lineAsked  = 2 * time.Second
+	// mostInCircles bounds the runs that are looked at again before one of them fails.
+	mostInCircles = 50
+)
+
+// circleOfLine finds the run of a line that is to fail because runs wait for each other
+// for ever; none where another line has it. Lines are asked one after the other, and
+// what they say may have changed meanwhile. So they are asked twice: what both answers
+// have was so for all of them between the two.
+func circleOfLine(ctx context.Context, id string) (interpreter.LineVictim, error) {
+	none, c := interpreter.LineVictim{}, activity.GetClient(ctx)
+	before := interpreter.EndlessWaits(linesAround(ctx, c, id))
+	if len(before) == 0 {
+		return none, nil
+	}
+	lines := linesAround(ctx, c, id)
+	waits := interpreter.EndlessWaits(lines)
+	if !slices.EqualFunc(before, waits, interpreter.LineWait.Equal) {
+		return none, nil
+	}
+	victim, line := interpreter.VictimOf(waits, lines)
+	if line != id {
+		return none, nil
+	}
+	var members []interpreter.Member
+	for _, wait := range waits[:min(len(waits), mostInCircles)] {
+		members = append(members, wait.Member, wait.Holder)
+	}
+	ended, err := lookAtLine(ctx, members)
+	if err != nil || len(ended) > 0 {
+		return none, err
+	}
+	return victim, nil
+}
+
+// linesAround are the lines that may have to do with a circle of one. Of a line that
+// does not answer it is taken that its turns come free.
+func linesAround(ctx context.Context, c client.Client, id string) map[string]interpreter.Line {
+	lines, seen, ahead := map[string]interpreter.Line{}, map[string]bool{id: true}, []string{id}
+	for len(ahead) > 0 && len(seen) <= mostWalked {
+		next := ahead[0]
+		ahead = ahead[1:]
+		short, stop := context.WithTimeout(ctx, lineAsked)
+		line, err := askLine(short, c, next, "")
+		stop()
+		if err != nil {
+			continue
+		}
+		lines[next] = line
+		for _, above := range line.Above() {
+			if !seen[above] {
+				seen[above] = true
+				ahead = append(ahead, above)
+			}
+		}
+	}
+	return lines
 }

@@ -19,15 +19,19 @@ const (
 	ConcurrencyWorkflow = "ConcurrencyWorkflow"
 	// LineSignal carries a LineRequest to it.
 	LineSignal = "concurrency_request"
-	// LineQuery asks it with a list of Member for a LineStanding.
-	LineQuery = "concurrency"
+	// LineQuery asks it with a list of Member for a LineStanding, LineAllQuery for the
+	// Line.
+	LineQuery    = "concurrency"
+	LineAllQuery = "concurrency_line"
 	// LineAnswerSignal carries a LineAnswer to a run.
 	LineAnswerSignal = "concurrency"
 	// LineEnterActivity takes a LineEnter, LineLookActivity gives those of a list of
-	// Member that have ended, LineCancelActivity takes a LineCancel.
+	// Member that have ended, LineCancelActivity takes a LineCancel, LineCircleActivity
+	// gives for the workflow ID of a line its LineVictim.
 	LineEnterActivity  = "concurrency_enter"
 	LineLookActivity   = "concurrency_look"
 	LineCancelActivity = "concurrency_cancel"
+	LineCircleActivity = "concurrency_circle"
 )
 
 // LineMemo is the key under which a run that waits for its turn keeps its Ticket in
@@ -106,6 +110,14 @@ type LineRequest struct {
 	// Limit and OnConflict are those of the run's playbook.
 	Limit      int                 `json:"limit,omitempty"`
 	OnConflict playbook.OnConflict `json:"on_conflict,omitempty"`
+	// Above are the turns that runs have which wait for the end of this one.
+	Above []LineHolding `json:"above,omitempty"`
+}
+
+// LineHolding is a turn that a run has; kept in workflow history.
+type LineHolding struct {
+	Run  string `json:"run"` // its workflow ID
+	Line string `json:"line"`
 }
 
 // Check finds what no run asks.
@@ -115,6 +127,8 @@ func (r LineRequest) Check() error {
 		return fmt.Errorf("%d bytes of workflow ID and %d of run ID", len(r.WorkflowID), len(r.RunID))
 	case !r.Leave && (r.Limit < 1 || r.Limit > playbook.MaxConcurrencyRuns):
 		return fmt.Errorf("a limit of %d", r.Limit)
+	case len(r.Above) > MaxNesting:
+		return fmt.Errorf("%d runs above", len(r.Above))
 	}
 	return nil
 }
@@ -133,6 +147,8 @@ const (
 	LineReplaced LineState = "replaced"
 	// LineFull is a run for which the queue has no room.
 	LineFull LineState = "full"
+	// LineCircle is a run that would wait for ever, as others wait for it.
+	LineCircle LineState = "circle"
 )
 
 // LineAnswer is what a line tells a run; kept in workflow history.
@@ -141,6 +157,8 @@ type LineAnswer struct {
 	State LineState `json:"state"`
 	// By is the workflow ID of the run that has the place, or takes it.
 	By string `json:"by,omitempty"`
+	// Why says of LineCircle who waits for whom.
+	Why string `json:"why,omitempty"`
 }
 
 // LineMessage is an answer on its way; kept in workflow history.
@@ -157,6 +175,8 @@ type LineMember struct {
 	Replaces bool `json:"replaces,omitempty"`
 	// Leaving says that the run was asked to cancel.
 	Leaving bool `json:"leaving,omitempty"`
+	// Above is that of its request.
+	Above []LineHolding `json:"above,omitempty"`
 }
 
 // Line gives the runs of one key their turns, first come, first served. It knows no
@@ -179,10 +199,13 @@ func (l *Line) size() int {
 	for _, members := range [][]LineMember{l.Holders, l.Queue} {
 		for _, member := range members {
 			size += len(member.WorkflowID) + len(member.RunID) + 100
+			for _, above := range member.Above {
+				size += len(above.Run) + len(above.Line) + 30
+			}
 		}
 	}
 	for _, message := range l.Messages {
-		size += len(message.To.WorkflowID) + 2*len(message.To.RunID) + len(message.Answer.By) + 100
+		size += len(message.To.WorkflowID) + 2*len(message.To.RunID) + len(message.Answer.By) + len(message.Answer.Why) + 100
 	}
 	return size
 }
@@ -211,7 +234,9 @@ func (l *Line) Take(request LineRequest, now time.Time) {
 		l.tell(request.Member, LineFull, "")
 		return
 	}
-	l.Queue = append(l.Queue, LineMember{Member: request.Member, Since: now, Replaces: request.OnConflict == playbook.ConflictCancel})
+	l.Queue = append(l.Queue, LineMember{
+		Member: request.Member, Since: now, Replaces: request.OnConflict == playbook.ConflictCancel, Above: request.Above,
+	})
 	l.supersede()
 	l.settle(now)
 	if l.state(request.Member) == LineQueued {
@@ -225,6 +250,18 @@ func (l *Line) Gone(now time.Time, members ...Member) {
 	l.Holders = slices.DeleteFunc(l.Holders, isGone)
 	l.Queue = slices.DeleteFunc(l.Queue, isGone)
 	l.settle(now)
+}
+
+// TakenUp is the line of a workflow that was ended from outside, for the one after it.
+// What was on its way is lost, so who has a turn is told so again, and who is to go is
+// cancelled again.
+func (l Line) TakenUp() Line {
+	l.Holders = slices.Clone(l.Holders)
+	for i := range l.Holders {
+		l.Holders[i].Leaving = false
+		l.tell(l.Holders[i].Member, LineGranted, "")
+	}
+	return l
 }
 
 // state is where a run is, "" for nowhere.

@@ -158,6 +158,24 @@ func TestLineIsBounded(t *testing.T) {
 	require.Fail(t, "the queue never was full")
 }
 
+// TestLineTakenUp: who has a turn is told so again, as that may never have come, and
+// who was to go is told that again when somebody still waits for it.
+func TestLineTakenUp(t *testing.T) {
+	t.Parallel()
+	before := interpreter.Line{}
+	for _, word := range []string{"a", "b:cancel"} {
+		lineDo(&before, word, time.Now())
+	}
+	require.Equal(t, "a granted, a replaced by b, b queued", lineSays(&before))
+	after := before.TakenUp()
+	require.Equal(t, "a granted", lineSays(&after))
+	lineDo(&after, "b:cancel", time.Now())
+	require.Equal(t, "a replaced by b, b queued", lineSays(&after))
+	require.True(t, before.Holders[0].Leaving, "the line before stays as it was")
+	lineDo(&after, "a:leaves", time.Now())
+	require.Equal(t, "b granted", lineSays(&after))
+}
+
 func TestLineStanding(t *testing.T) {
 	t.Parallel()
 	line := interpreter.Line{}

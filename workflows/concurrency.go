@@ -24,6 +24,11 @@ const (
 	// at most.
 	askAgain     = 2 * time.Minute
 	mostAskAgain = time.Hour
+	// mostLeaving is how often a run that ends has a line begun again which somebody
+	// has ended, so that the next one gets its turn.
+	mostLeaving = 5
+	// beginsLine marks runs that do so at all.
+	beginsLine = "leaving-begins-the-line"
 )
 
 // takeTurn returns when the run may begin, or is not to: because it failed, was
@@ -73,11 +78,14 @@ func (r *run) waitsForItself(name interpreter.LineName) *interpreter.ErrorObject
 	if len(holders) < r.book.Concurrency.Limit {
 		return nil
 	}
-	return &interpreter.ErrorObject{
-		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
-		Message: fmt.Sprintf("the run waits for itself: %s, for which it runs, has the concurrency key %q until this run has ended; "+
-			"give the playbook another key", strings.Join(holders, " and "), name.Key),
-	}
+	return waitsForEver(fmt.Sprintf("the run waits for itself: %s, for which it runs, has the concurrency key %q until this run has ended; "+
+		"give the playbook another key", strings.Join(holders, " and "), name.Key))
+}
+
+// waitsForEver is the failure of a run that would never get its turn, however often
+// it is tried.
+func waitsForEver(message string) *interpreter.ErrorObject {
+	return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: message}
 }
 
 // awaitTurn waits until the line has decided, for so long, or until ctx is cancelled.
@@ -94,11 +102,18 @@ func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
 // askForTurn tells the line that the run wants a turn, or still does.
 func (r *run) askForTurn(ctx workflow.Context) error {
 	concurrency := r.book.Concurrency
-	enter := interpreter.LineEnter{Name: r.Ticket.Name, Request: interpreter.LineRequest{
-		Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict,
-	}}
-	to := toTool(interpreter.LineEnterActivity, lineTimeout, "asks for its turn")
-	_, err := send[struct{}](ctx, to, enter, "the name of concurrency")
+	request := interpreter.LineRequest{Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict}
+	for _, above := range r.controls.above {
+		if above.Line != "" {
+			request.Above = append(request.Above, interpreter.LineHolding{Run: above.Run, Line: above.Line})
+		}
+	}
+	return r.enterLine(ctx, toTool(interpreter.LineEnterActivity, lineTimeout, "asks for its turn"), request)
+}
+
+// enterLine has a worker tell the line something, which begins it where there is none.
+func (r *run) enterLine(ctx workflow.Context, to destination, request interpreter.LineRequest) error {
+	_, err := send[struct{}](ctx, to, interpreter.LineEnter{Name: r.Ticket.Name, Request: request}, "the name of concurrency")
 	return err
 }
 
@@ -140,6 +155,8 @@ func (r *run) answered(ctx workflow.Context, answer interpreter.LineAnswer) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the run was skipped: %s has the concurrency key %q (on_conflict: skip)", answer.By, key))
 	case interpreter.LineReplaced: // the line has the run cancelled too
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the run was cancelled: %s takes the concurrency key %q (on_conflict: cancel_running)", answer.By, key))
+	case interpreter.LineCircle:
+		r.fail(waitsForEver(fmt.Sprintf("the run waits in a circle: under the concurrency key %q %s", key, answer.Why)))
 	case interpreter.LineFull:
 		r.fail(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
@@ -172,7 +189,13 @@ func (r *run) leaveLine(ctx workflow.Context) {
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	request := interpreter.LineRequest{Member: r.member(ctx), Leave: true}
-	if err := signal(ctx, r.Ticket.Line, interpreter.LineSignal, request).Get(ctx, nil); err != nil {
+	err := signal(ctx, r.Ticket.Line, interpreter.LineSignal, request).Get(ctx, nil)
+	if err != nil && workflow.GetVersion(ctx, beginsLine, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		to := toTool(interpreter.LineEnterActivity, lineTimeout, "leaves the line, which somebody has ended")
+		to.tries = mostLeaving
+		err = r.enterLine(ctx, to, request)
+	}
+	if err != nil {
 		logger(ctx).Warn("cannot leave the line of the concurrency key; the place is free once the line has looked", "error", err)
 	}
 }

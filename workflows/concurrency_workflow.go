@@ -41,6 +41,9 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 	}); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
+	if err := workflow.SetQueryHandler(ctx, interpreter.LineAllQuery, func() (interpreter.Line, error) { return line, nil }); err != nil {
+		return fmt.Errorf("set query handler: %w", err)
+	}
 	for {
 		k.take(ctx)
 		if historyIsLong(ctx) || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
@@ -72,6 +75,8 @@ type keeper struct {
 	stop     workflow.CancelFunc
 	patience time.Duration // before the next look, while somebody waits
 	looked   int           // runs with a turn, before the next look
+	walking  bool          // somebody looks for circles
+	victim   interpreter.LineVictim
 }
 
 // lineMode is what a line waits for beside requests.
@@ -100,7 +105,14 @@ func (k *keeper) take(ctx workflow.Context) {
 		k.line.Gone(workflow.Now(ctx), k.gone...)
 		k.gone = nil
 	}
+	if k.isCircle() {
+		k.line.Refuse(workflow.Now(ctx), k.victim)
+		k.victim = interpreter.LineVictim{}
+	}
 }
+
+// isCircle reports whether a run is to fail, as others wait for it.
+func (k *keeper) isCircle() bool { return k.victim.WorkflowID != "" }
 
 // tell sends messages, a number of them at a time.
 func (k *keeper) tell(ctx workflow.Context) {
@@ -159,7 +171,7 @@ func (k *keeper) rest(ctx workflow.Context) error {
 	}
 	telling := k.telling
 	return workflow.Await(ctx, func() bool {
-		return k.alarm.IsReady() || k.requests.Len() > 0 || len(k.gone) > 0 || k.mayTell() ||
+		return k.alarm.IsReady() || k.requests.Len() > 0 || len(k.gone) > 0 || k.mayTell() || k.isCircle() ||
 			k.telling < telling && k.line.Empty() || historyIsLong(ctx)
 	})
 }
@@ -185,11 +197,31 @@ func (k *keeper) look(ctx workflow.Context) {
 	if len(ended) > 0 {
 		k.gone, k.patience = append(k.gone, ended...), lookFirst
 	}
+	k.walk(ctx)
+}
+
+// walk looks for runs that wait for each other, beside what the line does: other lines
+// are asked, which may not answer.
+func (k *keeper) walk(ctx workflow.Context) {
+	if k.walking || len(k.line.Above()) == 0 {
+		return
+	}
+	k.walking = true
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		to := toTool(interpreter.LineCircleActivity, lineTimeout, "looks whether runs wait for each other")
+		to.tries = 1 // it looks again soon
+		victim, err := send[interpreter.LineVictim](ctx, to, k.line.Name.ID(), "the name of concurrency")
+		if k.walking = false; err != nil {
+			logger(ctx).Warn("cannot look whether runs wait for each other", "error", err)
+			return
+		}
+		k.victim = victim
+	})
 }
 
 // goOn goes on in another history, with what has come and what is still to be told.
 func (k *keeper) goOn(ctx workflow.Context) error {
-	if err := workflow.Await(ctx, func() bool { return k.telling == 0 }); err != nil {
+	if err := workflow.Await(ctx, func() bool { return k.telling == 0 && !k.walking }); err != nil {
 		return err
 	}
 	k.take(ctx)

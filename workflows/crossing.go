@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -22,6 +23,7 @@ type destination struct {
 	summary string        // what Temporal's UI shows beside it
 	details string        // and below that
 	limit   time.Duration // of an activity
+	tries   int32         // of an activity; 0 is mostDeliveries
 	id      string        // of a child
 	// tells says that the details of a failure, or of a cancel, are what has been
 	// done until then.
@@ -194,7 +196,7 @@ func (d destination) options(ctx workflow.Context) workflow.Context {
 		WaitForCancellation: true,
 		Summary:             d.summary,
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: mostDeliveries,
+			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: cmp.Or(d.tries, mostDeliveries),
 		},
 	})
 }

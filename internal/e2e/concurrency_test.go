@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/worker"
 
 	"reprise/internal/connect"
@@ -19,6 +20,7 @@ import (
 	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
 
@@ -62,6 +64,30 @@ func (g *turnstile) arrived() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]string{}, g.order...)
+}
+
+// newLobby has one door, at which runs ask until open is called whether they may go.
+func newLobby(t *testing.T) (g *turnstile, open func()) {
+	t.Helper()
+	g, opened := &turnstile{inside: map[string]bool{}}, false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		run := r.URL.Query().Get("run")
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.inside[run] = true
+		g.most = max(g.most, len(g.inside))
+		if opened {
+			delete(g.inside, run)
+		}
+		_, _ = fmt.Fprintf(w, `{"open": %t}`, opened)
+	}))
+	t.Cleanup(server.Close)
+	g.url = server.URL
+	return g, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		opened = true
+	}
 }
 
 // turning is a playbook whose runs go in, stay for a while and go out. Its name is
@@ -122,9 +148,11 @@ func (w *world) lineOf(key string) string {
 }
 
 // replayLine replays the histories of a line, as far as they have come.
-func (w *world) replayLine(key string) {
+func (w *world) replayLine(key string) { w.replayLineOf(w.lineOf(key)) }
+
+func (w *world) replayLineOf(id string) {
 	w.t.Helper()
-	histories := testenv.Histories(w.t, w.env.Client(), w.lineOf(key), "")
+	histories := testenv.Histories(w.t, w.env.Client(), id, "")
 	require.NotEmpty(w.t, histories)
 	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, replays, testenv.StoredIn(w.store)))
 }
@@ -277,6 +305,166 @@ func TestWhoCannotLeaveFreesItsPlace(t *testing.T) {
 	require.Equal(t, interpreter.Running, listed(t, reader, waiting[2].GetID()).Status)
 	w.cancel(waiting[2])
 	w.replayLine("acme")
+}
+
+// TestATerminatedLineKeepsWhoHasATurn: the next run to ask finds all as it was, and
+// who leaves has the next one begin, though nobody asks.
+func TestATerminatedLineKeepsWhoHasATurn(t *testing.T) {
+	t.Parallel()
+	w, gate := newWorking(t), newTurnstile(t)
+	source := stays(w.turning("limit: 1"), "60")
+	var all []client.WorkflowRun
+	enter := func(id string, state interpreter.LineState) {
+		run := w.enter(id, source, gate.url)
+		w.awaitTicket(run, state)
+		all = append(all, run)
+	}
+	end := func() {
+		require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), w.lineOf("acme"), "", "a test"))
+	}
+	enter("0", interpreter.LineGranted)
+	enter("1", interpreter.LineQueued)
+	enter("2", interpreter.LineQueued)
+	end()
+	enter("3", interpreter.LineQueued)
+	status := w.status(all[3])
+	require.Equal(t, 3, status.Queue.Place)
+	require.Equal(t, []string{all[0].GetID()}, status.Queue.Holders)
+	w.await(all[0], "stay", interpreter.RetryPending)
+	require.Equal(t, []string{all[0].GetID()}, gate.arrived())
+	w.cancel(all[0])
+	w.await(all[1], "stay", interpreter.RetryPending)
+	end()
+	w.cancel(all[1])
+	w.await(all[2], "stay", interpreter.RetryPending)
+	require.Equal(t, []string{all[0].GetID(), all[1].GetID(), all[2].GetID()}, gate.arrived())
+	w.replayLine("acme")
+	w.cancel(all[3])
+	w.cancel(all[2])
+}
+
+// TestRunsThatWaitForEachOther: each of two runs has a key that the playbook needs
+// which the other one runs. One of them fails and says why, and the other goes on.
+func TestRunsThatWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	head := func(name string) string {
+		return fmt.Sprintf("apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: %s%s}\nconcurrency: {shared: \"{{ workload.mine }}\"}\nworkflow:\n",
+			name, w.queue)
+	}
+	outer := head("outer") + `
+  - {step: begin, tool: http, url: "{{ workload.api }}/echo", next: inner}
+  - step: inner
+    tool: playbook
+    name: inner
+    workload: {mine: "{{ workload.theirs }}"}
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 3, delay: 10ms}}]
+`
+	w.folder(map[string]string{"inner.yaml": head("inner") + "  - {step: quick, tool: python, code: \"def main(): return 1\"}\n"})
+	w.work()
+	hold := w.api.Hold(func(r *http.Request) bool { return r.URL.Path == "/echo" })
+	x, y := "x-"+w.queue, "y-"+w.queue
+	both := []client.WorkflowRun{
+		w.start(outer, map[string]any{"mine": x, "theirs": y}), w.start(outer, map[string]any{"mine": y, "theirs": x}),
+	}
+	require.Eventually(t, func() bool { return hold.Waiting() == 2 }, patience, tick)
+	hold.Release()
+	failed := 0
+	for i, run := range both {
+		result, err := w.outcome(run)
+		require.NoError(t, err)
+		if result.Status == interpreter.Completed {
+			continue
+		}
+		failed++
+		require.Equal(t, interpreter.Failed, result.Status)
+		require.Equal(t, 1, step(t, result, "inner").Attempts, "it would fail again")
+		require.Contains(t, result.Error.Message, "the run waits in a circle: under the concurrency key")
+		require.Contains(t, result.Error.Message, "it waits for "+both[1-i].GetID())
+	}
+	require.Equal(t, 1, failed)
+	for _, name := range []interpreter.LineName{{Key: x}, {Key: y}} {
+		w.replayLineOf(name.ID())
+	}
+}
+
+// TestALongQueue: 200 runs wait under one key while the worker is killed and another
+// one starts. Their line goes on in another history meanwhile, and each has its turn in
+// the order in which it asked.
+func TestALongQueue(t *testing.T) {
+	t.Parallel()
+	const runs, limit, again = 200, 10, 400
+	w := newWorld(t)
+	gate, open := newLobby(t)
+	first := w.spawn()
+	source := fmt.Sprintf(`apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: %s}
+concurrency: {key: acme, limit: %d}
+workflow:
+  - step: ask
+    tool: http
+    url: "{{ api }}"
+    params: {run: "{{ execution_id }}"}
+    retry: [{when: "{{ not response.open }}", then: {max_attempts: 10000, delay: 2s}}]
+`, w.queue, limit)
+	var all []client.WorkflowRun
+	for i := range runs {
+		all = append(all, w.enter(fmt.Sprintf("%03d", i), source, gate.url))
+	}
+	standing := func() (standing interpreter.LineStanding) {
+		answer, err := w.env.Client().QueryWorkflow(t.Context(), w.lineOf("acme"), "", interpreter.LineQuery, []interpreter.Member{})
+		if err == nil {
+			_ = answer.Get(&standing)
+		}
+		return standing
+	}
+	require.Eventually(t, func() bool { return standing().Waiting == runs-limit }, patience, time.Second)
+	last := interpreter.Member{WorkflowID: all[runs-1].GetID(), RunID: all[runs-1].GetRunID()}
+	for range again { // as runs do that wait for hours
+		require.NoError(t, w.env.Client().SignalWorkflow(t.Context(), w.lineOf("acme"), "", interpreter.LineSignal,
+			interpreter.LineRequest{Member: last, Limit: limit, OnConflict: playbook.ConflictQueue}))
+	}
+	first.Kill()
+	open()
+	w.spawn()
+	for _, run := range all {
+		require.NoError(t, run.Get(t.Context(), nil))
+	}
+	require.Equal(t, limit, gate.most)
+	asked, granted := w.turns("acme")
+	require.Len(t, asked, runs)
+	require.Equal(t, asked, granted)
+	w.replayLine("acme")
+}
+
+// turns are the runs that have asked the line of a key for a turn, and those to which
+// it gave one, each in order. No history of the line is longer than it may be.
+func (w *world) turns(key string) (asked, granted []string) {
+	w.t.Helper()
+	histories := testenv.Histories(w.t, w.env.Client(), w.lineOf(key), "")
+	require.Greater(w.t, len(histories), 1, "the line goes on in another history")
+	convert := converter.GetDefaultDataConverter()
+	for _, history := range histories {
+		require.LessOrEqual(w.t, len(history.History.GetEvents()), 4096)
+		for _, event := range history.History.GetEvents() {
+			if came := event.GetWorkflowExecutionSignaledEventAttributes(); came.GetSignalName() == interpreter.LineSignal {
+				var request interpreter.LineRequest
+				require.NoError(w.t, convert.FromPayloads(came.GetInput(), &request))
+				if !request.Leave && !slices.Contains(asked, request.WorkflowID) {
+					asked = append(asked, request.WorkflowID)
+				}
+			}
+			if told := event.GetSignalExternalWorkflowExecutionInitiatedEventAttributes(); told != nil {
+				var answer interpreter.LineAnswer
+				require.NoError(w.t, convert.FromPayloads(told.GetInput(), &answer))
+				if id := told.GetWorkflowExecution().GetWorkflowId(); answer.State == interpreter.LineGranted && !slices.Contains(granted, id) {
+					granted = append(granted, id)
+				}
+			}
+		}
+	}
+	return asked, granted
 }
 
 // listed finds a run with a status of its own.
