@@ -37,11 +37,12 @@ are in histories of their own, one for each child of a loop; they are read where
 --step, --index or --failed asks for them. An attempt starts when a worker has taken
 it; pages that were fetched together are one, with a range.
 
-The words are execution_started, step_started, action_started, action_completed,
-action_error, step_retry (every wait, with its reason: failure, rate_limited, poll, page
-or turn), step_retry_exhausted, iteration_started, iteration_completed,
-iteration_failed, sink_completed, sink_failed, step_result, step_failed_terminal,
-execution_completed, execution_failed and execution_cancelled.
+The words are execution_started, execution_queued and execution_admitted (of a run that
+waits for its turn under its concurrency key), step_started, action_started,
+action_completed, action_error, step_retry (every wait, with its reason: failure,
+rate_limited, poll, page or turn), step_retry_exhausted, iteration_started,
+iteration_completed, iteration_failed, sink_completed, sink_failed, step_result,
+step_failed_terminal, execution_completed, execution_failed and execution_cancelled.
 
 Exit status: 0, 2 where there is no such run or step, 3 no server, 130 by Ctrl-C.`
 
@@ -261,6 +262,9 @@ func eventFacts(event runs.Event) []string {
 	}
 	if event.Event == runs.ExecutionCancelled && event.Reason != "" {
 		add("because: %s", event.Reason)
+	}
+	if event.Concurrency != "" {
+		add("under the key %s", event.Concurrency)
 	}
 	if event.Stats != nil {
 		add("%d of %d iterations, %d failed", event.Stats.Success, event.Stats.Total, event.Stats.Failed)

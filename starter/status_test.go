@@ -170,6 +170,8 @@ func TestGoldenEvents(t *testing.T) {
 	w := &eventWriter{out: &screen{to: &out}, output: "table", width: 80}
 	for _, event := range []runs.Event{
 		{Event: runs.ExecutionStarted, At: at(0)},
+		{Event: runs.ExecutionQueued, At: at(0.01), Concurrency: "acme"},
+		{Event: runs.ExecutionAdmitted, At: at(0.09), Concurrency: "acme\x1b corp", Duration: 0.08},
 		{Event: runs.StepStarted, At: at(0.1), Step: "fetch", Visit: 2},
 		{Event: runs.IterationStarted, At: at(0.2), Step: "fetch", Visit: 2, Index: &three},
 		{Event: runs.ActionStarted, At: at(0.3), Step: "fetch", Visit: 2, Index: &three, Attempt: 1, Page: 1},

@@ -10,6 +10,8 @@ import (
 // The words of events (operations.md, section events).
 const (
 	ExecutionStarted   = "execution_started"
+	ExecutionQueued    = "execution_queued"
+	ExecutionAdmitted  = "execution_admitted"
 	StepStarted        = "step_started"
 	ActionStarted      = "action_started"
 	ActionCompleted    = "action_completed"
@@ -31,9 +33,9 @@ const (
 // Words are all of them.
 func Words() []string {
 	return []string{
-		ExecutionStarted, StepStarted, ActionStarted, ActionCompleted, ActionError, StepRetry, StepRetryExhausted,
-		IterationStarted, IterationCompleted, IterationFailed, SinkCompleted, SinkFailed, StepResult, StepFailedTerminal,
-		ExecutionCompleted, ExecutionFailed, ExecutionCancelled,
+		ExecutionStarted, ExecutionQueued, ExecutionAdmitted, StepStarted, ActionStarted, ActionCompleted, ActionError,
+		StepRetry, StepRetryExhausted, IterationStarted, IterationCompleted, IterationFailed, SinkCompleted, SinkFailed,
+		StepResult, StepFailedTerminal, ExecutionCompleted, ExecutionFailed, ExecutionCancelled,
 	}
 }
 
@@ -71,6 +73,8 @@ type Event struct {
 	// Attempts and Pages are how many an iteration or step made and got.
 	Attempts int `json:"attempts,omitempty"`
 	Pages    int `json:"pages,omitempty"`
+	// Concurrency is the key under which the run waits for its turn, or has got it.
+	Concurrency string `json:"concurrency,omitempty"`
 	// Child is the workflow ID of the run of another playbook that an attempt is.
 	Child   string                   `json:"child,omitempty"`
 	Stats   *interpreter.LoopStats   `json:"stats,omitempty"` // of a loop that has ended

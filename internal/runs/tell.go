@@ -55,6 +55,7 @@ type teller struct {
 	stirred time.Time
 	// cancelled is why the run was to be cancelled, nil where nobody asked for it.
 	cancelled *historypb.WorkflowExecutionCancelRequestedEventAttributes
+	queued    *Queue // nil while the run does not wait for its turn
 }
 
 // opening is a history below another, or the next of its chain.
@@ -162,6 +163,7 @@ func (t *teller) add(by int64, which string, event Event) {
 func (t *teller) begin(ctx context.Context, first *historypb.HistoryEvent) error {
 	switch t.workflow {
 	case workflows.PlaybookWorkflowName:
+		t.queued = queueOf(first.GetWorkflowExecutionStartedEventAttributes().GetMemo())
 		if t.first {
 			t.add(first.GetEventId(), "", Event{Event: ExecutionStarted, At: first.GetEventTime().AsTime()})
 		}
@@ -232,6 +234,10 @@ func (t *teller) take(ctx context.Context, event *historypb.HistoryEvent) error 
 	}
 	if marker := event.GetMarkerRecordedEventAttributes(); marker != nil {
 		t.asked(event)
+		return nil
+	}
+	if written := event.GetWorkflowPropertiesModifiedEventAttributes(); written != nil {
+		t.queues(event, written.GetUpsertedMemo())
 		return nil
 	}
 	if cancelled := event.GetWorkflowExecutionCancelRequestedEventAttributes(); cancelled != nil {
