@@ -126,7 +126,10 @@ func (d *driver) next(ctx workflow.Context) {
 // left is what the call takes along to another history. wait is the one that is
 // due, nil for none.
 func (d *driver) left(ctx workflow.Context, wait *interpreter.Wait) *interpreter.Carried {
-	left := d.carry.carried
+	var left interpreter.Carried
+	if d.carry != nil {
+		left = d.carry.carried
+	}
 	left.State, left.Until = &d.call.State, time.Time{}
 	switch {
 	case !d.until.IsZero():

@@ -97,7 +97,10 @@ func (s *RunState) check(book *playbook.Playbook, reprocess *Reprocess) error {
 	case len(s.Records) > maxRecords:
 		return fmt.Errorf("%d records of visits", len(s.Records))
 	}
-	return cmp.Or(s.Limits.Check(), s.Control.Check(), s.Data.Check(), s.Ticket.Check(book), interpreter.NewGraph(book).Check(s.Routing))
+	return cmp.Or(
+		s.Limits.Check(), s.Control.Check(), s.Data.Check(), s.Ticket.Check(book), interpreter.NewGraph(book).Check(s.Routing),
+		s.checkUntold(book),
+	)
 }
 
 // check holds what is to run again against the playbook.

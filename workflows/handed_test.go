@@ -234,7 +234,10 @@ func continuedInputs(t *testing.T) []handedOn {
 		run.args = next(t, s)
 		all = append(all, run)
 	}
-	return all
+	telling := longOnceFailed(t, until(1, unavailable()))
+	telling.refuses = func(int, interpreter.ToolInput) error { return unavailable() }
+	telling.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longTelling})
+	return append(all, handedOn{"run with a notice that goes on", workflows.PlaybookWorkflowName, next(t, telling)})
 }
 
 func next(t *testing.T, s *stage) []any {

@@ -13,12 +13,17 @@ import (
 
 // Notices tell others what happens to a run. Those of a step are a part of it, as
 // its sinks are. Those of the run go beside its steps: no pause holds them, no
-// cancel ends them, and the run waits for them only before it ends or goes on in
-// another history. A notice that fails is a warning and nothing else.
+// cancel ends them, and the run waits for them only before it ends. What is not told
+// when the run goes on in another history goes along. A notice that fails is a
+// warning and nothing else.
 
-// noticePatience is how long a run waits for its notices before it ends, or goes on
-// in another history.
+// noticePatience is how long a run waits for its notices before it ends, and for
+// their attempts under way before it goes on in another history.
 const noticePatience = 5 * time.Minute
+
+// carriesNotices marks runs whose notices go along into another history; those before
+// waited for them.
+const carriesNotices = "notices-go-along"
 
 // newsSignal passes news from a part of a run to the workflow above it; kept in
 // histories.
@@ -26,12 +31,30 @@ const newsSignal = "news"
 
 // notices are what a run has told, and what it is telling.
 type notices struct {
-	under  []*playbook.Sink // the notices under way
-	ending bool             // the run only waits for its notices
+	under  []*telling // the notices under way
+	ending bool       // the run only waits for its notices
+	// leaving says that the run goes on in another history once no attempt is under way.
+	leaving bool
 	// told has the events of steps that are told once per visit.
 	told map[string]bool
 	// outbox is that of the run, which the context of an update does not have.
 	outbox *outbox
+}
+
+// telling is a notice under way.
+type telling struct {
+	sink     *playbook.Sink
+	controls *controls
+}
+
+// Untold is a notice of the run that goes on in another history; kept in workflow
+// history.
+type Untold struct {
+	Place string `json:"place"` // see Playbook.Notices
+	// Number is that of the news: see RunState.Told.
+	Number int                 `json:"number"`
+	News   interpreter.News    `json:"news"`
+	Call   interpreter.Carried `json:"call"`
 }
 
 // tellStep tells how a visit of a step has ended, after its sinks and before its
@@ -96,23 +119,48 @@ func (r *run) tell(ctx workflow.Context, news interpreter.News, result interpret
 	news.At, news.Error = workflow.Now(ctx), news.Error.Shrunk()
 	scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, result)
 	for _, notice := range notices {
-		beside, _ := workflow.NewDisconnectedContext(workflow.WithValue(ctx, outboxKey{}, r.notices.outbox))
-		beside, _ = withControls(beside, "", interpreter.Control{}, nil)
-		r.notices.under = append(r.notices.under, notice)
-		workflow.Go(beside, func(ctx workflow.Context) {
-			call := interpreter.NewNoticeCall(interpreter.CallConfig{
-				Book: r.book, Run: r.Run, Limits: r.Limits, Scope: scope,
-				Random: stream(ctx, fmt.Sprintf("%s/%d", notice.Place, number)),
-			}, notice, number, news, result.Data.Data)
-			done := drive(ctx, call, nil, nil)
-			at := slices.Index(r.notices.under, notice)
-			if at < 0 {
-				return // the run has not waited for it
-			}
-			r.notices.under = slices.Delete(r.notices.under, at, at+1)
-			r.sent(notice, done)
-		})
+		r.send(ctx, notice, Untold{Place: notice.Place, Number: number, News: news}, scope, result.Data.Data)
 	}
+}
+
+// send has a notice sent beside what the run does, from where it had come.
+func (r *run) send(ctx workflow.Context, notice *playbook.Sink, untold Untold, scope *interpreter.Scope, result any) {
+	beside, _ := workflow.NewDisconnectedContext(workflow.WithValue(ctx, outboxKey{}, r.notices.outbox))
+	beside, controls := withControls(beside, "", interpreter.Control{}, nil)
+	under := &telling{sink: notice, controls: controls}
+	r.notices.under = append(r.notices.under, under)
+	workflow.Go(beside, func(ctx workflow.Context) {
+		call := r.noticeCall(notice, untold, scope, result, stream(ctx, fmt.Sprintf("%s/%d", notice.Place, untold.Number)))
+		if call.Waits(workflow.Now(ctx)) != nil {
+			call.WaitedUntil(untold.Call.Until, workflow.Now(ctx))
+		}
+		d := &driver{call: call, leaves: func() bool { return r.notices.leaving }}
+		left := d.run(ctx)
+		at := slices.Index(r.notices.under, under)
+		if at < 0 {
+			return // the run has not waited for it
+		}
+		r.notices.under = slices.Delete(r.notices.under, at, at+1)
+		if left != nil {
+			untold.Call = *left
+			r.Untold = append(r.Untold, untold)
+			return
+		}
+		r.sent(notice, *call.Result())
+	})
+}
+
+// noticeCall is the call of a notice of the run, where it had come.
+func (r *run) noticeCall(
+	notice *playbook.Sink, untold Untold, scope *interpreter.Scope, result any, random func() float64,
+) *interpreter.Call {
+	call := interpreter.NewNoticeCall(interpreter.CallConfig{
+		Book: r.book, Run: r.Run, Limits: r.Limits, Scope: scope, Random: random,
+	}, notice, untold.Number, untold.News, result)
+	if untold.Call.State != nil {
+		call.State = *untold.Call.State
+	}
+	return call
 }
 
 // tellOnce is tell for what is told once per visit of a step.
@@ -146,10 +194,59 @@ func (r *run) settleNotices(ctx workflow.Context) {
 	_, _ = workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
 		Timeout: noticePatience, TimerOptions: workflow.TimerOptions{Summary: "waits for the run's notices"},
 	}, func() bool { return len(r.notices.under) == 0 })
-	for _, notice := range r.notices.under {
-		r.warn(fmt.Sprintf("the notice %s was given up: the run waits %s for its notices and no longer", notice.Place, noticePatience))
+	for _, under := range r.notices.under {
+		r.warn(fmt.Sprintf("the notice %s was given up: the run waits %s for its notices and no longer", under.sink.Place, noticePatience))
 	}
 	r.notices.under = nil
+}
+
+// packNotices has the notices under way go along into another history, once their
+// attempts have ended.
+func (r *run) packNotices(ctx workflow.Context) {
+	if len(r.notices.under) > 0 && workflow.GetVersion(ctx, carriesNotices, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		r.notices.leaving = true
+		for _, under := range r.notices.under {
+			under.controls.move()
+		}
+	}
+	r.settleNotices(ctx)
+}
+
+// unpackNotices goes on with the notices that have gone along, or were to.
+func (r *run) unpackNotices(ctx workflow.Context) {
+	untold := r.Untold
+	r.Untold, r.notices.leaving = nil, false
+	for _, one := range untold {
+		told := failedWith(one.News.Error)
+		scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, told)
+		r.send(ctx, one.notice(r.book), one, scope, told.Data.Data)
+	}
+}
+
+// notice finds the notice in its playbook, nil where it has none such.
+func (u Untold) notice(book *playbook.Playbook) *playbook.Sink {
+	for _, notice := range book.Notices(u.News.Event) {
+		if notice.Place == u.Place {
+			return notice
+		}
+	}
+	return nil
+}
+
+// checkUntold holds the notices that go on against the playbook.
+func (s *RunState) checkUntold(book *playbook.Playbook) error {
+	r := &run{RunState: *s, book: book}
+	for _, one := range s.Untold {
+		notice := one.notice(book)
+		if notice == nil || one.Number < 1 || one.Number > s.Told || one.Call.State == nil {
+			return fmt.Errorf("notice %d of %q at %q", one.Number, one.News.Event, one.Place)
+		}
+		scope := interpreter.NewScope(book, s.Run, s.Data)
+		if err := r.noticeCall(notice, one, scope, nil, nil).Check(); err != nil {
+			return fmt.Errorf("the notice %s: %w", one.Place, err)
+		}
+	}
+	return nil
 }
 
 // tellEnd tells how the run has ended, and waits until that is told.

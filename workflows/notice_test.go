@@ -337,16 +337,18 @@ func steering(update string, command workflows.Command) func(*testing.T, *stage)
 	}
 }
 
-// TestNotifyGoesOn: a run that goes on in another history tells nothing twice, and
-// waits first for what it is telling.
-func TestNotifyGoesOn(t *testing.T) {
-	t.Parallel()
-	const source = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: test}\n" + everyEvent + `  retry: [{when: error is defined, then: {max_attempts: 3, delay: 1m, jitter: none}}]
+// longTelling is late and says so, while its history is long.
+const longTelling = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: test}\n" + everyEvent + `  retry: [{when: error is defined, then: {max_attempts: 3, delay: 1m, jitter: none}}]
 expect: {within: 15m}
 workflow:
   - {step: fetch, tool: http, url: http://x, retry: [{when: error is defined, then: {max_attempts: 2, delay: 15m, jitter: none}}], next: after}
   - {step: after, tool: http, url: http://x, retry: [{when: error is defined, then: {max_attempts: 2, delay: 1h, jitter: none}}]}
 `
+
+// TestNotifyGoesOn: a run that goes on in another history tells nothing twice, and
+// takes along what it is telling: the next attempt comes when it would have.
+func TestNotifyGoesOn(t *testing.T) {
+	t.Parallel()
 	before := longOnceFailed(t, until(1, unavailable()))
 	before.refuses = func(n int, _ interpreter.ToolInput) error {
 		if n == 1 {
@@ -354,9 +356,9 @@ workflow:
 		}
 		return nil
 	}
-	before.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: source})
-	require.Equal(t, []any{"late  running    running", "late  running    running"}, before.said())
-	require.Equal(t, minutes(15, 16), before.writtenAt)
+	before.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longTelling})
+	require.Equal(t, []any{"late  running    running"}, before.said())
+	require.Equal(t, minutes(15), before.writtenAt)
 
 	var goesOn *workflow.ContinueAsNewError
 	require.ErrorAs(t, before.env.GetWorkflowError(), &goesOn)
@@ -364,17 +366,28 @@ workflow:
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(goesOn.Input, &input))
 	require.True(t, input.State.Late)
 	require.Equal(t, 1, input.State.Told)
+	require.Len(t, input.State.Untold, 1)
 
 	after := newStage(t, until(1, unavailable()))
+	after.refuses = func(n int, _ interpreter.ToolInput) error {
+		if n == 1 {
+			return unavailable()
+		}
+		return nil
+	}
 	after.env.SetContinuedExecutionRunID("before")
-	after.env.SetStartTime(began.Add(16 * time.Minute))
+	after.env.SetStartTime(began.Add(15 * time.Minute))
 	after.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, input)
 	var result workflows.Result
 	require.NoError(t, after.env.GetWorkflowResult(&result))
 	require.EqualValues(t, "completed", result.Status)
 	require.True(t, result.Late)
-	require.Equal(t, []any{"completed  completed    completed"}, after.said())
-	require.NotEqual(t, before.written[0].OperationKey, after.written[0].OperationKey)
+	require.Equal(t, []any{"late  running    running", "late  running    running", "completed  completed    completed"}, after.said())
+	require.Equal(t, minutes(16, 17, 30), after.writtenAt)
+	for _, in := range after.written[:2] {
+		require.Equal(t, before.written[0].OperationKey, in.OperationKey)
+	}
+	require.NotEqual(t, before.written[0].OperationKey, after.written[2].OperationKey)
 }
 
 // TestNoticesWhilePausedAndCancelled: a pause holds the notices of a step, and none

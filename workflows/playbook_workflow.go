@@ -165,12 +165,16 @@ func (r *run) leaveHistory(ctx workflow.Context) error {
 	if r.stays || !historyIsLong(ctx) {
 		return nil
 	}
-	if r.settleNotices(ctx); r.Failure != nil || ctx.Err() != nil {
-		return nil
+	var next error
+	if r.packNotices(ctx); r.Failure == nil && ctx.Err() == nil {
+		r.controls.drainAbove(ctx)
+		var tooLarge *interpreter.ErrorObject
+		tooLarge, next = goOn(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
+		r.stays = tooLarge != nil
 	}
-	r.controls.drainAbove(ctx)
-	tooLarge, next := goOn(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
-	r.stays = tooLarge != nil
+	if next == nil {
+		r.unpackNotices(ctx)
+	}
 	return next
 }
 
@@ -241,6 +245,7 @@ func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 func (r *run) watch(ctx workflow.Context) {
 	r.watchTimeout(ctx)
 	r.watchLate(ctx)
+	r.unpackNotices(ctx)
 	r.listenForNews(ctx)
 }
 

@@ -108,6 +108,8 @@ type RunState struct {
 	// under another key. Late says that the run took longer than expected.
 	Told int  `json:"told,omitempty"`
 	Late bool `json:"late,omitempty"`
+	// Untold are the notices that go along.
+	Untold []Untold `json:"untold,omitempty"`
 	// Ticket is where the run stands in the line of its concurrency key; nil without
 	// one.
 	Ticket *interpreter.Ticket `json:"ticket,omitempty"`

@@ -244,6 +244,60 @@ notify: {on: [late, paused, completed], url: "{{ hooks }}/team", body: "{{ event
 	require.ElementsMatch(t, []any{"late ", "paused waits", "completed "}, hooks.bodies("/team"))
 }
 
+// TestNoticesGoAlong: a run goes on in another history while a notice of it is not
+// taken. Nothing waits for the notice, which is told once, under its one key.
+func TestNoticesGoAlong(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	hooks := newReceiver(t, map[string]int{"/team": -1})
+	hold := w.api.Hold(func(r *http.Request) bool { return r.URL.Path == "/echo" })
+	run := w.start(book(`
+  - {step: begin, tool: http, url: "{{ api }}/echo", vars: {n: 0}, next: visit}
+  - step: visit
+    tool: http
+    url: "{{ api }}/body"
+    params: {bytes: 100000, n: "{{ vars.n }}"}
+    vars: {n: "{{ vars.n + 1 }}"}
+    next:
+      - {when: "{{ vars.n < 35 }}", step: visit}
+      - {else: {step: after}}
+  - {step: after, tool: http, url: "{{ api }}/status/200"}
+expect: {within: 1s}
+notify:
+  on: late
+  url: "{{ hooks }}/team"
+  retry: [{when: "{{ error is defined }}", then: {max_attempts: 1000, delay: 1s, jitter: none}}]
+`), map[string]any{"hooks": hooks.URL})
+	require.Eventually(t, func() bool { return len(hooks.got()) > 0 }, patience, tick)
+	hold.Release()
+	w.awaitRequests("/status/200", 1)
+	hooks.mu.Lock()
+	hooks.down["/team"] = 0
+	hooks.mu.Unlock()
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+	require.Equal(t, []string{"the run was late: it went on after 1s"}, result.Warnings)
+	require.Equal(t, "ContinuedAsNew", w.histories[0].Ending())
+	require.Len(t, hooks.bodies("/team"), 1)
+	keys := map[string]bool{}
+	for _, got := range hooks.got() {
+		keys[got.key] = true
+	}
+	require.Len(t, keys, 1)
+	attempt, words := 0, sinkEvents(w.eventsOf(run))
+	for _, event := range w.eventsOf(run) {
+		if event.Sink != "" && event.Event == runs.ActionStarted {
+			attempt++
+			require.Equal(t, attempt, event.Attempt)
+			require.Equal(t, attempt > 1, event.IsRetry)
+		}
+	}
+	require.Len(t, hooks.got(), attempt)
+	require.NotContains(t, words, "sink_failed run.notify.late")
+	require.Equal(t, "sink_completed run.notify.late", words[len(words)-1])
+}
+
 // TestNoticesOfAReprocess: it tells of its own iterations, under keys of its own,
 // and its notices know of the steps before what those of the run knew.
 func TestNoticesOfAReprocess(t *testing.T) {

@@ -128,7 +128,9 @@ func (r *Reader) tell(ctx context.Context, from source, ask Ask) (*teller, error
 			return nil, err
 		}
 	}
-	t.failedNotices()
+	if err := t.failedNotices(ctx, events[len(events)-1]); err != nil {
+		return nil, err
+	}
 	if err := t.children(ctx); err != nil {
 		return nil, err
 	}
@@ -166,6 +168,16 @@ func (t *teller) begin(ctx context.Context, first *historypb.HistoryEvent) error
 		t.queued = queueOf(first.GetWorkflowExecutionStartedEventAttributes().GetMemo())
 		if t.first {
 			t.add(first.GetEventId(), "", Event{Event: ExecutionStarted, At: first.GetEventTime().AsTime()})
+			return nil
+		}
+		untold, err := t.untold(ctx, t.h.input)
+		if err != nil {
+			return err
+		}
+		for _, notice := range untold {
+			if state := notice.Call.State; state != nil {
+				t.calls[call{index: -1, sink: notice.Place}] = &lastMade{attempt: state.Attempts, page: notice.Number, failure: state.Last.Error}
+			}
 		}
 	case workflows.IterationWorkflowName:
 		var input workflows.IterationInput
@@ -363,14 +375,35 @@ func (t *teller) goesOnWith(notice call) {
 	}
 }
 
+// untold are the notices of a run that goes on with an input.
+func (t *teller) untold(ctx context.Context, input *commonpb.Payloads) ([]workflows.Untold, error) {
+	var goesOn struct {
+		State struct {
+			Untold []workflows.Untold `json:"untold"`
+		} `json:"state"`
+	}
+	err := t.decode(ctx, t.workflowID, input, &goesOn)
+	return goesOn.State.Untold, err
+}
+
 // failedNotices tells of the notices that were not sent. No step fails with them, so
-// nothing else tells it.
-func (t *teller) failedNotices() {
+// nothing else tells it. last is the last event of the history.
+func (t *teller) failedNotices(ctx context.Context, last *historypb.HistoryEvent) error {
+	if goesOn := last.GetWorkflowExecutionContinuedAsNewEventAttributes(); goesOn != nil && len(t.unsent) > 0 {
+		untold, err := t.untold(ctx, goesOn.GetInput())
+		if err != nil {
+			return err
+		}
+		for _, notice := range untold {
+			t.goesOnWith(call{index: -1, sink: notice.Place})
+		}
+	}
 	for _, failed := range t.unsent {
 		if failed.by < t.decided {
 			t.add(failed.by, "", failed.event)
 		}
 	}
+	return nil
 }
 
 func (in attemptInput) call() call { return call{in.Step, in.Visit, indexOr(in.Index), in.Place} }
