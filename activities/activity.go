@@ -301,7 +301,7 @@ func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *Err
 	}
 	var waited *memoryError
 	if errors.As(err, &waited) {
-		e.Message += fmt.Sprintf("; it waited for memory, which other attempts of its worker had (%s)", AnswersBytesVariable)
+		e.Message += fmt.Sprintf("; it waited for memory, which other attempts of its worker had (%s)", answersBytesVariable)
 	}
 	return e
 }

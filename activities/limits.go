@@ -36,9 +36,9 @@ func LimitsFromEnv(lookup func(string) (string, bool)) (playbook.Limits, error) 
 	return limits, nil
 }
 
-// AnswersBytesVariable is the environment variable that bounds what the attempts
+// answersBytesVariable is the environment variable that bounds what the attempts
 // of a worker read at once.
-const AnswersBytesVariable = "REPRISE_MAX_ANSWERS_BYTES"
+const answersBytesVariable = "REPRISE_MAX_ANSWERS_BYTES"
 
 // leastAnswersBytes lets a page through that is as large as Temporal takes it.
 const leastAnswersBytes = 64 << 20
@@ -47,13 +47,13 @@ const leastAnswersBytes = 64 << 20
 // the attempts of a worker take together for what they read. lookup is usually
 // os.LookupEnv.
 func AnswersBytesFromEnv(lookup func(string) (string, bool)) (int64, error) {
-	text, set := lookup(AnswersBytesVariable)
+	text, set := lookup(answersBytesVariable)
 	if !set || text == "" {
-		return DefaultAnswersBytes, nil
+		return defaultAnswersBytes, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < leastAnswersBytes {
-		return 0, fmt.Errorf("%s is %q; it must be a number of bytes from %d", AnswersBytesVariable, text, int64(leastAnswersBytes))
+		return 0, fmt.Errorf("%s is %q; it must be a number of bytes from %d", answersBytesVariable, text, int64(leastAnswersBytes))
 	}
 	return n, nil
 }

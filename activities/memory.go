@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// DefaultAnswersBytes is how much memory the attempts of a worker take together
+// defaultAnswersBytes is how much memory the attempts of a worker take together
 // for what they read: 256 MiB.
-const DefaultAnswersBytes = 256 << 20
+const defaultAnswersBytes = 256 << 20
 
 const (
 	// freeBytes of what an attempt reads are not counted: there are not as many
@@ -203,7 +203,7 @@ func takeForValue(ctx context.Context, bytes int64, what string) error {
 		return nil
 	case bytes > l.memory.total:
 		return tooLargef("%s would take %d bytes of memory, and this worker has %d (%s); ask for less at a time",
-			what, bytes, l.memory.total, AnswersBytesVariable)
+			what, bytes, l.memory.total, answersBytesVariable)
 	}
 	if bytes > pageBytes {
 		takesIn(ctx)
@@ -317,7 +317,7 @@ func (r *rowMemory) add(ctx context.Context, values, bytes int) error {
 	switch most := l.memory.total / share; {
 	case r.bytes > most:
 		return tooLargef("the result takes more than %d bytes of memory, half of what this worker has (%s): select fewer columns, or page with LIMIT",
-			most, AnswersBytesVariable)
+			most, answersBytesVariable)
 	case r.bytes > pageBytes:
 		return takeForValue(ctx, most, "the result")
 	}

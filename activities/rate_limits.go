@@ -9,9 +9,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// DefaultMaxPause is how long an answer that asks for patience holds back the
+// defaultMaxPause is how long an answer that asks for patience holds back the
 // others under its rate limit, at most.
-const DefaultMaxPause = 5 * time.Minute
+const defaultMaxPause = 5 * time.Minute
 
 // RateLimits are the operator's limits, by their keys: names that playbooks
 // share, or hosts. Whoever sends to such a key is under its limit, all playbooks
@@ -23,7 +23,7 @@ func (r RateLimits) maxPause(limit interpreter.RateLimit) time.Duration {
 	if pause := r[limit.Key].MaxPause; pause > 0 {
 		return pause
 	}
-	return DefaultMaxPause
+	return defaultMaxPause
 }
 
 // of is the limit that an attempt is under, nil for none; more says that its

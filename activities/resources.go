@@ -16,9 +16,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// DefaultMaxResponseBytes bounds what a tool reads from the other side, after
+// defaultMaxResponseBytes bounds what a tool reads from the other side, after
 // decompression: 10 MiB.
-const DefaultMaxResponseBytes = 10 << 20
+const defaultMaxResponseBytes = 10 << 20
 
 // Resources is what a worker hands to its tools. The zero value works: no
 // connections but those of the environment, python off.
@@ -44,7 +44,7 @@ type Resources struct {
 	// RateLimits are the operator's, and hold against what playbooks ask for.
 	RateLimits RateLimits
 	// MaxResponseBytes bounds a response, a file or a result; 0 is
-	// DefaultMaxResponseBytes.
+	// defaultMaxResponseBytes.
 	MaxResponseBytes int64
 	// Payloads are how large values may be; recorded in each run.
 	Payloads Payloads
@@ -70,7 +70,7 @@ type Payloads struct {
 	// which is all that Temporal takes without a payload store.
 	MaxBytes int
 	// AnswersBytes is how much memory the attempts of a worker take together, by
-	// estimate, for what they read; 0 is DefaultAnswersBytes.
+	// estimate, for what they read; 0 is defaultAnswersBytes.
 	AnswersBytes int64
 	// OffloadAbove is the size from which the payload store of this worker
 	// takes values; 0 is never.
@@ -103,13 +103,13 @@ func (res Resources) withDefaults() Resources {
 		res.Payloads.MaxBytes = interpreter.MaxInlinePayload
 	}
 	if res.Payloads.AnswersBytes <= 0 {
-		res.Payloads.AnswersBytes = DefaultAnswersBytes
+		res.Payloads.AnswersBytes = defaultAnswersBytes
 	}
 	if res.Payloads.Patience <= 0 {
 		res.Payloads.Patience = interpreter.StorePatience
 	}
 	if res.MaxResponseBytes <= 0 {
-		res.MaxResponseBytes = DefaultMaxResponseBytes
+		res.MaxResponseBytes = defaultMaxResponseBytes
 	}
 	if res.Logger == nil {
 		res.Logger = slog.New(slog.DiscardHandler)

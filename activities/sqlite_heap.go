@@ -97,7 +97,7 @@ func (h *sqliteHeap) outOfMemory(err error, alone bool) error {
 		return &Error{
 			Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal, Type: "SQLITE_NOMEM", Final: true, Err: err,
 			Message: fmt.Sprintf("SQLite would take more than %d bytes of memory for this, all that it has in this worker (%s): "+
-				"make fewer or shorter values at a time, such as with substr() or LIMIT", limit, AnswersBytesVariable),
+				"make fewer or shorter values at a time, such as with substr() or LIMIT", limit, answersBytesVariable),
 		}
 	}
 	return &Error{

@@ -38,8 +38,8 @@ const (
 // the memo of its workflow, where lists of runs see it.
 const LineMemo = "reprise_concurrency"
 
-// MaxConcurrencyKey bounds the name under which runs share, in bytes.
-const MaxConcurrencyKey = 500
+// maxConcurrencyKey bounds the name under which runs share, in bytes.
+const maxConcurrencyKey = 500
 
 // LineName is what runs share; kept in workflow history.
 type LineName struct {
@@ -87,8 +87,8 @@ func ConcurrencyName(book *playbook.Playbook, scope expression.Scope, budget *ex
 	case problem != "":
 	case name.Key == "":
 		problem = "must not be empty"
-	case len(name.Key) > MaxConcurrencyKey:
-		problem = fmt.Sprintf("has %d bytes; it may have %d", len(name.Key), MaxConcurrencyKey)
+	case len(name.Key) > maxConcurrencyKey:
+		problem = fmt.Sprintf("has %d bytes; it may have %d", len(name.Key), maxConcurrencyKey)
 	default:
 		return name, nil
 	}

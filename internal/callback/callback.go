@@ -37,8 +37,8 @@ type Address struct {
 // place binds what is sealed to this use.
 const place = "callback"
 
-// MaxToken is how many bytes a token may have: workflow IDs are long.
-const MaxToken = 8 << 10
+// maxToken is how many bytes a token may have: workflow IDs are long.
+const maxToken = 8 << 10
 
 // Token seals an address.
 func Token(keys *seal.Keys, address Address) (string, error) {
@@ -54,7 +54,7 @@ var ErrToken = errors.New("the token is not valid")
 
 // Open reads a token; the error is ErrToken, whatever is wrong with it.
 func Open(keys *seal.Keys, token string) (Address, error) {
-	if len(token) > MaxToken {
+	if len(token) > maxToken {
 		return Address{}, ErrToken
 	}
 	text, err := keys.Open(token, place)

@@ -183,7 +183,7 @@ func (r *Reader) answer(ctx context.Context, workflowID string, answer interpret
 	asked, cancel := context.WithTimeout(ctx, r.patience())
 	defer cancel()
 	handle, err := r.Client.UpdateWorkflow(asked, client.UpdateWorkflowOptions{
-		UpdateID: AnswerID(answer), WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{answer},
+		UpdateID: answerID(answer), WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{answer},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {
@@ -213,10 +213,10 @@ func answerError(told *temporal.ApplicationError) error {
 	return refused
 }
 
-// AnswerID is the ID of the update that brings an answer. It is the same for the same
+// answerID is the ID of the update that brings an answer. It is the same for the same
 // answer to the same attempt, so that the server knows it again, also when the workflow
 // has ended; "" where the next one may be meant for something else.
-func AnswerID(answer interpreter.Answer) string {
+func answerID(answer interpreter.Answer) string {
 	if answer.Verb == interpreter.AnswerProgress || answer.Attempt == 0 {
 		return ""
 	}
@@ -238,11 +238,11 @@ const mostRecalled = 10
 func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.Taken, found bool) {
 	attempts = cmp.Or(attempts, mostRecalled)
 	for attempt := attempts; attempt > max(0, attempts-mostRecalled); attempt-- {
-		if answer.Attempt = attempt; AnswerID(answer) == "" {
+		if answer.Attempt = attempt; answerID(answer) == "" {
 			return taken, false
 		}
 		asked, cancel := context.WithTimeout(ctx, r.patience())
-		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: AnswerID(answer)})
+		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: answerID(answer)})
 		err := handle.Get(asked, &taken)
 		cancel()
 		if err == nil {

@@ -11,10 +11,10 @@ import (
 	"reprise/workflows"
 )
 
-// DefaultPatience is Reader.Patience unless that is set.
-const DefaultPatience = 5 * time.Second
+// defaultPatience is Reader.Patience unless that is set.
+const defaultPatience = 5 * time.Second
 
-func (r *Reader) patience() time.Duration { return cmp.Or(r.Patience, DefaultPatience) }
+func (r *Reader) patience() time.Duration { return cmp.Or(r.Patience, defaultPatience) }
 
 // Progress asks a run, a loop of it, a part of one or a call how far it is.
 func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (workflows.Progress, error) {

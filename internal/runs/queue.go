@@ -57,8 +57,8 @@ func (t *teller) queues(event *historypb.HistoryEvent, memo *commonpb.Memo) {
 	t.add(event.GetEventId(), "", told)
 }
 
-// Line asks the workflow of a concurrency key how it stands, and where some runs do.
-func (r *Reader) Line(ctx context.Context, id string, members []interpreter.Member) (interpreter.LineStanding, error) {
+// line asks the workflow of a concurrency key how it stands, and where some runs do.
+func (r *Reader) line(ctx context.Context, id string, members []interpreter.Member) (interpreter.LineStanding, error) {
 	var standing interpreter.LineStanding
 	err := r.ask(ctx, id, "", interpreter.LineQuery, &standing, members)
 	if err == nil && len(standing.Places) != len(members) {
@@ -92,7 +92,7 @@ func (r *Reader) Places(ctx context.Context, list []Found) {
 			for i, run := range waiting[line] {
 				members[i] = interpreter.Member{WorkflowID: run.WorkflowID, RunID: run.RunID}
 			}
-			standing, err := r.Line(ctx, line, members)
+			standing, err := r.line(ctx, line, members)
 			if err != nil {
 				return nil
 			}

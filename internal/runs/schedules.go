@@ -56,8 +56,8 @@ func (e *NoScheduleError) Error() string {
 const (
 	// schedulePage is how many schedules one call lists.
 	schedulePage = 500
-	// MostSchedules bounds how many schedules are looked through.
-	MostSchedules = 10_000
+	// mostSchedules bounds how many schedules are looked through.
+	mostSchedules = 10_000
 	// scheduleWidth is how many are asked for at a time.
 	scheduleWidth = 8
 )
@@ -126,7 +126,7 @@ func (r *Reader) scheduleIDs(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("list schedules: %w", err)
 	}
 	var ids []string
-	for entries.HasNext() && len(ids) < MostSchedules {
+	for entries.HasNext() && len(ids) < mostSchedules {
 		entry, err := entries.Next()
 		if err != nil {
 			return nil, fmt.Errorf("list schedules: %w", err)

@@ -245,7 +245,7 @@ func (q *inquiry) queue(ctx context.Context, ticket *interpreter.Ticket) {
 	}
 	q.status.Queue = &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
 	q.spend()
-	standing, err := q.Line(ctx, ticket.Line, []interpreter.Member{{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}})
+	standing, err := q.line(ctx, ticket.Line, []interpreter.Member{{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}})
 	if err != nil {
 		q.notef("which place it has was not answered")
 		return

@@ -202,11 +202,11 @@ func waitOf(r *http.Request) (time.Duration, error) {
 		return 0, nil
 	}
 	wait, err := time.ParseDuration(values[0])
-	if seconds, number := strconv.ParseFloat(values[0], 64); number == nil && seconds >= 0 && seconds <= MaxWait.Seconds() {
+	if seconds, number := strconv.ParseFloat(values[0], 64); number == nil && seconds >= 0 && seconds <= maxWait.Seconds() {
 		wait, err = time.Duration(seconds*float64(time.Second)), nil
 	}
-	if err != nil || wait < 0 || wait > MaxWait {
-		return 0, badRequest("wait must be a duration such as 30s, of at most %s", MaxWait)
+	if err != nil || wait < 0 || wait > maxWait {
+		return 0, badRequest("wait must be a duration such as 30s, of at most %s", maxWait)
 	}
 	return wait, nil
 }

@@ -121,8 +121,8 @@ func (l *Limits) fill() {
 const (
 	// maxHeader is how many bytes the header of a request may have.
 	maxHeader = 32 << 10
-	// MaxWait is how long a request may wait for the result of a run.
-	MaxWait = time.Minute
+	// maxWait is how long a request may wait for the result of a run.
+	maxWait = time.Minute
 )
 
 // Server answers requests. It is safe for concurrent use.
@@ -226,7 +226,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Ce
 	server := &http.Server{
 		Handler: s, ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug), MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: limits.Header, ReadTimeout: limits.Body, IdleTimeout: limits.Idle,
-		WriteTimeout: limits.Body + MaxWait + 2*limits.Write,
+		WriteTimeout: limits.Body + maxWait + 2*limits.Write,
 	}
 	listener = netutil.LimitListener(listener, limits.Connections)
 	ended := make(chan error, 1)

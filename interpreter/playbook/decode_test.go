@@ -419,7 +419,7 @@ func TestNilInURL(t *testing.T) {
 		{make([]any, 100), "{{ fetch.next }} is nil, as fetch is a list of 100; every part of a URL must be there"},
 		{map[string]any{}, "{{ fetch.next }} is nil; every part of a URL must be there"},
 	} {
-		_, err := pb.First().Action.Field("url").RenderPresent(expression.MapScope{"fetch": test.fetch},
+		_, err := pb.First().Action.Field("url").RenderURL(expression.MapScope{"fetch": test.fetch},
 			expression.NewBudget(expression.DecisionLimits, time.Time{}))
 		require.EqualError(t, err, test.want)
 	}

@@ -27,11 +27,11 @@ const (
 	SHA512    = "sha512"
 	Hex       = "hex"
 	Base64    = "base64"
-	HMACIDKey = "id_header"
+	hmacIDKey = "id_header"
 )
 
 // ownWords are the words of triggers that sender hmac alone has.
-var ownWords = []string{"header", "prefix", "algorithm", "encoding", HMACIDKey}
+var ownWords = []string{"header", "prefix", "algorithm", "encoding", hmacIDKey}
 
 var triggerSection = sectionOf(section{name: "trigger", called: "an entry of triggers", prefix: "triggers."}, []keyOf[Trigger]{
 	{
@@ -63,7 +63,7 @@ var triggerSection = sectionOf(section{name: "trigger", called: "an entry of tri
 		asOneOf(func(t *Trigger, name string) { t.Encoding = name }, Hex, Base64).or(Hex),
 	},
 	{
-		key{name: HMACIDKey, doc: "of `hmac`: the header that names a delivery; default none, and the same body is the same delivery"},
+		key{name: hmacIDKey, doc: "of `hmac`: the header that names a delivery; default none, and the same body is the same delivery"},
 		as(kindName, func(d *decoder, w written, t *Trigger) { t.IDHeader = d.headerName(w.node, w.what) }),
 	},
 })

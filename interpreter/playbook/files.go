@@ -17,8 +17,8 @@ const (
 
 // Bounds of the files that a run takes along beside its playbook.
 const (
-	MaxFiles     = 100
-	MaxFilesSize = 1 << 20 // bytes, of all together
+	maxFiles     = 100
+	maxFilesSize = 1 << 20 // bytes, of all together
 )
 
 // Files are the playbooks that another one names: by path, or by name in a worker's
@@ -56,15 +56,15 @@ func (f *Files) text(name string) (string, error) {
 	if text, found := f.texts[name]; found {
 		return text, nil
 	}
-	if len(f.texts) == MaxFiles {
-		return "", fmt.Errorf("%w: a run takes %d files along", errManyFiles, MaxFiles)
+	if len(f.texts) == maxFiles {
+		return "", fmt.Errorf("%w: a run takes %d files along", errManyFiles, maxFiles)
 	}
 	data, err := f.read(name)
 	if err != nil {
 		return "", err
 	}
-	if f.size+len(data) > MaxFilesSize {
-		return "", fmt.Errorf("%w: those that a run takes along may have %d bytes (1 MiB) together", errManyFiles, MaxFilesSize)
+	if f.size+len(data) > maxFilesSize {
+		return "", fmt.Errorf("%w: those that a run takes along may have %d bytes (1 MiB) together", errManyFiles, maxFilesSize)
 	}
 	f.size += len(data)
 	f.texts[name] = string(data)

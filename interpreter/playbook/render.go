@@ -61,18 +61,9 @@ func (n *Node) RenderParam(i int, scope expression.Scope, b *expression.Budget) 
 	return param, nil
 }
 
-// RenderPresent renders text in which no template may be nil: a missing id would
-// quietly mean something else. The error is always an *EvalError.
-func (n *Node) RenderPresent(scope expression.Scope, b *expression.Budget) (any, error) {
-	return n.renderPresent(scope, b, "a URL")
-}
-
-// RenderKey is RenderPresent for the name of what is shared.
+// RenderKey renders the name of what is shared, in which no template may be nil: a
+// missing id would quietly mean something else. The error is always an *EvalError.
 func (n *Node) RenderKey(scope expression.Scope, b *expression.Budget) (any, error) {
-	return n.renderPresent(scope, b, "a key")
-}
-
-func (n *Node) renderPresent(scope expression.Scope, b *expression.Budget, what string) (any, error) {
 	if n.Template != nil {
 		for _, segment := range n.Template.Segments() {
 			if segment.Program == nil {
@@ -83,7 +74,7 @@ func (n *Node) renderPresent(scope expression.Scope, b *expression.Budget, what 
 				break // Render reports it with its place
 			}
 			if value == nil {
-				return nil, n.missing(segment, scope, what)
+				return nil, n.missing(segment, scope, "a key")
 			}
 		}
 	}
