@@ -76,14 +76,7 @@ func (c *controls) answers(ctx workflow.Context) error {
 	if err != nil {
 		return fmt.Errorf("set update handler %s: %w", AnswerUpdate, err)
 	}
-	told := workflow.GetSignalChannel(ctx, AnswerSignal)
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var answer interpreter.Answer
-			told.Receive(ctx, &answer)
-			c.answerTold(ctx, answer)
-		}
-	})
+	onSignal(ctx, AnswerSignal, c.answerTold)
 	return c.answerAsked(ctx)
 }
 

@@ -125,14 +125,9 @@ func (r *run) member(ctx workflow.Context) interpreter.Member {
 // listenToLine takes in what the line answers, to the end of the run: one that has
 // its turn may be told to go.
 func (r *run) listenToLine(ctx workflow.Context) {
-	answers := workflow.GetSignalChannel(ctx, interpreter.LineAnswerSignal)
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var answer interpreter.LineAnswer
-			answers.Receive(ctx, &answer)
-			if answer.RunID == r.member(ctx).RunID {
-				r.answered(ctx, answer)
-			}
+	onSignal(ctx, interpreter.LineAnswerSignal, func(ctx workflow.Context, answer interpreter.LineAnswer) {
+		if answer.RunID == r.member(ctx).RunID {
+			r.answered(ctx, answer)
 		}
 	})
 }

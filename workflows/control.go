@@ -107,14 +107,7 @@ func controlsOf(ctx workflow.Context) *controls {
 // for nothing.
 func (c *controls) listen(ctx workflow.Context, place *place) {
 	c.place = place
-	told := workflow.GetSignalChannel(ctx, controlSignal)
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var steering Steering
-			told.Receive(ctx, &steering)
-			c.take(ctx, steering)
-		}
-	})
+	onSignal(ctx, controlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, steering) })
 }
 
 // drain takes in what has come and not been looked at, before the workflow goes on

@@ -81,6 +81,18 @@ func signal(ctx workflow.Context, id, name string, message any) workflow.Future 
 	return workflow.SignalExternalWorkflow(ctx, id, "", name, message)
 }
 
+// onSignal takes in the signals of a name as they come, one after the other.
+func onSignal[In any](ctx workflow.Context, name string, take func(workflow.Context, In)) {
+	told := workflow.GetSignalChannel(ctx, name)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var message In
+			told.Receive(ctx, &message)
+			take(ctx, message)
+		}
+	})
+}
+
 // signalChild is signal for a child that may not have begun.
 func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name string, message any) {
 	child.SignalChildWorkflow(ctx, name, message)

@@ -402,14 +402,7 @@ func (c *controls) listenAbove(ctx workflow.Context) {
 	if len(c.above) == 0 {
 		return
 	}
-	told := workflow.GetSignalChannel(ctx, controlSignal)
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var steering Steering
-			told.Receive(ctx, &steering)
-			c.take(ctx, c.fromAbove(steering))
-		}
-	})
+	onSignal(ctx, controlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, c.fromAbove(steering)) })
 }
 
 // drainAbove is drain, of a run that has one above.

@@ -284,18 +284,13 @@ func (r *run) listenForNews(ctx workflow.Context) {
 	if !hasNewsOfParts(r.book) {
 		return
 	}
-	told := workflow.GetSignalChannel(ctx, newsSignal)
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var news interpreter.News
-			told.Receive(ctx, &news)
-			switch step := r.book.Step(news.Step); {
-			case step == nil || news.Event != playbook.EventPaused && news.Event != playbook.EventExhausted:
-			case step.Loop == nil: // a call, which people may hold more than once
-				r.tell(ctx, news, failedWith(news.Error))
-			default:
-				r.tellOnce(ctx, news)
-			}
+	onSignal(ctx, newsSignal, func(ctx workflow.Context, news interpreter.News) {
+		switch step := r.book.Step(news.Step); {
+		case step == nil || news.Event != playbook.EventPaused && news.Event != playbook.EventExhausted:
+		case step.Loop == nil: // a call, which people may hold more than once
+			r.tell(ctx, news, failedWith(news.Error))
+		default:
+			r.tellOnce(ctx, news)
 		}
 	})
 }
@@ -355,17 +350,9 @@ func hasNewsOfParts(book *playbook.Playbook) bool {
 
 // listen passes on what the parts below tell.
 func (h *herald) listen(ctx workflow.Context) {
-	if !hasNewsOfParts(h.book) {
-		return
+	if hasNewsOfParts(h.book) {
+		onSignal(ctx, newsSignal, h.tell)
 	}
-	told := workflow.GetSignalChannel(ctx, newsSignal)
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var news interpreter.News
-			told.Receive(ctx, &news)
-			h.tell(ctx, news)
-		}
-	})
 }
 
 // tellExhausted tells of an iteration in which a policy has used up its attempts,

@@ -183,23 +183,18 @@ type member struct {
 // listenForPlaces takes in which children leave their places, and gives places to
 // those that want one again.
 func (l *loop) listenForPlaces(ctx workflow.Context) {
-	wanted := workflow.GetSignalChannel(ctx, placeSignal)
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var next placeWanted
-			wanted.Receive(ctx, &next)
-			at := slices.IndexFunc(l.members, func(m *member) bool { return m.index == next.Index })
-			if at < 0 {
-				continue // it has ended meanwhile
-			}
-			switch m := l.members[at]; {
-			case next.Now:
-				workflow.Go(ctx, func(ctx workflow.Context) { l.bringBack(ctx, m) })
-			case m.holds:
-				m.holds, m.left = false, next
-				l.window.leave()
-				l.describe(ctx)
-			}
+	onSignal(ctx, placeSignal, func(ctx workflow.Context, next placeWanted) {
+		at := slices.IndexFunc(l.members, func(m *member) bool { return m.index == next.Index })
+		if at < 0 {
+			return // it has ended meanwhile
+		}
+		switch m := l.members[at]; {
+		case next.Now:
+			workflow.Go(ctx, func(ctx workflow.Context) { l.bringBack(ctx, m) })
+		case m.holds:
+			m.holds, m.left = false, next
+			l.window.leave()
+			l.describe(ctx)
 		}
 	})
 }
