@@ -128,27 +128,43 @@ func (f *serverFlags) existing(ctx context.Context) (*session, error) {
 	if options.HostPort == "" {
 		return f.dev(ctx)
 	}
-	store, err := openStore(ctx, f.payloadStore)
+	kept := localserver.KeptAt(options.HostPort)
+	server, err := dial(ctx, connect.WithKey(options, kept.Key), f.payloadStore)
 	if err != nil {
 		return nil, err
+	}
+	return &session{
+		client: server.client, address: options.HostPort, namespace: options.Namespace, ui: uiFromEnvironment(), taskQueue: f.taskQueue,
+		store: server.store, key: kept.Key, telemetry: server.telemetry,
+	}, nil
+}
+
+// dialed is a client, with what stands between it and its server.
+type dialed struct {
+	client    client.Client
+	store     *payload.Store
+	telemetry *telemetry.Telemetry
+}
+
+// dial connects to a server.
+func dial(ctx context.Context, options client.Options, payloadStore string) (dialed, error) {
+	store, err := openStore(ctx, payloadStore)
+	if err != nil {
+		return dialed{}, err
 	}
 	watched, err := telemetry.New(ctx, starterTelemetry(""))
 	if err != nil {
 		_ = store.Close()
-		return nil, withStatus(exitUsage, err)
+		return dialed{}, withStatus(exitUsage, err)
 	}
 	watched.Store(store)
-	kept := localserver.KeptAt(options.HostPort)
-	c, err := connect.Dial(ctx, watched.Client(store.Use(connect.WithKey(options, kept.Key))), nil)
+	c, err := connect.Dial(ctx, watched.Client(store.Use(options)), nil)
 	if err != nil {
 		_ = store.Close()
 		watched.Close()
-		return nil, withStatus(exitNoServer, err)
+		return dialed{}, withStatus(exitNoServer, err)
 	}
-	return &session{
-		client: c, address: options.HostPort, namespace: options.Namespace, ui: uiFromEnvironment(), taskQueue: f.taskQueue,
-		store: store, key: kept.Key, telemetry: watched,
-	}, nil
+	return dialed{client: c, store: store, telemetry: watched}, nil
 }
 
 // starterTelemetry are the options of a starter, with an endpoint for the metrics

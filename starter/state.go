@@ -16,8 +16,6 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/connect"
-	"reprise/internal/payload"
-	"reprise/internal/telemetry"
 )
 
 // stateDir holds what local servers leave behind, in the working directory.
@@ -80,10 +78,9 @@ func readState() (devState, error) {
 
 // devServer is the server of a `starter dev` that answers.
 type devServer struct {
-	state     devState
-	client    client.Client
-	store     *payload.Store
-	telemetry *telemetry.Telemetry
+	dialed
+
+	state devState
 }
 
 func (d *devServer) close() {
@@ -142,21 +139,9 @@ func dialDev(ctx context.Context, state devState, payloadStore string) (*devServ
 		return nil, withStatus(exitNoServer, err)
 	}
 	probe.Close()
-	store, err := openStore(ctx, payloadStore)
+	server, err := dial(ctx, options, payloadStore)
 	if err != nil {
 		return nil, err
 	}
-	watched, err := telemetry.New(ctx, starterTelemetry(""))
-	if err != nil {
-		_ = store.Close()
-		return nil, withStatus(exitUsage, err)
-	}
-	watched.Store(store)
-	c, err := connect.Dial(ctx, watched.Client(store.Use(options)), nil)
-	if err != nil {
-		_ = store.Close()
-		watched.Close()
-		return nil, withStatus(exitNoServer, err)
-	}
-	return &devServer{state: state, client: c, store: store, telemetry: watched}, nil
+	return &devServer{dialed: server, state: state}, nil
 }
