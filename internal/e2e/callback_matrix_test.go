@@ -34,63 +34,71 @@ type answering struct {
 	halt func()
 }
 
+// byVerb is what an answer does, by its verb.
+type byVerb map[interpreter.AnswerVerb]string
+
+func each(complete, fail, progress string) byVerb {
+	return byVerb{interpreter.AnswerComplete: complete, interpreter.AnswerFail: fail, interpreter.AnswerProgress: progress}
+}
+
+// always is the same for each verb.
+func always(then string) byVerb { return each(then, then, then) }
+
 // callbackMatrix says what an answer does, by when it comes: what who gives it is
 // told, and how the run ends if its last attempt is completed afterwards.
 var callbackMatrix = []struct {
-	when                     string
-	happens                  func(a *answering) string
-	complete, fail, progress string
+	when    string
+	happens func(a *answering) string
+	then    byVerb
 }{
 	{
 		"before the wait began: the request is still open", (*answering).whileSent,
-		"taken for 1; completed after 1", "taken for 1; completed after 2", "taken for 1; completed after 1",
+		each("taken for 1; completed after 1", "taken for 1; completed after 2", "taken for 1; completed after 1"),
 	},
 	{
 		"during the wait", (*answering).during,
-		"taken for 1; completed after 1", "taken for 1; completed after 2", "taken for 1; completed after 1",
+		each("taken for 1; completed after 1", "taken for 1; completed after 2", "taken for 1; completed after 1"),
 	},
 	{
 		"twice the same", (*answering).twice,
-		"taken for 1, the same is known; completed after 1", "taken for 1, the same is known; completed after 2",
-		"taken for 1, taken for 1; completed after 1",
+		each("taken for 1, the same is known; completed after 1", "taken for 1, the same is known; completed after 2",
+			"taken for 1, taken for 1; completed after 1"),
 	},
 	{
 		"after another answer", (*answering).differs,
-		"answer_late; completed after 2", "answer_late; completed after 2", "answer_late; completed after 2",
+		always("answer_late; completed after 2"),
 	},
 	{
 		"to an attempt that timed out, while the next one waits", (*answering).timedOut,
-		"answer_late; completed after 2", "answer_late; completed after 2", "answer_late; completed after 2",
+		always("answer_late; completed after 2"),
 	},
 	{
 		"after the step has ended, while the run goes on", (*answering).stepOver,
-		"answer_late; completed after 1", "answer_late; completed after 1", "answer_late; completed after 1",
+		always("answer_late; completed after 1"),
 	},
 	{
 		"after a cancel", (*answering).cancelled,
-		"nobody is there; cancelled after 0", "nobody is there; cancelled after 0", "nobody is there; cancelled after 0",
+		always("nobody is there; cancelled after 0"),
 	},
 	{
 		"while the run is paused", (*answering).paused,
-		"taken for 1; completed after 1", "taken for 1; completed after 2", "taken for 1; completed after 1",
+		each("taken for 1; completed after 1", "taken for 1; completed after 2", "taken for 1; completed after 1"),
 	},
 	{
 		"by signal, while no worker runs", (*answering).workerDown,
-		"sent; completed after 1", "sent; completed after 2", "sent; completed after 1",
+		each("sent; completed after 1", "sent; completed after 2", "sent; completed after 1"),
 	},
 	{
 		"under the key of an attempt that is not made yet", (*answering).tooEarly,
-		"answer_late; completed after 1", "answer_late; completed after 1", "answer_late; completed after 1",
+		always("answer_late; completed after 1"),
 	},
 	{
 		"with the token of another run", (*answering).otherRun,
-		"answer_late; completed after 1", "answer_late; completed after 1", "answer_late; completed after 1",
+		always("answer_late; completed after 1"),
 	},
 	{
 		"with a step, a visit or an index that is not there", (*answering).nowhere,
-		"answer_unknown, answer_unknown, answer_unknown; completed after 1",
-		"answer_unknown, answer_unknown, answer_unknown; completed after 1",
-		"answer_unknown, answer_unknown, answer_unknown; completed after 1",
+		always("answer_unknown, answer_unknown, answer_unknown; completed after 1"),
 	},
 }
 
@@ -102,10 +110,7 @@ func TestCallbackMatrix(t *testing.T) {
 		interpreter.AnswerProgress: {Verb: interpreter.AnswerProgress, Done: 5, Message: "this"},
 	}
 	for _, row := range callbackMatrix {
-		wants := map[interpreter.AnswerVerb]string{
-			interpreter.AnswerComplete: row.complete, interpreter.AnswerFail: row.fail, interpreter.AnswerProgress: row.progress,
-		}
-		for verb, want := range wants {
+		for verb, want := range row.then {
 			t.Run(fmt.Sprintf("%s %s", verb, row.when), func(t *testing.T) {
 				t.Parallel()
 				a := newMatrixRun(t, verbs[verb])
@@ -173,6 +178,13 @@ func (a *answering) awaited(attempt int) {
 	}, patience, tick)
 }
 
+// beginAwaited begins a run, whose first attempt awaits its answer.
+func (a *answering) beginAwaited() {
+	a.t.Helper()
+	a.begin("30s")
+	a.awaited(1)
+}
+
 // say gives an answer with a token and says what becomes of it.
 func (a *answering) say(token string, answer interpreter.Answer) string {
 	a.t.Helper()
@@ -210,8 +222,7 @@ func (a *answering) whileSent() string {
 }
 
 func (a *answering) during() string {
-	a.begin("30s")
-	a.awaited(1)
+	a.beginAwaited()
 	return a.say(a.other.nth(a.t, 1).token, a.answer)
 }
 
@@ -222,8 +233,7 @@ func (a *answering) twice() string {
 }
 
 func (a *answering) differs() string {
-	a.begin("30s")
-	a.awaited(1)
+	a.beginAwaited()
 	first := interpreter.Answer{Verb: interpreter.AnswerFail, Message: "another"}
 	require.Equal(a.t, "taken for 1", a.say(a.other.nth(a.t, 1).token, first))
 	return a.say(a.other.nth(a.t, 1).token, a.answer)
@@ -236,8 +246,7 @@ func (a *answering) timedOut() string {
 }
 
 func (a *answering) stepOver() string {
-	a.begin("30s")
-	a.awaited(1)
+	a.beginAwaited()
 	first := interpreter.Answer{Verb: interpreter.AnswerComplete, Result: expression.Of("another")}
 	require.Equal(a.t, "taken for 1", a.say(a.other.nth(a.t, 1).token, first))
 	a.other.nth(a.t, 2)
@@ -245,16 +254,14 @@ func (a *answering) stepOver() string {
 }
 
 func (a *answering) cancelled() string {
-	a.begin("30s")
-	a.awaited(1)
+	a.beginAwaited()
 	a.cancel(a.run)
 	_ = a.run.Get(a.t.Context(), nil)
 	return a.say(a.other.nth(a.t, 1).token, a.answer)
 }
 
 func (a *answering) paused() string {
-	a.begin("30s")
-	a.awaited(1)
+	a.beginAwaited()
 	a.steer(workflows.PauseUpdate)
 	told := a.say(a.other.nth(a.t, 1).token, a.answer)
 	a.steer(workflows.ResumeUpdate)
@@ -271,8 +278,7 @@ func (a *answering) steer(update string) {
 }
 
 func (a *answering) workerDown() string {
-	a.begin("30s")
-	a.awaited(1)
+	a.beginAwaited()
 	a.halt()
 	require.NoError(a.t, a.env.Client().SignalWorkflow(a.t.Context(), a.run.GetID(), "", workflows.AnswerSignal, a.answer))
 	a.work()
@@ -285,16 +291,14 @@ func (a *answering) workerDown() string {
 }
 
 func (a *answering) tooEarly() string {
-	a.begin("30s")
-	a.awaited(1)
+	a.beginAwaited()
 	a.answer.AnswerTo = interpreter.AnswerTo{Step: "import", Attempt: 2}
 	taken, err := a.answerTo(a.run.GetID(), a.answer)
 	return became(a.t, a.answer, taken, err)
 }
 
 func (a *answering) otherRun() string {
-	a.begin("30s")
-	a.awaited(1)
+	a.beginAwaited()
 	mine := a.run
 	a.begin("30s")
 	theirs := a.other.nth(a.t, 2)
@@ -314,8 +318,7 @@ func (a *answering) otherRun() string {
 }
 
 func (a *answering) nowhere() string {
-	a.begin("30s")
-	a.awaited(1)
+	a.beginAwaited()
 	index, all := 7, []string{}
 	for _, to := range []interpreter.AnswerTo{{Step: "other"}, {Step: "import", Visit: 2}, {Step: "import", Index: &index}} {
 		a.answer.AnswerTo = to

@@ -196,6 +196,15 @@ func (w *world) tryStart(source string, workload map[string]any) (client.Workflo
 		workflows.Input{Name: "test.yaml", Source: source, Workload: expression.Of(canonical)})
 }
 
+// endsAs is outcome for a run that has to end with a status.
+func (w *world) endsAs(run client.WorkflowRun, want interpreter.Status) workflows.Result {
+	w.t.Helper()
+	result, err := w.outcome(run)
+	require.NoError(w.t, err)
+	require.Equal(w.t, want, result.Status, "%+v", result.Error)
+	return result
+}
+
 // outcome waits for a run, checks what holds for every run and replays its
 // histories, those of its children included.
 func (w *world) outcome(run client.WorkflowRun) (workflows.Result, error) {

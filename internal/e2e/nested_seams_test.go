@@ -75,9 +75,7 @@ func TestNestedAnswers(t *testing.T) {
 		Verb: interpreter.AnswerComplete, Option: "approve", By: "ada", AnswerTo: asked[0].To(),
 	})
 	require.NoError(t, err)
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, "approve", result.Result.Data.(map[string]any)["option"])
 }
 
@@ -252,9 +250,7 @@ func TestNestedQueue(t *testing.T) {
 	}
 	_, err := w.outcome(first)
 	require.NoError(t, err)
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+	w.endsAs(run, interpreter.Completed)
 }
 
 // TestNestedScheduledAt gives runs below the time for which a schedule has started
@@ -278,9 +274,7 @@ func TestNestedScheduledAt(t *testing.T) {
           - {step: when, tool: python, args: {at: "{{ run.scheduled_at }}"}, code: "def main(at): return at"}
 `)})
 	require.NoError(t, err)
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, []any{"2026-03-29T01:00:00Z", "2026-03-29T01:00:00Z"}, result.Result.Data.(map[string]any)["results"])
 }
 
@@ -433,9 +427,7 @@ func TestNestedDeadLetters(t *testing.T) {
       - {step: final, tool: python, args: {all: "{{ inner.results }}"}, code: "def main(all): return all[0]"}
 `)
 	run := w.start(source, map[string]any{"bad": []any{2, 20, 30}})
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.Equal(t, interpreter.Partial, result.Status)
+	w.endsAs(run, interpreter.Partial)
 	letters := w.chain(run).Select(deadletter.Filter{})
 	require.Len(t, letters, 1)
 	child := w.env.Client().GetWorkflow(t.Context(), run.GetID()+"/each#1/2!1", "")
@@ -443,15 +435,11 @@ func TestNestedDeadLetters(t *testing.T) {
 	require.Len(t, below, 1)
 
 	again := w.reprocess(run, letters, "", map[string]any{"bad": []any{}})
-	result, err = w.outcome(again)
-	require.NoError(t, err)
-	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+	result := w.endsAs(again, interpreter.Completed)
 	require.Equal(t, 1, step(t, result, "each").Loop.Stats.Success)
 
 	again = w.reprocess(child, below, "", map[string]any{"bad": []any{}})
-	result, err = w.outcome(again)
-	require.NoError(t, err)
-	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+	w.endsAs(again, interpreter.Completed)
 }
 
 // TestNestedGoesOn: a run goes on in another history while a run below asks, which
@@ -488,7 +476,5 @@ func TestNestedGoesOn(t *testing.T) {
 		Verb: interpreter.AnswerComplete, Option: "approve", By: "ada", AnswerTo: asked[0].To(),
 	})
 	require.NoError(t, err)
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+	w.endsAs(run, interpreter.Completed)
 }

@@ -168,9 +168,7 @@ workflow:
 	require.Eventually(t, func() bool { return hold.Waiting() > 0 }, patience, tick)
 	require.NoError(t, os.RemoveAll(w.resources.Playbooks))
 	hold.Release()
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, w.expected([]any{11, 12}), result.Result.Data.(map[string]any)["results"])
 }
 
@@ -343,9 +341,7 @@ func TestNestedPauseAlone(t *testing.T) {
 	require.True(t, w.steers(child, workflows.ResumeUpdate, workflows.Command{}).Changed)
 	api.set(false)
 	w.steers(child, workflows.RetryNowUpdate, workflows.Command{})
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.Equal(t, interpreter.Completed, result.Status)
+	w.endsAs(run, interpreter.Completed)
 }
 
 const waitsForever = `
@@ -394,9 +390,7 @@ func TestNestedCancelAlone(t *testing.T) {
 		child := w.waiting(run.GetID() + "/outer#1/" + index + "!1")
 		require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), child.GetID(), ""))
 	}
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.Equal(t, interpreter.Failed, result.Status)
+	result := w.endsAs(run, interpreter.Failed)
 	failures := step(t, result, "outer").Loop.Errors
 	require.Len(t, failures, 2)
 	require.Equal(t, interpreter.KindPlaybook, failures[1].Error.Kind)
@@ -410,9 +404,7 @@ func TestNestedTimeout(t *testing.T) {
 
 	w := newWorking(t)
 	run := w.start(book(strings.ReplaceAll(waitsForever, "    loop: {in: [1, 2], iterator: n, mode: parallel}\n", "    timeout: 2s\n")), nil)
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.Equal(t, interpreter.Failed, result.Status)
+	result := w.endsAs(run, interpreter.Failed)
 	require.Equal(t, interpreter.KindTimeout, result.Error.Kind)
 	require.Equal(t, "the run "+run.GetID()+"/outer#1!1 did not end within 2s and was cancelled", result.Error.Message)
 

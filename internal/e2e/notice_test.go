@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/runs"
+	"reprise/interpreter"
 	"reprise/workflows"
 )
 
@@ -106,9 +107,7 @@ func TestStepNotices(t *testing.T) {
     next: [{when: "{{ error is defined }}", step: after}]
   - step: after
 `), map[string]any{"hooks": hooks.URL})
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, 2, step(t, result, "fetch").Attempts, "attempts of a notice are not the step's")
 
 	got := hooks.got()
@@ -151,9 +150,7 @@ notify:
 on_success: {url: "{{ hooks }}/wrong"}
 on_failure: {url: "{{ hooks }}/failed"}
 `), map[string]any{"hooks": hooks.URL})
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.EqualValues(t, "failed", result.Status)
+	result := w.endsAs(run, interpreter.Failed)
 	require.Empty(t, result.Warnings)
 	require.Equal(t, []any{map[string]any{"text": "test failed: 503"}}, hooks.bodies("/team"))
 	require.Len(t, hooks.bodies("/pager"), 1)
@@ -193,9 +190,7 @@ func TestNoticesNobodyTakes(t *testing.T) {
 notify: {on: completed, url: "{{ hooks }}/", retry: [{when: "{{ error is defined }}", then: {max_attempts: 2, delay: 0.1}}]}
 on_success: {url: "{{ hooks }}/"}
 `), map[string]any{"hooks": hooks.URL})
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+	result := w.endsAs(run, interpreter.Completed)
 	require.EqualValues(t, "completed", step(t, result, "fetch").Status)
 	require.Nil(t, step(t, result, "fetch").Error)
 	require.Len(t, result.Warnings, 3)
@@ -235,9 +230,7 @@ notify: {on: [late, paused, completed], url: "{{ hooks }}/team", body: "{{ event
 	status := l.until(run.GetID(), func(s *runs.Status) bool { return s.Late && len(hooks.got()) == 2 })
 	require.EqualValues(t, "retry_pending", status.Status)
 	w.steers(run, workflows.SkipUpdate, workflows.Command{Step: "waits"})
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+	result := w.endsAs(run, interpreter.Completed)
 	require.True(t, result.Late)
 	require.Contains(t, result.Warnings, "the run was late: it went on after 1s")
 	require.True(t, l.status(run.GetID()).Late)
@@ -318,9 +311,7 @@ func TestNoticesOfAReprocess(t *testing.T) {
     on_success: {url: "{{ hooks }}/fetched", body: "{{ site.query.name[0] }} {{ result.stats.failed }}/{{ result.stats.total }}"}
 notify: {on: [completed, partial_success, exhausted], url: "{{ hooks }}/team", body: "{{ event.name }} {{ event.index }}"}
 `), map[string]any{"hooks": hooks.URL, "code": 503})
-	result, err := w.outcome(run)
-	require.NoError(t, err)
-	require.EqualValues(t, "partial_success", result.Status, "%+v", result.Error)
+	w.endsAs(run, interpreter.Partial)
 	require.Equal(t, []any{"north 1/3"}, hooks.bodies("/fetched"))
 	require.Equal(t, []any{"exhausted 1", "partial_success "}, hooks.bodies("/team"))
 
