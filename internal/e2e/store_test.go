@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,12 +17,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/proto"
 
 	"reprise/activities"
 	"reprise/internal/ending"
 	"reprise/internal/host"
 	"reprise/internal/payload"
+	"reprise/internal/runs"
 	"reprise/internal/testenv"
+	"reprise/workflows"
 )
 
 // shelf is a payload store in a directory of its own, which can be taken away.
@@ -468,4 +472,59 @@ func (w *world) awaitHeartbeat(run client.WorkflowRun) {
 		}
 		return false
 	}, patience, tick)
+}
+
+// TestThePlaybookIsStoredOnce: whatever number of children and activities get it, a
+// playbook of some length is in the store once, and in no history but that of its
+// run. One that is short stays in Temporal.
+func TestThePlaybookIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	const marked = "# a line that is nowhere else\n"
+	for name, lines := range map[string]int{"long": 200, "short": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newShelved(t, 0)
+			w.workWith(w.env.Dial(t, s.options()))
+			result := w.ends("completed", book(`
+  - step: single
+    tool: http
+    url: "{{ api }}/echo"
+    loop: {collection: [a, b, c], mode: parallel, batch: 1}
+    next: [{step: batched}]
+  - step: batched
+    tool: http
+    url: "{{ api }}/echo"
+    loop: {collection: [a, b, c, d, e], mode: parallel, batch: 3}
+`)+strings.Repeat(marked, lines), nil)
+			require.Equal(t, 5, result.Steps[1].Loop.Stats.Success)
+			reader := &runs.Reader{Client: w.env.Client()} // and no store
+			run, err := reader.Run(t.Context(), w.histories[0].WorkflowID, "")
+			require.NoError(t, err)
+			input, err := reader.LoopInput(t.Context(), run.Loops[1])
+			require.NoError(t, err, "what a child does can be read without the store")
+			require.Len(t, input.Elements, 5)
+			children := 0
+			for _, history := range w.histories {
+				encoded, err := proto.Marshal(history.History)
+				require.NoError(t, err)
+				times := bytes.Count(encoded, []byte(strings.TrimSpace(marked)))
+				started := history.History.Events[0].GetWorkflowExecutionStartedEventAttributes()
+				if history.Type == workflows.PlaybookWorkflowName {
+					continue
+				}
+				children++
+				require.Len(t, started.Input.Payloads, 2)
+				require.NotContains(t, string(started.Input.Payloads[0].Data), marked[:len(marked)-1])
+				require.Equal(t, lines == 1, times > 0, "%s has it %d times", history, times)
+			}
+			require.Equal(t, 2+3+2, children)
+			kept, err := filepath.Glob(filepath.Join(s.dir, "sha256", "*", "*"))
+			require.NoError(t, err)
+			kept = slices.DeleteFunc(kept, func(file string) bool {
+				info, err := os.Stat(file)
+				return err != nil || info.Size() >= payload.Threshold // what asks whether the store is there
+			})
+			require.Len(t, kept, map[bool]int{true: 1, false: 0}[lines > 1])
+		})
+	}
 }

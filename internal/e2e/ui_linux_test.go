@@ -31,7 +31,7 @@ func (v *viewer) open(id, tab string) {
 }
 
 // uiPatience is how long a page may take to show what it has to.
-const uiPatience = time.Minute
+const uiPatience = 3 * time.Minute
 
 var notInName = regexp.MustCompile(`\W+`)
 
@@ -50,11 +50,30 @@ func (v *viewer) sees(texts ...string) {
 		return true
 	}
 	for began := time.Now(); !seen(); time.Sleep(10 * tick) {
-		require.Less(v.t, time.Since(began), uiPatience, "%q are not all on the page, which shows:\n%s", texts, shown)
+		if time.Since(began) > uiPatience {
+			v.picture()
+			require.FailNow(v.t, "not all on the page", "%q, and it shows:\n%s", texts, shown)
+		}
 	}
+	v.picture()
+}
+
+// picture keeps what the page shows.
+func (v *viewer) picture() {
+	v.t.Helper()
 	if dir := os.Getenv("TEST_PICTURES"); dir != "" {
 		_, at, _ := strings.Cut(v.browser.Eval("location.href"), "/workflows")
 		v.browser.Picture(filepath.Join(dir, "ui"+notInName.ReplaceAllString(at, "_")+".png"))
+	}
+}
+
+// inOrder says that the page shows these texts first in this order.
+func (v *viewer) inOrder(texts ...string) {
+	v.t.Helper()
+	v.sees(texts...)
+	shown := v.browser.Text()
+	for i := range texts[1:] {
+		require.Less(v.t, strings.Index(shown, texts[i]), strings.Index(shown, texts[i+1]), "%q, then %q:\n%s", texts[i], texts[i+1], shown)
 	}
 }
 
@@ -92,6 +111,10 @@ func TestWebUI(t *testing.T) {
 	v.open(id+"/single#1", "user-metadata")
 	v.sees("1\t1\t1\t0\t0", "2\tHTTP 401\t1\t"+id+"/single#1/2",
 		"1\tattempt 2/5 of single[1] in 1h6m40s: HTTP 503", id+"/single#1/1")
+	v.open(id+"/single#1/1", "history")
+	v.inOrder(`"element"`, `"code": 503`, `"step": "single"`, "apiVersion: reprise/v1")
+	v.open(id, "history")
+	v.inOrder(`"workload"`, "apiVersion: reprise/v1")
 	v.open(id+"/single#1/1", "timeline")
 	v.sees("RUNNING", "single[1] page 1 attempt 1", "attempt 2/5 of single[1] in 1h6m40s: HTTP 503")
 	v.open(id+"/single#1/2", "history")

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"reprise/internal/payload"
+	"reprise/interpreter"
 )
 
 // shelf is a store in a directory, with its driver.
@@ -301,4 +302,44 @@ func TestFoldersOfABucketAreApart(t *testing.T) {
 	back, err := driver.Retrieve(converter.StorageDriverRetrieveContext{Context: t.Context()}, claims)
 	require.NoError(t, err)
 	require.Equal(t, "x", string(back[0].GetData()))
+}
+
+// TestScriptsAreKeptForAllChildren: a script goes to the store at a size at which
+// other values stay in Temporal, and is written and read once for many children.
+func TestScriptsAreKeptForAllChildren(t *testing.T) {
+	t.Parallel()
+	address, err := payload.Directory(t.TempDir())
+	require.NoError(t, err)
+	store, err := payload.Open(t.Context(), address)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	var did sync.Map
+	store.Watched(func(operation string, bytes int64, _ time.Duration, err error) {
+		count, _ := did.LoadOrStore(operation, new(atomic.Int64))
+		count.(*atomic.Int64).Add(1)
+	})
+	external := store.External()
+	script, other := value(strings.Repeat("s", interpreter.ScriptsAbove)), value(strings.Repeat("s", interpreter.ScriptsAbove))
+	script.Metadata[interpreter.ScriptMark] = []byte("1")
+	require.Equal(t, interpreter.ScriptsAbove, external.PayloadSizeThreshold, "what is smaller is not asked about")
+	asked := converter.StorageDriverSelectContext{Context: t.Context(), Target: converter.StorageDriverWorkflowInfo{}}
+	for _, choice := range []struct {
+		value *commonpb.Payload
+		takes bool
+	}{{script, true}, {other, false}, {value(strings.Repeat("s", payload.Threshold)), true}} {
+		driver, err := external.DriverSelector.SelectDriver(asked, choice.value)
+		require.NoError(t, err)
+		require.Equal(t, choice.takes, driver != nil)
+	}
+	s := &shelf{t: t, driver: external.Drivers[0]}
+	for range 5 {
+		back, err := s.retrieve(s.store(script)...)
+		require.NoError(t, err)
+		require.True(t, proto.Equal(script, back[0]))
+	}
+	for _, operation := range []string{"write", "read"} {
+		count, known := did.Load(operation)
+		require.True(t, known, operation)
+		require.EqualValues(t, 1, count.(*atomic.Int64).Load(), operation)
+	}
 }

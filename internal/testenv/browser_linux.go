@@ -91,7 +91,7 @@ func (b *Browser) attach(said io.Reader) {
 
 // pageTime is how long an answer of the browser may take, on a machine that has
 // much else to do.
-const pageTime = time.Minute
+const pageTime = 3 * time.Minute
 
 // do sends a command of the DevTools protocol and gives its result.
 func (b *Browser) do(method string, params map[string]any, into any) {
