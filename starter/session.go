@@ -324,6 +324,7 @@ const localStopTimeout = time.Second
 
 func startWorker(s *session, resources activities.Resources, closeLog func()) (*localWorker, error) {
 	catalogue := activities.NewCatalogue(resources)
+	host.KeepWorkflows(0)
 	w := host.NewWorker(s.client, catalogue, host.Options{
 		TaskQueue: s.taskQueue, StopTimeout: localStopTimeout, Telemetry: s.telemetry,
 	})

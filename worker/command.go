@@ -65,6 +65,7 @@ type options struct {
 	playbooks   string
 	allowPython bool
 	maxAttempts int
+	kept        int
 	logLevel    string
 	logFormat   string
 	logFile     string
@@ -132,6 +133,8 @@ func newCommand() (*cobra.Command, *options) {
 	flags.BoolVar(&opts.allowPython, "allow-python", envBool("REPRISE_ALLOW_PYTHON"),
 		"let playbooks run Python code with the rights of this process [REPRISE_ALLOW_PYTHON]")
 	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "attempts of tools at once, 0 is 200")
+	flags.IntVar(&opts.kept, "cached-workflows", host.KeptWorkflows,
+		"workflows that are kept in memory, some 80 kB each; others are read again from their histories")
 	flags.StringVar(&opts.logLevel, "log-level", envOr("REPRISE_LOG_LEVEL", "warn"),
 		"debug, info, warn or error [REPRISE_LOG_LEVEL]")
 	flags.StringVar(&opts.logFormat, "log-format", envOr("REPRISE_LOG_FORMAT", "text"), "text or json [REPRISE_LOG_FORMAT]")
@@ -165,6 +168,9 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 	}
 	defer closeLog()
 	logger = slog.New(secret.Handler(logger.Handler()))
+	if opts.kept < 1 {
+		return exitcode.Usage, fmt.Errorf("--cached-workflows %d: it takes one at least", opts.kept)
+	}
 	resources, err := opts.resources()
 	if err != nil {
 		return exitcode.Usage, err
@@ -241,6 +247,7 @@ func work(
 	ctx context.Context, opts *options, c client.Client, catalogue *activities.Catalogue, watched *telemetry.Telemetry, ready func(),
 ) (int, error) {
 	fatal := make(chan error, 1)
+	host.KeepWorkflows(opts.kept)
 	w := host.NewWorker(c, catalogue, host.Options{
 		TaskQueue: opts.taskQueue, MaxAttempts: opts.maxAttempts, Telemetry: watched,
 		OnFatalError: func(err error) {

@@ -3,10 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,13 +18,24 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/childproc"
 	"reprise/internal/ending"
 	"reprise/internal/exitcode"
 	"reprise/internal/testenv"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+// workerVariable has a test's binary be a worker.
+const workerVariable = "REPRISE_TEST_WORKER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(workerVariable) != "" {
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
+	testenv.Main(m)
+}
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
@@ -34,6 +49,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--log-level", "loud"}, exitcode.Usage, `--log-level "loud" is unknown, expected debug, info, warn or error`},
 		{[]string{"--log-format", "xml"}, exitcode.Usage, `--log-format "xml" is unknown, expected text or json`},
 		{[]string{"--log-file", "/nowhere/log"}, exitcode.Usage, "--log-file: open the log: open /nowhere/log"},
+		{[]string{"--cached-workflows", "0"}, exitcode.Usage, "--cached-workflows 0: it takes one at least"},
 		{[]string{"--connections", "/nowhere"}, exitcode.Usage, "read the connections"},
 		{[]string{"--profile", "nobody"}, exitcode.Usage, "nobody"},
 		{[]string{"--metrics-address", "nowhere"}, exitcode.Usage, `open the metrics address "nowhere"`},
@@ -159,5 +175,76 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 		require.Equal(t, exitcode.OK, got)
 	case <-time.After(30 * time.Second):
 		t.Fatal("the worker does not stop")
+	}
+}
+
+// waitsForever is a run that waits for an answer.
+const waitsForever = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: waits}
+workflow: [{step: ask, tool: webhook}]
+output: "{{ ask }}"
+`
+
+var cachedNow = regexp.MustCompile(`(?m)^temporal_sticky_cache_size(?:{[^}]*})? (\d+)`)
+
+// TestWaitingRunsTakeTheirTurnInMemory: a worker keeps as many as it is told, and the
+// others go on all the same.
+func TestWaitingRunsTakeTheirTurnInMemory(t *testing.T) {
+	t.Parallel()
+	const runs, kept = 12, 3
+	env := testenv.Temporal(t)
+	queue := env.NewTaskQueue()
+	command := exec.Command(os.Args[0], "--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue,
+		"--log-level", "error", "--metrics-address", "127.0.0.1:0", "--cached-workflows", strconv.Itoa(kept))
+	command.Env = append(os.Environ(), workerVariable+"=1")
+	process, err := childproc.Start(command)
+	require.NoError(t, err)
+	t.Cleanup(process.Kill)
+	var metrics string
+	require.Eventually(t, func() bool {
+		_, said, _ := strings.Cut(process.Output.String(), "worker: metrics at ")
+		var whole bool
+		metrics, _, whole = strings.Cut(said, "\n")
+		return whole
+	}, time.Minute, 20*time.Millisecond)
+	answer := func(id string, answer interpreter.Answer) error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		handle, err := env.Client().UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			WorkflowID: id, UpdateName: workflows.AnswerUpdate, Args: []any{answer}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		if err != nil {
+			return err
+		}
+		return handle.Get(ctx, nil)
+	}
+	var all []client.WorkflowRun
+	for i := range runs {
+		id := fmt.Sprint(queue, "-", i)
+		one, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue},
+			workflows.PlaybookWorkflowName, workflows.Input{Name: "waits.yaml", Source: waitsForever})
+		require.NoError(t, err)
+		all = append(all, one)
+		require.Eventually(t, func() bool { // until it waits
+			return answer(id, interpreter.Answer{Verb: interpreter.AnswerProgress, Done: 1}) == nil
+		}, time.Minute, 50*time.Millisecond)
+	}
+	response, err := http.Get(metrics)
+	require.NoError(t, err)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	found := cachedNow.FindSubmatch(text)
+	require.NotNil(t, found, "%s", text)
+	now, err := strconv.Atoi(string(found[1]))
+	require.NoError(t, err)
+	require.LessOrEqual(t, now, kept)
+	require.NotZero(t, now)
+	for i, one := range all {
+		require.NoError(t, answer(one.GetID(), interpreter.Answer{Verb: interpreter.AnswerComplete, Result: expression.Of(i)}))
+		result, err := ending.Of(t.Context(), one)
+		require.NoError(t, err)
+		require.Equal(t, i, result.Result.Data)
 	}
 }
