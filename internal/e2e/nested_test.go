@@ -427,7 +427,7 @@ func TestNestedLarge(t *testing.T) {
 	t.Parallel()
 
 	w := newStoring(t, nil)
-	large := strings.Repeat("x", 3<<20)
+	large := strings.Repeat("x", 5_000_000)
 	result, err := w.run(book(`
   - step: outer
     tool: playbook
