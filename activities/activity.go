@@ -45,7 +45,8 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		limit := timeLimit(in)
 		ctx, secrets := withSecrets(ctx, res.Secrets)
 		b := newBeginning(ctx, in)
-		b.gate = func(ctx context.Context) (interpreter.Control, error) { return c.gate.pass(ctx, in) }
+		by := holdingOf(in)
+		b.gate = func(ctx context.Context) (interpreter.Control, error) { return c.gate.pass(ctx, by) }
 		ctx = context.WithValue(ctx, beginningKey{}, b)
 		err := mayBegin(ctx, b, pacer, res.Payloads, in)
 		if err != nil {

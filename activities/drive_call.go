@@ -220,7 +220,8 @@ func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
 			}
 			h.say()
 		case interpreter.DoFinish:
-			return interpreter.Driven{Result: &command.Result}, nil
+			result := command.Result // alone, or each command would be kept on the heap
+			return interpreter.Driven{Result: &result}, nil
 		}
 		h.note()
 	}

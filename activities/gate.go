@@ -61,18 +61,30 @@ func (e *heldError) object(in interpreter.ToolInput) interpreter.ErrorObject {
 	}
 }
 
+// holding is what may hold an attempt: little enough to be kept beside it.
+type holding struct {
+	run     string // workflow ID, "" for none
+	version int    // of the control that the workflow knew of
+	step    string
+	above   []interpreter.Above
+}
+
+func holdingOf(in interpreter.ToolInput) holding {
+	return holding{run: in.ControlID, version: in.ControlVersion, step: in.Step, above: in.Above}
+}
+
 // pass gives the control of the attempt's run, and a *heldError where that holds
-// the attempt, or that of a run above. Who cannot ask the server goes by what was known last: an attempt
-// whose server is away cannot end either.
-func (g *gate) pass(ctx context.Context, in interpreter.ToolInput) (interpreter.Control, error) {
-	if in.ControlID == "" || !activity.IsActivity(ctx) {
+// the attempt, or that of a run above. Who cannot ask the server goes by what was
+// known last: an attempt whose server is away cannot end either.
+func (g *gate) pass(ctx context.Context, by holding) (interpreter.Control, error) {
+	if by.run == "" || !activity.IsActivity(ctx) {
 		return interpreter.Control{}, nil
 	}
-	control := g.control(ctx, in.ControlID, in.ControlVersion)
-	if control.Holds(in.Step) {
+	control := g.control(ctx, by.run, by.version)
+	if control.Holds(by.step) {
 		return control, &heldError{hold: interpreter.Hold{Version: control.Version}}
 	}
-	for _, above := range in.Above {
+	for _, above := range by.above {
 		told := g.control(ctx, above.Run, above.Control.Version)
 		if told.Holds(above.Step) {
 			return control, &heldError{hold: interpreter.Hold{Run: above.Run, Version: told.Version}}

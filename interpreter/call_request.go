@@ -156,16 +156,14 @@ func (c *Call) repeatError(format string, args ...any) *ErrorObject {
 // fingerprint tells the requests of a call apart for the guard against
 // repetition. The keys are left out of the comparison.
 func (c *Call) fingerprint(request Request) (Fingerprints, error) {
-	none := make(map[string]any, len(namesKeys))
-	for _, name := range namesKeys {
-		none[name] = ""
-	}
-	none[playbook.CallbackWord] = callback("")
-	if err := c.renew(&request, none); err != nil {
+	if err := c.renew(&request, noKeys); err != nil {
 		return nil, err
 	}
 	return request.fingerprint(), nil
 }
+
+// noKeys are the keys of a request that are not to be told apart. Scopes only read it.
+var noKeys = map[string]any{"operation_key": "", "attempt_key": "", playbook.CallbackWord: callback("")}
 
 // restore sets what is derived from State; it runs before every rendering.
 func (c *Call) restore(now time.Time) {

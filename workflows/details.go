@@ -49,14 +49,26 @@ func describePart(book *playbook.Playbook, task Task) string {
 type sheet struct{ text strings.Builder }
 
 func newSheet(columns ...string) *sheet {
+	const usual = 256 // bytes
 	s := &sheet{}
+	s.text.Grow(usual)
 	s.row(columns...)
-	s.row(strings.Split(strings.Repeat("---,", len(columns)-1)+"---", ",")...)
+	s.text.WriteByte('|')
+	for range columns {
+		s.text.WriteString(" --- |")
+	}
+	s.text.WriteByte('\n')
 	return s
 }
 
 func (s *sheet) row(cells ...string) {
-	s.text.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	s.text.WriteByte('|')
+	for _, cell := range cells {
+		s.text.WriteByte(' ')
+		s.text.WriteString(cell)
+		s.text.WriteString(" |")
+	}
+	s.text.WriteByte('\n')
 }
 
 func (s *sheet) String() string { return s.text.String() }
@@ -241,10 +253,14 @@ func (l *loop) childOf(index int) string {
 
 // waits are the first children that wait without a place, and what for.
 func (l *loop) waits(ctx workflow.Context) string {
-	table, rows := newSheet("waiting iteration", "waits for", "next retry", "where"), 0
+	var table *sheet
+	rows := 0
 	for _, m := range l.members {
 		if m.holds {
 			continue
+		}
+		if table == nil {
+			table = newSheet("waiting iteration", "waits for", "next retry", "where")
 		}
 		if rows++; rows > mostRows {
 			table.row("and more", "", "", "")
@@ -256,35 +272,44 @@ func (l *loop) waits(ctx workflow.Context) string {
 		}
 		table.row(which, source.Code(m.left.Why, mostText), moment(m.left.At), linkTo(ctx, source.Code(m.id, mostText), m.id))
 	}
-	if rows == 0 {
+	if table == nil {
 		return ""
 	}
 	return "\n" + table.String()
 }
 
+// batchStates are the states of iterations, in the order in which the details of a
+// batch tell of them.
+var batchStates = [...]interpreter.Status{
+	interpreter.Failed, interpreter.RetryPending, interpreter.Paused, interpreter.Running,
+	interpreter.Pending, interpreter.Completed, interpreter.Cancelled,
+}
+
 // describe writes where the iterations of the batch stand: how many are in each
 // state, and of which something can be said.
 func (b *batch) describe(ctx workflow.Context) {
-	states := []interpreter.Status{interpreter.Failed, interpreter.RetryPending, interpreter.Paused, interpreter.Running, interpreter.Pending, interpreter.Completed, interpreter.Cancelled}
-	records, byState := b.records(), make(map[interpreter.Status][]IterationRecord, len(states))
-	for _, record := range records {
-		byState[record.Status] = append(byState[record.Status], record)
-	}
+	records := b.records()
 	var counts []string
 	asking := ""
 	table, rows := newSheet("iteration", "state", "attempts", "next retry", "waits for, or last error"), 0
-	for _, state := range states {
-		if n := len(byState[state]); n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, state))
-		}
-		for _, record := range byState[state] {
+	for _, state := range batchStates {
+		n := 0
+		for i := range records {
+			record := &records[i]
+			if record.Status != state {
+				continue
+			}
+			n++
 			if told := record.Waiting != "" || record.Error != nil || len(records) == 1; !told || rows == mostRows {
 				continue
 			}
 			rows++
 			asking += askingOf(runID(b.input.Task), b.step.Name, &record.Index, record.Awaits)
-			table.row(fmt.Sprint(record.Index), "**"+string(record.Status)+"**", fmt.Sprint(record.Attempts),
+			table.row(strconv.Itoa(record.Index), "**"+string(record.Status)+"**", strconv.Itoa(record.Attempts),
 				moment(record.NextRetryAt), because(record.Waiting, record.Error))
+		}
+		if n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, state))
 		}
 	}
 	text := controlsOf(ctx).standing() + source.Code(b.step.Name, mostText) + ": " + strings.Join(counts, ", ") + "\n"
