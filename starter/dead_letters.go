@@ -315,7 +315,7 @@ func lettersTable(letters []deadletter.Letter, width int) string {
 		{"dead letter", "element", "class", "error", "attempts", "failed runs", "state"},
 		{"dead letter", "element", "class", "error", "state"},
 		{"dead letter", "class", "error", "state"},
-		{"dead letter", "class", "error"},
+		{"dead letter", "error", "state"},
 		{"dead letter", "error"},
 		{"dead letter"},
 	} {

@@ -14,14 +14,16 @@ import (
 )
 
 // measure is a page that tells what a browser makes of a picture in it: its texts,
-// and those that are wider than their boxes or outside of the picture.
+// those that are bold, and those that are wider than their boxes or outside of the
+// picture.
 const measure = `<!doctype html><meta charset=utf-8><body>SVG<pre id=found></pre><script>
-const svg = document.querySelector('svg'), found = {texts: [], over: [], scripts: svg.querySelectorAll('script').length};
+const svg = document.querySelector('svg'), found = {texts: [], over: [], bold: [], scripts: svg.querySelectorAll('script').length};
 const whole = svg.getBoundingClientRect();
 for (const text of svg.querySelectorAll('text')) {
   const own = text.getBoundingClientRect(), rect = text.parentNode.querySelector(':scope > rect:not(.back)');
   const box = rect && text.parentNode.tagName == 'g' && !text.parentNode.hasAttribute('transform') ? rect.getBoundingClientRect() : whole;
   found.texts.push(text.textContent);
+  if (+getComputedStyle(text).fontWeight > 500) found.bold.push(text.textContent);
   if (own.left < box.left || own.right > box.right || own.top < box.top - 1 || own.bottom > box.bottom + 1) found.over.push(text.textContent);
 }
 document.getElementById('found').textContent = JSON.stringify(found);
@@ -47,7 +49,7 @@ func TestABrowserShowsTheGraph(t *testing.T) {
 		told := regexp.MustCompile(`(?s)<pre id="found">(.*?)</pre>`).FindSubmatch(dom)
 		require.NotNil(t, told, "%s: %s", name, dom)
 		var found struct {
-			Texts, Over []string
+			Texts, Bold, Over []string
 			Scripts     int
 		}
 		require.NoError(t, json.Unmarshal([]byte(html.UnescapeString(string(told[1]))), &found))
@@ -59,6 +61,10 @@ func TestABrowserShowsTheGraph(t *testing.T) {
 			"nested":  {"runs outer-7x2k/again#1!1 (more): running", "deep", "itself", "attempt 2/5"},
 		}[name] {
 			require.Contains(t, found.Texts, text)
+		}
+		if name == "run" {
+			require.Contains(t, found.Bold, "token", "the name of a step")
+			require.NotContains(t, found.Bold, "attempt 2/5")
 		}
 	}
 }

@@ -188,7 +188,7 @@ func (box *svgBox) write(b *strings.Builder) {
 	for i, line := range box.lines {
 		weight := ""
 		if i == 0 && box.class != "sink" {
-			weight = ` font-weight="bold"`
+			weight = ` style="font-weight:bold"`
 		}
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f"%s>%s</text>`, left+svgInset, top+svgInset/2+float64(i+1)*svgLine-4, weight, svgText(line))
 	}
