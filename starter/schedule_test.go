@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -301,6 +302,119 @@ workflow:
 		require.EqualValues(t, "completed", p.result(one.WorkflowID, one.RunID).Status)
 	}
 	require.NotEqual(t, first.RunID, second.RunID)
+}
+
+// TestOverlaps: what becomes of three runs of a schedule that are due one after the
+// other, while the first of them goes on, under each policy.
+func TestOverlaps(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	const completed, cancelled, terminated = enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, enums.WORKFLOW_EXECUTION_STATUS_CANCELED,
+		enums.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	type statuses []enums.WorkflowExecutionStatus
+	for overlap, want := range map[string]struct {
+		begun   [3]int // after each was due
+		skipped int
+		ends    statuses
+		most    int // that go on at once
+	}{
+		"skip":            {[3]int{1, 1, 1}, 2, statuses{completed}, 1},
+		"buffer-one":      {[3]int{1, 1, 1}, 1, statuses{completed, completed}, 1},
+		"buffer-all":      {[3]int{1, 1, 1}, 0, statuses{completed, completed, completed}, 1},
+		"cancel-other":    {[3]int{1, 2, 3}, 0, statuses{cancelled, cancelled, completed}, 1},
+		"terminate-other": {[3]int{1, 2, 3}, 0, statuses{terminated, terminated, completed}, 1},
+		"allow":           {[3]int{1, 2, 3}, 0, statuses{completed, completed, completed}, 3},
+	} {
+		t.Run(overlap, func(t *testing.T) {
+			t.Parallel()
+			open := make(chan struct{})
+			gate := httptest.NewServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, _ *nethttp.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				select {
+				case <-open:
+					_, _ = fmt.Fprint(w, `{"open": true}`)
+				default:
+					_, _ = fmt.Fprint(w, `{"open": false}`)
+				}
+			}))
+			t.Cleanup(gate.Close)
+			of := *p
+			of.t = t
+			name := of.create(of.file(overlap+".yaml", `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: gate, schedule: {cron: "30 * * * *"}}
+workflow:
+  - step: ask
+    tool: http
+    url: "{{ workload.url }}"
+    retry: [{when: "{{ not response.open }}", then: {max_attempts: 10000, delay: 200ms}}]
+`), "--set", "url="+gate.URL, "--paused")
+			all := func() (begun []workflowStatus, going int) {
+				begun = of.begun(name)
+				for _, one := range begun {
+					if one.status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+						going++
+					}
+				}
+				return begun, going
+			}
+			most := 0
+			for i, wanted := range want.begun {
+				of.says(exitOK, "backfill", name, "--from", fmt.Sprintf("2026-01-01T%02d:00:00Z", i), "--to",
+					fmt.Sprintf("2026-01-01T%02d:00:00Z", i+1), "--overlap", overlap)
+				require.Eventually(t, func() bool {
+					begun, going := all()
+					most = max(most, going)
+					return len(begun) == wanted && going == min(wanted, want.most)
+				}, patience, 50*time.Millisecond)
+			}
+			require.Eventually(t, func() bool {
+				described, err := of.env.Client().ScheduleClient().GetHandle(t.Context(), name).Describe(t.Context())
+				return err == nil && described.Info.NumActionsSkippedOverlap == want.skipped
+			}, patience, 50*time.Millisecond)
+			close(open)
+			var ends statuses
+			require.Eventually(t, func() bool {
+				begun, going := all()
+				most, ends = max(most, going), nil
+				for _, one := range begun {
+					ends = append(ends, one.status)
+				}
+				return len(begun) >= len(want.ends) && going == 0
+			}, patience, 50*time.Millisecond)
+			require.Equal(t, want.ends, ends)
+			require.LessOrEqual(t, most, want.most)
+			require.Equal(t, len(want.ends), of.show(name).Started)
+		})
+	}
+}
+
+// workflowStatus is a run of a schedule.
+type workflowStatus struct {
+	at     time.Time
+	status enums.WorkflowExecutionStatus
+}
+
+// begun are the runs that a schedule has started, the earliest first; nil while the
+// server cannot tell.
+func (p *planner) begun(name string) []workflowStatus {
+	page, err := p.env.Client().ListWorkflow(p.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+		Query: "TemporalScheduledById = '" + name + "'",
+	})
+	if err != nil {
+		return nil
+	}
+	var all []workflowStatus
+	for _, info := range page.GetExecutions() {
+		one := workflowStatus{status: info.GetStatus()}
+		payload := info.GetSearchAttributes().GetIndexedFields()[workflows.ScheduledAttribute]
+		if converter.GetDefaultDataConverter().FromPayload(payload, &one.at) != nil {
+			return nil
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(x, y workflowStatus) int { return x.at.Compare(y.at) })
+	return all
 }
 
 // TestUpdateSchedule: what changes is shown, and nothing changes before yes.
