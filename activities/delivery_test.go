@@ -301,17 +301,22 @@ func TestALostBatchGivesWhatItHas(t *testing.T) {
 	})
 	_, err := stage.tryDrive(driveInput("", "", "a", "b"))
 
+	output := doneUntilLost(t, err)
+	require.Equal(t, "kept", output.Calls[0].Result.Data.Data)
+	require.Equal(t, interpreter.Driven{}, output.Calls[1])
+	require.Empty(t, p.asked)
+}
+
+// doneUntilLost is what an activity had done whose workers were lost too often.
+func doneUntilLost(t *testing.T, err error) (output interpreter.DriveOutput) {
+	t.Helper()
+
 	var application *temporal.ApplicationError
 
 	require.ErrorAs(t, err, &application)
 	require.True(t, application.NonRetryable())
-
-	var output interpreter.DriveOutput
-
 	require.NoError(t, application.Details(&output))
-	require.Equal(t, "kept", output.Calls[0].Result.Data.Data)
-	require.Equal(t, interpreter.Driven{}, output.Calls[1])
-	require.Empty(t, p.asked)
+	return output
 }
 
 // TestABatchWhoseWorkerTookInAnAnswer is given back at once: whoever ends the
@@ -327,14 +332,7 @@ func TestABatchWhoseWorkerTookInAnAnswer(t *testing.T) {
 	})
 	_, err := stage.tryDrive(driveInput("", "", "a", "b"))
 
-	var application *temporal.ApplicationError
-
-	require.ErrorAs(t, err, &application)
-	require.True(t, application.NonRetryable())
-
-	var output interpreter.DriveOutput
-
-	require.NoError(t, application.Details(&output))
+	output := doneUntilLost(t, err)
 	require.Equal(t, interpreter.Driven{}, output.Calls[0])
 	require.Equal(t, 1, output.Calls[1].State.Lost)
 	require.Empty(t, p.asked)
