@@ -50,7 +50,7 @@ func TestABrowserShowsTheGraph(t *testing.T) {
 		require.NotNil(t, told, "%s: %s", name, dom)
 		var found struct {
 			Texts, Bold, Over []string
-			Scripts     int
+			Scripts           int
 		}
 		require.NoError(t, json.Unmarshal([]byte(html.UnescapeString(string(told[1]))), &found))
 		require.Empty(t, found.Over, name)

@@ -83,7 +83,7 @@ func newServeCommand(a *app) *cobra.Command {
 }
 
 func newServeTokenCommand(a *app) *cobra.Command {
-	token := &cobra.Command{Use: "token", Short: "Make tokens of callers", Args: cobra.NoArgs}
+	token := &cobra.Command{Use: "token", Short: "Make tokens of callers", Args: cobra.NoArgs, Example: "  starter serve token new ci --playbook nightly"}
 	var playbooks []string
 	create := &cobra.Command{
 		Use: "new CALLER", Short: "Make a token", Args: cobra.ExactArgs(1),
