@@ -73,8 +73,7 @@ func lastLine(ctx context.Context, c client.Client, id string) (interpreter.Line
 		return line, err
 	}
 	info := described.GetWorkflowExecutionInfo()
-	switch info.GetStatus() {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+	if status := info.GetStatus(); status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		return line, nil
 	}
 	line, err = askLine(ctx, c, id, info.GetExecution().GetRunId())
