@@ -223,11 +223,26 @@ func (r *stage) await(what string, happened func() bool) {
 	defer ticker.Stop()
 	for requests, moved := r.requests(), time.Now(); !happened(); {
 		<-ticker.C
+		r.noticeWorker()
 		if now := r.requests(); now != requests {
 			requests, moved = now, time.Now()
 		}
 		require.Less(r.t, time.Since(moved), patience, "%s: no request since %s, %s",
 			what, moved.Format(time.TimeOnly), r.made())
+	}
+}
+
+// noticeWorker fails where the worker has ended otherwise than by being killed: the
+// run would stand still, and nobody would know why.
+func (r *stage) noticeWorker() {
+	r.t.Helper()
+	if r.worker == nil {
+		return
+	}
+	select {
+	case <-r.worker.Done():
+		require.True(r.t, r.worker.Killed(), "the worker has ended by itself: %v", r.worker.Err())
+	default:
 	}
 }
 

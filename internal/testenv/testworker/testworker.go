@@ -22,6 +22,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
 	"google.golang.org/grpc"
 
 	"reprise/activities"
@@ -69,13 +70,17 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 		return err
 	}
 	defer watched.Close()
-	c, err := client.DialContext(context.Background(), watched.Client(client.Options{
-		HostPort: os.Getenv(addressVariable), Namespace: os.Getenv(namespaceVariable),
-		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-		ConnectionOptions: client.ConnectionOptions{
-			DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(interceptors...)},
-		},
-	}))
+	var c client.Client
+	err = reach(func() (err error) {
+		c, err = client.DialContext(context.Background(), watched.Client(client.Options{
+			HostPort: os.Getenv(addressVariable), Namespace: os.Getenv(namespaceVariable),
+			Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+			ConnectionOptions: client.ConnectionOptions{
+				DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(interceptors...)},
+			},
+		}))
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -92,15 +97,31 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 	if err != nil {
 		return err
 	}
-	worker := host.NewWorker(c, catalogue, host.Options{
-		TaskQueue: os.Getenv(queueVariable), StopTimeout: timeout, Telemetry: watched,
+	var w worker.Worker
+	err = reach(func() error {
+		w = host.NewWorker(c, catalogue, host.Options{TaskQueue: os.Getenv(queueVariable), StopTimeout: timeout, Telemetry: watched})
+		return w.Start()
 	})
-	if err := worker.Start(); err != nil {
+	if err != nil {
 		return err
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	worker.Stop()
+	w.Stop()
 	return catalogue.Close()
+}
+
+// reachPatience is how long a worker tries to reach a server, which may be killed while
+// the worker comes up, or be slow on a machine that has much else to do.
+const reachPatience = 2 * time.Minute
+
+// reach tries something until it succeeds, or patience is over.
+func reach(try func() error) error {
+	const pause = 200 * time.Millisecond
+	for until := time.Now().Add(reachPatience); ; time.Sleep(pause) {
+		if err := try(); err == nil || time.Now().After(until) {
+			return err
+		}
+	}
 }
 
 // watch is the telemetry of a worker whose options or environment ask for some.
