@@ -45,7 +45,7 @@ var stepSection = sectionOf(section{name: "step", called: "an entry of workflow"
 	{key{name: "vars", doc: "values set when the step succeeds"}, as(kindMapValue, func(d *decoder, w written, s *Step) { s.Vars = d.vars(w.node) })},
 	{
 		key{name: "next", doc: "the steps that follow"},
-		as(kindTargets, func(d *decoder, w written, s *Step) { s.Next, s.NextPos = d.next(w.node), position(w.node) }).of(routeSection),
+		as(kindTargets, func(d *decoder, w written, s *Step) { s.Next = d.next(w.node) }).of(routeSection),
 	},
 	{key{name: "join", doc: "`all`: wait for every branch that can reach the step"}, asOneOf(func(*Step, string) {}, "all")},
 	{
@@ -77,7 +77,7 @@ func (d *decoder) step(n *yaml.Node) *Step {
 	if !ok {
 		return nil
 	}
-	step := &Step{Pos: f.pos, NamePos: f.pos}
+	step := &Step{NamePos: f.pos}
 	d.first(f, "step", step)
 	step.Action = d.stepAction(f, step)
 	d.stepPagination(f, step)

@@ -89,7 +89,7 @@ func (d *decoder) trigger(n *yaml.Node) *Trigger {
 	if !ok {
 		return nil
 	}
-	trigger := &Trigger{Pos: f.pos, Algorithm: SHA256, Encoding: Hex}
+	trigger := &Trigger{Algorithm: SHA256, Encoding: Hex}
 	d.words(f, trigger, at{})
 	if trigger.Sender == HMAC {
 		d.require(f, "an entry of triggers with sender hmac", "header", "header: X-Signature")

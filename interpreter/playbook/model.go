@@ -45,7 +45,6 @@ type Playbook struct {
 
 // Trigger says whose signed deliveries start runs of the playbook.
 type Trigger struct {
-	Pos    source.Position
 	Sender Sender
 	Secret string   // name of a connection
 	Events []string // nil: all
@@ -83,7 +82,6 @@ type Step struct {
 	Name    string
 	Index   int // place in the file, from 0
 	Desc    string
-	Pos     source.Position
 	NamePos source.Position
 	Action  *Action // nil: a router
 	// Secret says that the result is encrypted by the worker. SecretPos is the word.
@@ -96,7 +94,6 @@ type Step struct {
 	OnSuccess, OnFailure []*Notice
 	Vars                 []*Entry
 	Next                 []*Route
-	NextPos              source.Position
 }
 
 // Action is a call of a tool: a step's, a sink's or a workbook entry's.
