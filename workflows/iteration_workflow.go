@@ -272,7 +272,9 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	iteration.Cancelled = iteration.Result.Failed() && iteration.Result.Error.Kind == interpreter.KindCancelled
 	b.ended = append(b.ended, iteration)
 	if !hosted {
-		b.describe(ctx)
+		if len(b.calls) > 1 { // alone, the batch ends with it and says so
+			b.describe(ctx)
+		}
 		b.count(iteration.Result)
 		b.withinBudget(nil)
 	}
