@@ -268,8 +268,8 @@ func TestOnlyStarterMigrates(t *testing.T) {
 // reading, a little of the model, and what the older forms are.
 var seam = []string{
 	"Decode", "OlderVersion", "Version",
-	"Node", "NoticeTool", "Playbook", "Step",
-	"OlderLabel", "OlderPages", "OlderRetry", "Pagination", "PaginationOf", "Spelling", "StyleList",
+	"FieldWorkflow", "Node", "NoticeTool", "Playbook", "PlaybookTool", "RequestFields", "Step",
+	"OlderLabel", "OlderPages", "OlderRequest", "OlderRetry", "Pagination", "PaginationOf", "Spelling", "StyleList",
 	"CodeElementInStepSink", "CodeLegacyRetry", "CodeNotMigrated",
 }
 
