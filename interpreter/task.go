@@ -47,6 +47,19 @@ type Script struct {
 	Files map[string]string `json:"files,omitempty"`
 }
 
+// Equal reports whether two scripts are the same.
+func (s Script) Equal(other Script) bool {
+	if s.Source != other.Source || len(s.Files) != len(other.Files) {
+		return false
+	}
+	for _, name := range sortedKeys(s.Files) {
+		if file, has := other.Files[name]; !has || file != s.Files[name] {
+			return false
+		}
+	}
+	return true
+}
+
 // ScriptMark is the name of the metadata of a value that is a script. ScriptsAbove is
 // the size in bytes from which the payload store takes one, far below that of other
 // values: it is written once and referred to by every child. Histories depend on it.

@@ -138,7 +138,7 @@ func TestGoldenCancelled(t *testing.T) {
 	}
 	var out bytes.Buffer
 	writeStatus(&screen{to: &out}, status, paper{width: 80})
-	status.Found.Status, status.EndedAt, status.Steps[0].Status = interpreter.Cancelled, status.At, interpreter.Cancelled
+	status.Status, status.EndedAt, status.Steps[0].Status = interpreter.Cancelled, status.At, interpreter.Cancelled
 	writeStatus(&screen{to: &out}, status, paper{width: 80})
 	golden(t, "status/cancelled_80", out.String())
 }

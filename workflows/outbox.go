@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"maps"
 	"time"
 
 	"go.temporal.io/sdk/converter"
@@ -36,7 +35,7 @@ type packed struct {
 // pack encodes a script, once for all children that get the same. The payload store
 // knows it by its mark.
 func (o *outbox) pack(script interpreter.Script) *packed {
-	if last := o.script; last != nil && last.Source == script.Source && maps.Equal(last.Files, script.Files) {
+	if last := o.script; last != nil && last.Equal(script) {
 		return last
 	}
 	o.script = &packed{Script: script, value: script}

@@ -162,7 +162,7 @@ func TestApprovalPageWithoutWorkers(t *testing.T) {
 	answer := url.Values{"option": {"reject"}, "by": {"ada"}}
 	for _, given := range []reply{a.open(token), a.post(token, answer)} {
 		require.Equal(t, http.StatusServiceUnavailable, given.status, string(given.body))
-		require.Contains(t, string(given.body), "try again", a.world.log.String())
+		require.Contains(t, string(given.body), "try again", a.log.String())
 		require.NotEmpty(t, given.header.Get("Retry-After"))
 	}
 	asked := *a.world
