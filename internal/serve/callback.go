@@ -152,7 +152,7 @@ func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.
 		at = asked
 	}
 	said, err := s.leave(ctx, at, given)
-	if errors.Is(err, errLate) { // the workflow may have ended with it
+	if errors.Is(err, errLate) && given.Verb != interpreter.AnswerProgress { // the workflow may have ended with it
 		if said, _, err = s.ask(ctx, at, given); errors.Is(err, errUnsaid) {
 			err = errLate
 		}
