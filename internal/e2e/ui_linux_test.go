@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"reprise/internal/testenv"
 )
@@ -67,6 +69,22 @@ func (v *viewer) picture() {
 	}
 }
 
+// settled waits until the server counts so many workflows of a run in each status.
+func (v *viewer) settled(id string, counts map[string]int64) {
+	v.t.Helper()
+	require.Eventually(v.t, func() bool {
+		for status, n := range counts {
+			counted, err := v.env.Client().CountWorkflow(v.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
+				Namespace: v.env.Namespace, Query: fmt.Sprintf("WorkflowId STARTS_WITH '%s' AND ExecutionStatus = '%s'", id, status),
+			})
+			if err != nil || counted.GetCount() != n {
+				return false
+			}
+		}
+		return true
+	}, uiPatience, 10*tick)
+}
+
 // inOrder says that the page shows these texts first in this order.
 func (v *viewer) inOrder(texts ...string) {
 	v.t.Helper()
@@ -98,6 +116,7 @@ func TestWebUI(t *testing.T) {
     retry: [{when: error.status == 503, then: {max_attempts: 5, delay: 4000s, jitter: none}}]
 `), nil)
 	id := run.GetID()
+	v.settled(id, map[string]int64{"Running": 5, "Failed": 2, "Completed": 1}) // the list shows what there was when it was opened
 	v.browser.Open(v.env.UIURL + "/namespaces/" + v.env.Namespace + "/workflows?query=" +
 		url.QueryEscape("WorkflowId STARTS_WITH '"+id+"'"))
 	v.sees(id, id+"/single#1/2", "5 RUNNING", "2 FAILED", "1 COMPLETED")
