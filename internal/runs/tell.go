@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -494,27 +495,30 @@ func (t *teller) hosted(ctx context.Context, id int64, event *historypb.HistoryE
 			return fmt.Errorf("decode what an activity of %s did: %w", t.workflowID, err)
 		}
 	}
-	sinks, err := t.hasSinks(ctx, of)
-	if err != nil {
-		return err
-	}
+	sinks := sync.OnceValues(func() (bool, error) { return t.hasSinks(ctx, of) })
 	for i, driven := range output.Calls {
-		if i < len(of.many.Calls) {
-			t.driven(id, event.GetEventTime().AsTime(), of, of.many.Calls[i], driven, sinks)
+		if i == len(of.many.Calls) {
+			break
+		}
+		if err := t.driven(id, event.GetEventTime().AsTime(), of, of.many.Calls[i], driven, sinks); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// driven tells what became of one hosted call; sinks says that its step has some.
-func (t *teller) driven(id int64, ended time.Time, of *made, carried interpreter.Carried, driven interpreter.Driven, sinks bool) {
+// driven tells what became of one hosted call; sinks says whether its step has some,
+// which may have to be read from a payload store.
+func (t *teller) driven(
+	id int64, ended time.Time, of *made, carried interpreter.Carried, driven interpreter.Driven, sinks func() (bool, error),
+) error {
 	var before interpreter.CallState
 	if carried.State != nil {
 		before = *carried.State
 	}
 	after, failure := reached(before, driven)
 	if after.Attempts <= before.Attempts {
-		return
+		return nil
 	}
 	task, which := of.many.Task, fmt.Sprint(indexOr(carried.Index))
 	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index, At: ended}
@@ -543,13 +547,20 @@ func (t *teller) driven(id int64, ended time.Time, of *made, carried interpreter
 		event.IsRetry = before.RequestAttempts > 0 && first > last
 		t.pair(id, which+"!", event, ended, failure)
 	}
-	if after.Written > before.Written && sinks {
-		event.Event, event.At, event.Attempt, event.AttemptTo, event.IsRetry = SinkCompleted, ended, 0, 0, false
-		t.add(id, which, event)
+	if after.Written > before.Written {
+		has, err := sinks()
+		if err != nil {
+			return err
+		}
+		if has {
+			event.Event, event.At, event.Attempt, event.AttemptTo, event.IsRetry = SinkCompleted, ended, 0, 0, false
+			t.add(id, which, event)
+		}
 	}
 	t.calls[call{task.Step, task.Visit, indexOr(carried.Index), ""}] = &lastMade{
 		attempt: after.Attempts, page: after.Successes + 1, failure: failure,
 	}
+	return nil
 }
 
 // reached is how far a hosted call has come, and the failure of its last attempt,
