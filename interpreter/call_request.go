@@ -162,8 +162,18 @@ func (c *Call) fingerprint(request Request) (Fingerprints, error) {
 	return request.fingerprint(), nil
 }
 
-// noKeys are the keys of a request that are not to be told apart. Scopes only read it.
-var noKeys = map[string]any{"operation_key": "", "attempt_key": "", playbook.CallbackWord: callback("")}
+// noKeys are the keys of requests that are not to be told apart by them. Scopes only
+// read it.
+var noKeys = withoutKeys()
+
+func withoutKeys() map[string]any {
+	none := make(map[string]any, len(namesKeys))
+	for _, name := range namesKeys {
+		none[name] = ""
+	}
+	none[playbook.CallbackWord] = callback("")
+	return none
+}
 
 // restore sets what is derived from State; it runs before every rendering.
 func (c *Call) restore(now time.Time) {

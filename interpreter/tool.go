@@ -307,16 +307,15 @@ const referenceSize = 1000
 
 // Carried is how many bytes of a value of the given size travel through
 // Temporal itself.
-func (l RunLimits) Carried(size int) int {
-	if l.OffloadAbove > 0 && size >= l.OffloadAbove {
-		return referenceSize
-	}
-	return size
-}
+func (l RunLimits) Carried(size int) int { return l.carried(size, l.OffloadAbove) }
 
 // CarriedScript is Carried for a script.
-func (l RunLimits) CarriedScript(size int) int {
-	if l.OffloadAbove > 0 && size >= ScriptsAbove {
+func (l RunLimits) CarriedScript(size int) int { return l.carried(size, ScriptsAbove) }
+
+// carried is how many bytes travel through Temporal of a value that a payload store,
+// if there is one, takes from a size on.
+func (l RunLimits) carried(size, storedFrom int) int {
+	if l.OffloadAbove > 0 && size >= storedFrom {
 		return referenceSize
 	}
 	return size
