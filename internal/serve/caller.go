@@ -52,6 +52,14 @@ type fileState struct {
 	modified time.Time
 }
 
+func stateOf(path string) (fileState, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileState{}, err
+	}
+	return fileState{info.Size(), info.ModTime()}, nil
+}
+
 // mostCallers bounds the bytes of a file of callers.
 const mostCallers = 1 << 20
 
@@ -67,15 +75,14 @@ func OpenCallers(path string) (*Callers, error) {
 func (c *Callers) refresh() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	info, err := os.Stat(c.path)
+	state, err := stateOf(c.path)
 	if err != nil {
 		return fmt.Errorf("read the callers: %w", err)
 	}
-	state := fileState{info.Size(), info.ModTime()}
 	if state == c.read {
 		return nil
 	}
-	if info.Size() > mostCallers {
+	if state.size > mostCallers {
 		return fmt.Errorf("read the callers: %s has more than %d bytes", c.path, mostCallers)
 	}
 	text, err := os.ReadFile(c.path)

@@ -3,7 +3,6 @@ package serve
 import (
 	"crypto/tls"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 )
@@ -36,13 +35,11 @@ func OpenCertificate(certificate, key string) (*Certificate, error) {
 func (c *Certificate) refresh() (known bool, err error) {
 	var state [2]fileState
 	for i, path := range []string{c.certificate, c.key} {
-		info, err := os.Stat(path)
-		if err != nil {
+		if state[i], err = stateOf(path); err != nil {
 			absent := [2]fileState{{size: -1}}
 			known, c.failed = c.failed == absent, absent
 			return known, err
 		}
-		state[i] = fileState{info.Size(), info.ModTime()}
 	}
 	if state == c.read {
 		return false, nil
