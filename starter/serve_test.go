@@ -250,14 +250,22 @@ func certify(t *testing.T, certificate, key string) *nethttp.Client {
 	return &nethttp.Client{Transport: transport}
 }
 
-func TestServeWithTLS(t *testing.T) {
-	t.Parallel()
+// servedWithTLS has a certificate of its own, and a client that trusts it.
+func servedWithTLS(t *testing.T) (server *served, certificate, key string) {
+	t.Helper()
 	env := testenv.Temporal(t)
 	certificate, key, client := certified(t)
-	server := &served{t: t, client: client, args: []string{
+	server = &served{t: t, client: client, args: []string{
 		"--address", env.Address, "--namespace", env.Namespace, "--tls-cert", certificate, "--tls-key", key,
 	}}
 	server.start()
+	return server, certificate, key
+}
+
+func TestServeWithTLS(t *testing.T) {
+	t.Parallel()
+	server, _, _ := servedWithTLS(t)
+	client := server.client
 	require.True(t, strings.HasPrefix(server.url, "https://"))
 	response, err := client.Get(server.url + "/healthz")
 	require.NoError(t, err)
@@ -275,12 +283,8 @@ func TestServeWithTLS(t *testing.T) {
 // that is whole.
 func TestServeTakesNewCertificates(t *testing.T) {
 	t.Parallel()
-	env := testenv.Temporal(t)
-	certificate, key, client := certified(t)
-	server := &served{t: t, client: client, args: []string{
-		"--address", env.Address, "--namespace", env.Namespace, "--tls-cert", certificate, "--tls-key", key,
-	}}
-	server.start()
+	server, certificate, key := servedWithTLS(t)
+	client := server.client
 	get := func(client *nethttp.Client) error {
 		client.CloseIdleConnections()
 		response, err := client.Get(server.url + "/healthz")

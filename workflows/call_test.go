@@ -13,6 +13,35 @@ import (
 	"reprise/workflows"
 )
 
+// largePages collects six pages of 60 kB.
+const largePages = `
+apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: test}
+workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    retry:
+      - when: response.more
+        then: {next_call: {params: {page: "{{ _retry.index }}"}}, collect: {path: rows}, max_attempts: 9}
+`
+
+// longAfter is a stage on which largePages are fetched, and the history gets long with
+// an attempt.
+func longAfter(t *testing.T, attempts int) *stage {
+	t.Helper()
+	s := newStage(t, func(n int, _ interpreter.ToolInput) (any, error) {
+		return map[string]any{"rows": []any{n, strings.Repeat("x", 60_000)}, "more": n < 6}, nil
+	})
+	s.env.SetOnActivityCompletedListener(func(*activity.Info, converter.EncodedValue, error) {
+		if len(s.attempts) == attempts {
+			s.env.SetCurrentHistoryLength(5000)
+		}
+	})
+	return s
+}
+
 // TestCallThatCannotGoOn: a call whose history is long goes on in another one. Where
 // what it has collected is more than a payload may be, it stays and comes to its
 // end, and the run learns that its result is too large too.
@@ -27,26 +56,8 @@ func TestCallThatCannotGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, func(n int, _ interpreter.ToolInput) (any, error) {
-				return map[string]any{"rows": []any{n, strings.Repeat("x", 60_000)}, "more": n < 6}, nil
-			})
-			s.env.SetOnActivityCompletedListener(func(*activity.Info, converter.EncodedValue, error) {
-				if len(s.attempts) == 4 {
-					s.env.SetCurrentHistoryLength(5000)
-				}
-			})
-			input := workflows.CallInput{Task: interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: `
-apiVersion: reprise/v1
-kind: Playbook
-metadata: {name: test}
-workflow:
-  - step: fetch
-    tool: http
-    url: http://x
-    retry:
-      - when: response.more
-        then: {next_call: {params: {page: "{{ _retry.index }}"}}, collect: {path: rows}, max_attempts: 9}
-`}}
+			s := longAfter(t, 4)
+			input := workflows.CallInput{Task: interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: largePages}}
 			input.Task.Limits.MaxPayload = test.most
 			s.env.ExecuteWorkflow(aloneCall, input)
 			require.True(t, s.env.IsWorkflowCompleted())

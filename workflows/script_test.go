@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
@@ -86,27 +85,11 @@ func TestScriptsCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, func(n int, _ interpreter.ToolInput) (any, error) {
-				return map[string]any{"rows": []any{n, strings.Repeat("x", 60_000)}, "more": n < 6}, nil
-			})
-			s.env.SetOnActivityCompletedListener(func(*activity.Info, converter.EncodedValue, error) {
-				if len(s.attempts) == 2 {
-					s.env.SetCurrentHistoryLength(5000)
-				}
-			})
+			s := longAfter(t, 2)
 			task := interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Limits: interpreter.RunLimits{Apart: true, MaxPayload: 400_000}}
-			s.env.ExecuteWorkflow(aloneCall, workflows.CallInput{Task: task}, interpreter.Script{Source: `
-apiVersion: reprise/v1
-kind: Playbook
-metadata: {name: test}
-workflow:
-  - step: fetch
-    tool: http
-    url: http://x
-    retry:
-      - when: response.more
-        then: {next_call: {params: {page: "{{ _retry.index }}"}}, collect: {path: rows}, max_attempts: 9}
-#` + strings.Repeat("x", test.padding) + "\n"})
+			s.env.ExecuteWorkflow(aloneCall, workflows.CallInput{Task: task}, interpreter.Script{
+				Source: largePages + "#" + strings.Repeat("x", test.padding) + "\n",
+			})
 			require.True(t, s.env.IsWorkflowCompleted())
 			if test.stays {
 				require.NoError(t, s.env.GetWorkflowError())

@@ -124,10 +124,7 @@ func TestCallbackMatrix(t *testing.T) {
 func newMatrixRun(t *testing.T, answer interpreter.Answer) *answering {
 	t.Helper()
 	w := newWorld(t)
-	keys, err := seal.Parse(seal.NewKey())
-	require.NoError(t, err)
-	w.resources.SecretKeys = keys
-	a := &answering{world: w, keys: keys, other: newETL(t), answer: answer}
+	a := &answering{world: w, keys: w.makeKeys(), other: newETL(t), answer: answer}
 	a.work()
 	return a
 }

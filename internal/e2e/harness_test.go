@@ -30,6 +30,7 @@ import (
 	"reprise/internal/ending"
 	"reprise/internal/host"
 	"reprise/internal/payload"
+	"reprise/internal/seal"
 	"reprise/internal/testenv"
 	"reprise/internal/testenv/testworker"
 	"reprise/interpreter"
@@ -94,6 +95,16 @@ func newWorld(t *testing.T) *world {
 	}
 	w.resources = activities.Resources{Connections: w.connected, AllowPython: true, Directory: dir}
 	return w
+}
+
+// makeKeys has the workers that are started after it seal secrets and tokens, with new
+// keys.
+func (w *world) makeKeys() *seal.Keys {
+	w.t.Helper()
+	keys, err := seal.Parse(seal.NewKey())
+	require.NoError(w.t, err)
+	w.resources.SecretKeys = keys
+	return keys
 }
 
 // newWorking is a world with a worker.

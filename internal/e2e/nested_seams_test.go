@@ -13,7 +13,6 @@ import (
 	"reprise/internal/callback"
 	"reprise/internal/deadletter"
 	"reprise/internal/ending"
-	"reprise/internal/seal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -124,9 +123,8 @@ func TestNestedAwaitIsCancelled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			keys, err := seal.Parse(seal.NewKey())
-			require.NoError(t, err)
-			w.resources.SecretKeys, w.resources.CallbackURL = keys, "https://serve.example.com/"
+			w.makeKeys()
+			w.resources.CallbackURL = "https://serve.example.com/"
 			w.folder(map[string]string{"below.yaml": strings.Replace(book(`
   - step: import
     tool: webhook
@@ -282,9 +280,7 @@ func TestNestedScheduledAt(t *testing.T) {
 func TestNestedSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	keys, err := seal.Parse(seal.NewKey())
-	require.NoError(t, err)
-	w.resources.SecretKeys = keys
+	w.makeKeys()
 	w.work()
 	w.secrets = []string{fetchedToken}
 	v := newVault(t)
@@ -320,9 +316,7 @@ func TestNestedSecret(t *testing.T) {
 func TestNestedSecretResult(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	keys, err := seal.Parse(seal.NewKey())
-	require.NoError(t, err)
-	w.resources.SecretKeys = keys
+	w.makeKeys()
 	w.work()
 	w.secrets = []string{fetchedToken}
 	v := newVault(t)

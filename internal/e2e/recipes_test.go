@@ -11,7 +11,6 @@ import (
 
 	"reprise/internal/demoapi"
 	"reprise/internal/docs"
-	"reprise/internal/seal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -147,16 +146,13 @@ func afterOAuth2(t *testing.T, w *world, result workflows.Result) {
 
 // beforeImport: the worker makes the tokens of answers.
 func beforeImport(w *world) {
-	keys, err := seal.Parse(seal.NewKey())
-	require.NoError(w.t, err)
-	w.resources.SecretKeys, w.resources.CallbackURL = keys, "https://serve.example.com/"
+	w.makeKeys()
+	w.resources.CallbackURL = "https://serve.example.com/"
 }
 
 func beforeSecret(w *world) {
 	w.secrets = append(w.secrets, "demo-token-")
-	keys, err := seal.Parse(seal.NewKey())
-	require.NoError(w.t, err)
-	w.resources.SecretKeys = keys
+	w.makeKeys()
 }
 
 func afterSecret(t *testing.T, w *world, _ workflows.Result) {

@@ -179,11 +179,10 @@ func TestSecretResults(t *testing.T) {
 	w, shelf := newShelved(t, time.Minute)
 	w.database()
 	v := newVault(t)
-	keys, err := seal.Parse(seal.NewKey())
-	require.NoError(t, err)
+	w.makeKeys()
 	logged, tapped := &buffer{}, &tap{}
 	logger := slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.resources.Logger, w.resources.SecretKeys = logger, keys
+	w.resources.Logger = logger
 	options := shelf.options()
 	options.Logger = log.NewStructuredLogger(logger)
 	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(tapped.listen))
@@ -350,9 +349,7 @@ output: "{{ items.stats.success }}"
 func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	t.Parallel()
 	w, v := newWorld(t), newVault(t)
-	keys, err := seal.Parse(seal.NewKey())
-	require.NoError(t, err)
-	w.resources.SecretKeys = keys
+	w.makeKeys()
 	w.work()
 	login := `
   - step: login

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/internal/seal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -100,9 +99,7 @@ func TestWorkerWithoutCallbacks(t *testing.T) {
 	other := newETL(t)
 	w := newWorking(t)
 	keyed := newWorld(t)
-	keys, err := seal.Parse(seal.NewKey())
-	require.NoError(t, err)
-	keyed.resources.SecretKeys = keys
+	keyed.makeKeys()
 	keyed.work()
 	for _, c := range []struct {
 		w          *world

@@ -82,9 +82,8 @@ func (e *etl) nth(t *testing.T, n int) started {
 func newAnswering(t *testing.T) (*world, *seal.Keys) {
 	t.Helper()
 	w := newWorld(t)
-	keys, err := seal.Parse(seal.NewKey())
-	require.NoError(t, err)
-	w.resources.SecretKeys, w.resources.CallbackURL = keys, "https://serve.example.com/base/"
+	keys := w.makeKeys()
+	w.resources.CallbackURL = "https://serve.example.com/base/"
 	w.work()
 	return w, keys
 }
