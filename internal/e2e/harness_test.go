@@ -94,6 +94,11 @@ func newWorld(t *testing.T) *world {
 		connected: activities.Connections{},
 	}
 	w.resources = activities.Resources{Connections: w.connected, AllowPython: true, Directory: dir}
+	t.Cleanup(func() {
+		if t.Failed() {
+			testenv.LogRunning(t, env.Client(), w.queue)
+		}
+	})
 	return w
 }
 
