@@ -36,6 +36,7 @@ type Options struct {
 	Key string
 	// Attributes are search attributes that the namespace knows.
 	Attributes map[string]enums.IndexedValueType
+	Env        []string // more variables, NAME=value
 }
 
 // Server is a running Temporal server.
@@ -143,6 +144,7 @@ func command(options Options, port, uiPort int) *exec.Cmd {
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "TEMPORAL_") || strings.HasPrefix(entry, keyVariable+"=")
 	})
+	cmd.Env = append(cmd.Env, options.Env...)
 	if options.Key != "" {
 		cmd.Env = append(cmd.Env, keyVariable+"="+options.Key)
 	}
