@@ -290,12 +290,13 @@ func TestWhoCannotLeaveFreesItsPlace(t *testing.T) {
 	reader := &runs.Reader{Client: w.env.Client(), Namespace: w.env.Namespace}
 	require.Eventually(t, func() bool {
 		list, err := reader.List(t.Context(), runs.Filter{Status: interpreter.Queued})
-		require.NoError(t, err)
+		if err != nil {
+			return false
+		}
 		reader.Places(t.Context(), list.Runs)
 		places := map[string]int{}
 		for _, run := range list.Runs {
-			if run.Queue != nil && run.Queue.Line == w.lineOf("acme") {
-				require.Equal(t, interpreter.Queued, run.Status)
+			if run.Queue != nil && run.Queue.Line == w.lineOf("acme") && run.Status == interpreter.Queued {
 				places[run.WorkflowID] = run.Queue.Place
 			}
 		}

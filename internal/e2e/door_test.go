@@ -136,9 +136,8 @@ func TestScheduleDoesNotOpenTheDoor(t *testing.T) {
 	second := ""
 	require.Eventually(t, func() bool {
 		described, err := c.DescribeWorkflowExecution(t.Context(), id, "")
-		require.NoError(t, err)
-		second = described.WorkflowExecutionInfo.Execution.RunId
-		return second != first
+		second = described.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+		return err == nil && second != first
 	}, patience, tick)
 	require.Error(t, c.GetWorkflow(t.Context(), id, second).GetWithOptions(t.Context(), nil,
 		client.WorkflowRunGetOptions{DisableFollowingRuns: true}))
