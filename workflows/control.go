@@ -18,6 +18,8 @@ type Steering struct {
 	// Resumes says that it lets something go on that was held.
 	Resumes bool        `json:"resumes,omitempty"`
 	Settle  *Settlement `json:"settle,omitempty"`
+	// Then are what people have decided after Settle, in their order.
+	Then []Settlement `json:"then,omitempty"`
 	// Run is the workflow ID of the run that Control is of, where that is one above;
 	// "" is the own one, or to a run the one that it belongs to.
 	Run string `json:"run,omitempty"`
@@ -79,13 +81,6 @@ func (c *controls) move() {
 	}
 }
 
-// steered is a child that is told what people say.
-type steered struct {
-	id    string
-	child workflow.ChildWorkflowFuture
-	takes func(Steering) bool
-}
-
 func takesAll(Steering) bool { return true }
 
 type controlsKey struct{}
@@ -125,8 +120,21 @@ func (c *controls) drain(ctx workflow.Context) {
 }
 
 // take notes what people have said, ends the waits that are meant and passes it
-// on. It gives the number of waits that end here, and whether a child was told.
+// on. It gives the number of waits that end here, and whether a child is told.
 func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, told bool) {
+	then := steering.Then
+	steering.Then = nil
+	ended, told = c.takeOne(ctx, steering)
+	for i := range then {
+		steering.Settle = &then[i]
+		endedThen, toldThen := c.takeOne(ctx, steering)
+		ended, told = ended+endedThen, told || toldThen
+	}
+	return ended, told
+}
+
+// takeOne is take, of one decision at most.
+func (c *controls) takeOne(ctx workflow.Context, steering Steering) (ended int, told bool) {
 	c.hear(steering)
 	if steering.Place != nil && c.place != nil {
 		c.place.given(*steering.Place)
@@ -137,7 +145,7 @@ func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, tol
 	}
 	for _, child := range slices.Clone(c.children) { // some end while others are told
 		if slices.Contains(c.children, child) && child.takes(steering) {
-			signalChild(ctx, child.child, controlSignal, steering)
+			child.tell(ctx, steering)
 			told = true
 		}
 	}
@@ -158,15 +166,6 @@ func (c *controls) settle(settlement *Settlement) int {
 		ended++
 	}
 	return ended
-}
-
-// steer has a child told what people say, until it has ended.
-func (c *controls) steer(id string, child workflow.ChildWorkflowFuture, takes func(Steering) bool) (ended func()) {
-	told := &steered{id: id, child: child, takes: takes}
-	c.children = append(c.children, told)
-	return func() {
-		c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == told })
-	}
 }
 
 // open notes a wait that people may end, until it is over.

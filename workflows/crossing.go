@@ -93,9 +93,9 @@ func onSignal[In any](ctx workflow.Context, name string, take func(workflow.Cont
 	})
 }
 
-// signalChild is signal for a child that may not have begun.
-func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name string, message any) {
-	child.SignalChildWorkflow(ctx, name, message)
+// signalChild is signal for a child. It waits until the child has begun.
+func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name string, message any) workflow.Future {
+	return child.SignalChildWorkflow(ctx, name, message)
 }
 
 // send gives input to an activity or a child and waits for what comes of it, which

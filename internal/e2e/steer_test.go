@@ -177,7 +177,8 @@ func TestPauseAtTheDoor(t *testing.T) {
     url: "{{ api }}/"
     params: {n: "1"}
 `), map[string]any{"api": api.url})
-	paused, missing := w.saysEarly(run, workflows.Command{}), w.saysEarly(run, workflows.Command{Step: "fech"})
+	paused := w.saysEarly(run, workflows.PauseUpdate, workflows.Command{})
+	missing := w.saysEarly(run, workflows.PauseUpdate, workflows.Command{Step: "fech"})
 
 	w.work()
 	first := <-paused
@@ -200,14 +201,14 @@ type heeded struct {
 	err      error
 }
 
-// saysEarly has a run paused that no worker has seen yet: the server has the command
-// when it returns.
-func (w *world) saysEarly(run client.WorkflowRun, command workflows.Command) <-chan heeded {
+// saysEarly sends a command while no worker looks after the run: the server has the
+// command when it returns.
+func (w *world) saysEarly(run client.WorkflowRun, update string, command workflows.Command) <-chan heeded {
 	w.t.Helper()
 	id, told := uuid.NewString(), make(chan heeded, 1)
 	go func() {
 		handle, err := w.env.Client().UpdateWorkflow(w.t.Context(), client.UpdateWorkflowOptions{
-			UpdateID: id, WorkflowID: run.GetID(), UpdateName: workflows.PauseUpdate, Args: []any{command},
+			UpdateID: id, WorkflowID: run.GetID(), UpdateName: update, Args: []any{command},
 			WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
 		var standing workflows.Standing

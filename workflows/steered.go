@@ -1,0 +1,104 @@
+package workflows
+
+import (
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// steered is a child that is told what people say. It is told one thing at a time: a
+// server that has much to do delivers signals later than people give commands, and
+// not in their order, and what else the run has to say would stand behind them. What
+// comes before the last signal has arrived waits, and what waits is told together.
+// A place in a window goes its own way: no child has more than one to come.
+type steered struct {
+	id      string
+	child   workflow.ChildWorkflowFuture
+	takes   func(Steering) bool
+	told    workflow.Future // the last signal; nil before the first
+	waiting []Steering      // what is to be told after it
+	ended   bool
+}
+
+// steer has a child told what people say, until it has ended.
+func (c *controls) steer(id string, child workflow.ChildWorkflowFuture, takes func(Steering) bool) (ended func()) {
+	told := &steered{id: id, child: child, takes: takes}
+	c.children = append(c.children, told)
+	return func() {
+		told.ended = true
+		c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == told })
+	}
+}
+
+// tellsTogether marks workflows that tell a child one thing at a time; those before
+// told all at once.
+const tellsTogether = "steering-waits-and-merges"
+
+// tell tells the child at once, or where it has not heard yet what it was told last,
+// when it has. It waits until the child has begun.
+func (s *steered) tell(ctx workflow.Context, steering Steering) {
+	if s.child.GetChildWorkflowExecution().Get(ctx, nil) != nil {
+		return // and it never will
+	}
+	heard := s.told == nil || s.told.IsReady() && len(s.waiting) == 0
+	if heard || workflow.GetVersion(ctx, tellsTogether, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		s.told = signalChild(ctx, s.child, controlSignal, steering)
+		return
+	}
+	first := len(s.waiting) == 0
+	if s.waiting = merged(s.waiting, steering); first {
+		workflow.Go(ctx, s.tellRest)
+	}
+}
+
+// tellRest tells the child what waits. Who has ended need not hear.
+func (s *steered) tellRest(ctx workflow.Context) {
+	for len(s.waiting) > 0 {
+		if s.told.Get(ctx, nil) != nil || s.ended {
+			s.waiting = nil
+			return
+		}
+		next := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		s.told = signalChild(ctx, s.child, controlSignal, next)
+	}
+}
+
+// maxThen bounds the decisions that are told together.
+const maxThen = 100
+
+// merged adds a steering to those that wait to be told, in their order. The control
+// is state, so the latest one is enough. A decision that another one covers has no
+// more to say: what waited when it was made hears the other one first.
+func merged(waiting []Steering, next Steering) []Steering {
+	for i := range waiting {
+		w := &waiting[i]
+		if w.Run != next.Run || (w.Settle == nil) != (next.Settle == nil) {
+			continue
+		}
+		if !w.covers(next.Settle) {
+			if len(w.Then) == maxThen {
+				continue
+			}
+			w.Then = append(w.Then, *next.Settle)
+		}
+		if next.Control.Version > w.Control.Version {
+			w.Control = next.Control
+		}
+		w.Resumes = w.Resumes || next.Resumes
+		return waiting
+	}
+	return append(waiting, next)
+}
+
+// covers reports whether all that a decision means hears of one as good before; nil
+// is none.
+func (s *Steering) covers(decision *Settlement) bool {
+	if decision == nil {
+		return true
+	}
+	covers := func(earlier Settlement) bool {
+		return earlier.Skip == decision.Skip && earlier.means(decision.Step, decision.Index)
+	}
+	return covers(*s.Settle) || slices.ContainsFunc(s.Then, covers)
+}
