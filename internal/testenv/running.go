@@ -73,10 +73,10 @@ func told(history client.HistoryEventIterator) (events []string) {
 		if err != nil {
 			break
 		}
-		switch kind := event.GetEventType(); {
-		case kind == enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, kind == enums.EVENT_TYPE_WORKFLOW_TASK_STARTED, kind == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+		switch kind := event.GetEventType(); kind {
+		case enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, enums.EVENT_TYPE_WORKFLOW_TASK_STARTED, enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
 			continue
-		case kind == last:
+		case last:
 			same++
 			events = events[:len(events)-1]
 		default:
