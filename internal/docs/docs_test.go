@@ -237,6 +237,37 @@ func checkLink(t *testing.T, page, text, target string) {
 	require.Contains(t, anchors(text), fragment, "%s links to %s", page, target)
 }
 
+// TestPagesHaveNoSeams: what two changes made to one place is one text again. No long
+// line of a page that people write stands in it twice, and each table has its head.
+func TestPagesHaveNoSeams(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{"README.md", "CONTRIBUTING.md", "docs/language.md", "docs/operations.md", "docs/recipes.md", "docs/architecture.md"} {
+		first, before, table := map[string]int{}, "", 0
+		for i, line := range strings.Split(generatedPart.ReplaceAllStringFunc(fencedBlock.ReplaceAllStringFunc(read(t, page), blank), blank), "\n") {
+			if len(line) >= 60 {
+				require.Zero(t, first[line], "%s:%d says again what line %d says: %s", page, i+1, first[line], line)
+				first[line] = i + 1
+			}
+
+			if table++; !strings.HasPrefix(line, "|") {
+				table = 0
+			}
+			if table == 2 {
+				require.Contains(t, line, "|--", "%s:%d: a table has a head", page, i+1)
+			}
+			if strings.HasPrefix(line, "#") && i > 0 {
+				require.Empty(t, before, "%s:%d: an empty line stands before a heading", page, i+1)
+			}
+			before = line
+		}
+	}
+}
+
+var generatedPart = regexp.MustCompile(`(?s)<!-- generated.*?<!-- end -->`)
+
+// blank keeps the lines of a text and nothing of what is in them.
+func blank(text string) string { return strings.Repeat("\n", strings.Count(text, "\n")) }
+
 var (
 	continued    = regexp.MustCompile(`\n\s*// ?`)
 	sectionNamed = regexp.MustCompile(`(?m)language\.md, section ([a-z_ ]+?)\s*(?:[.,;:)]|$)|[Ss]ection ([a-z_ ]+?) of docs/language\.md`)
