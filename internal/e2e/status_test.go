@@ -279,6 +279,9 @@ func TestStatusOfLoops(t *testing.T) {
 					require.Equal(t, fmt.Sprintf("attempt 2/4 of fetch[%d] in 1h0m0s: HTTP 503", iteration.Index), iteration.Waiting)
 					require.Equal(t, 503, iteration.Error.Status)
 				}
+				if iteration.Status == "failed" {
+					require.Equal(t, []int{1, 0}, []int{iteration.Attempt, iteration.MaxAttempts}, "what has ended gets no more attempts")
+				}
 			}
 			require.Equal(t, test.listed, listed)
 			w.cancel(run)

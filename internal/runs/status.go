@@ -67,7 +67,7 @@ type Item struct {
 	Status interpreter.Status `json:"status"`
 	// Attempt is the number of the one that was made last, or is under way; 0 before
 	// the first. MaxAttempts is how many a request that goes on failing gets, 0 where
-	// that is not known.
+	// that is not known, and of what has ended.
 	Attempt     int       `json:"attempt"`
 	MaxAttempts int       `json:"max_attempts,omitempty"`
 	Pages       int       `json:"pages,omitempty"`
@@ -361,7 +361,19 @@ func itemOf(
 		item.HeldBy = HeldByWait
 	}
 	item.MaxAttempts = cmp.Or(wait.Most, item.MaxAttempts)
+	if hasEnded(status) {
+		item.MaxAttempts = 0
+	}
 	return item
+}
+
+// hasEnded reports whether a status is one with which a step or an iteration ends.
+func hasEnded(status interpreter.Status) bool {
+	switch status {
+	case interpreter.Completed, interpreter.Partial, interpreter.Failed, interpreter.Cancelled, interpreter.Skipped:
+		return true
+	}
+	return false
 }
 
 // awaiting is the item with the attempt that it awaits, if any.
