@@ -347,7 +347,8 @@ type LineStanding struct {
 	// Holders are the workflow IDs of those that have a place, the first few.
 	Holders []string `json:"holders,omitempty"`
 	// Places are those in the queue, from 1, of the runs that were asked about, in
-	// their order; 0 for one that does not wait.
+	// their order; 0 for one that does not wait. A Member without a run ID is whichever
+	// run of its workflow ID waits.
 	Places []int `json:"places,omitempty"`
 }
 
@@ -362,9 +363,9 @@ func (l *Line) Standing(members []Member) LineStanding {
 	for _, holder := range l.Holders[:min(len(l.Holders), mostShown)] {
 		standing.Holders = append(standing.Holders, holder.WorkflowID)
 	}
-	places := make(map[Member]int, len(l.Queue))
+	places := make(map[Member]int, 2*len(l.Queue))
 	for i, member := range l.Queue {
-		places[member.Member] = i + 1
+		places[member.Member], places[Member{WorkflowID: member.WorkflowID}] = i+1, i+1
 	}
 	for i, member := range members {
 		standing.Places[i] = places[member]

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -124,4 +126,67 @@ func TestStatusLooksBelow(t *testing.T) {
 	require.Equal(t, "flaky", iterations[1].Held[0].Step)
 	require.Equal(t, "connection", string(iterations[1].Held[0].Error.Kind))
 	d.does("cancel", id)
+}
+
+// TestStatusSaysWhoWaitsForATurn: who has a turn under a concurrency key says how many
+// runs are behind it, who has none its place and whom it waits for, and so does a run
+// whose step has started one of these.
+func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
+	t.Parallel()
+	d, dir := newDesk(t), t.TempDir()
+	key := d.env.NewTaskQueue()
+	head := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: turns}\n"
+	write := func(name, source string) string {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(head+source), 0o600))
+		return file
+	}
+	asks := write("asks.yaml", "concurrency: {shared: "+key+"}\nworkflow:\n  - {step: ask, tool: webhook, timeout: 1h}\n")
+	above := write("above.yaml", `workflow:
+  - {step: begin, next: [alone, each]}
+  - {step: alone, tool: playbook, path: asks.yaml}
+  - {step: each, tool: playbook, path: asks.yaml, loop: {in: [1], iterator: n, mode: parallel}}
+`)
+	start := func(file string) string {
+		id := d.env.NewTaskQueue()
+		d.does("run", file, "--detach", "--task-queue", d.queue, "--workflow-id", id)
+		return id
+	}
+	queued := func(id string, place int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			var status runs.Status
+			got := d.say("status", id, "--output", "json")
+			return json.Unmarshal([]byte(got.out), &status) == nil && status.Queue != nil && status.Queue.Place == place
+		}, patience, 100*time.Millisecond, "%s is not in the queue", id)
+	}
+
+	holder := start(asks)
+	d.awaits(holder, 1, 1)
+	require.NotContains(t, d.does("status", holder), "concurrency key", "nobody waits")
+	waiter := start(asks)
+	queued(waiter, 1)
+	said := d.does("status", holder)
+	require.Contains(t, said, "\nhas a turn under the concurrency key "+key+"; behind it: 1 run\n")
+	turn := d.status(holder).Turn
+	require.Equal(t, []int{1, 1, 1}, []int{turn.Limit, turn.Running, turn.Waiting})
+	require.LessOrEqual(t, d.status(holder).Calls, runs.StatusCalls)
+	require.Contains(t, d.does("status", waiter), "to see who has a turn: starter status "+holder+"\n")
+
+	outer := start(above)
+	alone, inLoop := outer+"/alone#1!1", outer+"/each#1/0!1"
+	require.Eventually(t, func() bool {
+		got := strings.ReplaceAll(d.say("status", holder).out, "\n", " ")
+		return strings.Contains(got, "behind it: 3 runs")
+	}, patience, 100*time.Millisecond)
+	status := d.status(outer, "--step", "each")
+	require.Empty(t, status.Queue, "it is the runs below that wait")
+	below := []runs.Held{status.Visits("alone")[0].Held[0], status.Visits("each")[0].Iterations[0].Held[0]}
+	require.ElementsMatch(t, []int{2, 3}, []int{below[0].Queue.Place, below[1].Queue.Place})
+	require.Equal(t, []string{holder}, below[0].Queue.Holders)
+	require.Equal(t, []string{alone, inLoop}, []string{below[0].Run, below[1].Run})
+	text := strings.ReplaceAll(d.does("status", outer, "--step", "each"), "\n", " ")
+	require.Contains(t, text, "alone: "+alone+", waits for its turn under the concurrency key "+key+", place ")
+	require.Contains(t, text, "runs "+inLoop+"       waits for its turn under the concurrency key ")
+	d.does("cancel", outer, waiter, holder)
 }

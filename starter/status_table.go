@@ -31,6 +31,9 @@ func writeStatus(w io.Writer, status *runs.Status, paper paper) {
 	if status.Queue != nil {
 		writeWrapped(&b, queueText(status.Queue, status.At), paper.width)
 	}
+	if turn := status.Turn; turn != nil && turn.Waiting > 0 {
+		writeWrapped(&b, turnText(turn), paper.width)
+	}
 	if len(status.Steps) > 0 {
 		b.WriteString(statesTable(status, paper.width) + "\n")
 	}
@@ -91,7 +94,20 @@ func queueText(queue *runs.Queue, now time.Time) string {
 	if len(queue.Holders) > 0 {
 		said += "; who has a turn: " + visible(strings.Join(queue.Holders, ", "))
 	}
+	if more := queue.Running - len(queue.Holders); more > 0 && len(queue.Holders) > 0 {
+		said += fmt.Sprintf(" and %d more", more)
+	}
 	return said
+}
+
+// turnText says how many runs wait for the turn that a run has.
+func turnText(turn *runs.Turn) string {
+	said := "has a turn"
+	if turn.Running > 1 {
+		said = fmt.Sprintf("has one of %d turns", turn.Running)
+	}
+	said += " under the concurrency key " + visible(turn.Name.Key)
+	return said + "; behind it: " + counted(turn.Waiting, "run")
 }
 
 func stepLabel(step runs.Step) string {
@@ -196,6 +212,10 @@ func underText(under runs.Under, known string, now time.Time) []string {
 		said = append(said, in(asked.Run)+placeText(asked.To())+" "+awaitedText(&asked.Awaiting, now))
 	}
 	for _, held := range under.Held {
+		if held.Queue != nil {
+			said = append(said, in(held.Run)+queueText(held.Queue, now))
+			continue
+		}
 		line := in(held.Run) + placeText(interpreter.AnswerTo{Step: held.Step, Visit: held.Visit}) + " " + itemText(held.Item, now)
 		if held.Error != nil {
 			line += ": " + errorOf(held.Error)
@@ -371,6 +391,9 @@ func changeOf(status *runs.Status) string {
 	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version, status.Cancel != nil, status.Late)
 	if status.Queue != nil {
 		fmt.Fprint(&b, status.Queue.Place)
+	}
+	if status.Turn != nil {
+		fmt.Fprint(&b, status.Turn.Waiting)
 	}
 	for _, step := range status.Steps {
 		fmt.Fprint(&b, "\n", step.Step, step.Visit, step.Status, step.Attempt, step.HeldBy)

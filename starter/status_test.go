@@ -84,6 +84,7 @@ func someStatus() *runs.Status {
 			{Step: "other", Item: item(interpreter.Skipped)},
 			{Step: "gone", Visit: 1, Item: item(interpreter.Cancelled), StartedAt: began, EndedAt: began},
 		},
+		Turn:     &runs.Turn{Name: interpreter.LineName{Playbook: "patients", Key: "acme"}, Limit: 2, Running: 2, Waiting: 3},
 		Warnings: []string{"step missed failed and a route took it on: HTTP 503"},
 		Notes:    []string{"where the loop of step other is was not asked: that would take more than 8 calls to the server"},
 	}
@@ -114,7 +115,7 @@ func TestGoldenQueued(t *testing.T) {
 			WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began,
 			Queue: &runs.Queue{
 				Name: interpreter.LineName{Playbook: "patients", Key: "acme\x1b corp"}, Since: now.Add(-3 * time.Minute), Limit: 2, Place: 12,
-				Holders: []string{"patients-7x2k3q", "patients-8a6c3z"},
+				Holders: []string{"patients-7x2k3q", "patients-8a6c3z"}, Running: 5,
 			},
 		},
 		HeldBy: runs.HeldByConcurrency, Steps: []runs.Step{{Step: "fetch", Item: runs.Item{Status: interpreter.Pending}}}, At: now,

@@ -226,6 +226,9 @@ func helpOf(status *runs.Status) []string {
 			loops = loops || step.Loop != nil
 		}
 	}
+	if queue := status.Queue; queue != nil && len(queue.Holders) > 0 {
+		return []string{fmt.Sprintf("to see who has a turn: %s status %s", program(), shellWord(queue.Holders[0]))}
+	}
 	if len(waiting) == 0 {
 		return answersOf(status)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"reprise/interpreter"
 	"reprise/workflows"
 )
 
@@ -18,16 +19,20 @@ import (
 type Under struct {
 	// Below are the attempts that await answers.
 	Below []Asked `json:"below,omitempty"`
-	// Held are the steps that something else holds.
+	// Held are the steps that something else holds, and the runs that wait for their
+	// turn.
 	Held []Held `json:"held_below,omitempty"`
 }
 
-// Held is a step of a run below that waits.
+// Held is a step of a run below that waits, or such a run as a whole.
 type Held struct {
 	Run   string `json:"run"` // workflow ID
-	Step  string `json:"step"`
-	Visit int    `json:"visit"`
+	Step  string `json:"step,omitempty"`
+	Visit int    `json:"visit,omitempty"`
 	Item
+	// Queue is what the run waits for that has not got its turn under its concurrency
+	// key, and nil for a step.
+	Queue *Queue `json:"queue,omitempty"`
 }
 
 func (u *Under) add(more Under) {
@@ -57,6 +62,12 @@ func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under
 		progress, err := r.Progress(ctx, next[0], "")
 		if err != nil {
 			continue // it is about to begin or to end
+		}
+		if ticket := progress.Ticket; ticket.Waits() && spend() {
+			queue, _ := r.queued(ctx, ticket, interpreter.Member{WorkflowID: next[0]}) // its place may be unknown
+			under.Held = append(under.Held, Held{
+				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency}, Queue: queue,
+			})
 		}
 		for _, record := range progress.Steps {
 			if !record.EndedAt.IsZero() {

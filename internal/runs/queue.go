@@ -22,8 +22,21 @@ type Queue struct {
 	Limit int       `json:"limit,omitempty"`
 	// Place is the run's in the queue, from 1; 0 where that is not known.
 	Place int `json:"place,omitempty"`
-	// Holders are the workflow IDs of runs that have their turn, the first few.
+	// Holders are the workflow IDs of runs that have their turn, the first few of
+	// Running.
 	Holders []string `json:"holders,omitempty"`
+	Running int      `json:"running,omitempty"`
+}
+
+// Turn is what a run has that got its turn under its concurrency key.
+type Turn struct {
+	Name interpreter.LineName `json:"name"`
+	Line string               `json:"line"` // as Queue has it
+	// Limit is how many runs have a turn at a time, Running how many have one, this one
+	// included, and Waiting how many wait for one.
+	Limit   int `json:"limit"`
+	Running int `json:"running"`
+	Waiting int `json:"waiting"`
 }
 
 // queueOf reads from the memo of a run that goes on whether it waits for its turn;
@@ -67,6 +80,20 @@ func (r *Reader) line(ctx context.Context, id string, members []interpreter.Memb
 	return standing, err
 }
 
+// queued is what a run waits for that holds a ticket, as far as its line answers.
+func (r *Reader) queued(ctx context.Context, ticket *interpreter.Ticket, run interpreter.Member) (*Queue, error) {
+	queue := &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
+	standing, err := r.line(ctx, ticket.Line, []interpreter.Member{run})
+	if err == nil {
+		queue.take(standing, standing.Places[0])
+	}
+	return queue, err
+}
+
+func (q *Queue) take(standing interpreter.LineStanding, place int) {
+	q.Limit, q.Place, q.Holders, q.Running = standing.Limit, place, standing.Holders, standing.Running
+}
+
 // mostLines bounds the keys that Places asks about.
 const mostLines = 20
 
@@ -97,7 +124,7 @@ func (r *Reader) Places(ctx context.Context, list []Found) {
 				return nil
 			}
 			for i, run := range waiting[line] {
-				run.Queue.Limit, run.Queue.Place, run.Queue.Holders = standing.Limit, standing.Places[i], standing.Holders
+				run.Queue.take(standing, standing.Places[i])
 			}
 			return nil
 		})

@@ -48,6 +48,9 @@ type Status struct {
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
 	// HeldBy is what holds the whole run, "" for nothing.
 	HeldBy string `json:"held_by,omitempty"`
+	// Turn is what the run has under its concurrency key; nil where it has no key, no turn
+	// yet, or that was not asked.
+	Turn *Turn `json:"turn,omitempty"`
 	// Control is what people have told the run, of one that goes on.
 	Control interpreter.Control `json:"control,omitzero"`
 	// Cancel is who has cancelled the run, why and when; nil where nobody has, or that
@@ -235,22 +238,30 @@ func (q *inquiry) going(ctx context.Context) error {
 	return nil
 }
 
-// queue tells what a run waits for that has not got its turn.
+// queue tells what a run waits for that has not got its turn, and who waits for that
+// of one that has.
 func (q *inquiry) queue(ctx context.Context, ticket *interpreter.Ticket) {
-	if !ticket.Waits() {
-		return
+	var err error
+	switch {
+	case ticket.Waits():
+		if q.status.Status != interpreter.Paused {
+			q.status.Status, q.status.HeldBy = interpreter.Queued, HeldByConcurrency
+		}
+		q.spend()
+		run := interpreter.Member{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
+		if q.status.Queue, err = q.queued(ctx, ticket, run); err != nil {
+			q.notef("which place it has was not answered")
+		}
+	case ticket != nil && ticket.State == interpreter.LineGranted && q.spend():
+		standing, err := q.line(ctx, ticket.Line, nil)
+		if err != nil {
+			q.notef("who waits for its turn under the concurrency key %s was not answered", ticket.Name.Key)
+			return
+		}
+		q.status.Turn = &Turn{
+			Name: ticket.Name, Line: ticket.Line, Limit: standing.Limit, Running: standing.Running, Waiting: standing.Waiting,
+		}
 	}
-	if q.status.Status != interpreter.Paused {
-		q.status.Status, q.status.HeldBy = interpreter.Queued, HeldByConcurrency
-	}
-	q.status.Queue = &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
-	q.spend()
-	standing, err := q.line(ctx, ticket.Line, []interpreter.Member{{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}})
-	if err != nil {
-		q.notef("which place it has was not answered")
-		return
-	}
-	q.status.Queue.Limit, q.status.Queue.Place, q.status.Queue.Holders = standing.Limit, standing.Places[0], standing.Holders
 }
 
 // standing is the status of a run that goes on, and what holds all of it.
