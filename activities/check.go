@@ -48,6 +48,7 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 	}
 	var warnings []string
 	for _, warning := range found.Warnings() {
+		warning.Severity = source.Error // the list says that they are warnings
 		warnings = append(warnings, warning.String())
 	}
 	if result.Count == 0 {

@@ -45,6 +45,17 @@ func TestCheckGivesAllProblemsWithTheirPlace(t *testing.T) {
 	require.Contains(t, result.Problems, "^")
 }
 
+// TestCheckTellsWarningsOnce: whoever shows one says that it is one.
+func TestCheckTellsWarningsOnce(t *testing.T) {
+	t.Parallel()
+
+	result := checkAtTheDoor(t, head+"workflow:\n  - {step: start, tool: http, url: x, retry: {max_attempts: 2, retry_when: error.status == 503}}\n", nil)
+
+	require.Empty(t, result.Problems)
+	require.NotEmpty(t, result.Warnings)
+	require.Regexp(t, `^p\.yaml:5:\d+: this is an older form of retry`, result.Warnings[0])
+}
+
 func TestCheckRefusesAWorkloadThatIsNoMap(t *testing.T) {
 	t.Parallel()
 

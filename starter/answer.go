@@ -251,7 +251,7 @@ func (a *app) readValue(text string) (any, error) {
 	}
 	value, err := readJSON(data)
 	if err != nil {
-		return nil, fmt.Errorf("it is no JSON; a text stands in double quotes: %w", err)
+		return nil, fmt.Errorf("%w; a text stands in double quotes", err)
 	}
 	return value, nil
 }

@@ -262,7 +262,7 @@ func (a *app) steer(ctx context.Context, s *session, o *order, ids []string) err
 	if o.output == "json" {
 		err = printJSON(a.Out, orderDocument{Command: o.name, Step: o.Step, Index: o.Index, Runs: answers})
 	} else {
-		a.afterTelling(o, ids, answers)
+		a.afterTelling(o, answers)
 	}
 	if ctx.Err() != nil {
 		return withStatus(exitInterrupted, errSaid)
@@ -310,7 +310,7 @@ func (o *order) words() string {
 }
 
 // afterTelling sums up, and says how a pause ends.
-func (a *app) afterTelling(o *order, ids []string, answers []answer) {
+func (a *app) afterTelling(o *order, answers []answer) {
 	counts := map[string]int{}
 	for _, answer := range answers {
 		counts[answer.Outcome]++
@@ -323,11 +323,14 @@ func (a *app) afterTelling(o *order, ids []string, answers []answer) {
 		return
 	}
 	command := program() + " resume"
-	for _, id := range ids {
-		command += " " + shellWord(id)
-	}
-	if len(ids) == 0 {
+	if o.query != "" {
 		command += " --query " + shellWord(o.query)
+	} else {
+		for _, answer := range answers {
+			if answer.Outcome != outcomeRefused {
+				command += " " + shellWord(answer.WorkflowID)
+			}
+		}
 	}
 	if o.Step != "" {
 		command += " --step " + shellWord(o.Step)

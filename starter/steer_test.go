@@ -148,3 +148,16 @@ func TestOlderBuild(t *testing.T) {
 	require.Equal(t, exitFailed, status)
 	require.Contains(t, doc.Runs[0].Message, "it has ended (cancelled), so there is nothing to cancel")
 }
+
+// TestAPauseNamesItsRunInFull: the command that lets a run go on does so when other
+// runs have begun whose IDs begin like it.
+func TestAPauseNamesItsRunInFull(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.start(importStep)
+	d.awaits(id, 1, 1)
+	got := d.say("pause", id[:len(id)-1])
+	require.Equal(t, exitOK, got.status, got.err)
+	require.Equal(t, "to let it go on: starter resume "+id+"\n", got.err)
+	d.does("cancel", id)
+}
