@@ -112,6 +112,36 @@ func TestGoldenPaused(t *testing.T) {
 	golden(t, "status/steered_80", strings.Join(texts, "\n"))
 }
 
+// TestHelpOfRuns: the command that helps where nothing of a run itself waits.
+func TestHelpOfRuns(t *testing.T) {
+	t.Parallel()
+	found := runs.Found{WorkflowID: "patients-7x2k", TaskQueue: "night shift", StartedAt: localBegan}
+	over := found
+	over.EndedAt = localBegan.Add(time.Minute)
+	again := over
+	again.WorkflowID, again.Origin = "patients-7x2k/reprocess-01a2-1", "patients-7x2k"
+	loop := func(counts runs.Counts) []runs.Step { return []runs.Step{{Step: "fetch", Visit: 1, Loop: &counts}} }
+	for _, c := range []struct {
+		status runs.Status
+		help   []string
+	}{
+		{runs.Status{Found: found, HeldBy: runs.HeldByNoWorker}, []string{"to start one: worker --task-queue 'night shift'"}},
+		{runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Success: 2})}, nil},
+		{runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Failed: 1})}, []string{"to see what failed: starter dead-letters list patients-7x2k"}},
+		{runs.Status{Found: again, Steps: loop(runs.Counts{Total: 2, Failed: 1})}, []string{"to see what failed: starter dead-letters list patients-7x2k"}},
+		{
+			runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Cancelled: 2})},
+			[]string{"to see what failed or was cancelled: starter dead-letters list patients-7x2k --cancelled"},
+		},
+	} {
+		help := helpOf(&c.status)
+		for i := range help {
+			help[i] = strings.ReplaceAll(help[i], program()+" ", "starter ")
+		}
+		require.Equal(t, c.help, help)
+	}
+}
+
 // TestOlderBuild: a worker that takes no commands says which it does not know;
 // what would work is said in its place.
 func TestOlderBuild(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -213,10 +214,35 @@ func letsGo(id string, control interpreter.Control) string {
 	return "to let it go on: " + command
 }
 
+// deadLettersOf is the command that shows what loops of a run that has ended have left.
+func deadLettersOf(status *runs.Status) []string {
+	failed, cancelled := 0, 0
+	for _, step := range status.Steps {
+		if step.Loop != nil {
+			failed, cancelled = failed+step.Loop.Failed, cancelled+step.Loop.Cancelled
+		}
+	}
+	command := fmt.Sprintf("%s dead-letters list %s", program(), shellWord(cmp.Or(status.Origin, status.WorkflowID)))
+	switch {
+	case failed+cancelled == 0:
+		return nil
+	case cancelled > 0:
+		return []string{"to see what failed or was cancelled: " + command + " --cancelled"}
+	}
+	return []string{"to see what failed: " + command}
+}
+
 // helpOf are the commands that would help a run on, one a line.
 func helpOf(status *runs.Status) []string {
-	if status.Control.Paused || len(status.Control.Steps) > 0 {
+	switch queue := status.Queue; {
+	case status.Ended():
+		return deadLettersOf(status)
+	case status.HeldBy == runs.HeldByNoWorker:
+		return []string{"to start one: worker --task-queue " + shellWord(status.TaskQueue)}
+	case status.Control.Paused || len(status.Control.Steps) > 0:
 		return []string{letsGo(status.WorkflowID, status.Control)}
+	case queue != nil && len(queue.Holders) > 0:
+		return []string{fmt.Sprintf("to see who has a turn: %s status %s", program(), shellWord(queue.Holders[0]))}
 	}
 	var waiting []string
 	person, loops := false, false
@@ -225,9 +251,6 @@ func helpOf(status *runs.Status) []string {
 			waiting, person = append(waiting, step.Step), person || step.HeldBy == runs.HeldByPerson
 			loops = loops || step.Loop != nil
 		}
-	}
-	if queue := status.Queue; queue != nil && len(queue.Holders) > 0 {
-		return []string{fmt.Sprintf("to see who has a turn: %s status %s", program(), shellWord(queue.Holders[0]))}
 	}
 	if len(waiting) == 0 {
 		return answersOf(status)
