@@ -52,7 +52,9 @@ func writeStatus(w io.Writer, status *runs.Status, paper paper) {
 		writeWrapped(&b, "note: "+visible(note), paper.width)
 	}
 	for _, warning := range status.Warnings {
-		b.WriteString(paper.warning("warning: "+visible(warning)) + "\n")
+		for line := range strings.Lines(text.WrapSoft("warning: "+visible(warning), paper.width)) {
+			b.WriteString(paper.warning(strings.TrimRight(line, " \n")) + "\n")
+		}
 	}
 	for _, help := range helpOf(status) {
 		writeHelp(&b, help, paper.width)
