@@ -117,12 +117,23 @@ func (s *session) reader() *deadletter.Reader {
 	return &deadletter.Reader{Reader: runs.Reader{Client: s.client, Store: s.store}}
 }
 
-// chain reads a run with its reprocesses. What it could not tell is said.
+// chain reads a run with its reprocesses, whose ID may be a beginning. What it could
+// not tell is said.
 func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (*deadletter.Chain, error) {
 	if err := checkRun(workflowID, runID); err != nil {
 		return nil, err
 	}
 	chain, err := s.reader().Chain(ctx, workflowID, runID)
+	if errors.Is(err, runs.ErrNotFound) && runID == "" {
+		found, missing := s.runs().Find(ctx, workflowID, "")
+		var several *runs.AmbiguousError
+		switch {
+		case missing == nil:
+			chain, err = s.reader().Chain(ctx, found.WorkflowID, "")
+		case errors.As(missing, &several):
+			return nil, a.findError(s, missing)
+		}
+	}
 	if errors.Is(err, runs.ErrNotFound) {
 		return nil, usageError("%w on %s, namespace %s; %s dead-letters list shows those with failed iterations",
 			err, s.address, s.namespace, program())
@@ -385,7 +396,8 @@ func (a *app) showDeadLetter(id string, options *showOptions) error {
 	}
 	return a.withChain(&options.server, workflowID, options.letters.runID, func(s *session, chain *deadletter.Chain) error {
 		letters := chain.Select(deadletter.Filter{All: true, Cancelled: true})
-		place := slices.IndexFunc(letters, func(letter deadletter.Letter) bool { return letter.ID == id })
+		full := chain.Origin.WorkflowID + strings.TrimPrefix(id, workflowID)
+		place := slices.IndexFunc(letters, func(letter deadletter.Letter) bool { return letter.ID == full })
 		switch {
 		case place < 0:
 			return usageError("run %s has no dead letter %q; it has %s", workflowID, id, counted(len(chain.Letters), "dead letter"))

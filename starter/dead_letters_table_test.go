@@ -64,3 +64,26 @@ func TestToolsFit(t *testing.T) {
 	require.LessOrEqual(t, text.LongestLineLen(out.String()), 80, "%s", out.String())
 	require.Contains(t, strings.Join(strings.Fields(out.String()), " "), fmt.Sprintf("│ %s │", "approval"))
 }
+
+// TestDeadLettersByTheBeginningOfAnID: a run is named as it is everywhere else.
+func TestDeadLettersByTheBeginningOfAnID(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	const fails = `
+  - step: fetch
+    tool: http
+    url: "http://127.0.0.1:1/"
+    loop: {in: [1, 2], iterator: n, mode: parallel}
+`
+	id := d.start(fails)
+	d.start(fails) // another run, the ID of which begins with test- too
+	require.Equal(t, interpreter.Failed, d.ends(id).Status)
+	part := id[:len(id)-1]
+	require.Contains(t, d.does("dead-letters", "list", part), id+"/fetch#1/0")
+	require.Contains(t, d.does("dead-letters", "show", part+"/fetch#1/1"), "dead letter:   "+id+"/fetch#1/1\n")
+	require.Contains(t, d.does("dead-letters", "reprocess", part, "--dry-run"), id+"/fetch#1/1")
+	require.Contains(t, d.refuses(exitUsage, "dead-letters", "list", id+"x"), "there is no such run: "+id+"x")
+	require.Eventually(t, func() bool {
+		return strings.Contains(d.say("dead-letters", "list", "test-").err, "give more of it")
+	}, patience, 100*time.Millisecond, "the list of the server has both runs")
+}
