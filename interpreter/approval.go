@@ -80,11 +80,32 @@ func (c *Call) approved(answer Answer, now time.Time) any {
 // unapproved is the result of an approval that nobody has answered in time, nil
 // where that is a failure.
 func (c *Call) unapproved(now time.Time) any {
-	choice := c.State.Request.Fields[fieldOnTimeout].Data
-	if option := expression.Text(choice); choice != nil && option != "fail" {
+	if option := c.lateChoice(); option != "" {
 		return c.approved(Answer{Option: option, Comment: "nobody answered in time"}, now)
 	}
 	return nil
+}
+
+// lateChoice is the option that counts when nobody has answered in time, "" where that
+// is a failure.
+func (c *Call) lateChoice() string {
+	choice := c.State.Request.Fields[fieldOnTimeout].Data
+	if option := expression.Text(choice); choice != nil && option != "fail" {
+		return option
+	}
+	return ""
+}
+
+// Choice is the option with which the approval ends that is under way: that of its
+// answer, or without one that of its on_timeout. It is "" where there is none.
+func (c *Call) Choice() string {
+	switch answer := c.State.Answer; {
+	case c.toolName() != toolApproval:
+		return ""
+	case answer != nil:
+		return answer.Option
+	}
+	return c.lateChoice()
 }
 
 func orNil(text string) any {

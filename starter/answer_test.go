@@ -259,7 +259,8 @@ func TestApprove(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"option": "approve", "by": "ada", "comment": "fine", "rows": 1200.0, "ok": true, "how": "b",
 	}, result)
-	require.Contains(t, d.does("events", id), "by ada")
+	require.Regexp(t, `action_completed +ask attempt 1, approve, by ada, `, d.does("events", id))
+	require.Contains(t, d.does("events", id, "--output", "jsonl"), `"option":"approve","by":"ada"`)
 	require.Contains(t, d.refuses(exitFailed, "approve", id), "the run has ended (completed), so it takes no answers")
 }
 

@@ -257,6 +257,9 @@ func eventFacts(event runs.Event) []string {
 	if event.Status != "" {
 		add("%s", event.Status)
 	}
+	if event.Option != "" {
+		add("%s", event.Option)
+	}
 	if event.By != "" {
 		add("by %s", event.By)
 	}

@@ -371,7 +371,7 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 		d.rested()
 		d.silence()
 		mark := d.askMark()
-		mark.Over, mark.By = true, d.call.Answerer()
+		mark.Over, mark.By, mark.Option = true, d.call.Answerer(), d.call.Choice()
 		mark.Error = d.call.TakeAnswer(workflow.Now(ctx)).Shrunk()
 		note(ctx, mark)
 		logVerdict(ctx, d.call)
@@ -388,6 +388,8 @@ type AskMark struct {
 	Over  bool                     `json:"over,omitempty"`
 	Error *interpreter.ErrorObject `json:"error,omitempty"`
 	By    string                   `json:"by,omitempty"`
+	// Option is what was chosen, of an approval.
+	Option string `json:"option,omitempty"`
 }
 
 // askMark is the mark of the attempt under way.

@@ -338,7 +338,7 @@ func TestAnswerElsewhere(t *testing.T) {
 func TestApprovalInTime(t *testing.T) {
 	t.Parallel()
 	w, _ := newAnswering(t)
-	result := w.ends("completed", book(`
+	run := w.start(book(`
   - step: ask
     tool: approval
     message: Go on?
@@ -350,7 +350,16 @@ func TestApprovalInTime(t *testing.T) {
   - {step: load, tool: python, code: "def main(): return 'loaded'"}
   - {step: stop, tool: python, code: "def main(): return 'stopped'"}
 `), nil)
+	result, err := w.outcome(run)
+	require.NoError(t, err)
 	require.Equal(t, "stopped", result.Result.Data)
+	var chosen []string
+	for _, event := range w.eventsOf(run) {
+		if event.Option != "" {
+			chosen = append(chosen, event.Event+" "+event.Step+" "+event.Option+event.By)
+		}
+	}
+	require.Equal(t, []string{"action_completed ask reject"}, chosen)
 }
 
 // Progress sets the end of an attempt further away, and goes on where the history

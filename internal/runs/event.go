@@ -61,8 +61,9 @@ type Event struct {
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	// Reason of a wait: failure, rate_limited, poll, page or turn. Of a run that was
 	// cancelled the reason that was given, and By who did it; of an attempt By is who has
-	// answered it from outside.
+	// answered it from outside, and Option what was chosen, of an approval.
 	Reason string `json:"reason,omitempty"`
+	Option string `json:"option,omitempty"`
 	By     string `json:"by,omitempty"`
 	// Duration is how many seconds it took, of what has ended.
 	Duration float64 `json:"duration,omitempty"`

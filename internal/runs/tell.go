@@ -457,7 +457,7 @@ func (t *teller) asked(event *historypb.HistoryEvent) {
 	}
 	end := Event{
 		Event: ActionCompleted, At: at, Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Attempt: mark.Attempt, Page: mark.Page,
-		Error: mark.Error, By: mark.By,
+		Error: mark.Error, By: mark.By, Option: mark.Option,
 	}
 	if mark.Error != nil {
 		end.Event = ActionError
