@@ -128,6 +128,29 @@ func TestStatusLooksBelow(t *testing.T) {
 	d.does("cancel", id)
 }
 
+// TestStatusSaysWhichRunBelowIsPaused: who has paused it, and how it goes on.
+func TestStatusSaysWhichRunBelowIsPaused(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.start(asksBelow)
+	inner := id + "/outer#1!1/inner#1!1"
+	d.awaits(inner, 1, 1)
+	d.awaits(id+"/twin#1!1", 1, 1)
+	d.does("pause", inner, "--reason", "lunch")
+	said := d.does("status", id)
+	require.Regexp(t, `(?m)^outer: `+inner+`, paused since \d\d:\d\d:\d\d by`, said)
+	require.Contains(t, said, "to let it go on: starter resume '"+inner+"'\n")
+	require.Contains(t, strings.ReplaceAll(said, "\n", " "), "lunch")
+	held := d.status(id).Visits("outer")[0].Held
+	require.Len(t, held, 1)
+	require.Equal(t, interpreter.Paused, held[0].Status)
+	require.Equal(t, "lunch", held[0].Control.Held[""].Reason)
+
+	d.does("resume", inner)
+	require.Empty(t, d.status(id).Visits("outer")[0].Held)
+	d.does("cancel", id)
+}
+
 // TestStatusSaysWhoWaitsForATurn: who has a turn under a concurrency key says how many
 // runs are behind it, who has none its place and whom it waits for, and so does a run
 // whose step has started one of these.

@@ -218,6 +218,10 @@ func underText(under runs.Under, known string, now time.Time) []string {
 			said = append(said, in(held.Run)+queueText(held.Queue, now))
 			continue
 		}
+		if held.Control != nil {
+			said = append(said, in(held.Run)+pausedText(*held.Control, now))
+			continue
+		}
 		line := in(held.Run) + placeText(interpreter.AnswerTo{Step: held.Step, Visit: held.Visit}) + " " + itemText(held.Item, now)
 		if held.Error != nil {
 			line += ": " + errorOf(held.Error)

@@ -303,7 +303,12 @@ func belowOf(step runs.Step) []string {
 			help = append(help, "to answer: "+answerCommand(asked.Run, asked.Step, nil, &asked.Awaiting))
 		}
 		for _, held := range under.Held {
-			if held.Status == interpreter.RetryPending && !found[held.Run] {
+			switch {
+			case found[held.Run]:
+			case held.Control != nil:
+				found[held.Run] = true
+				help = append(help, letsGo(held.Run, *held.Control))
+			case held.Status == interpreter.RetryPending:
 				found[held.Run] = true
 				help = append(help, fmt.Sprintf("to wait no longer: %s retry-now %s", program(), shellWord(held.Run)))
 			}

@@ -19,8 +19,8 @@ import (
 type Under struct {
 	// Below are the attempts that await answers.
 	Below []Asked `json:"below,omitempty"`
-	// Held are the steps that something else holds, and the runs that wait for their
-	// turn.
+	// Held are the steps that something else holds, the runs that wait for their turn,
+	// and those that people have paused.
 	Held []Held `json:"held_below,omitempty"`
 }
 
@@ -33,6 +33,8 @@ type Held struct {
 	// Queue is what the run waits for that has not got its turn under its concurrency
 	// key, and nil for a step.
 	Queue *Queue `json:"queue,omitempty"`
+	// Control is what people hold of the run itself, and nil for a step.
+	Control *interpreter.Control `json:"control,omitempty"`
 }
 
 func (u *Under) add(more Under) {
@@ -67,6 +69,11 @@ func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under
 			queue, _ := r.queued(ctx, ticket, interpreter.Member{WorkflowID: next[0]}) // its place may be unknown
 			under.Held = append(under.Held, Held{
 				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency}, Queue: queue,
+			})
+		}
+		if control := progress.Control; control.Paused || len(control.Steps) > 0 {
+			under.Held = append(under.Held, Held{
+				Run: next[0], Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
 			})
 		}
 		for _, record := range progress.Steps {
