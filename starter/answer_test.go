@@ -93,10 +93,14 @@ func (d *desk) refuses(status int, args ...string) string {
 // start starts a run of steps, and gives its ID.
 func (d *desk) start(steps string) string {
 	d.t.Helper()
+	return d.startAs(d.env.NewTaskQueue(), steps)
+}
+
+func (d *desk) startAs(id, steps string) string {
+	d.t.Helper()
 	file := filepath.Join(d.t.TempDir(), "book.yaml")
 	source := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: asks}\nworkflow:\n" + steps
 	require.NoError(d.t, os.WriteFile(file, []byte(source), 0o600))
-	id := d.env.NewTaskQueue()
 	d.does("run", file, "--detach", "--task-queue", d.queue, "--workflow-id", id)
 	return id
 }
@@ -106,6 +110,14 @@ func (d *desk) status(id string, args ...string) *runs.Status {
 	status := &runs.Status{}
 	require.NoError(d.t, json.Unmarshal([]byte(d.does(append([]string{"status", id, "--output", "json"}, args...)...)), status))
 	return status
+}
+
+// listed waits until the server finds a run by the beginning of its ID, and gives that.
+func (d *desk) listed(id string) string {
+	d.t.Helper()
+	part := id[:len(id)-1]
+	require.Eventually(d.t, func() bool { return d.say("status", part).status == exitOK }, patience, 50*time.Millisecond)
+	return part
 }
 
 // awaits waits until so many attempts of a run await their answers, one at least of

@@ -78,7 +78,7 @@ func TestDeadLettersByTheBeginningOfAnID(t *testing.T) {
 	id := d.start(fails)
 	d.start(fails) // another run, the ID of which begins with test- too
 	require.Equal(t, interpreter.Failed, d.ends(id).Status)
-	part := id[:len(id)-1]
+	part := d.listed(id)
 	require.Contains(t, d.does("dead-letters", "list", part), id+"/fetch#1/0")
 	require.Contains(t, d.does("dead-letters", "show", part+"/fetch#1/1"), "dead letter:   "+id+"/fetch#1/1\n")
 	require.Contains(t, d.does("dead-letters", "reprocess", part, "--dry-run"), id+"/fetch#1/1")
@@ -86,4 +86,22 @@ func TestDeadLettersByTheBeginningOfAnID(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return strings.Contains(d.say("dead-letters", "list", "test-").err, "give more of it")
 	}, patience, 100*time.Millisecond, "the list of the server has both runs")
+}
+
+// TestRunIDsOfABeginning: a run ID says which of the runs of an ID is meant, and the ID
+// may be a beginning all the same.
+func TestRunIDsOfABeginning(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.start(importStep)
+	d.awaits(id, 1, 1)
+	runID := d.status(id).RunID
+	part := d.listed(id)
+	require.Equal(t, id, d.status(part, "--run-id", runID).WorkflowID)
+	const other = "0197f0a4-5c0e-7d3a-9f2b-8f6f0a1b2c3d"
+	d.listed(d.startAs(id+"-and-more", importStep))
+	said := d.refuses(exitUsage, "status", id, "--run-id", other)
+	require.Contains(t, said, "there is no such run: no run with the ID \""+id+"\" has the run ID \""+other+"\" on ")
+	require.Contains(t, d.refuses(exitUsage, "status", id+"x", "--run-id", other), "no run has the ID \""+id+"x\" or one")
+	d.does("cancel", id, id+"-and-more")
 }

@@ -186,7 +186,7 @@ func TestAPauseNamesItsRunInFull(t *testing.T) {
 	d := newDesk(t)
 	id := d.start(importStep)
 	d.awaits(id, 1, 1)
-	got := d.say("pause", id[:len(id)-1])
+	got := d.say("pause", d.listed(id))
 	require.Equal(t, exitOK, got.status, got.err)
 	require.Equal(t, "to let it go on: starter resume "+id+"\n", got.err)
 	d.does("cancel", id)

@@ -54,12 +54,16 @@ func (f Found) Ended() bool { return !f.EndedAt.IsZero() }
 // UnknownError says that there is no run with an ID, or beginning with it.
 type UnknownError struct {
 	ID      string
+	RunID   string // that was asked for, "" for the latest
 	Nearest string // an ID that is like it, "" for none
 }
 
 func (e *UnknownError) Error() string {
 	if e.ID == "" {
 		return "there are no runs yet"
+	}
+	if e.RunID != "" {
+		return fmt.Sprintf("%v: no run with the ID %q has the run ID %q", ErrNotFound, e.ID, e.RunID)
 	}
 	text := fmt.Sprintf("%v: no run has the ID %q or one that begins with it", ErrNotFound, e.ID)
 	if e.Nearest != "" {
@@ -114,13 +118,13 @@ func (r *Reader) Find(ctx context.Context, id, runID string) (Found, error) {
 	}
 	found, err := r.describe(ctx, id, runID)
 	var unknown *UnknownError
-	if !errors.As(err, &unknown) || runID != "" {
+	if !errors.As(err, &unknown) {
 		return found, err
 	}
 	if id, err = r.begins(ctx, id); err != nil {
 		return Found{}, err
 	}
-	return r.describe(ctx, id, "")
+	return r.describe(ctx, id, runID)
 }
 
 // describe asks for one run.
@@ -129,7 +133,7 @@ func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) 
 	var missing *serviceerror.NotFound
 	var invalid *serviceerror.InvalidArgument // a run ID that is none
 	if errors.As(err, &missing) || errors.As(err, &invalid) {
-		return Found{}, &UnknownError{ID: strings.TrimSpace(id + " " + runID)}
+		return Found{}, &UnknownError{ID: id, RunID: runID}
 	}
 	if err != nil {
 		return Found{}, fmt.Errorf("look for the run %s: %w", id, err)
@@ -245,10 +249,12 @@ func (r *Reader) begins(ctx context.Context, text string) (string, error) {
 	ids = slices.DeleteFunc(ids, func(id string) bool { // a reprocess, beside its run
 		return slices.ContainsFunc(all, func(other string) bool { return strings.HasPrefix(id, other+"/") })
 	})
-	switch len(ids) {
-	case 1:
+	switch {
+	case slices.Contains(ids, text): // the whole ID of a run that was not meant
+		return text, nil
+	case len(ids) == 1:
 		return ids[0], nil
-	case 0:
+	case len(ids) == 0:
 		return "", r.unknown(ctx, text)
 	}
 	more := len(ids) > mostBeginnings || len(page.GetNextPageToken()) > 0
