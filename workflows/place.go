@@ -178,10 +178,12 @@ type member struct {
 	holds bool   // a place in the window
 	ended bool
 	left  placeWanted // how it has left its place, where it does not hold one
+	late  int         // how many times it has left and the loop knows, but was not told yet
 }
 
 // listenForPlaces takes in which children leave their places, and gives places to
-// those that want one again.
+// those that want one again. What a child tells may come in another order: who wants
+// a place has left it.
 func (l *loop) listenForPlaces(ctx workflow.Context) {
 	onSignal(ctx, placeSignal, func(ctx workflow.Context, next placeWanted) {
 		at := slices.IndexFunc(l.members, func(m *member) bool { return m.index == next.Index })
@@ -190,7 +192,14 @@ func (l *loop) listenForPlaces(ctx workflow.Context) {
 		}
 		switch m := l.members[at]; {
 		case next.Now:
+			if m.holds {
+				m.late++
+				m.holds = false
+				l.window.leave()
+			}
 			workflow.Go(ctx, func(ctx workflow.Context) { l.bringBack(ctx, m) })
+		case m.late > 0:
+			m.late--
 		case m.holds:
 			m.holds, m.left = false, next
 			l.window.leave()
