@@ -21,6 +21,9 @@ import (
 // unnoticed: a history that was recorded by a release must replay for as long
 // as runs of that release may be open.
 var stored = map[string][]string{
+	"approval": {
+		"01-PlaybookWorkflow.json",
+	},
 	"batches": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
@@ -44,6 +47,20 @@ var stored = map[string][]string{
 	"cancel_wait": {
 		"01-PlaybookWorkflow.json",
 	},
+	"commands_at_once": {
+		"01-PlaybookWorkflow.json",
+		"02-LoopWorkflow.json",
+		"03-IterationWorkflow.json",
+		"04-IterationWorkflow.json",
+		"05-IterationWorkflow.json",
+		"06-IterationWorkflow.json",
+		"07-IterationWorkflow.json",
+		"08-IterationWorkflow.json",
+		"09-IterationWorkflow.json",
+		"10-IterationWorkflow.json",
+		"11-IterationWorkflow.json",
+		"12-IterationWorkflow.json",
+	},
 	"error_route": {
 		"01-PlaybookWorkflow.json",
 	},
@@ -64,6 +81,9 @@ var stored = map[string][]string{
 	"invalid_playbook": {
 		"01-PlaybookWorkflow.json",
 	},
+	"key_taken": {
+		"01-PlaybookWorkflow.json",
+	},
 	"loop": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
@@ -71,11 +91,43 @@ var stored = map[string][]string{
 		"04-IterationWorkflow.json",
 		"05-IterationWorkflow.json",
 	},
+	"notices": {
+		"01-PlaybookWorkflow.json",
+	},
 	"page_failing_for_ever": {
 		"01-PlaybookWorkflow.json",
 	},
 	"page_failing_once": {
 		"01-PlaybookWorkflow.json",
+	},
+	"places": {
+		"01-PlaybookWorkflow.json",
+		"02-LoopWorkflow.json",
+		"03-IterationWorkflow.json",
+		"04-IterationWorkflow.json",
+		"05-IterationWorkflow.json",
+		"06-IterationWorkflow.json",
+		"07-IterationWorkflow.json",
+		"08-IterationWorkflow.json",
+	},
+	"playbooks": {
+		"01-PlaybookWorkflow.json",
+		"02-PlaybookWorkflow.json",
+		"03-PlaybookWorkflow.json",
+		"04-PlaybookWorkflow.json",
+		"05-LoopWorkflow.json",
+		"06-IterationWorkflow.json",
+		"07-IterationWorkflow.json",
+		"08-LoopWorkflow.json",
+		"09-IterationWorkflow.json",
+		"10-PlaybookWorkflow.json",
+		"11-LoopWorkflow.json",
+		"12-IterationWorkflow.json",
+		"13-IterationWorkflow.json",
+		"14-PlaybookWorkflow.json",
+		"15-LoopWorkflow.json",
+		"16-IterationWorkflow.json",
+		"17-IterationWorkflow.json",
 	},
 	"poll_exhausted": {
 		"01-PlaybookWorkflow.json",
@@ -114,6 +166,15 @@ var stored = map[string][]string{
 		"04-IterationWorkflow.json",
 		"05-IterationWorkflow.json",
 		"06-IterationWorkflow.json",
+	},
+	"turns_of_pages": {
+		"01-PlaybookWorkflow.json",
+	},
+	"turns_of_sinks": {
+		"01-PlaybookWorkflow.json",
+	},
+	"webhook": {
+		"01-PlaybookWorkflow.json",
 	},
 	"worker_lost": {
 		"01-PlaybookWorkflow.json",

@@ -227,6 +227,7 @@ func TestSkipsWhereItsKeyIsTaken(t *testing.T) {
 	holder := w.enter("holder", source, gate.url)
 	w.await(holder, "stay", interpreter.RetryPending)
 	skipped := w.enter("late", source, gate.url)
+	w.keep("key_taken")
 	result, err := w.outcome(skipped)
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Skipped, result.Status)

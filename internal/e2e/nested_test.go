@@ -199,6 +199,7 @@ func TestNestedRetry(t *testing.T) {
 	t.Parallel()
 
 	w := newWorking(t)
+	w.keep("playbooks")
 	result, err := w.run(book(`
   - step: flaky
     tool: playbook

@@ -21,6 +21,7 @@ func TestPlacesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	w.patience = time.Minute
+	w.keep("places")
 	began, goOn := make(chan string, 2), make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if n := r.URL.Query().Get("n"); n == "1" || n == "2" {

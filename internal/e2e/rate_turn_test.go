@@ -238,6 +238,7 @@ func TestPagesWaitForTheirTurns(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			w.workNarrow(1)
+			w.keep("turns_of_" + name)
 			result := w.ends("completed", book(fmt.Sprintf(`
   - step: fetch
     tool: http

@@ -70,6 +70,9 @@ func TestCommandsAtOnce(t *testing.T) {
 			api.set(false)
 			stop()
 			w.saysAtOnce(run, c.says)
+			if c.skipped > 0 {
+				w.keep("commands_at_once")
+			}
 			result := w.endsAs(run, map[bool]interpreter.Status{true: interpreter.Completed, false: interpreter.Partial}[c.skipped == 0])
 			stats := step(t, result, "fetch").Loop.Stats
 			require.Equal(t, [2]int{children - c.skipped, c.skipped}, [2]int{stats.Success, stats.Failed})
