@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -154,6 +155,10 @@ func TestOlderBuild(t *testing.T) {
 	}, workflow.RegisterOptions{Name: workflows.PlaybookWorkflowName})
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
+	require.Eventually(t, func() bool { // a worker that has just started is not seen at once
+		described, err := env.Client().DescribeTaskQueue(t.Context(), queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+		return err == nil && len(described.GetPollers()) > 0
+	}, patience, 50*time.Millisecond)
 	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, workflows.PlaybookWorkflowName)
 	require.NoError(t, err)
 
