@@ -154,6 +154,9 @@ func (c Control) Holds(step string) bool {
 	return c.Paused || alone
 }
 
+// HoldsAny reports whether it holds the run or some of its steps.
+func (c Control) HoldsAny() bool { return c.Paused || len(c.Steps) > 0 }
+
 // Pause holds the run, or with a name one of its steps; false where it was so
 // already.
 func (c *Control) Pause(step string) bool {
@@ -175,7 +178,7 @@ func (c *Control) Pause(step string) bool {
 func (c *Control) Resume(step string) bool {
 	at, alone := slices.BinarySearch(c.Steps, step)
 	switch {
-	case step == "" && (c.Paused || len(c.Steps) > 0):
+	case step == "" && c.HoldsAny():
 		c.Paused, c.Steps = false, nil
 	case step != "" && alone:
 		c.Steps = slices.Delete(slices.Clone(c.Steps), at, at+1)

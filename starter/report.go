@@ -241,8 +241,8 @@ func below(records []workflows.StepRecord, columns []column, width int) string {
 		if record.Loop == nil {
 			continue
 		}
-		for line := range strings.Lines(text.WrapSoft(stepName(record)+": "+iterations(record), width)) {
-			b.WriteString("\n" + strings.TrimRight(line, " \n"))
+		for _, line := range wrapped(stepName(record)+": "+iterations(record), width) {
+			b.WriteString("\n" + line)
 		}
 	}
 	return b.String()

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
 	"reprise/internal/callback"
@@ -266,15 +267,21 @@ func cmdDeparted(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(worker.Start())
 	defer worker.Stop()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		queue, err := c.DescribeTaskQueue(context.Background(), args[0], enums.TASK_QUEUE_TYPE_WORKFLOW)
+		listening, err := listens(context.Background(), c, args[0])
 		ts.Check(err)
-		if len(queue.GetPollers()) > 0 {
+		if listening {
 			return
 		}
 		if time.Now().After(deadline) {
 			ts.Fatalf("the worker does not listen")
 		}
 	}
+}
+
+// listens reports whether the server has seen a worker of a task queue.
+func listens(ctx context.Context, c client.Client, queue string) (bool, error) {
+	described, err := c.DescribeTaskQueue(ctx, queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	return len(described.GetPollers()) > 0, err
 }
 
 func cmdAlone(ts *testscript.TestScript, neg bool, args []string) {

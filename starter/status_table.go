@@ -52,8 +52,8 @@ func writeStatus(w io.Writer, status *runs.Status, paper paper) {
 		writeWrapped(&b, "note: "+visible(note), paper.width)
 	}
 	for _, warning := range status.Warnings {
-		for line := range strings.Lines(text.WrapSoft("warning: "+visible(warning), paper.width)) {
-			b.WriteString(paper.warning(strings.TrimRight(line, " \n")) + "\n")
+		for _, line := range wrapped("warning: "+visible(warning), paper.width) {
+			b.WriteString(paper.warning(line) + "\n")
 		}
 	}
 	for _, help := range helpOf(status) {
@@ -214,21 +214,24 @@ func underText(under runs.Under, known string, now time.Time) []string {
 		said = append(said, in(asked.Run)+placeText(asked.To())+" "+awaitedText(&asked.Awaiting, now))
 	}
 	for _, held := range under.Held {
-		if held.Queue != nil {
-			said = append(said, in(held.Run)+queueText(held.Queue, now))
-			continue
-		}
-		if held.Control != nil {
-			said = append(said, in(held.Run)+pausedText(*held.Control, now))
-			continue
-		}
-		line := in(held.Run) + placeText(interpreter.AnswerTo{Step: held.Step, Visit: held.Visit}) + " " + itemText(held.Item, now)
-		if held.Error != nil {
-			line += ": " + errorOf(held.Error)
-		}
-		said = append(said, line)
+		said = append(said, in(held.Run)+heldText(held, now))
 	}
 	return said
+}
+
+// heldText is what holds a run below, or a step of it.
+func heldText(held runs.Held, now time.Time) string {
+	switch {
+	case held.Queue != nil:
+		return queueText(held.Queue, now)
+	case held.Control != nil:
+		return pausedText(*held.Control, now)
+	}
+	line := placeText(interpreter.AnswerTo{Step: held.Step, Visit: held.Visit}) + " " + itemText(held.Item, now)
+	if held.Error != nil {
+		line += ": " + errorOf(held.Error)
+	}
+	return line
 }
 
 // itemText is a state, its attempt and when the next one is due.
@@ -349,9 +352,17 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 
 // writeWrapped writes a line, on several where it is too long.
 func writeWrapped(b *strings.Builder, said string, width int) {
-	for line := range strings.Lines(text.WrapSoft(said, width)) {
-		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	for _, line := range wrapped(said, width) {
+		b.WriteString(line + "\n")
 	}
+}
+
+// wrapped are the lines of a text that is broken at a width.
+func wrapped(said string, width int) (lines []string) {
+	for line := range strings.Lines(text.WrapSoft(said, width)) {
+		lines = append(lines, strings.TrimRight(line, " \n"))
+	}
+	return lines
 }
 
 // watchScreen shows a status again and again.

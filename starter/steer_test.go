@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -156,8 +155,8 @@ func TestOlderBuild(t *testing.T) {
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
 	require.Eventually(t, func() bool { // a worker that has just started is not seen at once
-		described, err := env.Client().DescribeTaskQueue(t.Context(), queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
-		return err == nil && len(described.GetPollers()) > 0
+		listening, err := listens(t.Context(), env.Client(), queue)
+		return err == nil && listening
 	}, patience, 50*time.Millisecond)
 	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, workflows.PlaybookWorkflowName)
 	require.NoError(t, err)

@@ -239,7 +239,7 @@ func helpOf(status *runs.Status) []string {
 		return deadLettersOf(status)
 	case status.HeldBy == runs.HeldByNoWorker:
 		return []string{"to start one: worker --task-queue " + shellWord(status.TaskQueue)}
-	case status.Control.Paused || len(status.Control.Steps) > 0:
+	case status.Control.HoldsAny():
 		return []string{letsGo(status.WorkflowID, status.Control)}
 	case queue != nil && len(queue.Holders) > 0:
 		return []string{fmt.Sprintf("to see who has a turn: %s status %s", program(), shellWord(queue.Holders[0]))}

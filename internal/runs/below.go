@@ -71,7 +71,7 @@ func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under
 				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency}, Queue: queue,
 			})
 		}
-		if control := progress.Control; control.Paused || len(control.Steps) > 0 {
+		if control := progress.Control; control.HoldsAny() {
 			under.Held = append(under.Held, Held{
 				Run: next[0], Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
 			})
