@@ -304,12 +304,9 @@ output: "{{ send is defined }}"
 	s.leave()
 	stop()
 	w.workWith(w.env.Dial(t, s.options()))
-	require.Eventually(t, func() bool {
-		described, err := w.env.Client().DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
-		return err == nil && slices.ContainsFunc(described.GetPendingActivities(), func(pending *workflowpb.PendingActivityInfo) bool {
-			return strings.Contains(pending.GetLastFailure().GetMessage(), "from the payload store")
-		})
-	}, patience, tick)
+	w.awaitPending(run, func(pending *workflowpb.PendingActivityInfo) bool {
+		return strings.Contains(pending.GetLastFailure().GetMessage(), "from the payload store")
+	})
 	s.comeBack()
 	result, err := w.outcome(run)
 	require.NoError(t, err)
@@ -464,11 +461,15 @@ func (w *world) workUntil(c client.Client) (stop func()) {
 // awaitHeartbeat waits until an activity of the run has shown that it is alive.
 func (w *world) awaitHeartbeat(run client.WorkflowRun) {
 	w.t.Helper()
+	w.awaitPending(run, func(pending *workflowpb.PendingActivityInfo) bool { return pending.GetLastHeartbeatTime() != nil })
+}
+
+// awaitPending waits until one of the pending activities of the run is as it should be.
+func (w *world) awaitPending(run client.WorkflowRun, there func(*workflowpb.PendingActivityInfo) bool) {
+	w.t.Helper()
 	require.Eventually(w.t, func() bool {
 		described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), run.GetID(), run.GetRunID())
-		return err == nil && slices.ContainsFunc(described.GetPendingActivities(), func(pending *workflowpb.PendingActivityInfo) bool {
-			return pending.GetLastHeartbeatTime() != nil
-		})
+		return err == nil && slices.ContainsFunc(described.GetPendingActivities(), there)
 	}, patience, tick)
 }
 

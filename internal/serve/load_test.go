@@ -67,7 +67,7 @@ func TestCallersAtOnce(t *testing.T) {
 			run := a.env.Client().GetWorkflow(t.Context(), given.values["workflow_id"].(string), "")
 			sum, known := 0, map[string]bool{}
 			for left := callers; left > 0; { // a part of a loop waits for all of the part before
-				tokens := a.tokens(left, known)
+				tokens := a.someTokens(left, known)
 				left -= len(tokens)
 				sum += a.answerAll(tokens)
 			}
@@ -97,7 +97,7 @@ func TestCallersAtOnce(t *testing.T) {
 		}
 		group.Wait()
 		t.Logf("%.0f runs a second were started", float64(callers)/time.Since(began).Seconds())
-		sum, total := a.answerAll(a.tokens(callers, map[string]bool{})), 0
+		sum, total := a.answerAll(a.tokens(callers)), 0
 		for _, run := range runs {
 			n, _ := a.ends(run).Result.Data.(int)
 			total += n
@@ -106,21 +106,29 @@ func TestCallersAtOnce(t *testing.T) {
 	})
 }
 
-// tokens are those of the next attempts, of each one whose key is not known yet: n, or
-// those after which nobody was asked for some time.
-func (a *asking) tokens(n int, known map[string]bool) []string {
+// tokens are those of the next n attempts.
+func (a *asking) tokens(n int) []string {
+	a.t.Helper()
+	known, tokens := map[string]bool{}, make([]string, 0, n)
+	for len(tokens) < n {
+		tokens = append(tokens, a.someTokens(n-len(tokens), known)...)
+	}
+	return tokens
+}
+
+// someTokens are those of the next attempts whose keys are not known yet: n, or those
+// after which nobody was asked for some time.
+func (a *asking) someTokens(n int, known map[string]bool) []string {
 	a.t.Helper()
 	const quiet = 10 * time.Second
-	var tokens []string
+	tokens := []string{}
 	for len(tokens) < n {
-		if len(tokens) > 0 {
-			for began := time.Now(); len(a.told) == 0; time.Sleep(tick) {
-				if time.Since(began) > quiet {
-					return tokens
-				}
-			}
+		token := ""
+		if len(tokens) == 0 {
+			token = a.token()
+		} else if token = a.tokenWithin(quiet); token == "" {
+			break
 		}
-		token := a.token()
 		address, err := callback.Open(a.keys, token)
 		require.NoError(a.t, err)
 		if !known[address.To.Key] { // the request may have been made again
@@ -241,7 +249,7 @@ func TestAnswersThatDoNotWait(t *testing.T) {
 			Workload: expression.Of(map[string]any{"other": a.other, "size": callers}),
 		})
 	require.NoError(t, err)
-	tokens := a.tokens(callers, map[string]bool{})
+	tokens := a.tokens(callers)
 	var group sync.WaitGroup
 	taken := make(chan any, callers)
 	for i, token := range tokens {

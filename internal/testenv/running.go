@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -60,19 +61,19 @@ func standing(ctx context.Context, c client.Client, execution *workflow.Workflow
 	for _, child := range described.GetPendingChildren() {
 		fmt.Fprintf(&b, "\n  child %s", child.GetWorkflowId())
 	}
-	events := told(c.GetWorkflowHistory(ctx, id, runID, false, 0))
+	run, err := (&collector{client: c}).fetch(ctx, id, runID)
+	if err != nil {
+		return fmt.Sprintf("%s\n  %v", &b, err)
+	}
+	events := told(run.History)
 	return b.String() + strings.Join(events[max(0, len(events)-lastEvents):], "")
 }
 
 // told are the events of a history, a line each: workflow tasks are left out, and
 // of events of one kind that follow each other only the last is told.
-func told(history client.HistoryEventIterator) (events []string) {
+func told(history *historypb.History) (events []string) {
 	same, last := 0, enums.EVENT_TYPE_UNSPECIFIED
-	for history.HasNext() {
-		event, err := history.Next()
-		if err != nil {
-			break
-		}
+	for _, event := range history.GetEvents() {
 		switch kind := event.GetEventType(); kind {
 		case enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, enums.EVENT_TYPE_WORKFLOW_TASK_STARTED, enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
 			continue
