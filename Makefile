@@ -83,6 +83,10 @@ fuzz: ## run each fuzz target for FUZZTIME (30s), or those that FUZZ matches
 bench: bin/devserver ## measure playbooks against workflows written by hand (BENCHFLAGS='-sizes 1000,10000')
 	@REPRISE_DEVSERVER=bin/devserver go run ./internal/bench $(BENCHFLAGS)
 
+.PHONY: bench-against
+bench-against: bin/devserver ## measure this tree against another commit, in turns on one server (REF=main BENCHFLAGS='-only "window 10,"')
+	@scripts/bench-against "$(REF)" $(BENCHFLAGS)
+
 .PHONY: clean
 clean: ## remove bin/ and the state of local servers
 	@rm -rf bin .reprise coverage.out

@@ -30,6 +30,7 @@ type options struct {
 	rate       int
 	scale      string
 	only       string
+	other      string
 
 	address, worker, store string
 }
@@ -54,6 +55,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags.IntVar(&o.rate, "rate", 50, "that limit, in requests a second")
 	flags.StringVar(&o.scale, "scale", "10000,100000", "iterations of the loops whose growth is measured")
 	flags.StringVar(&o.only, "only", "", "run the groups whose name holds this")
+	flags.StringVar(&o.other, "against", "", "this program of another build: measure both in turns, without politeness and scale")
 	flags.StringVar(&o.address, "address", "", "host:port of a running Temporal server; a local one is started if empty")
 	flags.StringVar(&o.worker, "worker", "", "be the worker of this task queue (used by the program itself)")
 	flags.StringVar(&o.store, "store", "", "directory of large values (used by the program itself)")
@@ -99,6 +101,9 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 	growing, err := o.growing()
 	if err != nil {
 		return err
+	}
+	if o.other != "" {
+		return b.against(ctx, o.other, groups, stdout)
 	}
 	for _, group := range groups {
 		if err := b.group(ctx, group, stdout); err != nil {
@@ -239,8 +244,8 @@ func (b *bench) group(ctx context.Context, cases []one, stdout io.Writer) error 
 		n := float64(f.n)
 		t.AppendRow(table.Row{
 			f.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()), fmt.Sprintf("%.2f", f.rate()/base[0].rate()), toSecond,
-			fmt.Sprintf("%.2f", float64(f.events)/n), fmt.Sprintf("%.0f", float64(f.bytes)/n), f.most,
-			fmt.Sprintf("%.2f", float64(f.cpu.Milliseconds())/n), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
+			fmt.Sprintf("%.2f", float64(f.events)/n), fmt.Sprintf("%.0f", f.bytesEach()), f.most,
+			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
 		})
 	}
 	_, err = fmt.Fprintf(stdout, "%s\n\n", t.Render())

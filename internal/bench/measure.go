@@ -20,6 +20,7 @@ type one struct {
 	n           int // iterations or pages
 	source      string
 	by          *handInput // by hand, in place of a playbook
+	worker      string     // the program that is the worker; this one if empty
 }
 
 // figures are what came of a case.
@@ -35,6 +36,11 @@ type figures struct {
 }
 
 func (f figures) rate() float64 { return float64(f.n) / f.took.Seconds() }
+
+// cpuEach is the processor time of an iteration or page, in ms.
+func (f figures) cpuEach() float64 { return f.cpu.Seconds() * 1e3 / float64(f.n) }
+
+func (f figures) bytesEach() float64 { return float64(f.bytes) / float64(f.n) }
 
 // add takes in another run of the same case.
 func (f *figures) add(other figures) {
@@ -63,7 +69,7 @@ type bench struct {
 func (b *bench) run(ctx context.Context, c one) (figures, error) {
 	b.count++
 	queue := fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count)
-	worker, err := spawn(b.address, queue, b.store)
+	worker, err := spawn(c.worker, b.address, queue, b.store)
 	if err != nil {
 		return figures{}, err
 	}

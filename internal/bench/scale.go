@@ -52,7 +52,7 @@ func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error 
 		t.AppendRow(table.Row{
 			f.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()), fmt.Sprintf("%.3f", 1e3/f.rate()),
 			fmt.Sprintf("%.2f", f.slower(shortest)), f.most, f.large, fmt.Sprintf("%.2f", float64(f.events)/n),
-			fmt.Sprintf("%.2f", float64(f.cpu.Milliseconds())/n), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
+			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
 		})
 		missed = append(missed, f.outgrown(shortest))
 	}

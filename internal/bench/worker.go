@@ -115,10 +115,12 @@ type workerProcess struct {
 	stdin io.Closer
 }
 
-func spawn(address, queue, dir string) (*workerProcess, error) {
-	binary, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find the program: %w", err)
+func spawn(binary, address, queue, dir string) (*workerProcess, error) {
+	if binary == "" {
+		var err error
+		if binary, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("find the program: %w", err)
+		}
 	}
 	cmd := exec.Command(binary, //nolint:noctx // it ends when its standard input does
 		"-worker", queue, "-address", address, "-store", dir)

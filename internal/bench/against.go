@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+)
+
+// How long a case is measured on each of two builds: what a server and a machine
+// do besides moves a single ratio by a tenth.
+const (
+	leastPairs = 5
+	mostPairs  = 15
+	longEnough = time.Minute // on each build, all pairs together
+)
+
+// pair is a case on two builds, one right after the other.
+type pair struct{ now, before figures }
+
+// against prints how cases do on this build and on another one in turns, on one
+// server. What is written by hand is left out: it is the same in both.
+func (b *bench) against(ctx context.Context, other string, groups [][]one, stdout io.Writer) error {
+	for _, group := range groups {
+		t := newTable(group[0].group, 2, "", "pairs", "per second", "before", "ratio", "least", "most",
+			"CPU ms each", "before", "bytes each", "before")
+		for _, c := range group {
+			if c.by != nil {
+				continue
+			}
+			pairs, err := b.pairs(ctx, other, c)
+			if err != nil {
+				return err
+			}
+			t.AppendRow(compared(pairs))
+		}
+		if _, err := fmt.Fprintf(stdout, "%s\n\n", t.Render()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pairs measures a case on both builds. Who goes first changes with each pair: a
+// server gets slower as it fills.
+func (b *bench) pairs(ctx context.Context, other string, c one) ([]pair, error) {
+	var all []pair
+	for took := time.Duration(0); len(all) < leastPairs || took < longEnough && len(all) < mostPairs; {
+		before := c
+		before.worker = other
+		order := []one{c, before}
+		if len(all)%2 == 1 {
+			slices.Reverse(order)
+		}
+		var p pair
+		for _, next := range order {
+			f, err := b.run(ctx, next)
+			if err != nil {
+				return nil, err
+			}
+			if next.worker == other {
+				p.before = f
+			} else {
+				p.now = f
+			}
+		}
+		all, took = append(all, p), took+p.now.took
+	}
+	return all, nil
+}
+
+// compared is the row of a case: medians of its pairs.
+func compared(pairs []pair) table.Row {
+	of := func(figure func(pair) float64) []float64 {
+		all := make([]float64, len(pairs))
+		for i, p := range pairs {
+			all[i] = figure(p)
+		}
+		slices.Sort(all)
+		return all
+	}
+	ratios := of(func(p pair) float64 { return p.now.rate() / p.before.rate() })
+	middle := func(figure func(pair) float64) float64 { return median(of(figure)) }
+	return table.Row{
+		pairs[0].now.name, len(pairs),
+		fmt.Sprintf("%.0f", middle(func(p pair) float64 { return p.now.rate() })),
+		fmt.Sprintf("%.0f", middle(func(p pair) float64 { return p.before.rate() })),
+		fmt.Sprintf("%.2f", median(ratios)), fmt.Sprintf("%.2f", ratios[0]), fmt.Sprintf("%.2f", ratios[len(ratios)-1]),
+		fmt.Sprintf("%.2f", middle(func(p pair) float64 { return p.now.cpuEach() })),
+		fmt.Sprintf("%.2f", middle(func(p pair) float64 { return p.before.cpuEach() })),
+		fmt.Sprintf("%.0f", middle(func(p pair) float64 { return p.now.bytesEach() })),
+		fmt.Sprintf("%.0f", middle(func(p pair) float64 { return p.before.bytesEach() })),
+	}
+}
+
+// median is the middle of figures that are in order.
+func median(all []float64) float64 {
+	half := len(all) / 2
+	if len(all)%2 == 1 {
+		return all[half]
+	}
+	return (all[half-1] + all[half]) / 2
+}
