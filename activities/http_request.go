@@ -52,7 +52,7 @@ func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, def
 	if err != nil {
 		return nil, configErrorf("step %q: method is %q; it must be an HTTP method such as GET", in.Step, method)
 	}
-	plain := http.Header{"Accept": {usualAccept}, "User-Agent": {cmp.Or(t.res.HTTP.UserAgent, "reprise")}}
+	plain := http.Header{"Accept": {usualAccept}, "User-Agent": {"reprise"}}
 	if err := setHeaders(request, in, contentType, plain); err != nil {
 		return nil, err
 	}

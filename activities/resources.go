@@ -86,7 +86,6 @@ type Payloads struct {
 type HTTPOptions struct {
 	// Transport replaces the shared transport; nil is the usual one.
 	Transport http.RoundTripper
-	UserAgent string // "" is "reprise"
 }
 
 func (res Resources) withDefaults() Resources {
