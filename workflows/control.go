@@ -25,6 +25,8 @@ type Steering struct {
 	Run string `json:"run,omitempty"`
 	// Place is what a loop gives one of its children.
 	Place *placeGiven `json:"place,omitempty"`
+	// Shared is what a loop tells one of its parts that others use.
+	Shared *Shared `json:"shared,omitempty"`
 }
 
 // Settlement is what people have decided about items that wait; kept in workflow
@@ -55,6 +57,7 @@ type controls struct {
 	handed   map[string]bool
 	children []*steered
 	place    *place // in the window of a loop, nil for none
+	shared   func(workflow.Context, Shared)
 }
 
 // openWait is a wait of a call in this workflow that people may end.
@@ -122,8 +125,11 @@ func (c *controls) drain(ctx workflow.Context) {
 // take notes what people have said, ends the waits that are meant and passes it
 // on. It gives the number of waits that end here, and whether a child is told.
 func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, told bool) {
+	if shared := steering.Shared; shared != nil && c.shared != nil {
+		c.shared(ctx, *shared)
+	}
 	then := steering.Then
-	steering.Then = nil
+	steering.Then, steering.Shared = nil, nil
 	ended, told = c.takeOne(ctx, steering)
 	for i := range then {
 		steering.Settle = &then[i]

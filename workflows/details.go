@@ -220,8 +220,8 @@ func (l *loop) describe(ctx workflow.Context) {
 		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-under, 0)), moment(next))
 	text := l.controls.standing() + fmt.Sprintf("%s: iterations %d to %d of %d\n\n%s",
 		source.Code(l.step.Name, mostText), l.index(0), l.index(stats.Total-1), l.size(), counts)
-	if l.below != "" {
-		text += "\nUnder way, and not counted yet: " + linkTo(ctx, "a part of the loop", l.below) + "\n"
+	for _, p := range l.parts {
+		text += "\nUnder way, and not counted yet: " + linkTo(ctx, "a part of the loop", p.id) + "\n"
 	}
 	workflow.SetCurrentDetails(ctx, text+l.failures(ctx)+l.waits(ctx))
 }

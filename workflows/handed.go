@@ -160,7 +160,7 @@ func (l LoopInput) check(book *playbook.Playbook, step *playbook.Step) error {
 		return fmt.Errorf("a part with %d elements from %d of %d, of which %d succeeded and %d failed",
 			len(l.Elements), p.First, p.Size, p.Success, p.Failed)
 	}
-	return nil
+	return p.Shared.check()
 }
 
 // check holds the input of a batch against its step.

@@ -2,15 +2,19 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 )
 
 // A loop that does not fit one history is a tree: its inner workflows run their
 // parts one after another, and only leaves start iterations. No history then
-// grows with the loop, and each result is carried up once.
+// grows with the loop, and each result is carried up once. A part that has nothing
+// left to start lingers while the next one begins; it keeps what it needs of the
+// loop's window, and the next one has the rest.
 const (
 	// leafBatches is how many children a leaf may have. A sequential loop adds
 	// nine events for each.
@@ -67,55 +71,220 @@ func (l *loop) partSize(ctx workflow.Context, n int) int {
 	return min(n, perPart*l.batchSize())
 }
 
-// runParts runs the elements from the given place on, part by part.
+// Shared is what parts of a loop that linger use of its window: those that have
+// nothing left to start, while the next part begins. Kept in workflow history.
+type Shared struct {
+	Places int `json:"places,omitempty"` // batches that go on at a time
+	Open   int `json:"open,omitempty"`   // iterations that are open, those that wait included
+}
+
+func (s Shared) plus(other Shared) Shared {
+	return Shared{Places: s.Places + other.Places, Open: s.Open + other.Open}
+}
+
+// check finds what no loop shares.
+func (s Shared) check() error {
+	if s.Places < 0 || s.Open < 0 || s.Places > maxOpen || s.Open > maxOpen {
+		return fmt.Errorf("%d places and %d iterations that are shared", s.Places, s.Open)
+	}
+	return nil
+}
+
+// lingerSignal tells a loop that one of its parts lingers.
+const lingerSignal = "linger"
+
+// lingering tells a loop that one of its parts has nothing left to start, and what
+// it still uses of the loop's window. It is told again as that gets less. Kept in
+// workflow history.
+type lingering struct {
+	First  int    `json:"first"` // index of the part's first element
+	Next   int    `json:"next"`  // elements that it accounts for
+	Shared Shared `json:"shared"`
+}
+
+// openPart is a part of a loop that has not ended.
+type openPart struct {
+	id         string
+	first, end int // places of its elements
+	// next is how many of them it accounts for, which is less where its history gets
+	// long; known once it lingers or has ended.
+	next    int
+	lingers bool
+	uses    Shared // of the loop's window, while it lingers
+	told    Shared // what the others use, as the part was told last
+	ended   bool
+	gaveUp  bool
+}
+
+// runParts runs the elements from the given place on, part by part. A part whose
+// last iterations wait, or go on where few are left, holds up none of the next.
 func (l *loop) runParts(ctx workflow.Context, from int) {
 	size := l.partSize(ctx, len(l.input.Elements)-from)
 	for from < len(l.input.Elements) && ctx.Err() == nil && l.result.Budget == nil {
-		end := min(from+size, len(l.input.Elements))
-		done := l.runPart(ctx, from, end)
-		if done == 0 {
-			return
+		p := l.newPart(from, min(from+size, len(l.input.Elements)))
+		l.describe(ctx)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			l.runPart(ctx, p)
+			l.endPart(ctx, p)
+		})
+		l.wait(ctx, func() bool { return p.ended || p.lingers })
+		if p.gaveUp {
+			break
 		}
-		from += done
+		from += p.next
 	}
+	l.started = from
+	l.wait(ctx, func() bool { return len(l.parts) == 0 })
 }
 
-// runPart runs the elements from first up to end in a workflow of their own and
-// gives how many of them are accounted for.
-func (l *loop) runPart(ctx workflow.Context, first, end int) int {
-	index, known := l.index(first), l.known()
-	input := LoopInput{
-		Task: l.controls.task(l.input.Task), Elements: l.input.Elements[first:end], Chosen: l.input.Chosen.part(first, end),
-		Part: &Part{
-			First: index, Size: l.part.Size, Success: known.Success, Failed: known.Failed,
-		},
-		Control: l.controls.Control,
-	}
+// newPart opens a part for the elements from first up to end.
+func (l *loop) newPart(first, end int) *openPart {
+	index := l.index(first)
 	name := fmt.Sprintf("/part-%d", index)
 	if l.input.Part != nil && l.part.First == index {
 		name += fmt.Sprintf("-%d", end-first) // the first part of a part
 	}
-	id := childID(l.input.Task, name)
-	l.below = id
-	l.describe(ctx)
-	defer func() { l.below = "" }()
-	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(end-1), l.size())
-	to := toChild(LoopWorkflowName, id, summary, takesAll).with(describePart(l.book, l.input.Task))
+	p := &openPart{id: childID(l.input.Task, name), first: first, end: end, told: l.used()}
+	l.parts = append(l.parts, p)
+	return p
+}
+
+// runPart runs a part in a workflow of its own and takes in what it gives.
+func (l *loop) runPart(ctx workflow.Context, p *openPart) {
+	index, known := l.index(p.first), l.known()
+	input := LoopInput{
+		Task: l.controls.task(l.input.Task), Elements: l.input.Elements[p.first:p.end], Chosen: l.input.Chosen.part(p.first, p.end),
+		Part: &Part{
+			First: index, Size: l.part.Size, Success: known.Success, Failed: known.Failed,
+			MayLinger: l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil, Shared: p.told,
+		},
+		Control: l.controls.Control,
+	}
+	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(p.end-1), l.size())
+	to := toChild(LoopWorkflowName, p.id, summary, takesAll).with(describePart(l.book, l.input.Task))
 	result, err := send[interpreter.LoopResult](ctx, to, input,
 		fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))
+	if !p.lingers {
+		p.next = p.end - p.first
+	}
 	switch {
 	case err == nil:
+		l.result.Merge(p.first, &result)
+		if result.Next > 0 {
+			p.next = result.Next
+		}
 	case givenUp(ctx, err):
-		return 0
+		p.gaveUp = true
 	default:
-		l.failAll(ctx, l.carried(first, end), childError(err))
-		return end - first
+		l.failAll(ctx, l.carried(p.first, p.first+p.next), childError(err))
 	}
-	l.result.Merge(first, &result)
-	if result.Next > 0 {
-		return result.Next
+}
+
+// endPart closes a part, and leaves what it used to the others.
+func (l *loop) endPart(ctx workflow.Context, p *openPart) {
+	p.ended = true
+	l.parts = slices.DeleteFunc(l.parts, func(other *openPart) bool { return other == p })
+	l.share(ctx)
+	l.describe(ctx)
+}
+
+// listenForParts takes in which parts linger.
+func (l *loop) listenForParts(ctx workflow.Context) {
+	onSignal(ctx, lingerSignal, func(ctx workflow.Context, next lingering) {
+		at := slices.IndexFunc(l.parts, func(p *openPart) bool { return l.index(p.first) == next.First })
+		if at < 0 || next.Shared.check() != nil {
+			return // it has ended meanwhile
+		}
+		p := l.parts[at]
+		switch {
+		case !p.lingers && next.Next > 0 && next.Next <= p.end-p.first:
+			p.lingers, p.next, p.uses = true, next.Next, next.Shared
+		case p.lingers: // what it uses gets less, and may be told in another order
+			p.uses = Shared{Places: min(p.uses.Places, next.Shared.Places), Open: min(p.uses.Open, next.Shared.Open)}
+		}
+		l.share(ctx)
+		l.describe(ctx)
+	})
+}
+
+// used is what other parts of the whole loop use that linger, as this one knows, and
+// its own parts.
+func (l *loop) used() Shared {
+	used := l.shared
+	for _, p := range l.parts {
+		used = used.plus(p.uses)
 	}
-	return end - first
+	return used
+}
+
+// share tells the part that starts iterations what the others use.
+func (l *loop) share(ctx workflow.Context) {
+	for _, p := range l.parts {
+		if used := l.used(); !p.lingers && used != p.told {
+			p.told = used
+			steering := Steering{Control: l.controls.Control, Shared: &used}
+			workflow.Go(ctx, func(ctx workflow.Context) { l.controls.tell(ctx, p.id, steering) })
+		}
+	}
+}
+
+// takeShared takes in what other parts use.
+func (l *loop) takeShared(ctx workflow.Context, shared Shared) {
+	if shared.check() == nil {
+		l.shared = shared
+		l.share(ctx)
+	}
+}
+
+// wait waits until something has come about. A part that may linger meanwhile says
+// so, and does not end before that has arrived: the server would have to tell it.
+func (l *loop) wait(ctx workflow.Context, until func() bool) {
+	disconnected, _ := workflow.NewDisconnectedContext(ctx)
+	var telling workflow.Future
+	for {
+		_ = workflow.Await(disconnected, func() bool { return until() || l.mayLinger(ctx) })
+		if telling != nil {
+			_ = telling.Get(disconnected, nil)
+		}
+		if until() {
+			return
+		}
+		told := l.uses()
+		l.told = &told
+		telling = signal(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, lingerSignal,
+			lingering{First: l.part.First, Next: l.started, Shared: told})
+	}
+}
+
+// uses is what a part with nothing left to start uses of the loop's window: never
+// more than it has told.
+func (l *loop) uses() Shared {
+	uses := Shared{Places: l.window.taken + l.window.returning, Open: l.under}
+	if l.told != nil {
+		uses.Places = min(l.told.Places, l.window.open)
+	}
+	for _, p := range l.parts {
+		uses = uses.plus(p.uses)
+	}
+	uses.Places = max(uses.Places, 1) // for one that comes back
+	return uses
+}
+
+// mayLinger reports whether a part has to say that it lingers, because a place of the
+// window is free for the next part; or that it uses half of what it has told.
+func (l *loop) mayLinger(ctx workflow.Context) bool {
+	if l.input.Part == nil || !l.part.MayLinger || l.started == 0 || ctx.Err() != nil || l.result.Budget != nil {
+		return false
+	}
+	uses := l.uses()
+	if l.told != nil {
+		return uses != *l.told && (2*uses.Places <= l.told.Places || 2*uses.Open <= l.told.Open)
+	}
+	if len(l.parts) > 0 && !l.parts[len(l.parts)-1].lingers {
+		return false
+	}
+	all := uses.plus(l.shared)
+	return all.Places < l.width() && all.Open+l.batchSize() <= maxOpen
 }
 
 // part is the choice for the elements from first up to end.

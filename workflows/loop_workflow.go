@@ -28,6 +28,8 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script interpreter.Scri
 	l.book = book
 	controls.listen(ctx, nil)
 	l.listenForPlaces(ctx)
+	controls.shared = l.takeShared
+	l.listenForParts(ctx)
 	l.herald.book, l.herald.once = book, true
 	l.herald.listen(ctx)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
@@ -64,8 +66,11 @@ type loop struct {
 	window   *window
 	herald   herald
 	members  []*member // the batches that are open, in order of their start
-	below    string    // workflow ID of the part under way
 	under    int       // iterations in open batches
+	parts    []*openPart
+	started  int     // elements that have begun here or in parts, once no more will
+	shared   Shared  // what other parts use of the window
+	told     *Shared // what this part uses, as it has told its loop; nil before it lingers
 	// largest is what the child that gave most takes in this history, bytes what
 	// all of them gave: more than the loop's result will take.
 	largest, bytes int
@@ -74,7 +79,7 @@ type loop struct {
 func newLoop(input LoopInput, step *playbook.Step, controls *controls) *loop {
 	l := &loop{input: input, step: step, loop: step.Loop, part: Part{Size: len(input.Elements)}, controls: controls}
 	if input.Part != nil {
-		l.part = *input.Part
+		l.part, l.shared = *input.Part, input.Part.Shared
 	}
 	l.result = interpreter.NewLoopResult(len(input.Elements))
 	if l.loop.StatsOnly {
@@ -88,12 +93,23 @@ func newLoop(input LoopInput, step *playbook.Step, controls *controls) *loop {
 // before has ended. People may change that of a parallel one while it runs.
 func (l *loop) newWindow() *window {
 	if l.loop.Mode != playbook.Parallel {
-		return &window{size: func() int { return 1 }, maxOpen: 1}
+		one := func() int { return 1 }
+		return &window{size: one, maxOpen: one}
 	}
-	batch := l.batchSize()
-	return &window{maxOpen: max(1, maxOpen/batch), size: func() int {
-		return max(1, cmp.Or(l.controls.Tuned(l.step.Name).MaxConcurrency, l.loop.MaxConcurrency)/batch)
-	}}
+	return &window{
+		size: func() int {
+			if l.told != nil {
+				return min(l.width(), l.told.Places)
+			}
+			return max(1, l.width()-l.shared.Places)
+		},
+		maxOpen: func() int { return max(1, (maxOpen-l.shared.Open)/l.batchSize()) },
+	}
+}
+
+// width is how many batches of the whole loop may go on at a time.
+func (l *loop) width() int {
+	return max(1, cmp.Or(l.controls.Tuned(l.step.Name).MaxConcurrency, l.loop.MaxConcurrency)/l.batchSize())
 }
 
 // index is that of the element at a place of the input.
@@ -144,14 +160,15 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 		first, end := next, min(next+size, total)
 		next = end
 		window.open++
+		l.under += end - first
 		workflow.Go(children, func(ctx workflow.Context) {
 			defer func() { window.open-- }()
 			l.child(ctx, l.carried(first, end))
 			l.withinBudget(cancel)
 		})
 	}
-	disconnected, _ := workflow.NewDisconnectedContext(ctx)
-	_ = workflow.Await(disconnected, func() bool { return window.open == 0 })
+	l.started = next
+	l.wait(ctx, func() bool { return window.open == 0 })
 	switch {
 	case next == total || ctx.Err() != nil || l.result.Budget != nil:
 	case l.input.Part == nil:
@@ -206,7 +223,7 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) {
 		input.Known = &known
 	}
 	m := &member{id: iterationID(l.input.Task, index), index: index, holds: true}
-	l.members, l.under = append(l.members, m), l.under+len(calls)
+	l.members = append(l.members, m)
 	defer func() {
 		l.under -= len(calls)
 		l.close(m)
@@ -277,8 +294,12 @@ func (l *loop) progress() (Progress, error) {
 	for _, m := range l.members {
 		open = append(open, m.id)
 	}
+	parts := make([]string, 0, len(l.parts))
+	for _, p := range l.parts {
+		parts = append(parts, p.id)
+	}
 	return Progress{
-		Stats: l.result.Stats, Open: open, Under: l.under - waiting, Waiting: waiting, NextRetryAt: next, Part: l.below,
+		Stats: l.result.Stats, Open: open, Under: l.under - waiting, Waiting: waiting, NextRetryAt: next, Parts: parts,
 		Asks: asks(l.step), Plays: l.plays(), Control: l.controls.Control,
 	}, nil
 }

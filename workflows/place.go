@@ -146,7 +146,7 @@ type window struct {
 	size      func() int // places
 	taken     int
 	open      int
-	maxOpen   int
+	maxOpen   func() int
 	returning int // batches that wait for a place to go on
 }
 
@@ -160,7 +160,7 @@ func (w *window) free() bool { return w.taken < w.size() }
 // waited go first.
 func (w *window) enter(ctx workflow.Context, letsIn func() bool) error {
 	if err := workflow.Await(ctx, func() bool {
-		return w.free() && w.returning == 0 && w.open < w.maxOpen && letsIn()
+		return w.free() && w.returning == 0 && w.open < w.maxOpen() && letsIn()
 	}); err != nil {
 		return err
 	}

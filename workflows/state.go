@@ -149,9 +149,9 @@ type Progress struct {
 	Late bool `json:"late,omitempty"`
 	// Ticket is where the run stands in the line of its concurrency key.
 	Ticket *interpreter.Ticket `json:"ticket,omitempty"`
-	// Part is the workflow ID of the part of a large loop under way; it has a
+	// Parts are the workflow IDs of the parts of a large loop under way; each has a
 	// progress of its own, which is not in Stats yet.
-	Part string `json:"part,omitempty"`
+	Parts []string `json:"parts,omitempty"`
 }
 
 // Task is what the children of a run share.
@@ -181,6 +181,10 @@ type Part struct {
 	// failure budget.
 	Success int `json:"success"`
 	Failed  int `json:"failed"`
+	// MayLinger says that the loop begins its next part while this one lingers, and
+	// Shared what others use that linger already.
+	MayLinger bool   `json:"may_linger,omitempty"`
+	Shared    Shared `json:"shared,omitzero"`
 }
 
 // IterationInput starts IterationWorkflow; kept in workflow history. It holds

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"slices"
 
 	"go.temporal.io/sdk/workflow"
@@ -27,6 +28,13 @@ func (c *controls) steer(id string, child workflow.ChildWorkflowFuture, takes fu
 	return func() {
 		told.ended = true
 		c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == told })
+	}
+}
+
+// tell tells one of the children, where it has not ended.
+func (c *controls) tell(ctx workflow.Context, id string, steering Steering) {
+	if at := slices.IndexFunc(c.children, func(child *steered) bool { return child.id == id }); at >= 0 {
+		c.children[at].tell(ctx, steering)
 	}
 }
 
@@ -85,7 +93,7 @@ func merged(waiting []Steering, next Steering) []Steering {
 		if next.Control.Version > w.Control.Version {
 			w.Control = next.Control
 		}
-		w.Resumes = w.Resumes || next.Resumes
+		w.Resumes, w.Shared = w.Resumes || next.Resumes, cmp.Or(next.Shared, w.Shared)
 		return waiting
 	}
 	return append(waiting, next)

@@ -182,6 +182,13 @@ func TestForgedPartsEndWithASentence(t *testing.T) {
 				Task: forgedTask("each"), Elements: make([]expression.Value, 2), Chosen: &workflows.Chosen{Indexes: []int{0}, Size: 3},
 			},
 		},
+		"places that no loop has": {
+			workflow: workflows.LoopWorkflowName, want: "501 places and 0 iterations that are shared",
+			input: workflows.LoopInput{
+				Task: forgedTask("each"), Elements: make([]expression.Value, 2),
+				Part: &workflows.Part{Size: 2, MayLinger: true, Shared: workflows.Shared{Places: 501}},
+			},
+		},
 		"a choice of none": {
 			workflow: workflows.LoopWorkflowName, want: "none of the elements is chosen",
 			input: workflows.LoopInput{Task: forgedTask("each"), Chosen: &workflows.Chosen{Size: 3}},

@@ -277,7 +277,7 @@ func (c cell) checkHistories(w *world) {
 		bytes := 0
 		for _, event := range history.History.Events {
 			bytes += event.Size()
-			require.NotEqual(w.t, enums.EVENT_TYPE_WORKFLOW_TASK_FAILED, event.EventType, history.WorkflowID)
+			require.NotEqual(w.t, enums.EVENT_TYPE_WORKFLOW_TASK_FAILED, event.EventType, "%s: %v", history.WorkflowID, event)
 		}
 		require.Less(w.t, len(history.History.Events), maxEvents, history.WorkflowID)
 		require.Less(w.t, bytes, maxBytes, history.WorkflowID)

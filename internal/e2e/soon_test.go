@@ -180,17 +180,17 @@ func (w *world) retriesSoon(run client.WorkflowRun, api *busy, waiting int) {
 	w.cancel(run)
 }
 
-// partWaits is how many iterations of a loop wait without a place, in the part of it
-// that is under way.
+// partWaits is how many iterations of a loop wait without a place, in the parts of it
+// that are under way.
 func (w *world) partWaits(loop string) int {
-	for {
+	waiting := 0
+	for loops := []string{loop}; len(loops) > 0; loops = loops[1:] {
 		var progress workflows.Progress
-		if !w.ask(loop, "", workflows.ProgressQuery, &progress) {
+		if !w.ask(loops[0], "", workflows.ProgressQuery, &progress) {
 			return 0
 		}
-		if progress.Part == "" {
-			return progress.Waiting
-		}
-		loop = progress.Part
+		waiting += progress.Waiting
+		loops = append(loops, progress.Parts...)
 	}
+	return waiting
 }

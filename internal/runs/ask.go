@@ -33,7 +33,8 @@ func (r *Reader) ask(ctx context.Context, workflowID, runID, query string, into 
 }
 
 // LoopProgress asks a loop, and the parts of a large one that are under way: a
-// call for each of them, three at most for a loop of 100,000 iterations.
+// call for each of them, two or three for a loop of 100,000 iterations, and one for
+// each part whose last iterations wait.
 func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (workflows.Progress, error) {
 	progress, _, err := r.loopProgress(ctx, workflowID, func() bool { return true })
 	return progress, err
@@ -48,26 +49,29 @@ func (r *Reader) loopProgress(
 		return progress, false, nil
 	}
 	progress, err = r.Progress(ctx, workflowID, "")
-	for part := progress.Part; err == nil && part != ""; {
+	for parts := progress.Parts; err == nil && len(parts) > 0; parts = parts[1:] {
 		if !spend() {
 			return progress, false, nil
 		}
-		below, asked := r.Progress(ctx, part, "")
+		below, asked := r.Progress(ctx, parts[0], "")
 		if asked != nil {
-			break // it has just ended: the next look counts it
+			continue // it has just ended: the next look counts it
 		}
-		part = below.Part
+		parts = append(parts, below.Parts...)
 		add(&progress, below)
 	}
 	return progress, true, err
 }
 
-// add counts what the part under way tells, which its loop does not count yet.
+// add counts what a part under way tells, which its loop does not count yet.
 func add(progress *workflows.Progress, part workflows.Progress) {
 	progress.Stats.Success += part.Stats.Success
 	progress.Stats.Failed += part.Stats.Failed
-	progress.Open, progress.Under = part.Open, part.Under
-	progress.Waiting, progress.NextRetryAt = part.Waiting, part.NextRetryAt
+	progress.Open, progress.Under = append(progress.Open, part.Open...), progress.Under+part.Under
+	progress.Waiting += part.Waiting
+	if next := part.NextRetryAt; !next.IsZero() && (progress.NextRetryAt.IsZero() || next.Before(progress.NextRetryAt)) {
+		progress.NextRetryAt = next
+	}
 }
 
 // Workers counts those that the server knows to listen on a task queue. It lists

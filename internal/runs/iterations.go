@@ -65,19 +65,19 @@ func (s *Step) takeFailed() {
 
 // askLoop asks a loop and its parts for the iterations that they know of.
 func (r *Reader) askLoop(ctx context.Context, run *Status, step *Step, asked map[int]Iteration) {
-	for id := step.Loop.WorkflowID; id != ""; {
+	for ids := []string{step.Loop.WorkflowID}; len(ids) > 0; ids = ids[1:] {
 		var answer workflows.Iterations
-		if r.ask(ctx, id, "", workflows.IterationsQuery, &answer) != nil {
+		progress, err := r.Progress(ctx, ids[0], "")
+		if err == nil {
+			err = r.ask(ctx, ids[0], "", workflows.IterationsQuery, &answer)
+		}
+		if err != nil {
 			run.Notes = append(run.Notes, fmt.Sprintf("the loop of step %s gave no answer, so its iterations are not all here", step.Step))
-			break
+			continue
 		}
 		take(asked, answer)
 		step.Left += answer.Left
-		progress, err := r.Progress(ctx, id, "")
-		if err != nil {
-			break
-		}
-		id = progress.Part
+		ids = append(ids, progress.Parts...)
 	}
 }
 
