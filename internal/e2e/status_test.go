@@ -231,6 +231,11 @@ func TestStatusOfLoops(t *testing.T) {
 			counts: runs.Counts{Total: 8, Success: 2, Failed: 3, Running: 2, Pending: 1}, state: "running", heldBy: runs.HeldByWindow,
 			listed: map[interpreter.Status]int{"failed": 3, "running": 2},
 		},
+		"what is left waits": {
+			loop: "mode: parallel, max_concurrency: 20, batch: 1", url: "{{ item < 8 ? '/status/200' : '/status/503' }}", elements: 10,
+			counts: runs.Counts{Total: 10, Success: 8, Waiting: 2}, state: "retry_pending", heldBy: runs.HeldByWait,
+			listed: map[interpreter.Status]int{"retry_pending": 2},
+		},
 		"batches": {
 			loop: "mode: parallel, max_concurrency: 20, batch: 10", url: "/status/503", elements: 100,
 			counts: runs.Counts{Total: 100, Waiting: 100}, state: "retry_pending", heldBy: runs.HeldByWait,
@@ -269,6 +274,7 @@ func TestStatusOfLoops(t *testing.T) {
 			if test.counts.Success > 0 {
 				require.Positive(t, step.Loop.PerSecond)
 				require.Positive(t, step.Loop.Left)
+				require.Equal(t, test.counts.Waiting > 0, step.Loop.Left > time.Hour.Seconds()/2, "it goes on in an hour")
 			}
 			l.Iterations(t.Context(), status, step)
 			listed := map[interpreter.Status]int{}

@@ -2,6 +2,7 @@ package localserver
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 )
@@ -22,8 +23,17 @@ func KeptAt(address string) Kept {
 		return Kept{}
 	}
 	var kept Kept
-	if json.Unmarshal(data, &kept) != nil || kept.Address != address {
+	if json.Unmarshal(data, &kept) != nil || spelled(kept.Address) != spelled(address) {
 		return Kept{}
 	}
 	return kept
+}
+
+// spelled is an address with one name for this machine: who types one says localhost.
+func spelled(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {
+		return net.JoinHostPort("localhost", port)
+	}
+	return address
 }

@@ -19,7 +19,11 @@ func TestTheServerKeptUpHere(t *testing.T) {
 	require.NoError(t, os.WriteFile(".reprise/dev.json", []byte(state), 0o600))
 	require.Equal(t, localserver.Kept{Address: "127.0.0.1:7233", PayloadStore: "file:///somewhere", Key: "k"},
 		localserver.KeptAt("127.0.0.1:7233"))
-	require.Empty(t, localserver.KeptAt("temporal.example.com:7233"))
+	for address, same := range map[string]bool{
+		"localhost:7233": true, "[::1]:7233": true, "localhost:7234": false, "temporal.example.com:7233": false, "localhost": false, "": false,
+	} {
+		require.Equal(t, same, localserver.KeptAt(address) != localserver.Kept{}, address)
+	}
 	require.NoError(t, os.WriteFile(".reprise/dev.json", []byte("{"), 0o600))
 	require.Empty(t, localserver.KeptAt("127.0.0.1:7233"))
 }

@@ -422,6 +422,9 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	step.open, step.NextRetryAt = progress.Open, progress.NextRetryAt
 	q.inPlace(ctx, step)
 	c.pace(step.StartedAt, q.status.At)
+	if wait := step.NextRetryAt.Sub(q.status.At).Seconds(); c.Waiting > 0 && c.Left > 0 {
+		c.Left = max(c.Left, wait) // whoever waits does so until then
+	}
 	switch {
 	case step.Status == interpreter.Paused:
 	case c.Running == 0 && c.Waiting > 0:
