@@ -256,17 +256,18 @@ func (l *loop) wait(ctx workflow.Context, until func() bool) {
 	}
 }
 
-// uses is what a part with nothing left to start uses of the loop's window: never
-// more than it has told.
+// uses is what a part with nothing left to start uses of the loop's window: the
+// places that are taken, and no fewer than its share, because those that wait may
+// come back all at once; never more than it has told.
 func (l *loop) uses() Shared {
-	uses := Shared{Places: l.window.taken + l.window.returning, Open: l.under}
-	if l.told != nil {
-		uses.Places = min(l.told.Places, l.window.open)
-	}
+	share := (l.width()*l.under + maxOpen - 1) / maxOpen
+	uses := Shared{Places: max(l.window.taken+l.window.returning, share), Open: l.under}
 	for _, p := range l.parts {
 		uses = uses.plus(p.uses)
 	}
-	uses.Places = max(uses.Places, 1) // for one that comes back
+	if l.told != nil {
+		uses.Places = min(l.told.Places, uses.Places)
+	}
 	return uses
 }
 

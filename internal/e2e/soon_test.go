@@ -122,7 +122,7 @@ func TestHowSoonCommandsAct(t *testing.T) {
 			w.goesSoon(begin(api, loop.attempts), api, loop.window)
 			api = newBusy(t, 10*time.Millisecond)
 			api.fail(true)
-			w.retriesSoon(begin(api, 1), api, min(loop.size, 400*loop.batch, 500)) // a part of a loop has 400 children
+			w.retriesSoon(begin(api, 1), api, min(loop.size, 500)) // so many may be open
 		})
 	}
 }
