@@ -86,8 +86,8 @@ func (c *Call) success(decision Decision, budget *expression.Budget, now time.Ti
 	if decision.Ruling.truncated() {
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
-			"%s: policy %d stopped the call after %d pages (%s); the result may be incomplete",
-			c.config.where(), decision.Policy, c.State.Successes, decision.Why))
+			"%s: policy %d stopped the call after %s (%s); the result may be incomplete",
+			c.config.where(), decision.Spent, pages(c.State.Successes), decision.Why))
 	} else if decision.Policy == 0 && decision.Ruling != RulingStops {
 		if lacks := cutShort(c.State.PagedBy, c.config.Policies, c.State.Last); lacks != "" {
 			result.Meta.Truncated = true
@@ -96,6 +96,14 @@ func (c *Call) success(decision Decision, budget *expression.Budget, now time.Ti
 		}
 	}
 	return result
+}
+
+// pages counts pages in a message.
+func pages(n int) string {
+	if n == 1 {
+		return "1 page"
+	}
+	return fmt.Sprintf("%d pages", n)
 }
 
 // data is that of a call that succeeds: what the policy that ends it says, what

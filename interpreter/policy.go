@@ -124,8 +124,10 @@ type Decision struct {
 	// Count and Limit are the policy's count for this match and its
 	// max_attempts, for summaries such as "attempt 3/5".
 	Count, Limit int
-	// Why says in words what exhausted the policy.
-	Why string
+	// Spent is the number of the policy that the ruling exhausted, which is not
+	// Policy where another one matched behind it; Why says in words how.
+	Spent int
+	Why   string
 	// Cut tells of a policy that ended by the operator's limit before its own.
 	Cut string
 }
@@ -171,7 +173,7 @@ func Decide(
 		decision.Matched = append(decision.Matched, policy.Number)
 		if !policy.Then.Repeats || policy.Then.Restart && !outcome.Failed() {
 			if outcome.Failed() && policy.Then.Ignore {
-				decision.Ruling, decision.Why = RulingIgnores, ""
+				decision.Ruling, decision.Spent, decision.Why = RulingIgnores, 0, ""
 			}
 			return decision, nil
 		}
@@ -228,7 +230,7 @@ func (r round) repeat(decision *Decision) {
 		r.exhaust(decision, why)
 		return
 	}
-	decision.Why, decision.Cut = "", ""
+	decision.Spent, decision.Why, decision.Cut = 0, "", ""
 	decision.Ruling, decision.Delay, decision.Reason = RulingRepeats, delay, r.reason(told)
 	if !r.outcome.Failed() && then.NextCall != nil {
 		decision.Reason = ReasonPage
@@ -340,7 +342,7 @@ func (r round) reason(told bool) Reason {
 
 // exhaust ends the match of a policy that may not repeat.
 func (r round) exhaust(decision *Decision, why string) {
-	decision.Ruling, decision.Why = r.exhausted(), why
+	decision.Ruling, decision.Spent, decision.Why = r.exhausted(), r.policy.Number, why
 }
 
 // exhausted applies on_exhausted and its defaults: a failure stays one, pages give
