@@ -83,8 +83,11 @@ func (l *legacy) backoff() string {
 // errorKinds are the names in retriable_errors that are kinds of errors; every
 // other name is a type, such as econnrefused or ValueError.
 var errorKinds = []string{
-	"http", "timeout", "connection", "tool", "explicit", "webhook_failure", "worker_lost", "exhausted", "loop",
+	"http", "timeout", "connection", "tool", "explicit", "webhook_failure", "worker_lost", "exhausted", "loop", "playbook", "payload_store",
 }
+
+// allOrNone may stand in place of the list of errors.
+var allOrNone = []string{"all", "none"}
 
 var errorName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]*$`)
 
@@ -96,8 +99,10 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 		return p.condition(errorDefined, ""), true
 	}
 	if n.Kind == yaml.ScalarNode {
-		word := p.oneOf(n, "retriable_errors", "all", "none")
-		return p.condition(errorDefined, "retriable_errors"), word == "all"
+		if !slices.Contains(allOrNone, n.Value) {
+			p.errorf(position(n), codeWrongValue, "retriable_errors must be all, none or a list, such as [429, timeout], not %s", describeYAML(n))
+		}
+		return p.condition(errorDefined, "retriable_errors"), n.Value == "all"
 	}
 	items, ok := p.items(n, "retriable_errors")
 	if !ok {
@@ -112,6 +117,8 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 		switch {
 		case item.Kind == yaml.ScalarNode && item.ShortTag() == "!!int":
 			statuses = append(statuses, p.statusText(item))
+		case item.Kind == yaml.ScalarNode && slices.Contains(allOrNone, item.Value):
+			p.errorf(position(item), codeWrongValue, "%s is no name of an error; it stands without the list: retriable_errors: %s", item.Value, item.Value)
 		case item.Kind == yaml.ScalarNode && item.ShortTag() == "!!str" && errorName.MatchString(item.Value):
 			if slices.Contains(errorKinds, item.Value) {
 				kinds = append(kinds, item.Value)
