@@ -29,6 +29,8 @@ func (c *checker) checkField(call actionAt, spec ToolSpec, entry *Entry) {
 	}
 	if problem := field.problem(entry.Value); problem != "" {
 		c.errorf(entry.Value.Pos, codeFieldType, "%s of %s %s", field.Name, spec.Name, problem)
+	} else if spec.needs(field) && field.Kind != KindStatement && entry.Value.blank() {
+		c.errorf(entry.Value.Pos, codeFieldType, "%s of %s is empty; give it a value", field.Name, spec.Name)
 	} else if field.Kind == KindRequest {
 		c.checkRequest(field.Name, entry.Value)
 	}
@@ -53,6 +55,18 @@ func (c *checker) checkMissing(call actionAt, spec ToolSpec) {
 			c.errorf(node.Pos, codeMissingField, "%s: %s of %s needs %q", need.Field, need.Value, spec.Name, need.Needs)
 		}
 	}
+}
+
+// blank reports whether text, or a list, that is written out holds nothing. Of SQL
+// check_statements.go says so.
+func (n *Node) blank() bool {
+	switch v := n.Value.(type) {
+	case string:
+		return n.Template == nil && strings.TrimSpace(v) == ""
+	case []any:
+		return len(v) == 0
+	}
+	return n.kind == listNode && len(n.Items) == 0
 }
 
 // requestTool is the tool whose fields a request among fields has.

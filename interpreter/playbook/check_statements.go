@@ -66,7 +66,7 @@ func (c *checker) eachStatement(visit func(site, *Node, statement.Dialect)) {
 		}
 		for _, entry := range call.action.Fields {
 			field, known := spec.field(entry.Key)
-			if known && field.Kind == KindStatement && entry.Value.Raw != "" {
+			if known && field.Kind == KindStatement && (entry.Value.Raw != "" || entry.Value.Value == "") {
 				visit(call.site, entry.Value, statement.Dialect(spec.Dialect))
 			}
 		}

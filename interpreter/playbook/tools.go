@@ -119,6 +119,13 @@ func (s ToolSpec) field(name string) (Field, bool) {
 	return s.Fields[i], true
 }
 
+// needs reports whether a call does without the field at most where it has another.
+func (s ToolSpec) needs(field Field) bool {
+	return field.Required ||
+		slices.ContainsFunc(s.RequireOneOf, func(group []string) bool { return slices.Contains(group, field.Name) }) ||
+		slices.ContainsFunc(s.RequireIf, func(r Requirement) bool { return r.Needs == field.Name })
+}
+
 // FieldNames are the names of all fields in the spec's order.
 func (s ToolSpec) FieldNames() []string {
 	names := make([]string, len(s.Fields))
