@@ -15,6 +15,7 @@ func checkRetry(c *checker) {
 	for _, step := range c.pb.Steps {
 		c.checkPolicies(step.Retry, false)
 		c.checkRestart(step)
+		c.checkNextCalls(step)
 		for _, route := range step.Next {
 			c.checkFailedMeta(route.When)
 		}
@@ -208,4 +209,45 @@ func (c *checker) checkPages(policy *Policy) {
 		c.warnf(then.NextCall.Pos, codePagesNotCollected,
 			"next_call without collect or per_iteration.sink keeps only the last page; add collect: {strategy: append} to keep all")
 	}
+}
+
+// checkNextCalls compares the words of next_call with the fields of the step's tool:
+// one that it does not have would change nothing from page to page.
+func (c *checker) checkNextCalls(step *Step) {
+	spec, known := c.specOf(step.Action)
+	if !known {
+		return
+	}
+	for _, policy := range step.Retry {
+		next := policy.Then.NextCall
+		if next == nil {
+			continue
+		}
+		for _, word := range []struct {
+			name  string
+			value *Node
+		}{{"params", next.Params}, {"headers", next.Headers}, {"url", next.URL}, {"method", next.Method}, {"body", next.Body}} {
+			if _, ok := spec.field(word.name); word.value != nil && !ok {
+				c.errorf(word.value.Pos, codeUnknownField, "next_call cannot change %s: the tool %s has no field %q; change args, and name them in its fields",
+					word.name, spec.Name, word.name)
+			}
+		}
+	}
+}
+
+// specOf is the spec of the tool that a step calls, the workbook's entry where it
+// calls one; false where that is not known, or nothing is called.
+func (c *checker) specOf(action *Action) (ToolSpec, bool) {
+	if action == nil {
+		return ToolSpec{}, false
+	}
+	name := c.toolOf(action)
+	if name == WorkbookTool {
+		entry, _ := action.entryName()
+		if action = c.pb.Action(entry); action == nil {
+			return ToolSpec{}, false
+		}
+		name = c.toolOf(action)
+	}
+	return c.tools.Spec(name)
 }
