@@ -16,6 +16,7 @@ func checkRetry(c *checker) {
 		c.checkPolicies(step.Retry, false)
 		c.checkRestart(step)
 		c.checkNextCalls(step)
+		c.checkStrategies(step)
 		for _, route := range step.Next {
 			c.checkFailedMeta(route.When)
 		}
@@ -198,7 +199,7 @@ func (c *checker) checkPages(policy *Policy) {
 	then := &policy.Then
 	program, ok := policy.When.program()
 	switch {
-	case then.NextCall == nil && then.Collect != nil && policy.When.names("response"):
+	case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.names("response"):
 		c.warnf(then.Collect.Pos, codeCollectWithoutNextCall,
 			"collect without next_call: this policy asks for the same request again, and such answers are not collected; add next_call with what changes, or remove collect")
 	case then.NextCall == nil:
@@ -250,4 +251,21 @@ func (c *checker) specOf(action *Action) (ToolSpec, bool) {
 		name = c.toolOf(action)
 	}
 	return c.tools.Spec(name)
+}
+
+// checkStrategies refuses policies that collect in different ways: what one has
+// made of the pages before is nothing that another could go on with.
+func (c *checker) checkStrategies(step *Step) {
+	var first *Policy
+	for _, policy := range step.Retry {
+		collect := policy.Then.Collect
+		switch {
+		case collect == nil:
+		case first == nil:
+			first = policy
+		case collect.Strategy != first.Then.Collect.Strategy:
+			c.errorf(collect.Pos, codeConflict, "strategy %s cannot go on with what policy %d collects by strategy %s, which would be lost; use one strategy in all policies",
+				collect.Strategy, first.Number, first.Then.Collect.Strategy)
+		}
+	}
 }
