@@ -88,6 +88,11 @@ func (d *decoder) collection(n *yaml.Node) *Node {
 		}
 		d.errorf(node.Pos, codeWrongType, "collection must be a list, a map or a template that gives one, %s, not %s", hint, describeYAML(n))
 		return nil
+	case node.Template != nil:
+		if _, single := node.Template.Single(); !single {
+			d.errorf(node.Pos, codeWrongType, "collection must be a list or a map, and text with templates in it gives text; a single {{ }} may give one")
+			return nil
+		}
 	}
 	return node
 }
