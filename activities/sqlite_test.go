@@ -222,6 +222,24 @@ func TestSQLiteUpsert(t *testing.T) {
 }
 
 // TestSQLiteWritersTakeTurns has two workers write to one file at once.
+// TestSinksOfNothingWriteNothing: a page that gives nil, such as {"rows": null},
+// adds no row, for tables as for files.
+func TestSinksOfNothingWriteNothing(t *testing.T) {
+	t.Parallel()
+
+	lite, _ := liteTool(t)
+	lite.run(t, `CREATE TABLE t (id INTEGER PRIMARY KEY)`, nil)
+
+	for i, fields := range []map[string]any{{"table": "t"}, {"table": "t", "mode": "upsert", "key": "id"}} {
+		in := interpreter.ToolInput{Auth: lite.auth, Fields: tooltest.Fields(fields), Place: "f.sink", OperationKey: fmt.Sprintf("op-%d", i)}
+		result, err := lite.call(t, in)
+		require.NoError(t, err)
+		require.Equal(t, affected(0), result.Data.Data)
+	}
+	require.Contains(t, lite.fail(t, interpreter.ToolInput{Auth: lite.auth, Fields: tooltest.Fields(map[string]any{"table": "t"})}).Message,
+		"there is nothing to write", "a step that names no rows has been forgotten")
+}
+
 func TestSQLiteWritersTakeTurns(t *testing.T) {
 	t.Parallel()
 

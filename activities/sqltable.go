@@ -73,7 +73,7 @@ func planTable(in interpreter.ToolInput) (*tableWrite, error) {
 	if w.upsert && len(w.key) == 0 {
 		return nil, configErrorf("step %q: mode upsert needs key, the column that tells rows apart", in.Step)
 	}
-	if in.Args == nil && in.Result == nil {
+	if in.Args == nil && in.Result == nil && in.Place == "" { // a sink that has nil writes no row
 		return nil, configErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, shown)
 	}
 	if err := w.readRows(in.Rows()); err != nil {

@@ -232,7 +232,7 @@ func (c *Call) attempt(now time.Time) (ToolInput, error) {
 	if sink := c.config.Sink; sink != nil {
 		writes := sink.writes()
 		input.Place, input.Fingerprint = sink.Place, hash(writes)
-		if input.Args == nil && c.action.Field(fieldStatement) == nil {
+		if c.action.Args == nil && c.action.Field(fieldStatement) == nil {
 			input.Result = &expression.Value{Data: writes}
 		}
 		if err := c.config.refuseSealed(input); err != nil {
