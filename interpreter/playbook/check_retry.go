@@ -1,6 +1,8 @@
 package playbook
 
 import (
+	"slices"
+
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
 )
@@ -17,6 +19,7 @@ func checkRetry(c *checker) {
 		c.checkRestart(step)
 		c.checkNextCalls(step)
 		c.checkStrategies(step)
+		c.checkGiveUpSinks(step)
 		for _, route := range step.Next {
 			c.checkFailedMeta(route.When)
 		}
@@ -266,6 +269,26 @@ func (c *checker) checkStrategies(step *Step) {
 		case collect.Strategy != first.Then.Collect.Strategy:
 			c.errorf(collect.Pos, codeConflict, "strategy %s cannot go on with what policy %d collects by strategy %s, which would be lost; use one strategy in all policies",
 				collect.Strategy, first.Number, first.Then.Collect.Strategy)
+		}
+	}
+}
+
+// checkGiveUpSinks warns of sinks that are written after failures only and would
+// write rows of a result that no failed call has.
+func (c *checker) checkGiveUpSinks(step *Step) {
+	if slices.ContainsFunc(step.Retry, func(policy *Policy) bool { return policy.Then.Collect != nil }) {
+		return
+	}
+	for _, policy := range step.Retry {
+		then := &policy.Then
+		program, ok := policy.When.program()
+		if then.Sink == nil || !ok || !failuresOnly(program) || then.Ignore || then.OnExhausted == ExhaustedSucceed {
+			continue
+		}
+		action := then.Sink.Action
+		rows := action != nil && (c.toolOf(action) == "file" || action.Field("table") != nil)
+		if rows && action.Args == nil && action.Field(statementField) == nil {
+			c.warnf(then.Sink.Pos, codeNoEffect, "this sink writes nothing: a call that failed has no result but what was collected before; give it args, such as {message: \"{{ error.message }}\"}")
 		}
 	}
 }
