@@ -317,6 +317,48 @@ func TestEventsOfWhatIsHosted(t *testing.T) {
 	}, many)
 }
 
+// TestEventsOfPagesBehindASink: the first attempt for a page is no retry, whatever
+// was done in the same activity before it; the second one is.
+func TestEventsOfPagesBehindASink(t *testing.T) {
+	t.Parallel()
+	var third atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page := r.URL.Query().Get("page")
+		if page == "3" && third.Add(1) == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"page": %s}`, page)
+	}))
+	t.Cleanup(server.Close)
+	w := newWorking(t)
+	l := w.looker()
+	run := w.start(book(`
+  - step: listed
+    tool: http
+    url: "`+server.URL+`"
+    params: {page: 1}
+    retry:
+      - when: "{{ error is defined }}"
+        then: {max_attempts: 2, delay: 1s, jitter: none}
+      - when: "{{ response.page < 3 }}"
+        then:
+          next_call: {params: {page: "{{ response.page + 1 }}"}}
+          collect: {}
+          per_iteration: {sink: {tool: http, url: "`+server.URL+`", params: {page: 0}}}
+`), nil)
+	_, err := w.outcome(run)
+	require.NoError(t, err)
+	retries := map[int]bool{}
+	for _, event := range l.told(run, runs.Ask{Step: "listed"}) {
+		if event.Event == runs.ActionStarted && event.Sink == "" {
+			retries[event.Attempt] = event.IsRetry
+		}
+	}
+	require.Equal(t, map[int]bool{1: false, 2: false, 3: false, 4: true}, retries)
+}
+
 // TestEventsFollowed: who follows is told the same, and told it as it happens.
 func TestEventsFollowed(t *testing.T) {
 	t.Parallel()

@@ -526,6 +526,7 @@ func (t *teller) driven(
 		event.At = of.started.GetEventTime().AsTime()
 	}
 	first, last := before.Attempts+1, after.Attempts
+	retried := before.RequestAttempts > 0 && before.Last.Error != nil // or a page is behind it, and what comes first is the next
 	if failure != nil {
 		last--
 		if failure.At.After(event.At) && failure.At.Before(ended) {
@@ -533,7 +534,7 @@ func (t *teller) driven(
 		}
 	}
 	if first <= last {
-		event.Attempt, event.Page = first, before.Successes+1
+		event.Attempt, event.Page, event.IsRetry = first, before.Successes+1, retried
 		if last > first {
 			event.AttemptTo, event.PageTo = last, max(after.Successes, event.Page)
 		}
@@ -544,7 +545,7 @@ func (t *teller) driven(
 			event.At = ended
 		}
 		event.Attempt, event.Page, event.AttemptTo, event.PageTo = after.Attempts, cmp.Or(failure.Page, after.Successes+1), 0, 0
-		event.IsRetry = before.RequestAttempts > 0 && first > last
+		event.IsRetry = retried && first > last
 		t.pair(id, which+"!", event, ended, failure)
 	}
 	if after.Written > before.Written {
