@@ -318,7 +318,8 @@ func TestEventsOfWhatIsHosted(t *testing.T) {
 }
 
 // TestEventsOfPagesBehindASink: the first attempt for a page is no retry, whatever
-// was done in the same activity before it; the second one is.
+// was done in the same activity before it; the second one is. Each page is told once
+// as written, though its sink is in the activity of the next.
 func TestEventsOfPagesBehindASink(t *testing.T) {
 	t.Parallel()
 	var third atomic.Int64
@@ -350,13 +351,17 @@ func TestEventsOfPagesBehindASink(t *testing.T) {
 `), nil)
 	_, err := w.outcome(run)
 	require.NoError(t, err)
-	retries := map[int]bool{}
+	retries, written := map[int]bool{}, map[int]int{}
 	for _, event := range l.told(run, runs.Ask{Step: "listed"}) {
+		for page := event.Page; event.Event == runs.SinkCompleted && page <= max(event.Page, event.PageTo); page++ {
+			written[page]++
+		}
 		if event.Event == runs.ActionStarted && event.Sink == "" {
 			retries[event.Attempt] = event.IsRetry
 		}
 	}
 	require.Equal(t, map[int]bool{1: false, 2: false, 3: false, 4: true}, retries)
+	require.Equal(t, map[int]int{1: 1, 2: 1, 3: 1}, written)
 }
 
 // TestEventsFollowed: who follows is told the same, and told it as it happens.

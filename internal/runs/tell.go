@@ -555,6 +555,7 @@ func (t *teller) driven(
 		}
 		if has {
 			event.Event, event.At, event.Attempt, event.AttemptTo, event.IsRetry = SinkCompleted, ended, 0, 0, false
+			event.Page, event.PageTo = pagesWritten(before, after, driven.Outcome)
 			t.add(id, which, event)
 		}
 	}
@@ -562,6 +563,27 @@ func (t *teller) driven(
 		attempt: after.Attempts, page: after.Successes + 1, failure: failure,
 	}
 	return nil
+}
+
+// pagesWritten are the first and the last page, 0 where that is the first, that the
+// sinks of a hosted call have taken. One whose sink is still to do, such as what the
+// call has left to its workflow to decide about, is not among them.
+func pagesWritten(before, after interpreter.CallState, left *interpreter.Outcome) (first, last int) {
+	first, last = before.Successes+1, after.Successes
+	if pageIsDue(before) {
+		first--
+	}
+	if left != nil && !left.PutOff() && !left.Failed() || pageIsDue(after) {
+		last--
+	}
+	if last <= first {
+		return first, 0
+	}
+	return first, last
+}
+
+func pageIsDue(state interpreter.CallState) bool {
+	return len(state.Todo) > 0 && state.Todo[0].Sink != nil && state.Todo[0].Sink.Page
 }
 
 // reached is how far a hosted call has come, and the failure of its last attempt,
