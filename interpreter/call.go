@@ -252,6 +252,9 @@ func (c *Call) Step() string { return c.config.Step.Name }
 // Index is that of the iteration, nil without a loop.
 func (c *Call) Index() *int { return c.config.Index }
 
+// Place is the step of the call, or the place of the sink.
+func (c *Call) Place() string { return c.config.place() }
+
 // SinkDue reports whether a sink comes next that has not begun.
 func (c *Call) SinkDue() bool {
 	sink := c.State.head().Sink

@@ -61,6 +61,8 @@ type Hold struct {
 	// Exhausted says that its policy has used up its attempts and leaves it to
 	// people how the call goes on.
 	Exhausted bool `json:"exhausted,omitempty"`
+	// Noted says that the history tells of it since it is a wait for people.
+	Noted bool `json:"noted,omitempty"`
 }
 
 // Settlement is what people have decided about an item that waits. Kept in workflow
@@ -77,7 +79,7 @@ type Settlement struct {
 // last attempt.
 func (h Hold) Wait(failure *ErrorObject) Wait {
 	if h.Exhausted {
-		return Wait{Reason: ReasonExhausted, Summary: "waits for a person: " + failure.Short()}
+		return Wait{Reason: ReasonPerson, Summary: "waits for a person: " + failure.Short()}
 	}
 	return Wait{Reason: ReasonPaused, Summary: "paused"}
 }
@@ -113,6 +115,9 @@ func (t Tuning) Check() error {
 func (c *Call) Hold(hold Hold) {
 	c.State.Todo = []Todo{{Hold: &hold}, {Attempt: &PendingAttempt{}}}
 }
+
+// Noted tells that the history says what the call is held by.
+func (c *Call) Noted() { c.held().Noted = true }
 
 // Released tells that the call is held no more.
 func (c *Call) Released() { c.State.Todo = c.State.Todo[1:] }

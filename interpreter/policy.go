@@ -18,8 +18,8 @@ const (
 	ReasonPage        Reason = "page"
 	ReasonTurn        Reason = "turn" // under a rate limit
 	ReasonPaused      Reason = "paused"
-	ReasonExhausted   Reason = "exhausted" // a person decides
-	ReasonAnswer      Reason = "answer"    // of an attempt that is under way
+	ReasonPerson      Reason = "person" // a person decides
+	ReasonAnswer      Reason = "answer" // of an attempt that is under way
 )
 
 // Counters is what the policies of one call have counted; kept in workflow

@@ -64,13 +64,18 @@ func ParseWait(summary string) (WaitSummary, bool) {
 	return wait, true
 }
 
+// place is the step, or the place of the sink.
+func (c *CallConfig) place() string {
+	if c.Sink != nil {
+		return c.Sink.Place
+	}
+	return c.Step.Name
+}
+
 // name is that of the call in summaries: the step, with the index of its
 // iteration, or the place of the sink.
 func (c *CallConfig) name() string {
-	name := c.Step.Name
-	if c.Sink != nil {
-		name = c.Sink.Place
-	}
+	name := c.place()
 	if c.Index != nil {
 		name += "[" + strconv.Itoa(*c.Index) + "]"
 	}

@@ -40,7 +40,7 @@ it; pages that were fetched together are one, with a range.
 The words are execution_started, execution_queued and execution_admitted (of a run that
 waits for its turn under its concurrency key), step_started, action_started,
 action_completed, action_error, step_retry (every wait, with its reason: failure,
-rate_limited, poll, page or turn), step_retry_exhausted, iteration_started,
+rate_limited, poll, page, turn or person), step_retry_exhausted, iteration_started,
 iteration_completed, iteration_failed, sink_completed, sink_failed, step_result,
 step_failed_terminal, execution_completed, execution_failed and execution_cancelled.
 
@@ -251,7 +251,11 @@ func eventFacts(event runs.Event) []string {
 	if event.IsRetry {
 		add("retry")
 	}
-	if event.Event == runs.StepRetry {
+	switch {
+	case event.Event != runs.StepRetry:
+	case interpreter.Reason(event.Reason) == interpreter.ReasonPerson:
+		add("waits for a person")
+	default:
 		add("%s, in %s", event.Reason, seconds(event.Delay))
 	}
 	if event.Status != "" {
@@ -260,10 +264,13 @@ func eventFacts(event runs.Event) []string {
 	if event.Option != "" {
 		add("%s", event.Option)
 	}
+	if decided := event.Event == runs.ActionStarted && event.By+event.Reason != ""; decided {
+		add("let begin")
+	}
 	if event.By != "" {
 		add("by %s", event.By)
 	}
-	if event.Event == runs.ExecutionCancelled && event.Reason != "" {
+	if event.Event != runs.StepRetry && event.Reason != "" {
 		add("because: %s", event.Reason)
 	}
 	if event.Concurrency != "" {

@@ -9,8 +9,9 @@ import (
 	"reprise/interpreter"
 )
 
-// controlSignal passes on what a run was told, from a workflow to its children.
-const controlSignal = "control"
+// ControlSignal passes on what a run was told, from a workflow to its children, as a
+// Steering.
+const ControlSignal = "control"
 
 // Steering is what a workflow tells its children; kept in workflow history.
 type Steering struct {
@@ -37,7 +38,8 @@ type Settlement struct {
 	interpreter.Settlement
 }
 
-func (s *Settlement) means(step string, index *int) bool {
+// Means reports whether it is about the waits of a step, or of one of its iterations.
+func (s *Settlement) Means(step string, index *int) bool {
 	return (s.Step == "" || s.Step == step) && (s.Index == nil || index != nil && *index == *s.Index)
 }
 
@@ -105,13 +107,13 @@ func controlsOf(ctx workflow.Context) *controls {
 // for nothing.
 func (c *controls) listen(ctx workflow.Context, place *place) {
 	c.place = place
-	onSignal(ctx, controlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, steering) })
+	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, steering) })
 }
 
 // drain takes in what has come and not been looked at, before the workflow goes on
 // in another history.
 func (c *controls) drain(ctx workflow.Context) {
-	told := workflow.GetSignalChannel(ctx, controlSignal)
+	told := workflow.GetSignalChannel(ctx, ControlSignal)
 	for {
 		var steering Steering
 		if !told.ReceiveAsync(&steering) {
@@ -162,7 +164,7 @@ func (c *controls) takeOne(ctx workflow.Context, steering Steering) (ended int, 
 func (c *controls) settle(settlement *Settlement) int {
 	ended := 0
 	for _, wait := range c.waits {
-		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.means(wait.call.Step(), wait.call.Index()) {
+		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.call.Step(), wait.call.Index()) {
 			continue
 		}
 		wait.settled = settlement

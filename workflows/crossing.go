@@ -157,7 +157,7 @@ func travelling(ctx workflow.Context, input any, what string) (args []any, bytes
 }
 
 // note writes something small into the history, for those who read it.
-func note(ctx workflow.Context, mark AskMark) {
+func note(ctx workflow.Context, mark any) {
 	workflow.SideEffect(ctx, func(workflow.Context) any { return mark })
 }
 

@@ -195,6 +195,7 @@ func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 // hold waits until people let the call go on, or decide about it.
 func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.rested()
+	d.noteHold(ctx, hold)
 	wait := hold.Wait(d.call.State.Last.Error)
 	settlement, err := d.rest(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
@@ -202,6 +203,25 @@ func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	if !errors.Is(err, errMoves) {
 		d.over(ctx, settlement, err, d.call.Released)
 	}
+}
+
+// HoldMark stands in the history where a call began to wait for a person, which
+// nothing else tells there. Kept in workflow history.
+type HoldMark struct {
+	Held  string `json:"held"` // the step, or the place of a sink
+	Index *int   `json:"index,omitempty"`
+}
+
+// notesHolds marks histories that tell of holds; those before did not.
+const notesHolds = "holds-are-noted"
+
+// noteHold tells the history, once, that the call waits for a person.
+func (d *driver) noteHold(ctx workflow.Context, hold interpreter.Hold) {
+	if !hold.Exhausted || hold.Noted || workflow.GetVersion(ctx, notesHolds, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return
+	}
+	note(ctx, HoldMark{Held: d.call.Place(), Index: d.call.Index()})
+	d.call.Noted()
 }
 
 // over tells the call how a wait or a hold has ended: with what people decided, with

@@ -402,7 +402,7 @@ func (c *controls) listenAbove(ctx workflow.Context) {
 	if len(c.above) == 0 {
 		return
 	}
-	onSignal(ctx, controlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, c.fromAbove(steering)) })
+	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, c.fromAbove(steering)) })
 }
 
 // drainAbove is drain, of a run that has one above.
@@ -410,7 +410,7 @@ func (c *controls) drainAbove(ctx workflow.Context) {
 	if len(c.above) == 0 {
 		return
 	}
-	told := workflow.GetSignalChannel(ctx, controlSignal)
+	told := workflow.GetSignalChannel(ctx, ControlSignal)
 	for {
 		var steering Steering
 		if !told.ReceiveAsync(&steering) {

@@ -317,7 +317,7 @@ func (r *run) watchLate(ctx workflow.Context) {
 // waitsForPeople is the news of a call that waits for people, as its policy is
 // exhausted; false for other waits.
 func waitsForPeople(call *interpreter.Call, wait *interpreter.Wait, visit int) (interpreter.News, bool) {
-	if wait == nil || wait.Reason != interpreter.ReasonExhausted {
+	if wait == nil || wait.Reason != interpreter.ReasonPerson {
 		return interpreter.News{}, false
 	}
 	return interpreter.News{

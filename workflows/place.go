@@ -219,7 +219,7 @@ func (l *loop) bringBack(ctx workflow.Context, m *member) {
 	m.holds, m.left = true, placeWanted{}
 	l.window.taken++
 	l.describe(ctx)
-	signal(ctx, m.id, controlSignal, Steering{
+	signal(ctx, m.id, ControlSignal, Steering{
 		Control: l.controls.Control,
 		Place:   &placeGiven{MayLeave: workflow.GetInfo(ctx).GetCurrentHistoryLength() < restUntil},
 	})

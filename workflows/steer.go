@@ -223,7 +223,7 @@ func (r *run) checkSettle(command Command) error {
 	}
 	settlement := Settlement{Step: command.Step, Index: command.Index}
 	for _, wait := range r.controls.waits {
-		if settlement.means(wait.call.Step(), wait.call.Index()) {
+		if settlement.Means(wait.call.Step(), wait.call.Index()) {
 			return nil
 		}
 	}

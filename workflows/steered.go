@@ -50,7 +50,7 @@ func (s *steered) tell(ctx workflow.Context, steering Steering) {
 	}
 	heard := s.told == nil || s.told.IsReady() && len(s.waiting) == 0
 	if heard || workflow.GetVersion(ctx, tellsTogether, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		s.told = signalChild(ctx, s.child, controlSignal, steering)
+		s.told = signalChild(ctx, s.child, ControlSignal, steering)
 		return
 	}
 	first := len(s.waiting) == 0
@@ -68,7 +68,7 @@ func (s *steered) tellRest(ctx workflow.Context) {
 		}
 		next := s.waiting[0]
 		s.waiting = s.waiting[1:]
-		s.told = signalChild(ctx, s.child, controlSignal, next)
+		s.told = signalChild(ctx, s.child, ControlSignal, next)
 	}
 }
 
@@ -106,7 +106,7 @@ func (s *Steering) covers(decision *Settlement) bool {
 		return true
 	}
 	covers := func(earlier Settlement) bool {
-		return earlier.Skip == decision.Skip && earlier.means(decision.Step, decision.Index)
+		return earlier.Skip == decision.Skip && earlier.Means(decision.Step, decision.Index)
 	}
 	return covers(*s.Settle) || slices.ContainsFunc(s.Then, covers)
 }

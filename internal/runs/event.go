@@ -59,9 +59,10 @@ type Event struct {
 	// Delay is how many seconds a wait is to take, NextRetryAt when it is over.
 	Delay       float64   `json:"delay,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
-	// Reason of a wait: failure, rate_limited, poll, page or turn. Of a run that was
-	// cancelled the reason that was given, and By who did it; of an attempt By is who has
-	// answered it from outside, and Option what was chosen, of an approval.
+	// Reason of a wait: failure, rate_limited, poll, page, turn or person. Of a run that was
+	// cancelled the reason that was given, and By who did it, and so of the start of an
+	// attempt that people let begin; of the end of an attempt By is who has answered it from
+	// outside, and Option what was chosen, of an approval.
 	Reason string `json:"reason,omitempty"`
 	Option string `json:"option,omitempty"`
 	By     string `json:"by,omitempty"`

@@ -78,6 +78,10 @@ type lastMade struct {
 	attempt, page int
 	failure       *interpreter.ErrorObject
 	began         time.Time // of one that is answered from outside
+	// waits says that the call waits for its next attempt, and settled is what people
+	// have decided about that; nil for nothing.
+	waits   bool
+	settled *interpreter.Settlement
 }
 
 // unsent is a notice that failed, and the event that said so.
@@ -94,6 +98,7 @@ type made struct {
 	many    *interpreter.DriveInput // of the one that hosts calls
 	input   *commonpb.Payloads      // of the same
 	started *historypb.HistoryEvent // nil until it has ended
+	settled *interpreter.Settlement // by which people have let it begin, nil for none
 }
 
 // attemptInput is what events need of a ToolInput.
@@ -209,6 +214,10 @@ func (t *teller) carried(carried interpreter.Carried) {
 	if state.RequestAttempts > 0 {
 		last.page = state.Successes + 1
 	}
+	if len(state.Todo) > 0 {
+		hold := state.Todo[0].Hold
+		last.waits = hold != nil && hold.Exhausted // told in the history before
+	}
 	t.calls[call{t.step, t.visit, indexOr(carried.Index), ""}] = last
 }
 
@@ -246,8 +255,11 @@ func (t *teller) take(ctx context.Context, event *historypb.HistoryEvent) error 
 		return nil
 	}
 	if marker := event.GetMarkerRecordedEventAttributes(); marker != nil {
-		t.asked(event)
+		t.marked(event)
 		return nil
+	}
+	if of, err := t.settles(ctx, event); of || err != nil {
+		return err
 	}
 	if written := event.GetWorkflowPropertiesModifiedEventAttributes(); written != nil {
 		t.queues(event, written.GetUpsertedMemo())
@@ -293,11 +305,15 @@ func (t *teller) scheduled(ctx context.Context, event *historypb.HistoryEvent) e
 			return err
 		}
 		t.visits[of.many.Task.Step] = of.many.Task.Visit
+		for _, carried := range of.many.Calls {
+			t.begins(call{of.many.Task.Step, of.many.Task.Visit, indexOr(carried.Index), ""})
+		}
 	} else {
 		if err := t.decode(ctx, t.workflowID, attributes.GetInput(), &of.one); err != nil {
 			return err
 		}
 		t.visits[of.one.Step] = of.one.Visit
+		of.settled = t.begins(of.one.call())
 		if of.one.Attempt > 1 {
 			t.goesOnWith(of.one.call())
 		}
@@ -326,7 +342,8 @@ func (t *teller) activity(ctx context.Context, id int64, event *historypb.Histor
 		return nil
 	}
 	end := started
-	end.At, end.IsRetry, end.Error, end.Event = event.GetEventTime().AsTime(), false, failure, ActionCompleted
+	end.At, end.Error, end.Event = event.GetEventTime().AsTime(), failure, ActionCompleted
+	end.IsRetry, end.By, end.Reason = false, "", ""
 	if failure != nil {
 		end.Event = ActionError
 	}
@@ -424,22 +441,38 @@ func (t *teller) attemptStarted(of *made) Event {
 		t.calls[in.call()] = last
 	}
 	started.IsRetry = last.attempt > 0 && last.page == in.Page
+	if of.settled != nil {
+		started.By, started.Reason = of.settled.By, of.settled.Reason
+	}
 	last.attempt, last.page = in.Attempt, in.Page
 	return started
 }
 
-// asked tells an attempt that is answered from outside: where it began without
-// sending anything, and how it ended.
-func (t *teller) asked(event *historypb.HistoryEvent) {
-	var mark workflows.AskMark
+// marked tells what a workflow has noted in its history.
+func (t *teller) marked(event *historypb.HistoryEvent) {
 	data := event.GetMarkerRecordedEventAttributes().GetDetails()["data"]
-	if len(data.GetPayloads()) == 0 || converter.GetDefaultDataConverter().FromPayloads(data, &mark) != nil || mark.Key == "" {
+	if len(data.GetPayloads()) == 0 {
 		return // of the SDK
 	}
+	var asked workflows.AskMark
+	if converter.GetDefaultDataConverter().FromPayloads(data, &asked) == nil && asked.Key != "" {
+		t.asked(event, asked)
+		return
+	}
+	var held workflows.HoldMark
+	if converter.GetDefaultDataConverter().FromPayloads(data, &held) == nil && held.Held != "" {
+		t.held(event, held)
+	}
+}
+
+// asked tells an attempt that is answered from outside: where it began without
+// sending anything, and how it ended.
+func (t *teller) asked(event *historypb.HistoryEvent, mark workflows.AskMark) {
 	of := &made{one: attemptInput{Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Page: mark.Page, Attempt: mark.Attempt}}
 	t.visits[mark.Step] = mark.Visit
 	at, id := event.GetEventTime().AsTime(), event.GetEventId()
 	if !mark.Over {
+		of.settled = t.begins(of.one.call())
 		started := t.attemptStarted(of)
 		started.At = at
 		t.add(id, "", started)

@@ -20,35 +20,115 @@ func (t *teller) timer(event *historypb.HistoryEvent) {
 	if !ok { // a timeout of the run, or of a loop, which tells of those that wait itself
 		return
 	}
-	at := call{step: wait.Name, visit: t.visit, index: indexOr(wait.Index)}
-	if step, _, isSink := strings.Cut(wait.Name, "."); isSink {
-		at.step, at.sink = step, wait.Name
-		if playbook.OfRun(wait.Name) {
+	at := t.waiter(wait.Name, wait.Index)
+	t.goesOnWith(at)
+	delay := event.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration()
+	told := t.waits(event, at, wait.Reason)
+	told.Delay, told.NextRetryAt = delay.Seconds(), told.At.Add(delay)
+	t.add(event.GetEventId(), "", told)
+}
+
+// held tells a wait for a person.
+func (t *teller) held(event *historypb.HistoryEvent, mark workflows.HoldMark) {
+	at := t.waiter(mark.Held, mark.Index)
+	t.goesOnWith(at)
+	t.add(event.GetEventId(), "", t.waits(event, at, interpreter.ReasonPerson))
+}
+
+// waiter is the call of a step or of the place of a sink.
+func (t *teller) waiter(name string, index *int) call {
+	at := call{step: name, visit: t.visit, index: indexOr(index)}
+	if step, _, isSink := strings.Cut(name, "."); isSink {
+		at.step, at.sink = step, name
+		if playbook.OfRun(name) {
 			at.step = ""
 		}
 	}
 	if t.visit == 0 {
 		at.visit = t.visits[at.step]
 	}
-	t.goesOnWith(at)
-	if wait.Index == nil && len(t.indexes) == 1 {
+	if index == nil && len(t.indexes) == 1 {
 		at.index = t.indexes[0]
 	}
+	return at
+}
+
+// waits is the beginning of a call's wait.
+func (t *teller) waits(event *historypb.HistoryEvent, at call, reason interpreter.Reason) Event {
 	told := Event{
-		Event: StepRetry, At: event.GetEventTime().AsTime(), Step: at.step, Visit: at.visit, Sink: at.sink,
-		Delay: event.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration().Seconds(), Reason: string(wait.Reason),
+		Event: StepRetry, At: event.GetEventTime().AsTime(), Step: at.step, Visit: at.visit, Sink: at.sink, Reason: string(reason),
 	}
 	if at.index >= 0 {
 		told.Index = &at.index
 	}
-	told.NextRetryAt = told.At.Add(event.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration())
-	if last := t.calls[at]; last != nil {
-		told.Attempt, told.Page = last.attempt, last.page
-		if wait.Reason == interpreter.ReasonFailure || wait.Reason == interpreter.ReasonRateLimited {
-			told.Error = last.failure
+	last := t.calls[at]
+	if last == nil { // one that waits before its first attempt
+		last = &lastMade{}
+		t.calls[at] = last
+	}
+	last.waits, last.settled = true, nil
+	told.Attempt, told.Page = last.attempt, last.page
+	switch reason {
+	case interpreter.ReasonFailure, interpreter.ReasonRateLimited, interpreter.ReasonPerson:
+		told.Error = last.failure
+	}
+	return told
+}
+
+// settles notes what people have decided about waits. It is false for an event of
+// something else.
+func (t *teller) settles(ctx context.Context, event *historypb.HistoryEvent) (bool, error) {
+	if signal := event.GetWorkflowExecutionSignaledEventAttributes(); signal.GetSignalName() == workflows.ControlSignal {
+		var steering workflows.Steering
+		if err := t.decode(ctx, t.workflowID, signal.GetInput(), &steering); err != nil {
+			return true, err
+		}
+		if steering.Settle != nil {
+			t.settled(*steering.Settle)
+		}
+		for _, then := range steering.Then {
+			t.settled(then)
+		}
+		return true, nil
+	}
+	request := event.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest()
+	if request.GetInput().GetName() != workflows.RetryNowUpdate {
+		return request != nil, nil
+	}
+	var command workflows.Command
+	if err := t.decode(ctx, t.workflowID, request.GetInput().GetArgs(), &command); err != nil {
+		return true, err
+	}
+	t.settled(workflows.Settlement{
+		Step: command.Step, Index: command.Index, Settlement: interpreter.Settlement{By: command.By, Reason: command.Reason},
+	})
+	return true, nil
+}
+
+// settled notes what people have decided about calls that wait. That one is given up
+// its failure tells.
+func (t *teller) settled(decided workflows.Settlement) {
+	for at, last := range t.calls {
+		index := &at.index
+		if at.index < 0 {
+			index = nil
+		}
+		if last.waits && last.settled == nil && !decided.Skip && decided.Means(at.step, index) {
+			last.settled = &decided.Settlement
 		}
 	}
-	t.add(event.GetEventId(), "", told)
+}
+
+// begins notes that a call goes on with its next attempt, and gives what people have
+// decided that led to it; nil where its wait ended by itself.
+func (t *teller) begins(at call) *interpreter.Settlement {
+	last := t.calls[at]
+	if last == nil {
+		return nil
+	}
+	settled := last.settled
+	last.waits, last.settled = false, nil
+	return settled
 }
 
 // closed tells the end of a run.

@@ -65,7 +65,8 @@ func (t *teller) called(ctx context.Context, event *historypb.HistoryEvent) (boo
 		}
 		in := input.Called
 		t.visits[in.Step] = in.Visit
-		t.runs[begun.event] = &played{child: begun, made: made{one: attemptInput{
+		settled := t.begins(call{in.Step, in.Visit, indexOr(in.Index), ""})
+		t.runs[begun.event] = &played{child: begun, made: made{settled: settled, one: attemptInput{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt,
 		}}}
 		return true, nil
@@ -114,7 +115,8 @@ func (t *teller) playEnded(ctx context.Context, of *played, event *historypb.His
 
 func playEnd(started Event, event *historypb.HistoryEvent, failure *interpreter.ErrorObject) Event {
 	end := started
-	end.At, end.IsRetry, end.Error, end.Event = event.GetEventTime().AsTime(), false, failure, ActionCompleted
+	end.At, end.Error, end.Event = event.GetEventTime().AsTime(), failure, ActionCompleted
+	end.IsRetry, end.By, end.Reason = false, "", ""
 	if failure != nil {
 		end.Event = ActionError
 	}
