@@ -213,3 +213,42 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	require.Contains(t, text, "runs "+inLoop+"       waits for its turn under the concurrency key ")
 	d.does("cancel", outer, waiter, holder)
 }
+
+// TestStatusLooksAbove says of a run below which run above holds it, and what would let
+// it go on; so does a command that lets nothing go on as long as that is so.
+func TestStatusLooksAbove(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.start(`
+  - step: outer
+    tool: playbook
+    workflow:
+      - step: inner
+        tool: playbook
+        workflow:
+          - {step: ask, tool: approval, message: "Load it?"}
+`)
+	outer, inner := id+"/outer#1!1", id+"/outer#1!1/inner#1!1"
+	d.awaits(inner, 1, 1)
+	unwrapped := func(said string) string { return strings.ReplaceAll(said, "\n", " ") }
+	require.NotContains(t, d.does("status", inner), "above")
+
+	d.does("pause", id, "--step", "outer", "--reason", "the API is down")
+	d.does("pause", outer)
+	said := unwrapped(d.does("status", inner))
+	require.Contains(t, said, ": paused for ")
+	require.Regexp(t, `held by the run `+outer+` above: paused since \S+ by \S+ `+
+		`held by the run `+id+` above: step outer paused since \S+ by \S+: the API is down `, said)
+	require.Contains(t, said, "to let it go on: starter resume '"+outer+"' to let it go on: starter resume "+id+" --step outer")
+	require.Regexp(t, inner+`: was not paused; still held by the run `+outer+` above: paused since .* \(to let it go on: starter resume '`+outer+`'\)`,
+		d.does("resume", inner))
+	require.Regexp(t, outer+`: goes on; still held by the run `+id+` above: step outer paused since`, d.does("resume", outer))
+
+	var status runs.Status
+	require.NoError(t, json.Unmarshal([]byte(d.does("status", inner, "-o", "json")), &status))
+	require.Len(t, status.Above, 1)
+	require.Equal(t, []string{id, "outer", runs.HeldByPause}, []string{status.Above[0].Run, status.Above[0].Step, status.HeldBy})
+	require.Equal(t, id+": goes on\n", d.does("resume", id))
+	require.NotContains(t, d.does("status", inner), "above")
+	d.does("cancel", id)
+}

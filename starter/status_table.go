@@ -22,6 +22,9 @@ func writeStatus(w io.Writer, status *runs.Status, paper paper) {
 	if held := pausedText(status.Control, status.At); held != "" {
 		writeWrapped(&b, held, paper.width)
 	}
+	for _, above := range status.Above {
+		writeWrapped(&b, "held by the run "+visible(above.Run)+" above: "+pausedText(holding(above), status.At), paper.width)
+	}
 	if said := status.Cancel; said != nil {
 		writeWrapped(&b, cancelText(*said, status), paper.width)
 	}
@@ -406,6 +409,9 @@ func (w *watchScreen) show(status *runs.Status) {
 func changeOf(status *runs.Status) string {
 	var b strings.Builder
 	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version, status.Cancel != nil, status.Late)
+	for _, above := range status.Above {
+		fmt.Fprint(&b, above.Run, above.Control.Version)
+	}
 	if status.Queue != nil {
 		fmt.Fprint(&b, status.Queue.Place)
 	}

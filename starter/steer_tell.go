@@ -46,6 +46,9 @@ type answer struct {
 	// before. WaitsMore says that there may have been others. Nil is of commands that end none.
 	Waits     *int `json:"waits,omitempty"`
 	WaitsMore bool `json:"waits_more,omitempty"`
+	// Above are the runs above that hold it none the less, of a command that lets something
+	// go on.
+	Above []runs.Held `json:"held_above,omitempty"`
 }
 
 // settles reports whether the command ends waits.
@@ -157,6 +160,13 @@ func (t *teller) tell(ctx context.Context, run runs.Found) answer {
 		told.Waits, told.WaitsMore = &waits, !whole
 	}
 	told.Message = t.order.done(told)
+	if t.order.update == workflows.ResumeUpdate || t.order.update == workflows.RetryNowUpdate {
+		told.Above, _ = t.session.runs().Above(ctx, run) // the command has had its effect
+	}
+	for _, above := range told.Above {
+		told.Message += fmt.Sprintf("; still held by the run %s above: %s (%s)", visible(above.Run),
+			pausedText(holding(above), time.Now()), letsGo(above.Run, holding(above)))
+	}
 	return told
 }
 

@@ -205,6 +205,16 @@ func saidText(said interpreter.Said) string {
 	return text
 }
 
+// holding is what a run above has paused of what another one depends on: all, or the
+// step that has started it.
+func holding(above runs.Held) interpreter.Control {
+	control := *above.Control
+	if !control.Paused {
+		control.Steps = []string{above.Step}
+	}
+	return control
+}
+
 // letsGo is the command that lets go on what is held.
 func letsGo(id string, control interpreter.Control) string {
 	command := program() + " resume " + shellWord(id)
@@ -212,6 +222,18 @@ func letsGo(id string, control interpreter.Control) string {
 		command += " --step " + shellWord(control.Steps[0])
 	}
 	return "to let it go on: " + command
+}
+
+// lettingGo are the commands that let a run go on which is paused, or held by runs above.
+func lettingGo(status *runs.Status) []string {
+	var help []string
+	if status.Control.HoldsAny() {
+		help = append(help, letsGo(status.WorkflowID, status.Control))
+	}
+	for _, above := range status.Above {
+		help = append(help, letsGo(above.Run, holding(above)))
+	}
+	return help
 }
 
 // deadLettersOf is the command that shows what loops of a run that has ended have left.
@@ -239,8 +261,8 @@ func helpOf(status *runs.Status) []string {
 		return deadLettersOf(status)
 	case status.HeldBy == runs.HeldByNoWorker:
 		return []string{"to start one: worker --task-queue " + shellWord(status.TaskQueue)}
-	case status.Control.HoldsAny():
-		return []string{letsGo(status.WorkflowID, status.Control)}
+	case len(status.Above) > 0 || status.Control.HoldsAny():
+		return lettingGo(status)
 	case queue != nil && len(queue.Holders) > 0:
 		return []string{fmt.Sprintf("to see who has a turn: %s status %s", program(), shellWord(queue.Holders[0]))}
 	}

@@ -155,6 +155,9 @@ func iterationOf(index int, state interpreter.CallState, until time.Time, most i
 // look completes the progress of a run: what its queries tell beyond the records.
 func (r *run) look(progress *Progress) {
 	progress.Control, progress.Late, progress.Ticket = r.controls.Control, r.Late, r.Ticket
+	for _, above := range r.controls.above {
+		progress.Above = append(progress.Above, interpreter.Above{Run: above.Run, Step: above.Step})
+	}
 	for i, record := range r.records {
 		shown := &progress.Steps[i]
 		step := r.book.Step(record.Step)

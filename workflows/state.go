@@ -145,6 +145,8 @@ type Progress struct {
 	Plays bool `json:"plays,omitempty"`
 	// Control is what people have told the run.
 	Control interpreter.Control `json:"control,omitzero"`
+	// Above are the runs above, the first one first, without what people have told them.
+	Above []interpreter.Above `json:"above,omitempty"`
 	// Late says that the run takes longer than expected.
 	Late bool `json:"late,omitempty"`
 	// Ticket is where the run stands in the line of its concurrency key.

@@ -3,8 +3,12 @@ package runs
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
@@ -87,6 +91,55 @@ func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under
 		}
 	}
 	return under, ""
+}
+
+// Above are the runs above one which hold it: they are paused, or their step which has
+// started it, the next one first. It takes a call to the server for each run above and one
+// more, and none for a run that is the first.
+func (r *Reader) Above(ctx context.Context, run Found) ([]Held, error) {
+	if !run.below {
+		return nil, nil
+	}
+	progress, err := r.Progress(ctx, run.WorkflowID, "")
+	if err != nil {
+		return nil, err
+	}
+	held, missed := r.above(ctx, progress.Above, func() bool { return true })
+	if missed != "" {
+		return held, fmt.Errorf("ask whether the run %s holds %s: no answer", missed, run.WorkflowID)
+	}
+	return held, nil
+}
+
+// above asks the runs above, the next one first. What people have told them stands in
+// their memos; a run below hears of it with its next attempt. missed is the first run that
+// was not asked because spend takes no more calls, or gave no answer.
+func (r *Reader) above(ctx context.Context, runs []interpreter.Above, spend func() bool) (held []Held, missed string) {
+	for _, above := range slices.Backward(runs) {
+		if !spend() {
+			return held, cmp.Or(missed, above.Run)
+		}
+		described, err := r.Client.DescribeWorkflowExecution(ctx, above.Run, "")
+		if err != nil {
+			missed = cmp.Or(missed, above.Run)
+			continue
+		}
+		control := controlOf(described.GetWorkflowExecutionInfo().GetMemo())
+		if described.GetWorkflowExecutionInfo().GetCloseTime() == nil && control.Holds(above.Step) {
+			held = append(held, Held{
+				Run: above.Run, Step: above.Step, Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
+			})
+		}
+	}
+	return held, missed
+}
+
+// controlOf is what people have told a run, as its memo has it.
+func controlOf(memo *commonpb.Memo) (control interpreter.Control) {
+	if payload := memo.GetFields()[interpreter.ControlMemo]; payload != nil {
+		_ = converter.GetDefaultDataConverter().FromPayload(payload, &control) // what cannot be read holds nothing
+	}
+	return control
 }
 
 // mostBelow bounds the runs below one that are looked into.

@@ -53,6 +53,9 @@ type Status struct {
 	Turn *Turn `json:"turn,omitempty"`
 	// Control is what people have told the run, of one that goes on.
 	Control interpreter.Control `json:"control,omitzero"`
+	// Above are the runs above that are paused, or their step which has started this one,
+	// the next one first.
+	Above []Held `json:"held_above,omitempty"`
 	// Cancel is who has cancelled the run, why and when; nil where nobody has, or that
 	// was not found.
 	Cancel *interpreter.Said `json:"cancel,omitempty"`
@@ -227,13 +230,17 @@ func (q *inquiry) going(ctx context.Context) error {
 		return nil
 	}
 	q.status.Control, q.status.Late = progress.Control, progress.Late
+	var missed string
+	if q.status.Above, missed = q.Reader.above(ctx, progress.Above, q.spend); missed != "" {
+		q.notef("whether the run %s above holds this one was not answered within %d calls to the server", missed, StatusCalls)
+	}
 	for _, record := range progress.Steps {
 		q.step(ctx, record)
 	}
 	for _, name := range progress.Pending {
 		q.status.Steps = append(q.status.Steps, Step{Step: name, Item: Item{Status: interpreter.Pending}})
 	}
-	q.status.Status, q.status.HeldBy = standing(q.status.Steps, progress.Control.Paused)
+	q.status.Status, q.status.HeldBy = standing(q.status.Steps, progress.Control.Paused || len(q.status.Above) > 0)
 	q.queue(ctx, progress.Ticket)
 	return nil
 }
@@ -302,6 +309,9 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 	}
 	step := stepOf(record)
 	if record.EndedAt.IsZero() && underWay(record.Loop) {
+		if len(q.status.Above) > 0 {
+			step.Status, step.HeldBy = interpreter.Paused, HeldByPause
+		}
 		q.loop(ctx, &step)
 	}
 	if step.EndedAt.IsZero() && step.Child != "" {
