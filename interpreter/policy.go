@@ -20,6 +20,7 @@ const (
 	ReasonPaused      Reason = "paused"
 	ReasonPerson      Reason = "person" // a person decides
 	ReasonAnswer      Reason = "answer" // of an attempt that is under way
+	ReasonPlace       Reason = "place"  // in the window of its loop
 )
 
 // Counters is what the policies of one call have counted; kept in workflow

@@ -26,6 +26,10 @@ type WaitSummary struct {
 	Error string
 }
 
+// WaitsForPlace is what an iteration says that waits for nothing but a place in the
+// window of its loop.
+const WaitsForPlace = "waits for a place in the loop's window"
+
 var waitForms = regexp.MustCompile(
 	`(?s)^(?:(attempt|poll|page|restart) (\d+)(?:/(\d+))? of|(turn) of) ([^\[\s]\S*?)(?:\[(\d+)\])? in ([0-9.a-zµ]+)` +
 		`(?:(, under its rate limit)|(, as asked)?(?:: (.*))?)$`)

@@ -281,7 +281,7 @@ func (a *app) hintCancelled(chains []*deadletter.Chain, filter deadletter.Filter
 			return
 		}
 		a.notef("%s of %s did not run to the end; to take them up: %s dead-letters reprocess %s --cancelled",
-			counted(n, "cancelled iteration"), chain.Origin.WorkflowID, program(), chain.Origin.WorkflowID)
+			counted(n, "cancelled iteration"), chain.Origin.WorkflowID, program(), shellWord(chain.Origin.WorkflowID))
 	}
 }
 

@@ -267,7 +267,7 @@ func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result workflo
 		what, flag = "failed and cancelled iterations", " --cancelled"
 	}
 	a.notef("To run the %s again: %s dead-letters reprocess %s%s --address %s --namespace %s",
-		what, program(), run.GetID(), flag, s.address, s.namespace)
+		what, program(), shellWord(run.GetID()), flag, s.address, s.namespace)
 }
 
 // iterations sums up a loop; what is zero and no news is left out.

@@ -212,8 +212,8 @@ func stepCells(ctx workflow.Context, record StepRecord, call *interpreter.Call) 
 
 // describe writes where the loop stands, or this part of it.
 func (l *loop) describe(ctx workflow.Context) {
-	waiting, next := l.resting()
-	under := l.under - waiting
+	waiting, returning, next := l.resting()
+	under := l.under - waiting - returning
 	stats := l.result.Stats
 	counts := newSheet("done", "failed", "waiting", "under way", "to come", "next retry")
 	counts.row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(under),
@@ -270,7 +270,11 @@ func (l *loop) waits(ctx workflow.Context) string {
 		if m.left.Waiting > 1 {
 			which = fmt.Sprintf("%d, from %d on", m.left.Waiting, m.index)
 		}
-		table.row(which, source.Code(m.left.Why, mostText), moment(m.left.At), linkTo(ctx, source.Code(m.id, mostText), m.id))
+		why, next := m.left.Why, m.left.At
+		if m.left.Now {
+			why, next = interpreter.WaitsForPlace, time.Time{}
+		}
+		table.row(which, source.Code(why, mostText), moment(next), linkTo(ctx, source.Code(m.id, mostText), m.id))
 	}
 	if table == nil {
 		return ""

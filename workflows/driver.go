@@ -254,6 +254,9 @@ func (d *driver) rest(
 	case errors.Is(err, errMoves):
 		d.place.stays()
 	case err == nil:
+		if d.waiting != nil {
+			d.waiting(d.call, &interpreter.Wait{Reason: interpreter.ReasonPlace, Summary: interpreter.WaitsForPlace}, time.Time{})
+		}
 		err = back()
 	}
 	return settlement, err

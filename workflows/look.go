@@ -108,6 +108,8 @@ func (b *batch) records() []IterationRecord {
 		record := iterationOf(*b.input.Calls[i].Index, call.State, b.until[i], most)
 		record.Child = b.children[i]
 		switch wait := b.waits[i]; {
+		case wait != nil && wait.Reason == interpreter.ReasonPlace:
+			record.Status, record.Waiting, record.NextRetryAt = interpreter.Pending, wait.Summary, time.Time{}
 		case wait != nil && wait.Reason == interpreter.ReasonAnswer:
 			record.Waiting, record.Attempts, record.Awaits = wait.Summary, call.Attempt(), call.Awaiting()
 		case record.Status == interpreter.Running && wait != nil && wait.Reason != interpreter.ReasonTurn: // in a sink

@@ -197,6 +197,7 @@ func (l *loop) listenForPlaces(ctx workflow.Context) {
 				m.holds = false
 				l.window.leave()
 			}
+			m.left.Now = true
 			workflow.Go(ctx, func(ctx workflow.Context) { l.bringBack(ctx, m) })
 		case m.late > 0:
 			m.late--
@@ -235,16 +236,25 @@ func (l *loop) close(m *member) {
 }
 
 // resting is how many iterations wait without a place, and when the first of them
-// goes on; zero where nobody knows.
-func (l *loop) resting() (waiting int, next time.Time) {
+// goes on; zero where nobody knows. returning is how many only wait for a place: of a
+// batch that people have let go on all, else the one that is due.
+func (l *loop) resting() (waiting, returning int, next time.Time) {
 	for _, m := range l.members {
 		if m.holds {
 			continue
 		}
-		waiting += m.left.Waiting
-		if at := m.left.At; !at.IsZero() && (next.IsZero() || at.Before(next)) {
+		wait := m.left.Waiting
+		if m.left.Now {
+			due := 1
+			if m.left.At.IsZero() {
+				due = max(due, wait)
+			}
+			returning, wait = returning+due, max(0, wait-due)
+		}
+		waiting += wait
+		if at := m.left.At; wait > 0 && !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
-	return waiting, next
+	return waiting, returning, next
 }

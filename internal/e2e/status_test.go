@@ -20,6 +20,7 @@ import (
 	"reprise/internal/runs"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
+	"reprise/workflows"
 )
 
 // looker reads runs and counts the calls that reach the server.
@@ -450,4 +451,41 @@ func TestListWithoutAttributes(t *testing.T) {
 	_, err = reader.Find(t.Context(), "", "")
 	require.ErrorAs(t, err, &unknown)
 	require.EqualError(t, err, "there are no runs yet")
+}
+
+// TestStatusOfWhatWantsAPlace: iterations whose waits are over wait for a place in the
+// window of their loop and for nothing else.
+func TestStatusOfWhatWantsAPlace(t *testing.T) {
+	t.Parallel()
+	w, api := newWorking(t), newGauge(t)
+	l := w.looker()
+	api.set(true)
+	run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    params: {takes: 1s}
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 2, delay: 1h}}]
+    loop: {collection: "{{ 1..10 }}", element: n, mode: parallel, max_concurrency: 2, batch: 1}
+`), map[string]any{"api": api.url})
+	l.until(run.GetID(), func(status *runs.Status) bool {
+		return len(status.Visits("fetch")) == 1 && status.Visits("fetch")[0].Loop.Waiting == 10
+	})
+	api.set(false)
+	w.steers(run, workflows.RetryNowUpdate, workflows.Command{})
+	status := l.until(run.GetID(), func(status *runs.Status) bool {
+		c := status.Visits("fetch")[0].Loop
+		return c.Waiting == 0 && c.Pending > 0
+	})
+	step := status.Visits("fetch")[0]
+	require.Equal(t, 10, step.Loop.Done()+step.Loop.Running+step.Loop.Pending)
+	require.Equal(t, runs.HeldByWindow, step.HeldBy)
+	require.Zero(t, step.NextRetryAt)
+	l.Iterations(t.Context(), status, step)
+	for _, iteration := range step.Iterations {
+		held := map[interpreter.Status]string{interpreter.Running: "", interpreter.Pending: runs.HeldByWindow}
+		require.Equal(t, held[iteration.Status], iteration.HeldBy, "%+v", iteration)
+		require.Contains(t, held, iteration.Status)
+	}
+	w.endsAs(run, interpreter.Completed)
 }

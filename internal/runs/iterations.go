@@ -49,7 +49,7 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	asked := map[int]Iteration{}
 	r.askLoop(ctx, run, step, asked)
 	r.askOpen(ctx, step, asked)
-	step.takeAsked(run, asked)
+	step.takeAsked(asked)
 	r.under(ctx, run, step)
 }
 
@@ -102,14 +102,11 @@ func (r *Reader) askOpen(ctx context.Context, step *Step, asked map[int]Iteratio
 }
 
 // takeAsked takes what was asked for, by index.
-func (s *Step) takeAsked(run *Status, asked map[int]Iteration) {
+func (s *Step) takeAsked(asked map[int]Iteration) {
 	awaiting := 0
 	for _, iteration := range asked {
 		if iteration.Awaits != nil {
 			awaiting++
-		}
-		if due := iteration.NextRetryAt; iteration.HeldBy == HeldByWait && !due.IsZero() && due.Before(run.At) {
-			iteration.HeldBy, iteration.Waiting = HeldByWindow, "it is due, and waits for a place in the loop's window"
 		}
 		if iteration.Status != interpreter.Completed {
 			s.Iterations = append(s.Iterations, iteration)

@@ -374,6 +374,8 @@ func itemOf(
 	case status == interpreter.Paused:
 		item.HeldBy = HeldByPause
 	case waiting == "":
+	case waiting == interpreter.WaitsForPlace:
+		item.HeldBy = HeldByWindow
 	case ok && wait.Reason == interpreter.ReasonTurn:
 		item.HeldBy = HeldByRateLimit
 	case !ok && status == interpreter.RetryPending && next.IsZero(): // nobody knows how long
