@@ -260,6 +260,8 @@ func countsOf(step runs.Step) string {
 		waitFor = "waiting"
 	case runs.HeldByPerson:
 		waitFor = "waiting for a person"
+	case runs.HeldByRateLimit:
+		waitFor = "waiting for their turns"
 	}
 	parts := []string{fmt.Sprintf("%d/%d done", c.Done(), c.Total)}
 	for _, part := range []struct {

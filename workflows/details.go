@@ -212,12 +212,12 @@ func stepCells(ctx workflow.Context, record StepRecord, call *interpreter.Call) 
 
 // describe writes where the loop stands, or this part of it.
 func (l *loop) describe(ctx workflow.Context) {
-	waiting, returning, next := l.resting()
-	under := l.under - waiting - returning
-	stats := l.result.Stats
+	rest, stats := l.resting(), l.result.Stats
+	waiting, under := rest.waiting, rest.under(l.under)
+	stats.Success, stats.Failed = stats.Success+rest.within.Success, stats.Failed+rest.within.Failed
 	counts := newSheet("done", "failed", "waiting", "under way", "to come", "next retry")
 	counts.row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(under),
-		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-under, 0)), moment(next))
+		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-under, 0)), moment(rest.next))
 	text := l.controls.standing() + fmt.Sprintf("%s: iterations %d to %d of %d\n\n%s",
 		source.Code(l.step.Name, mostText), l.index(0), l.index(stats.Total-1), l.size(), counts)
 	for _, p := range l.parts {

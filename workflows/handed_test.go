@@ -105,6 +105,11 @@ func (h handedOn) ending(t *testing.T) string {
 					workflow.SignalExternalWorkflow(ctx, "child", "", "control", map[string]any{"place": map[string]any{}})
 				}
 			})
+			workflow.Go(ctx, func(ctx workflow.Context) { // and a person who gives up what waits for one
+				for workflow.Sleep(ctx, 1000*time.Hour) == nil {
+					workflow.SignalExternalWorkflow(ctx, "child", "", "control", map[string]any{"settle": map[string]any{"skip": true}})
+				}
+			})
 			return workflow.ExecuteChildWorkflow(ctx, h.workflow, args...).Get(ctx, nil)
 		}, workflow.RegisterOptions{Name: "parent"})
 		s.env.ExecuteWorkflow("parent")

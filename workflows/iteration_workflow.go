@@ -35,7 +35,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput, script interp
 		return nil, err
 	}
 	if step.Loop.Mode == playbook.Parallel {
-		b.place = newPlace(ctx, &b.input, step.Loop.MaxConcurrency)
+		b.place = newPlace(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomes)
 	}
 	controls.Answered, controls.elsewhere = input.Answered, b.answeredElsewhere
 	controls.listen(ctx, b.place)
@@ -126,6 +126,16 @@ func (b *batch) parallel(ctx workflow.Context, width int) {
 		})
 	}
 	group.Wait(ctx)
+}
+
+// outcomes counts the iterations that have ended, and those among them that failed.
+func (b *batch) outcomes() (ended, failed int) {
+	for _, iteration := range b.ended {
+		if iteration.Result.Failed() && !iteration.Cancelled {
+			failed++
+		}
+	}
+	return len(b.ended), failed
 }
 
 // due are those of the calls that an activity can take further.

@@ -289,7 +289,7 @@ func (l *loop) summary(calls []interpreter.Carried) string {
 }
 
 func (l *loop) progress() (Progress, error) {
-	waiting, returning, next := l.resting()
+	rest := l.resting()
 	open := make([]string, 0, len(l.members))
 	for _, m := range l.members {
 		open = append(open, m.id)
@@ -299,7 +299,8 @@ func (l *loop) progress() (Progress, error) {
 		parts = append(parts, p.id)
 	}
 	return Progress{
-		Stats: l.result.Stats, Open: open, Under: l.under - waiting - returning, Waiting: waiting, NextRetryAt: next, Parts: parts,
+		Stats: l.result.Stats, Open: open, Under: rest.under(l.under), Waiting: rest.waiting, Returning: rest.returning,
+		Within: rest.within, NextRetryAt: rest.next, Parts: parts,
 		Asks: asks(l.step), Plays: l.plays(), Control: l.controls.Control,
 	}, nil
 }

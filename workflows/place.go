@@ -29,6 +29,9 @@ type placeWanted struct {
 	// goes on; zero where nobody knows: people decide.
 	Waiting int       `json:"waiting"`
 	At      time.Time `json:"at,omitzero"`
+	// Ended is how many of them have ended, Failed how many of these as failed.
+	Ended  int `json:"ended,omitempty"`
+	Failed int `json:"failed,omitempty"`
 	// Why is what that one waits for.
 	Why string `json:"why,omitempty"`
 }
@@ -50,7 +53,8 @@ type place struct {
 	going    int // calls that go on
 	wanting  int // calls that want to
 	rests    []*resting
-	asked    bool // the loop knows that a place is wanted
+	ended    func() (ended, failed int) // of the child's iterations
+	asked    bool                       // the loop knows that a place is wanted
 }
 
 // resting is a call that waits, until a time or, where that is zero, until people
@@ -61,9 +65,9 @@ type resting struct {
 }
 
 // newPlace is the place with which a child begins. All of its calls want to go on.
-func newPlace(ctx workflow.Context, input *IterationInput, width int) *place {
+func newPlace(ctx workflow.Context, input *IterationInput, width int, ended func() (ended, failed int)) *place {
 	return &place{
-		input: input, width: max(width, 1), held: true, wanting: len(input.Calls),
+		input: input, ended: ended, width: max(width, 1), held: true, wanting: len(input.Calls),
 		mayLeave: input.MayLeave && workflow.GetInfo(ctx).ParentWorkflowExecution != nil,
 	}
 }
@@ -120,6 +124,7 @@ func (p *place) leave(ctx workflow.Context) {
 		return
 	}
 	left := placeWanted{Waiting: len(p.rests)}
+	left.Ended, left.Failed = p.ended()
 	for _, call := range p.rests {
 		if sooner := !call.until.IsZero() && (left.At.IsZero() || call.until.Before(left.At)); sooner || left.Why == "" {
 			left.At, left.Why = call.until, call.why
@@ -178,7 +183,9 @@ type member struct {
 	holds bool   // a place in the window
 	ended bool
 	left  placeWanted // how it has left its place, where it does not hold one
-	late  int         // how many times it has left and the loop knows, but was not told yet
+	// within are those of its iterations that have ended, as far as it has told.
+	within interpreter.LoopStats
+	late   int // how many times it has left and the loop knows, but was not told yet
 }
 
 // listenForPlaces takes in which children leave their places, and gives places to
@@ -190,7 +197,11 @@ func (l *loop) listenForPlaces(ctx workflow.Context) {
 		if at < 0 {
 			return // it has ended meanwhile
 		}
-		switch m := l.members[at]; {
+		m := l.members[at]
+		if !next.Now {
+			m.within.Success, m.within.Failed = next.Ended-next.Failed, next.Failed
+		}
+		switch {
 		case next.Now:
 			if m.holds {
 				m.late++
@@ -235,11 +246,25 @@ func (l *loop) close(m *member) {
 	l.members = slices.DeleteFunc(l.members, func(other *member) bool { return other == m })
 }
 
-// resting is how many iterations wait without a place, and when the first of them
-// goes on; zero where nobody knows. returning is how many only wait for a place: of a
-// batch that people have let go on all, else the one that is due.
-func (l *loop) resting() (waiting, returning int, next time.Time) {
+// atRest is what the children of a loop do that have no place: how many iterations
+// wait, and when the first of them goes on; zero where nobody knows. returning is how many
+// only wait for a place: of a batch that people have let go on all, else the one that is
+// due. within are those that have ended in batches that are open.
+type atRest struct {
+	waiting, returning int
+	next               time.Time
+	within             interpreter.LoopStats
+}
+
+// under is how many of the loop's iterations under way may act.
+func (r atRest) under(all int) int {
+	return all - r.waiting - r.returning - r.within.Success - r.within.Failed
+}
+
+func (l *loop) resting() (rest atRest) {
 	for _, m := range l.members {
+		rest.within.Success += m.within.Success
+		rest.within.Failed += m.within.Failed
 		if m.holds {
 			continue
 		}
@@ -249,12 +274,12 @@ func (l *loop) resting() (waiting, returning int, next time.Time) {
 			if m.left.At.IsZero() {
 				due = max(due, wait)
 			}
-			returning, wait = returning+due, max(0, wait-due)
+			rest.returning, wait = rest.returning+due, max(0, wait-due)
 		}
-		waiting += wait
-		if at := m.left.At; wait > 0 && !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
+		rest.waiting += wait
+		if at := m.left.At; wait > 0 && !at.IsZero() && (rest.next.IsZero() || at.Before(rest.next)) {
+			rest.next = at
 		}
 	}
-	return waiting, returning, next
+	return rest
 }

@@ -133,8 +133,12 @@ type Progress struct {
 	Pending []string `json:"pending,omitempty"`
 	// Open are the workflow IDs of the iterations under way.
 	Open []string `json:"open,omitempty"`
-	// Under counts the iterations of these: more, where they run batches.
+	// Under counts the iterations of these that may act: more, where they run batches.
 	Under int `json:"under,omitempty"`
+	// Within are the iterations that have ended in these, as far as they have told.
+	Within interpreter.LoopStats `json:"within,omitzero"`
+	// Returning counts those that wait for a place again and for nothing else.
+	Returning int `json:"returning,omitempty"`
 	// Waiting counts the iterations that have left their places while they wait;
 	// NextRetryAt is when the first of them is due.
 	Waiting     int       `json:"waiting,omitempty"`

@@ -489,3 +489,34 @@ func TestStatusOfWhatWantsAPlace(t *testing.T) {
 	}
 	w.endsAs(run, interpreter.Completed)
 }
+
+// TestStatusOfBatchesThatWait: what has ended in a batch is done while others of it
+// wait, whether its children could be asked or there are too many.
+func TestStatusOfBatchesThatWait(t *testing.T) {
+	t.Parallel()
+	for _, batches := range []int{2, 12} {
+		t.Run(fmt.Sprint(batches), func(t *testing.T) {
+			t.Parallel()
+			w := newWorking(t)
+			l := w.looker()
+			run := w.start(book(fmt.Sprintf(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/status/{{ [503, 404, 200, 200, 200][n %% 5] }}"
+    retry: [{when: "{{ error.status == 503 }}", then: {max_attempts: 2, delay: 1h}}]
+    loop: {collection: "{{ 0..%d }}", element: n, mode: parallel, max_concurrency: 100, batch: 5}
+`, 5*batches-1)), nil)
+			status := l.until(run.GetID(), inState("fetch", "retry_pending"))
+			for _, asked := range []bool{false, true} {
+				if asked {
+					l.Iterations(t.Context(), status, status.Visits("fetch")[0])
+				}
+				c := status.Visits("fetch")[0].Loop
+				require.Equal(t, [5]int{3 * batches, batches, batches, 0, 0}, [5]int{c.Success, c.Failed, c.Waiting, c.Running, c.Pending})
+				require.Equal(t, [2]string{"retry_pending", runs.HeldByWait}, [2]string{string(status.Status), status.HeldBy})
+			}
+			require.Len(t, status.Visits("fetch")[0].Iterations, 2*batches)
+			w.cancel(run)
+		})
+	}
+}

@@ -67,8 +67,12 @@ func (r *Reader) loopProgress(
 func add(progress *workflows.Progress, part workflows.Progress) {
 	progress.Stats.Success += part.Stats.Success
 	progress.Stats.Failed += part.Stats.Failed
-	progress.Open, progress.Under = append(progress.Open, part.Open...), progress.Under+part.Under
-	progress.Waiting += part.Waiting
+	progress.Stats.Truncated += part.Stats.Truncated
+	progress.Within.Success += part.Within.Success
+	progress.Within.Failed += part.Within.Failed
+	progress.Open = append(progress.Open, part.Open...)
+	progress.Under, progress.Waiting, progress.Returning =
+		progress.Under+part.Under, progress.Waiting+part.Waiting, progress.Returning+part.Returning
 	if next := part.NextRetryAt; !next.IsZero() && (progress.NextRetryAt.IsZero() || next.Before(progress.NextRetryAt)) {
 		progress.NextRetryAt = next
 	}

@@ -48,7 +48,7 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	}
 	asked := map[int]Iteration{}
 	r.askLoop(ctx, run, step, asked)
-	r.askOpen(ctx, step, asked)
+	r.askOpen(ctx, run, step, asked)
 	step.takeAsked(asked)
 	r.under(ctx, run, step)
 }
@@ -82,7 +82,7 @@ func (r *Reader) askLoop(ctx context.Context, run *Status, step *Step, asked map
 }
 
 // askOpen asks the open children of a loop, which know more than it.
-func (r *Reader) askOpen(ctx context.Context, step *Step, asked map[int]Iteration) {
+func (r *Reader) askOpen(ctx context.Context, run *Status, step *Step, asked map[int]Iteration) {
 	answers := make([]workflows.Iterations, min(len(step.open), mostAsked))
 	var group errgroup.Group
 	group.SetLimit(asking)
@@ -99,6 +99,14 @@ func (r *Reader) askOpen(ctx context.Context, step *Step, asked map[int]Iteratio
 		take(asked, answer)
 	}
 	step.Left += len(step.open) - len(answers)
+	if len(answers) < len(step.open) || len(answers) == 0 {
+		return
+	}
+	step.recount(answers)
+	step.stand(run.At)
+	if run.Status != interpreter.Queued {
+		run.Status, run.HeldBy = standing(run.Steps, run.Control.Paused || len(run.Above) > 0)
+	}
 }
 
 // takeAsked takes what was asked for, by index.

@@ -104,7 +104,10 @@ type Step struct {
 	Iterations []Iteration `json:"iterations,omitempty"`
 	Left       int         `json:"iterations_left,omitempty"`
 
-	open   []string // workflow IDs of the children of its loop
+	open   []string              // workflow IDs of the children of its loop
+	turns  int                   // iterations that wait for their turns, where they were asked
+	under  int                   // iterations of these
+	ended  interpreter.LoopStats // the other ones that have ended
 	failed []interpreter.LoopError
 }
 
@@ -427,39 +430,52 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 		return
 	}
 	c := step.Loop
-	c.Success, c.Failed, c.Truncated = progress.Stats.Success, progress.Stats.Failed, progress.Stats.Truncated
+	c.Success, c.Failed = progress.Stats.Success+progress.Within.Success, progress.Stats.Failed+progress.Within.Failed
+	c.Truncated = progress.Stats.Truncated
 	c.Running, c.Waiting, c.Cancelled = progress.Under, progress.Waiting, 0
 	c.Asks, c.Plays = progress.Asks, progress.Plays
 	c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting)
-	step.open, step.NextRetryAt = progress.Open, progress.NextRetryAt
+	step.open, step.NextRetryAt, step.ended = progress.Open, progress.NextRetryAt, progress.Stats
+	step.under = progress.Under + progress.Waiting + progress.Returning + progress.Within.Success + progress.Within.Failed
 	q.inPlace(ctx, step)
-	c.pace(step.StartedAt, q.status.At)
-	if wait := step.NextRetryAt.Sub(q.status.At).Seconds(); c.Waiting > 0 && c.Left > 0 {
+	step.stand(q.status.At)
+}
+
+// stand says of a loop that goes on, and was counted, what holds it.
+func (s *Step) stand(now time.Time) {
+	c := s.Loop
+	c.pace(s.StartedAt, now)
+	if wait := s.NextRetryAt.Sub(now).Seconds(); c.Waiting > 0 && c.Left > 0 {
 		c.Left = max(c.Left, wait) // whoever waits does so until then
 	}
+	if s.Status != interpreter.Paused {
+		s.Status, s.HeldBy, s.Waiting = interpreter.Running, "", ""
+	}
 	switch {
-	case step.Status == interpreter.Paused:
+	case s.Status == interpreter.Paused:
+	case c.Running == 0 && c.Waiting > 0 && c.Waiting == s.turns:
+		s.HeldBy, s.Waiting = HeldByRateLimit, "all under way wait for their turns"
 	case c.Running == 0 && c.Waiting > 0:
-		step.Status, step.HeldBy = interpreter.RetryPending, HeldByWait
-		if step.NextRetryAt.IsZero() {
-			step.HeldBy = HeldByPerson
+		s.Status, s.HeldBy = interpreter.RetryPending, HeldByWait
+		if s.NextRetryAt.IsZero() {
+			s.HeldBy = HeldByPerson
 		}
 	case c.Awaiting > 0 && c.Awaiting == c.Running:
-		step.HeldBy = HeldByAnswer
+		s.HeldBy = HeldByAnswer
 	case c.Pending > 0:
-		step.HeldBy = HeldByWindow
-		step.Waiting = fmt.Sprintf("%d iterations wait for a place in the loop's window", c.Pending)
+		s.HeldBy = HeldByWindow
+		s.Waiting = fmt.Sprintf("%d iterations wait for a place in the loop's window", c.Pending)
 		if c.Pending == 1 {
-			step.Waiting = "an iteration waits for a place in the loop's window"
+			s.Waiting = "an iteration waits for a place in the loop's window"
 		}
 	}
-	if step.HeldBy == HeldByPause || step.HeldBy == HeldByPerson || step.HeldBy == HeldByAnswer {
+	if s.HeldBy == HeldByPause || s.HeldBy == HeldByPerson || s.HeldBy == HeldByAnswer {
 		c.Left = 0 // people decide
 	}
 }
 
 // inPlace asks the children of a loop where few are open which of their iterations
-// wait: the loop does not know of those that keep their places.
+// wait or have ended: the loop does not know of those in places.
 func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 	if len(step.open) > StatusCalls-q.status.Calls {
 		return
@@ -474,35 +490,78 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 		})
 	}
 	_ = group.Wait()
-	under, waiting := step.Loop.Running+step.Loop.Waiting, 0
+	step.recount(answers)
 	var children []string
 	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {
 			if iteration.Child != "" {
 				children = append(children, iteration.Child)
 			}
-			if iteration.Awaits != nil {
-				step.Loop.Awaiting++
-			}
-			if iteration.Status != interpreter.RetryPending && iteration.Status != interpreter.Paused {
-				continue
-			}
-			waiting++
-			next := iteration.NextRetryAt // zero where people decide
-			if step.NextRetryAt.IsZero() || !next.IsZero() && next.Before(step.NextRetryAt) {
-				step.NextRetryAt = next
-			}
-			step.Error = cmp.Or(iteration.Error, step.Error)
 		}
 	}
-	step.Loop.Waiting = min(max(waiting, step.Loop.Waiting), under)
-	step.Loop.Running = under - step.Loop.Waiting
 	if len(children) <= StatusCalls-q.status.Calls {
 		for _, id := range children {
 			found, _ := q.look(ctx, id, q.spend)
 			step.add(found)
 		}
 	}
+}
+
+// recount counts the iterations of a loop that were under way by what all of its open
+// children answered; of one that gave no answer they run.
+func (s *Step) recount(answers []workflows.Iterations) {
+	c, told := s.Loop, Counts{}
+	s.turns = 0
+	for _, answer := range answers {
+		for _, iteration := range answer.Iterations {
+			told.count(iteration)
+			switch {
+			case waitsForTurn(iteration):
+				s.turns++
+			case iteration.Status != interpreter.RetryPending && iteration.Status != interpreter.Paused:
+				continue
+			}
+			next := iteration.NextRetryAt // zero where people decide
+			if s.NextRetryAt.IsZero() || !next.IsZero() && next.Before(s.NextRetryAt) {
+				s.NextRetryAt = next
+			}
+			s.Error = cmp.Or(iteration.Error, s.Error)
+		}
+	}
+	c.Success, c.Failed = s.ended.Success+told.Success, s.ended.Failed+told.Failed
+	c.Waiting, c.Awaiting, c.Cancelled = told.Waiting, told.Awaiting, told.Cancelled
+	c.Running = max(0, s.under-told.Done()-told.Cancelled-told.Waiting-told.Pending)
+	c.Pending = max(0, c.Total-c.Done()-c.Cancelled-c.Running-c.Waiting)
+}
+
+// count counts an iteration by its state.
+func (c *Counts) count(iteration workflows.IterationRecord) {
+	if iteration.Awaits != nil {
+		c.Awaiting++
+	}
+	switch iteration.Status {
+	case interpreter.Completed, interpreter.Partial:
+		c.Success++
+	case interpreter.Failed:
+		c.Failed++
+	case interpreter.Cancelled:
+		c.Cancelled++
+	case interpreter.RetryPending, interpreter.Paused:
+		c.Waiting++
+	case interpreter.Pending:
+		c.Pending++
+	case interpreter.Running:
+		if waitsForTurn(iteration) {
+			c.Waiting++
+		}
+	}
+}
+
+// waitsForTurn reports whether an iteration waits for its turn under a rate limit, which
+// is no retry.
+func waitsForTurn(iteration workflows.IterationRecord) bool {
+	wait, ok := interpreter.ParseWait(iteration.Waiting)
+	return ok && wait.Reason == interpreter.ReasonTurn && iteration.Status == interpreter.Running
 }
 
 // ended reads the result of a run that has ended.
