@@ -208,7 +208,15 @@ func stepName(record workflows.StepRecord) string {
 	return record.Step
 }
 
-func done(progress workflows.Progress) int { return progress.Stats.Success + progress.Stats.Failed }
+// ended are the iterations that have ended, those in batches that are open included.
+func ended(progress workflows.Progress) interpreter.LoopStats {
+	stats := progress.Stats
+	stats.Success += progress.Within.Success
+	stats.Failed += progress.Within.Failed
+	return stats
+}
+
+func done(progress workflows.Progress) int { return ended(progress).Success + ended(progress).Failed }
 
 // loop counts iterations: ended, failed, waiting for a retry, running.
 func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string {
@@ -226,7 +234,7 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 			waitsFor = "waiting for an answer"
 		}
 		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {
-			stats, open = progress.Stats, progress.Under+progress.Waiting
+			stats, open = ended(progress), progress.Under+progress.Waiting
 			waiting = min(max(o.waiting(ctx, progress.Open), progress.Waiting), open)
 		}
 	}
