@@ -467,6 +467,23 @@ func TestGoldenAwaiting(t *testing.T) {
 	golden(t, "status/asked_80", strings.NewReplacer(program()+" ", "starter ").Replace(visible(out.String())))
 }
 
+// TestFollowSaysWhatALoopWaitsFor: what only people end is no retry.
+func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
+	t.Parallel()
+	running, paused := workflows.StepRecord{Status: interpreter.Running}, workflows.StepRecord{Status: interpreter.Paused}
+	for want, given := range map[string]struct {
+		record   workflows.StepRecord
+		progress workflows.Progress
+	}{
+		"waiting for an answer": {running, workflows.Progress{Asks: true, Waiting: 2}},
+		"waiting":               {paused, workflows.Progress{Waiting: 2}},
+		"waiting for a person":  {running, workflows.Progress{Waiting: 2}},
+		"waiting for a retry":   {running, workflows.Progress{Waiting: 2, NextRetryAt: localBegan}},
+	} {
+		require.Equal(t, want, loopWaitsFor(given.record, given.progress))
+	}
+}
+
 // TestFollowAwaits: who follows a run is told when it begins to wait, with the command
 // that answers, and of progress once a second at most.
 func TestFollowAwaits(t *testing.T) {

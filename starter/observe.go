@@ -218,21 +218,29 @@ func ended(progress workflows.Progress) interpreter.LoopStats {
 
 func done(progress workflows.Progress) int { return ended(progress).Success + ended(progress).Failed }
 
+// loopWaitsFor says what iterations wait for that wait.
+func loopWaitsFor(record workflows.StepRecord, progress workflows.Progress) string {
+	switch {
+	case progress.Asks:
+		return "waiting for an answer"
+	case record.Status == interpreter.Paused:
+		return "waiting"
+	case progress.Waiting > 0 && progress.NextRetryAt.IsZero(): // nobody knows how long
+		return "waiting for a person"
+	}
+	return "waiting for a retry"
+}
+
 // loop counts iterations: ended, failed, waiting for a retry, running.
 func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string {
-	stats, open, waiting, waitsFor := record.Loop.Stats, 0, 0, "waiting for a retry"
-	if record.Status == interpreter.Paused {
-		waitsFor = "waiting"
-	}
+	stats, open, waiting, waitsFor := record.Loop.Stats, 0, 0, ""
 	if record.EndedAt.IsZero() {
 		progress, err := o.reader().LoopProgress(ctx, record.Loop.WorkflowID)
 		before := o.loops[record.Loop.WorkflowID]
 		if err != nil || done(progress) < done(before) { // it, or a part of it, is busy with its end
 			progress = before
 		}
-		if progress.Asks {
-			waitsFor = "waiting for an answer"
-		}
+		waitsFor = loopWaitsFor(record, progress)
 		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {
 			stats, open = ended(progress), progress.Under+progress.Waiting
 			waiting = min(max(o.waiting(ctx, progress.Open), progress.Waiting), open)
