@@ -100,7 +100,7 @@ type NoRunError struct {
 
 func (e *NoRunError) Error() string {
 	if e.Run != "" {
-		return fmt.Sprintf("%s is a %s, a part of the run %s; name that run, and the part with --step and --index", e.ID, e.Type, e.Run)
+		return fmt.Sprintf("%s is a part of the run %s (%s); name that run, and the part with --step and --index", e.ID, e.Run, e.Type)
 	}
 	return fmt.Sprintf("%s is a %s, no run of a playbook", e.ID, e.Type)
 }
