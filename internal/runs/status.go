@@ -469,7 +469,7 @@ func (s *Step) stand(now time.Time) {
 			s.Waiting = "an iteration waits for a place in the loop's window"
 		}
 	}
-	if s.HeldBy == HeldByPause || s.HeldBy == HeldByPerson || s.HeldBy == HeldByAnswer {
+	if c.Asks || s.HeldBy == HeldByPause || s.HeldBy == HeldByPerson || s.HeldBy == HeldByAnswer {
 		c.Left = 0 // people decide
 	}
 }
