@@ -87,6 +87,32 @@ func (h Hold) Wait(failure *ErrorObject) Wait {
 // IsZero tells encoding/json to leave out what nobody has said.
 func (c Control) IsZero() bool { return c.Version == 0 }
 
+// Of is what has to be known below a step of the run: whether it is held, and what
+// people have set for it. It is small, whatever they have said of other steps.
+func (c Control) Of(step string) Control {
+	of := Control{Version: c.Version, Paused: c.Paused}
+	if _, alone := slices.BinarySearch(c.Steps, step); alone {
+		of.Steps = []string{step}
+	}
+	if tuning, tuned := c.Tunings[step]; tuned {
+		of.Tunings = map[string]Tuning{step: tuning}
+	}
+	return of
+}
+
+// maxControl bounds what a run keeps of what people have told it, as JSON in bytes:
+// it stands in its memo, which every attempt and every list of runs reads.
+const maxControl = 50_000
+
+// CheckSize refuses what would be more than a run keeps.
+func (c Control) CheckSize() error {
+	if size := EncodedSize(c); size > maxControl {
+		return fmt.Errorf("what is paused and set would take %d bytes with who said it and why, more than the %d that a run keeps; "+
+			"pause the run as a whole, resume steps first, or say it in fewer words", size, maxControl)
+	}
+	return nil
+}
+
 // Check finds what no command makes of a Control.
 func (c Control) Check() error {
 	if c.Version < 0 || !slices.IsSorted(c.Steps) {

@@ -1,6 +1,8 @@
 package interpreter_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,4 +77,36 @@ func TestTunings(t *testing.T) {
 	require.Equal(t, &interpreter.RateLimit{Key: "k", Playbook: "p", Requests: 20, PerSeconds: 1}, rate.Over(&limit, in))
 	require.Equal(t, 1, limit.Requests)
 	require.Equal(t, &limit, (*interpreter.Rate)(nil).Over(&limit, in))
+}
+
+// TestControlOfAStep: below a step nothing is known of the others.
+func TestControlOfAStep(t *testing.T) {
+	t.Parallel()
+	var control interpreter.Control
+	require.Equal(t, control, control.Of("fetch"))
+	for _, step := range []string{"fetch", "load"} {
+		control.Pause(step)
+		control.Tune(step, interpreter.Tuning{MaxConcurrency: 5})
+		control.Note(interpreter.Said{By: "ada", Reason: "why"})
+	}
+	want := interpreter.Control{Version: 4, Steps: []string{"fetch"}, Tunings: map[string]interpreter.Tuning{"fetch": {MaxConcurrency: 5}}}
+	require.Equal(t, want, control.Of("fetch"))
+	require.Equal(t, want, want.Of("fetch"))
+	require.Equal(t, interpreter.Control{Version: 4}, control.Of("other"))
+	control.Pause("")
+	require.Equal(t, interpreter.Control{Version: 5, Paused: true}, control.Of("other"))
+}
+
+func TestControlIsBounded(t *testing.T) {
+	t.Parallel()
+	var control interpreter.Control
+	held := 0
+	for control.CheckSize() == nil {
+		control.Pause(fmt.Sprintf("s%d", held))
+		control.Note(interpreter.Said{By: strings.Repeat("b", 500), Reason: strings.Repeat("r", 500)})
+		held++
+	}
+	require.Equal(t, 48, held)
+	require.EqualError(t, control.CheckSize(), "what is paused and set would take 50674 bytes with who said it and why, more than the 50000 that a run keeps; "+
+		"pause the run as a whole, resume steps first, or say it in fewer words")
 }

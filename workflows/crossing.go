@@ -28,8 +28,10 @@ type destination struct {
 	// tells says that the details of a failure, or of a cancel, are what has been
 	// done until then.
 	tells bool
-	// takes reports whether a child has to act on what people say.
+	// takes reports whether a child has to act on what people say, and step is the one
+	// that it is for.
 	takes func(Steering) bool
+	step  string
 	// attributes are search attributes that a child begins with.
 	attributes []temporal.SearchAttributeUpdate
 }
@@ -58,10 +60,10 @@ func toDoor(name string, limit time.Duration, summary string) destination {
 	return destination{kind: isLocal, name: name, limit: limit, summary: summary}
 }
 
-// toChild is a child workflow with an ID, which tells how far it has come. takes
-// says what of what people say it is told.
-func toChild(name, id, summary string, takes func(Steering) bool) destination {
-	return destination{kind: isChild, name: name, id: id, summary: summary, tells: true, takes: takes}
+// toChild is a child workflow with an ID for a step, which tells how far it has come.
+// takes says what of what people say it is told.
+func toChild(name, id, step, summary string, takes func(Steering) bool) destination {
+	return destination{kind: isChild, name: name, id: id, step: step, summary: summary, tells: true, takes: takes}
 }
 
 // with gives a child details that its UI page shows.
@@ -124,7 +126,7 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 			err = child.GetChildWorkflowExecution().Get(ctx, &out)
 			break
 		}
-		defer controlsOf(ctx).steer(to.id, child, to.takes)()
+		defer controlsOf(ctx).steer(to, child)()
 		err = child.Get(ctx, &out)
 	default:
 		err = workflow.ExecuteActivity(ctx, to.name, args...).Get(ctx, &out)

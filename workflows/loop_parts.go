@@ -161,7 +161,7 @@ func (l *loop) runPart(ctx workflow.Context, p *openPart) {
 		Control: l.controls.Control,
 	}
 	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(p.end-1), l.size())
-	to := toChild(LoopWorkflowName, p.id, summary, takesAll).with(describePart(l.book, l.input.Task))
+	to := toChild(LoopWorkflowName, p.id, l.step.Name, summary, takesAll).with(describePart(l.book, l.input.Task))
 	result, err := send[interpreter.LoopResult](ctx, to, input,
 		fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))
 	if !p.lingers {

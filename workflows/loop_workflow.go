@@ -229,7 +229,7 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) {
 		l.close(m)
 		l.describe(ctx)
 	}()
-	to := toChild(IterationWorkflowName, m.id, l.summary(calls), actsIn(calls))
+	to := toChild(IterationWorkflowName, m.id, l.step.Name, l.summary(calls), actsIn(calls))
 	output, err := send[IterationOutput](ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
 	if err != nil {
 		if !givenUp(ctx, err) {

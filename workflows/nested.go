@@ -56,7 +56,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	if !callee.Wait {
 		return playDetached(ctx, id, input, in)
 	}
-	input.Called.Above = controlsOf(ctx).below(in.Step, nesting.Line)
+	input.Called.Above = controlsOf(ctx).below(ctx, in.Step, nesting.Line)
 	return playChild(ctx, id, input, in)
 }
 
@@ -91,7 +91,7 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 			}
 		})
 	}
-	to := toChild(PlaybookWorkflowName, id, attemptSummary(in), takesResumes)
+	to := toChild(PlaybookWorkflowName, id, in.Step, attemptSummary(in), takesResumes)
 	to.attributes = input.attributes()
 	result, err := send[Result](scope, to, input, "what step "+in.Step+" hands to the playbook that it runs")
 	cancel()
@@ -349,8 +349,8 @@ func (c *Called) check() error {
 func takesResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
 
 // below are the runs above one that a step starts.
-func (c *controls) below(step, line string) []interpreter.Above {
-	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.Control, Line: line})
+func (c *controls) below(ctx workflow.Context, step, line string) []interpreter.Above {
+	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.handsOn(ctx, step), Line: line})
 }
 
 // task is a task with what is known by now of the runs above.

@@ -232,7 +232,7 @@ func (l *loop) bringBack(ctx workflow.Context, m *member) {
 	l.window.taken++
 	l.describe(ctx)
 	signal(ctx, m.id, ControlSignal, Steering{
-		Control: l.controls.Control,
+		Control: l.controls.Of(l.step.Name),
 		Place:   &placeGiven{MayLeave: workflow.GetInfo(ctx).GetCurrentHistoryLength() < restUntil},
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -145,9 +146,12 @@ func (r *run) stepNames() []string {
 func (r *run) checkPause(command Command) error {
 	step, err := r.commanded(command)
 	if err != nil || step == nil {
-		return err
+		return err // a pause of all of it always has room
 	}
-	return r.ahead(step)
+	if step.Action == nil {
+		return fmt.Errorf("step %s calls no tool, so there is nothing to hold; pause the run, or a step that calls one", step.Name)
+	}
+	return cmp.Or(r.ahead(step), r.checkSize(command, Command.pauses))
 }
 
 // ahead refuses a step of which nothing is to come.
@@ -278,11 +282,11 @@ func (r *run) checkSet(command Command) error {
 	case command.Tuning.MaxConcurrency != 0 && (step.Loop == nil || step.Loop.Mode != playbook.Parallel):
 		return fmt.Errorf("step %s has no parallel loop, so there is no max_concurrency to set", step.Name)
 	}
-	return cmp.Or(command.Tuning.Check(), r.ahead(step))
+	return cmp.Or(command.Tuning.Check(), r.ahead(step), r.checkSize(command, Command.tunes))
 }
 
 func (r *run) pause(ctx workflow.Context, command Command) (Standing, error) {
-	standing, err := r.change(ctx, command, false, func(c *interpreter.Control) bool { return c.Pause(command.Step) })
+	standing, err := r.change(ctx, command, false, Command.pauses)
 	if err == nil && standing.Changed {
 		r.tellPaused(ctx, command)
 	}
@@ -290,26 +294,52 @@ func (r *run) pause(ctx workflow.Context, command Command) (Standing, error) {
 }
 
 func (r *run) resume(ctx workflow.Context, command Command) (Standing, error) {
-	return r.change(ctx, command, true, func(c *interpreter.Control) bool { return c.Resume(command.Step) })
+	return r.change(ctx, command, true, Command.resumes)
 }
 
 func (r *run) set(ctx workflow.Context, command Command) (Standing, error) {
-	return r.change(ctx, command, false, func(c *interpreter.Control) bool {
-		c.Tune(command.Step, *command.Tuning)
-		return true
-	})
+	return r.change(ctx, command, false, Command.tunes)
+}
+
+// What a command makes of what the run was told; false where it stood so already.
+
+func (c Command) pauses(control *interpreter.Control) bool  { return control.Pause(c.Step) }
+func (c Command) resumes(control *interpreter.Control) bool { return control.Resume(c.Step) }
+
+func (c Command) tunes(control *interpreter.Control) bool {
+	control.Tune(c.Step, *c.Tuning)
+	return true
+}
+
+// changed is what the run is told with a command; false where that is nothing new.
+func (r *run) changed(
+	command Command, at time.Time, changes func(Command, *interpreter.Control) bool,
+) (control interpreter.Control, changed bool) {
+	control = r.controls.Control
+	if changed = changes(command, &control); changed {
+		control.Note(interpreter.Said{Reason: command.Reason, By: command.By, At: at})
+	}
+	return control, changed
+}
+
+// checkSize refuses a command with which the run would keep too much of them.
+func (r *run) checkSize(command Command, changes func(Command, *interpreter.Control) bool) error {
+	control, changed := r.changed(command, r.Run.StartedAt, changes)
+	if !changed {
+		return nil
+	}
+	return control.CheckSize()
 }
 
 // change changes what the run is told: it is written where attempts see it, and
 // passed on to who has to act.
 func (r *run) change(
-	ctx workflow.Context, command Command, resumes bool, changes func(*interpreter.Control) bool,
+	ctx workflow.Context, command Command, resumes bool, changes func(Command, *interpreter.Control) bool,
 ) (Standing, error) {
-	control := r.controls.Control
-	if !changes(&control) {
+	control, changed := r.changed(command, workflow.Now(ctx), changes)
+	if !changed {
 		return Standing{Control: control}, nil
 	}
-	control.Note(interpreter.Said{Reason: command.Reason, By: command.By, At: workflow.Now(ctx)})
 	if err := workflow.UpsertMemo(ctx, map[string]any{interpreter.ControlMemo: control}); err != nil {
 		return Standing{}, fmt.Errorf("write the memo: %w", err)
 	}

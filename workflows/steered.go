@@ -2,9 +2,12 @@ package workflows
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 
 	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
 )
 
 // steered is a child that is told what people say. It is told one thing at a time: a
@@ -13,17 +16,16 @@ import (
 // comes before the last signal has arrived waits, and what waits is told together.
 // A place in a window goes its own way: no child has more than one to come.
 type steered struct {
-	id      string
+	destination
 	child   workflow.ChildWorkflowFuture
-	takes   func(Steering) bool
 	told    workflow.Future // the last signal; nil before the first
 	waiting []Steering      // what is to be told after it
 	ended   bool
 }
 
 // steer has a child told what people say, until it has ended.
-func (c *controls) steer(id string, child workflow.ChildWorkflowFuture, takes func(Steering) bool) (ended func()) {
-	told := &steered{id: id, child: child, takes: takes}
+func (c *controls) steer(to destination, child workflow.ChildWorkflowFuture) (ended func()) {
+	told := &steered{destination: to, child: child}
 	c.children = append(c.children, told)
 	return func() {
 		told.ended = true
@@ -42,11 +44,27 @@ func (c *controls) tell(ctx workflow.Context, id string, steering Steering) {
 // told all at once.
 const tellsTogether = "steering-waits-and-merges"
 
+// tellsOfStep marks runs that hand to a child what people have told of its step; those
+// before handed on all of it.
+const tellsOfStep = "steering-of-one-step"
+
+// handsOn is what a child for a step begins with of what people have told the run.
+func (c *controls) handsOn(ctx workflow.Context, step string) interpreter.Control {
+	of := c.Of(step)
+	if reflect.DeepEqual(of, c.Control) || workflow.GetVersion(ctx, tellsOfStep, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return c.Control
+	}
+	return of
+}
+
 // tell tells the child at once, or where it has not heard yet what it was told last,
 // when it has. It waits until the child has begun.
 func (s *steered) tell(ctx workflow.Context, steering Steering) {
 	if s.child.GetChildWorkflowExecution().Get(ctx, nil) != nil {
 		return // and it never will
+	}
+	if steering.Run == "" { // of a run above it knows only what is said of the step below it
+		steering.Control = steering.Control.Of(s.step)
 	}
 	heard := s.told == nil || s.told.IsReady() && len(s.waiting) == 0
 	if heard || workflow.GetVersion(ctx, tellsTogether, workflow.DefaultVersion, 1) == workflow.DefaultVersion {

@@ -139,7 +139,7 @@ func (r *run) loop(
 // loopInput is what the loop of a step runs over: its collection, or in a
 // reprocess the elements chosen from it.
 func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope) (LoopInput, error) {
-	input := LoopInput{Task: r.task(start), Control: r.controls.Control}
+	input := LoopInput{Task: r.task(start), Control: r.controls.handsOn(ctx, start.Step.Name)}
 	if r.input.Reprocess != nil {
 		again := r.input.Reprocess.Loops[r.Reprocessed]
 		input.Elements, input.Chosen = again.Elements, &again.Chosen
@@ -167,7 +167,7 @@ func (r *run) runLoop(
 	record.Loop = &LoopRecord{WorkflowID: childID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
 	r.describe(ctx)
 	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
-	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, summary, takesStep(step.Name)).with(describePart(r.book, task))
+	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, takesStep(step.Name)).with(describePart(r.book, task))
 	result, err := send[interpreter.LoopResult](ctx, to, input,
 		"the collection of step "+step.Name+" with what its expressions name")
 	switch {

@@ -1,12 +1,15 @@
 package e2e_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/proto"
 
 	"reprise/internal/testenv"
 	"reprise/interpreter"
@@ -125,4 +128,54 @@ func (w *world) signalled(workflowID string) (signals int) {
 		}
 	}
 	return signals
+}
+
+// TestCommandsStaySmall: what people say of many steps does not travel to every child
+// of a loop, whose server ends a run that sends too much at once, and has a bound.
+func TestCommandsStaySmall(t *testing.T) {
+	t.Parallel()
+	const steps, most = 60, 2000
+	w, api := newWorking(t), newGauge(t)
+	loop := `
+    loop: {collection: "{{ 1..10 }}", element: n, mode: parallel, batch: 1, max_concurrency: 10}
+    tool: http
+    url: "{{ api }}/"
+    params: {n: "{{ n }}"}
+`
+	source := book("  - step: fetch\n    next: again\n    retry: [{when: \"{{ error is defined }}\", then: {max_attempts: 2, delay: 1h}}]" + loop +
+		"  - step: again\n    next: s0" + loop)
+	for i := range steps {
+		source += fmt.Sprintf("  - {step: s%d, tool: http, url: \"{{ api }}/\", next: s%d}\n", i, i+1)
+	}
+	api.set(true)
+	run := w.start(source+fmt.Sprintf("  - step: s%d\n", steps), map[string]any{"api": api.url})
+	w.awaitWaiting(run)
+	api.set(false)
+	said := workflows.Command{Reason: strings.Repeat("r", 500), By: strings.Repeat("b", 500)}
+	var full error
+	for i := 0; full == nil; i++ {
+		require.Less(t, i, steps, "there is a bound")
+		said.Step = fmt.Sprintf("s%d", i)
+		_, full = w.steer(run, workflows.PauseUpdate, said)
+	}
+	require.ErrorContains(t, full, "more than the 50000 that a run keeps; pause the run as a whole, resume steps first, or say it in fewer words")
+	w.steers(run, workflows.ResumeUpdate, workflows.Command{Step: "s0"})
+	w.steers(run, workflows.SetUpdate, workflows.Command{Step: "again", Tuning: &interpreter.Tuning{MaxConcurrency: 3}})
+	w.steers(run, workflows.RetryNowUpdate, workflows.Command{Step: "fetch"})
+	w.await(run, "s1", interpreter.Paused)
+	said.Step = ""
+	w.steers(run, workflows.PauseUpdate, said)
+	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	result := w.endsAs(run, interpreter.Completed)
+	require.Equal(t, 10, step(t, result, "again").Loop.Stats.Success)
+	for _, history := range w.histories {
+		for _, event := range history.History.GetEvents() {
+			signalled := event.GetSignalExternalWorkflowExecutionInitiatedEventAttributes().GetInput()
+			started := event.GetStartChildWorkflowExecutionInitiatedEventAttributes()
+			require.Less(t, proto.Size(signalled), most, "%s tells %s", history.WorkflowID, signalled)
+			if started.GetWorkflowType().GetName() == workflows.IterationWorkflowName {
+				require.Less(t, proto.Size(started.GetInput().GetPayloads()[0]), most, "%s starts %s", history.WorkflowID, started)
+			}
+		}
+	}
 }
