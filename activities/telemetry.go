@@ -10,6 +10,7 @@ import (
 
 	"reprise/internal/meter"
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 )
 
 // Telemetry is told what the activities of a worker do. It is safe for
@@ -97,19 +98,16 @@ func (w *watch) ended(result interpreter.ToolResult, err error) {
 	failure := failureOf(err)
 	made := (err == nil || failure != nil) && result.Noted == nil && !result.Unnotable
 	w.end(failure, made)
-	if !made {
+	if !made || failure == nil && playbook.TraitsOf(w.in.Tool).Awaits { // it has only been sent
 		return
 	}
-	values := []string{w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place), meter.ClassOf(failure)}
-	w.to.Add(meter.Attempts, 1, values...)
+	took := time.Duration(-1)
 	if !w.began.IsZero() {
-		w.to.Observe(meter.AttemptTime, time.Since(w.began), values...)
+		took = time.Since(w.began)
 	}
-	switch {
-	case failure != nil:
-	case w.in.Place == "":
-		w.to.Add(meter.Pages, 1, w.in.Playbook, w.in.Step, w.in.Tool)
-	default:
+	facts := interpreter.CallFacts{Playbook: w.in.Playbook, Step: w.in.Step, Tool: w.in.Tool, Place: w.in.Place}
+	meter.Attempt(w.to, facts, failure, took)
+	if failure == nil && w.in.Place != "" {
 		w.to.Add(meter.Rows, rowsWritten(w.in, result), w.in.Playbook, w.in.Step, w.in.Tool)
 	}
 }

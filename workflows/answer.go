@@ -372,7 +372,9 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 		d.silence()
 		mark := d.askMark()
 		mark.Over, mark.By, mark.Option = true, d.call.Answerer(), d.call.Choice()
-		mark.Error = d.call.TakeAnswer(workflow.Now(ctx)).Shrunk()
+		failure := d.call.TakeAnswer(workflow.Now(ctx))
+		countAttempt(ctx, d.call, awaited.Since, failure)
+		mark.Error = failure.Shrunk()
 		note(ctx, mark)
 		logVerdict(ctx, d.call)
 	}

@@ -58,6 +58,11 @@ func countCall(ctx workflow.Context, call *interpreter.Call) {
 	}
 }
 
+// countAttempt counts an attempt that no activity has made.
+func countAttempt(ctx workflow.Context, call *interpreter.Call, began time.Time, failure *interpreter.ErrorObject) {
+	meter.Attempt(counter{ctx}, call.Facts(), failure, workflow.Now(ctx).Sub(began))
+}
+
 // countWait counts a wait that begins here.
 func countWait(ctx workflow.Context, call *interpreter.Call, wait interpreter.Wait) {
 	if !wait.Rest {

@@ -171,7 +171,12 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 // make makes an attempt: an activity does, or a run of another playbook.
 func (d *driver) make(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
 	if input.Tool == playbook.PlaybookTool {
-		return d.play(ctx, input)
+		began := workflow.Now(ctx)
+		outcome := d.play(ctx, input)
+		if outcome.Err == nil || outcome.Err.Kind != interpreter.KindCancelled {
+			countAttempt(ctx, d.call, began, outcome.Err)
+		}
+		return outcome
 	}
 	return attempt(ctx, input)
 }

@@ -234,6 +234,50 @@ func TestMetricsOfARun(t *testing.T) {
 	}
 }
 
+// TestMetricsOfAwaitedAttempts: an attempt that somebody outside answers, and one that
+// is a run of another playbook, counts once, as what it came to.
+func TestMetricsOfAwaitedAttempts(t *testing.T) {
+	t.Parallel()
+	for name, env := range map[string][]string{"cache": nil, "no cache": {"TEST_NO_CACHE=1"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			url, _ := w.spawnCounting(env...)
+			w.completes(book(`
+  - step: hook
+    tool: webhook
+    on_start: {url: "{{ api }}/status/200", body: {}}
+    timeout: 1s
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 2, delay: 0}}]
+    next: [{when: "{{ error is defined }}", then: [{step: unsent}]}]
+  - step: unsent
+    tool: webhook
+    on_start: {url: "{{ api }}/status/404", body: {}}
+    next: [{when: "{{ error is defined }}", then: [{step: below}]}]
+  - step: below
+    tool: playbook
+    workload: {url: "{{ api }}/flaky?times=1&key=below"}
+    workflow: [{step: inner, tool: http, url: "{{ workload.url }}"}]
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 2, delay: 0}}]
+`), nil)
+			found := scrape(t, url, "reprise_")
+			series := func(metric, class, step, tool string) float64 {
+				return found[fmt.Sprintf(`reprise_%s{class="%s",playbook="test",role="step",step="%s",tool="%s"}`, metric, class, step, tool)]
+			}
+			for _, metric := range []string{"attempts_total", "attempt_duration_seconds_count"} {
+				require.Equal(t, 2.0, series(metric, "retryable", "hook", "webhook"), "nobody has answered")
+				require.Zero(t, series(metric, "none", "hook", "webhook"))
+				require.Equal(t, 1.0, series(metric, "final", "unsent", "webhook"))
+				require.Equal(t, 1.0, series(metric, "retryable", "below", "playbook"))
+				require.Equal(t, 1.0, series(metric, "none", "below", "playbook"))
+			}
+			require.GreaterOrEqual(t, found[`reprise_attempt_duration_seconds_sum{class="retryable",playbook="test",role="step",step="hook",tool="webhook"}`], 2.0)
+			require.NotContains(t, found, `reprise_pages_total{playbook="test",step="hook",tool="webhook"}`)
+			require.Equal(t, 1.0, found[`reprise_pages_total{playbook="test",step="below",tool="playbook"}`])
+		})
+	}
+}
+
 // TestAttemptsInFlight: those that a worker is making are counted while it makes
 // them, and those of a worker that was lost by the one that makes them again.
 func TestAttemptsInFlight(t *testing.T) {

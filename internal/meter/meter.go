@@ -114,7 +114,8 @@ var (
 	}
 )
 
-// What activities count, of what this worker has done.
+// What activities count, of what this worker has done; workflows do of attempts that
+// somebody outside answers, and of those that are runs of other playbooks.
 var (
 	Attempts = &Metric{
 		"reprise_attempts_total", Counter,
@@ -211,6 +212,20 @@ func ClassOf(failure *interpreter.ErrorObject) string {
 func Verdict(to Recorder, facts interpreter.CallFacts, verdict *interpreter.Verdict) {
 	if verdict != nil && !verdict.Ended {
 		to.Add(Retries, 1, facts.Playbook, facts.Step, facts.Tool, ClassOf(verdict.Error), RetryLabel(verdict.Retry))
+	}
+}
+
+// Attempt counts an attempt that has ended, with how long it took: less than 0 where
+// that is not known.
+func Attempt(to Recorder, facts interpreter.CallFacts, failure *interpreter.ErrorObject, took time.Duration) {
+	role := Role(facts.Place)
+	values := []string{facts.Playbook, facts.Step, facts.Tool, role, ClassOf(failure)}
+	to.Add(Attempts, 1, values...)
+	if took >= 0 {
+		to.Observe(AttemptTime, took, values...)
+	}
+	if failure == nil && role == RoleStep {
+		to.Add(Pages, 1, facts.Playbook, facts.Step, facts.Tool)
 	}
 }
 
