@@ -150,14 +150,14 @@ func (t *teller) tell(ctx context.Context, run runs.Found) answer {
 		return told
 	}
 	told.Outcome, told.Standing = outcomeDone, &standing
-	if !standing.Changed {
-		told.Outcome = outcomeUnchanged
-	}
 	if t.order.settles() {
 		if waits = max(waits, standing.Ended); !standing.Told {
 			waits, whole = standing.Ended, true
 		}
 		told.Waits, told.WaitsMore = &waits, !whole
+	}
+	if !standing.Changed || t.order.settles() && waits == 0 && whole {
+		told.Outcome = outcomeUnchanged
 	}
 	told.Message = t.order.done(told)
 	if t.order.update == workflows.ResumeUpdate || t.order.update == workflows.RetryNowUpdate {

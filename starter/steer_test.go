@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -193,5 +194,32 @@ func TestAPauseNamesItsRunInFull(t *testing.T) {
 	got := d.say("pause", d.listed(id))
 	require.Equal(t, exitOK, got.status, got.err)
 	require.Equal(t, "to let it go on: starter resume "+id+"\n", got.err)
+	d.does("cancel", id)
+}
+
+// TestSettlingSaysHowManyWaits: what else a run has that was not asked does not keep a
+// command from saying whether something waited where it was meant.
+func TestSettlingSaysHowManyWaits(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	const unreachable = `{tool: http, url: "http://127.0.0.1:1/", retry: [{when: "{{ error is defined }}", then: {max_attempts: 2, delay: 1h}}]`
+	steps := "  - {step: start, next: [each"
+	below := ""
+	for i := range 6 {
+		steps += fmt.Sprintf(", below%d", i)
+		below += fmt.Sprintf("  - {step: below%d, tool: playbook, workflow: [%s, step: inner}]}\n", i, unreachable)
+	}
+	id := d.start(steps + "]}\n  - " + unreachable + ", step: each, loop: {in: [1, 2, 3]}}\n" + below)
+	require.Eventually(t, func() bool { return strings.Contains(d.say("status", id).out, "1 waiting for a retry") }, patience, 100*time.Millisecond)
+	require.NotEmpty(t, d.status(id).Notes, "not all that is below was asked")
+	skip := func(index string) answer {
+		var doc orderDocument
+		require.NoError(t, json.Unmarshal([]byte(d.does("skip", id, "each", "--index", index, "--reason", "why", "--output", "json")), &doc))
+		return doc.Runs[0]
+	}
+	none := skip("2")
+	require.Equal(t, []any{outcomeUnchanged, 0, false}, []any{none.Outcome, *none.Waits, none.WaitsMore}, none.Message)
+	one := skip("0")
+	require.Equal(t, []any{outcomeDone, 1, false}, []any{one.Outcome, *one.Waits, one.WaitsMore}, one.Message)
 	d.does("cancel", id)
 }

@@ -72,6 +72,7 @@ func (r *Reader) askLoop(ctx context.Context, run *Status, step *Step, asked map
 			err = r.ask(ctx, ids[0], "", workflows.IterationsQuery, &answer)
 		}
 		if err != nil {
+			step.silent = true
 			run.Notes = append(run.Notes, fmt.Sprintf("the loop of step %s gave no answer, so its iterations are not all here", step.Step))
 			continue
 		}

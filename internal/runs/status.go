@@ -108,6 +108,7 @@ type Step struct {
 	turns  int                   // iterations that wait for their turns, where they were asked
 	under  int                   // iterations of these
 	ended  interpreter.LoopStats // the other ones that have ended
+	silent bool                  // not all of its loop was asked, or has answered
 	failed []interpreter.LoopError
 }
 
@@ -422,7 +423,7 @@ func (c *Counts) pace(from, to time.Time) {
 // budget its children.
 func (q *inquiry) loop(ctx context.Context, step *Step) {
 	progress, whole, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spend)
-	if !whole {
+	if step.silent = !whole; !whole {
 		q.notef("where the loop of step %s is was not asked: that would take more than %d calls to the server", step.Step, StatusCalls)
 	}
 	if err != nil || progress.Stats.Total == 0 { // it is about to begin or to end

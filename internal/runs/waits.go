@@ -14,7 +14,7 @@ func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, 
 	if err != nil {
 		return 0, false
 	}
-	whole = true
+	whole = status.HeldBy != HeldByNoWorker
 	for _, visit := range status.Visits(step) {
 		switch {
 		case !visit.EndedAt.IsZero():
@@ -24,6 +24,7 @@ func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, 
 			}
 		default:
 			counted := r.waitsOf(ctx, status, visit, index, held)
+			whole = whole && !visit.silent
 			if len(visit.open) > mostAsked { // the loop knows of those that have left their places
 				whole = false
 				if index == nil {
@@ -33,7 +34,7 @@ func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, 
 			n += counted
 		}
 	}
-	return n, whole && len(status.Notes) == 0
+	return n, whole
 }
 
 // waitsOf counts the iterations of a loop that wait, or only one of them.
