@@ -102,6 +102,9 @@ func queueText(queue *runs.Queue, now time.Time) string {
 	if more := queue.Running - len(queue.Holders); more > 0 && len(queue.Holders) > 0 {
 		said += fmt.Sprintf(" and %d more", more)
 	}
+	if queue.Stopped {
+		said += "; the workflow " + visible(queue.Line) + ", which gives the turns, was ended: it begins again when a run asks for its turn"
+	}
 	return said
 }
 

@@ -91,8 +91,8 @@ func newRetryNowCommand(a *app) *cobra.Command {
 	return a.steerCommand(o, &cobra.Command{
 		Use: "retry-now ID...", Short: "Try again now what waits",
 		Long: `Try again now what waits: for a retry, a poll, a page, a turn under a rate limit, or for a
-person (on_exhausted: pause), which gives its policy all attempts again. What is paused
-has to be resumed first.
+person (on_exhausted: pause), which gives its policy all attempts again. A run that is
+queued asks again for its turn. What is paused has to be resumed first.
 ` + queryHelp,
 		Example: `  starter retry-now patients-7x2k
   starter retry-now patients-7x2k --step fetch --index 13`,

@@ -60,6 +60,9 @@ func (o *order) done(told answer) string {
 	case workflows.SetUpdate:
 		return what + "from now on with " + tuningText(standing.Control.Tuned(o.Step))
 	}
+	if told.Queue != nil && o.update == workflows.RetryNowUpdate && standing.Ended == 1 {
+		return "asks again for its turn"
+	}
 	verb := "tried again now"
 	if o.update == workflows.SkipUpdate {
 		verb = "given up"
@@ -263,6 +266,8 @@ func helpOf(status *runs.Status) []string {
 		return []string{"to start one: worker --task-queue " + shellWord(status.TaskQueue)}
 	case len(status.Above) > 0 || status.Control.HoldsAny():
 		return lettingGo(status)
+	case queue != nil && queue.Stopped:
+		return []string{fmt.Sprintf("to ask for its turn now: %s retry-now %s", program(), shellWord(status.WorkflowID))}
 	case queue != nil && len(queue.Holders) > 0:
 		return []string{fmt.Sprintf("to see who has a turn: %s status %s", program(), shellWord(queue.Holders[0]))}
 	}

@@ -54,6 +54,7 @@ func (r *run) takeTurn(ctx, branches workflow.Context) (next error) {
 		if next := r.leaveHistory(ctx); next != nil {
 			return next
 		}
+		r.asksAgain = false
 		if err := r.askForTurn(branches); err != nil && branches.Err() == nil {
 			r.fail(AttemptError(err))
 			return nil
@@ -96,7 +97,7 @@ func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
 	timed, stop := workflow.WithCancel(ctx)
 	defer stop()
 	over := workflow.NewTimerWithOptions(timed, wait, workflow.TimerOptions{Summary: "waits for its turn under its concurrency key"})
-	_ = workflow.Await(ctx, func() bool { return over.IsReady() || !r.Ticket.Waits() }) // an error is that of ctx
+	_ = workflow.Await(ctx, func() bool { return over.IsReady() || r.asksAgain || !r.Ticket.Waits() }) // an error is that of ctx
 }
 
 // askForTurn tells the line that the run wants a turn, or still does.

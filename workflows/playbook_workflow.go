@@ -117,6 +117,9 @@ type run struct {
 	idle     idle
 	notices  notices
 	stays    bool // in this history to the end
+	// asksAgain says that people have the run ask again for its turn under its
+	// concurrency key.
+	asksAgain bool
 }
 
 // newRun begins a run, or takes one up where its last history ended.

@@ -225,6 +225,9 @@ func (r *run) checkSettle(command Command) error {
 			return err
 		}
 	}
+	if step == nil && r.Ticket.Waits() {
+		return nil
+	}
 	settlement := Settlement{Step: command.Step, Index: command.Index}
 	for _, wait := range r.controls.waits {
 		if settlement.Means(wait.call.Step(), wait.call.Index()) {
@@ -363,6 +366,10 @@ func (r *run) publishPaused(ctx workflow.Context, before, after bool) {
 }
 
 func (r *run) retryNow(ctx workflow.Context, command Command) (Standing, error) {
+	if command.Step == "" && r.Ticket.Waits() { // for its turn, and no step has begun
+		r.asksAgain = true
+		return Standing{Changed: true, Control: r.controls.Control, Ended: 1}, nil
+	}
 	return r.settle(ctx, command, false)
 }
 

@@ -317,6 +317,30 @@ func TestWhoCannotLeaveFreesItsPlace(t *testing.T) {
 	w.replayLine("acme")
 }
 
+// TestAskingAgainBeginsTheLine: where the line was terminated together with who had a
+// turn, status says so, and retry-now has a run that waits begin it again.
+func TestAskingAgainBeginsTheLine(t *testing.T) {
+	t.Parallel()
+	w, gate := newWorking(t), newTurnstile(t)
+	source := stays(w.turning("limit: 1"), "60")
+	holder := w.enter("holder", source, gate.url)
+	w.await(holder, "stay", interpreter.RetryPending)
+	waiting := w.enter("waiting", source, gate.url)
+	w.awaitTicket(waiting, interpreter.LineQueued)
+	require.False(t, w.status(waiting).Queue.Stopped)
+	_, err := w.steer(waiting, workflows.RetryNowUpdate, workflows.Command{Step: "stay"})
+	require.ErrorContains(t, err, "step stay does not go on")
+	for _, id := range []string{holder.GetID(), w.lineOf("acme")} {
+		require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), id, "", "a test"))
+	}
+	require.True(t, w.status(waiting).Queue.Stopped)
+	require.Equal(t, 1, w.steers(waiting, workflows.RetryNowUpdate, workflows.Command{}).Ended)
+	w.await(waiting, "stay", interpreter.RetryPending)
+	require.Equal(t, []string{holder.GetID(), waiting.GetID()}, gate.arrived())
+	w.cancel(waiting)
+	w.replayLine("acme")
+}
+
 // TestATerminatedLineKeepsWhoHasATurn: the next run to ask finds all as it was, and
 // who leaves has the next one begin, though nobody asks.
 func TestATerminatedLineKeepsWhoHasATurn(t *testing.T) {

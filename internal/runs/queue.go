@@ -5,6 +5,7 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,9 @@ type Queue struct {
 	// Running.
 	Holders []string `json:"holders,omitempty"`
 	Running int      `json:"running,omitempty"`
+	// Stopped says that somebody has ended that workflow. Nobody gets a turn until a run
+	// asks again, with which it begins anew.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 // Turn is what a run has that got its turn under its concurrency key.
@@ -92,6 +96,13 @@ func (r *Reader) queued(ctx context.Context, ticket *interpreter.Ticket, run int
 
 func (q *Queue) take(standing interpreter.LineStanding, place int) {
 	q.Limit, q.Place, q.Holders, q.Running = standing.Limit, place, standing.Holders, standing.Running
+}
+
+// stopped reports whether the workflow of a concurrency key has ended, as far as the
+// server tells.
+func (r *Reader) stopped(ctx context.Context, line string) bool {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, line, "")
+	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
 // mostLines bounds the keys that Places asks about.

@@ -263,6 +263,7 @@ func (q *inquiry) queue(ctx context.Context, ticket *interpreter.Ticket) {
 		if q.status.Queue, err = q.queued(ctx, ticket, run); err != nil {
 			q.notef("which place it has was not answered")
 		}
+		q.status.Queue.Stopped = q.spend() && q.stopped(ctx, ticket.Line)
 	case ticket != nil && ticket.State == interpreter.LineGranted && q.spend():
 		standing, err := q.line(ctx, ticket.Line, nil)
 		if err != nil {
