@@ -149,10 +149,10 @@ func (c *controls) takeOne(ctx workflow.Context, steering Steering) (ended int, 
 		return 0, false
 	}
 	if steering.Settle != nil {
-		ended = c.settle(steering.Settle)
+		ended = c.settle(ctx, steering.Settle)
 	}
 	for _, child := range slices.Clone(c.children) { // some end while others are told
-		if slices.Contains(c.children, child) && child.takes(steering) {
+		if slices.Contains(c.children, child) && child.takes(steering) && !c.leaves(ctx, steering.Settle, child.step) {
 			child.tell(ctx, steering)
 			told = true
 		}
@@ -161,10 +161,11 @@ func (c *controls) takeOne(ctx workflow.Context, steering Steering) (ended int, 
 }
 
 // settle ends the waits that a settlement means.
-func (c *controls) settle(settlement *Settlement) int {
+func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 	ended := 0
 	for _, wait := range c.waits {
-		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.call.Step(), wait.call.Index()) {
+		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.call.Step(), wait.call.Index()) ||
+			c.leaves(ctx, settlement, wait.call.Step()) {
 			continue
 		}
 		wait.settled = settlement
@@ -174,6 +175,17 @@ func (c *controls) settle(settlement *Settlement) int {
 		ended++
 	}
 	return ended
+}
+
+// leavesPaused marks workflows in which waits of a step that is paused by itself are
+// left where all that waits is to be tried now; those before ended them.
+const leavesPaused = "retry-now-leaves-paused-steps"
+
+// leaves reports whether a decision is not for a step, because nothing of that may be
+// tried now. The run says so; whom it tells was meant.
+func (c *controls) leaves(ctx workflow.Context, settlement *Settlement, step string) bool {
+	return settlement != nil && !settlement.Skip && c.Holds(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.run &&
+		workflow.GetVersion(ctx, leavesPaused, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // open notes a wait that people may end, until it is over.

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -178,4 +179,49 @@ func TestCommandsStaySmall(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRetryNowLeavesWhatIsPaused: who has all that waits tried now does not end the
+// waits of a step that is paused by itself: after it is resumed they go on as they were.
+func TestRetryNowLeavesWhatIsPaused(t *testing.T) {
+	t.Parallel()
+	w, api := newWorking(t), newGauge(t)
+	const request = `tool: http, url: "{{ api }}/", retry: [{when: "{{ error is defined }}", then: {max_attempts: 5, delay: 1h}}]`
+	loop := `loop: {collection: [1, 2], element: n, mode: parallel}, ` + request + `, params: {n: `
+	api.set(true)
+	run := w.start(book(`
+  - {step: start, next: [a, b, c, d, nest]}
+  - {step: a, params: {n: a}, `+request+`}
+  - {step: b, params: {n: b}, `+request+`}
+  - {step: c, `+loop+`c}}
+  - {step: d, `+loop+`d}}
+  - {step: nest, tool: playbook, workflow: [{step: inner, tool: http, url: "http://127.0.0.1:1/"}], retry: [{when: "{{ error is defined }}", then: {max_attempts: 5, delay: 1h}}]}
+`), map[string]any{"api": api.url})
+	require.Eventually(t, func() bool { return api.began(time.Time{}) == 6 }, patience, tick)
+	for _, step := range []string{"a", "b", "nest"} {
+		w.await(run, step, interpreter.RetryPending)
+	}
+	for _, step := range []string{"c", "d"} {
+		require.Eventually(t, func() bool { return len(w.openIterations(run.GetID()+"/"+step+"#1")) == 2 }, patience, tick)
+	}
+	_, err := w.steer(run, workflows.SetUpdate, workflows.Command{Step: "nest", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 1, PerSeconds: 1}}})
+	require.ErrorContains(t, err, "step nest runs another playbook, whose steps have limits of their own")
+	for _, step := range []string{"a", "c"} {
+		w.steers(run, workflows.PauseUpdate, workflows.Command{Step: step})
+	}
+	w.steers(run, workflows.RetryNowUpdate, workflows.Command{})
+	require.Eventually(t, func() bool { return api.began(time.Time{}) == 9 }, patience, tick)
+	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	w.await(run, "a", interpreter.RetryPending)
+	w.steers(run, workflows.RetryNowUpdate, workflows.Command{Step: "b"})
+	require.Eventually(t, func() bool { return api.began(time.Time{}) == 10 }, patience, tick)
+	require.Equal(t, map[string]int{"a": 1, "b": 3, "c": 2, "d": 4}, api.attempts())
+	w.cancel(run)
+}
+
+// attempts is how many attempts were made, by their n.
+func (g *gauge) attempts() map[string]int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return maps.Clone(g.of)
 }
