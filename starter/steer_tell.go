@@ -151,12 +151,9 @@ func (t *teller) tell(ctx context.Context, run runs.Found) answer {
 	}
 	told.Outcome, told.Standing = outcomeDone, &standing
 	if t.order.settles() {
-		if waits = max(waits, standing.Ended); !standing.Told {
-			waits, whole = standing.Ended, true
-		}
-		told.Waits, told.WaitsMore = &waits, !whole
+		told.settled(waits, whole)
 	}
-	if !standing.Changed || t.order.settles() && waits == 0 && whole {
+	if nothing := told.Waits != nil && *told.Waits == 0 && !told.WaitsMore; nothing || !standing.Changed {
 		told.Outcome = outcomeUnchanged
 	}
 	told.Message = t.order.done(told)
@@ -168,6 +165,15 @@ func (t *teller) tell(ctx context.Context, run runs.Found) answer {
 			pausedText(holding(above), time.Now()), letsGo(above.Run, holding(above)))
 	}
 	return told
+}
+
+// settled notes how many waits a command has ended, of which those in loops were
+// counted before; whole is false where that was not all of them.
+func (a *answer) settled(waits int, whole bool) {
+	if waits = max(waits, a.Standing.Ended); !a.Standing.Told {
+		waits, whole = a.Standing.Ended, true
+	}
+	a.Waits, a.WaitsMore = &waits, !whole
 }
 
 // listening counts the workers of a task queue, which is asked about once.
