@@ -235,7 +235,7 @@ func (q *inquiry) going(ctx context.Context) error {
 	}
 	q.status.Control, q.status.Late = progress.Control, progress.Late
 	var missed string
-	if q.status.Above, missed = q.Reader.above(ctx, progress.Above, q.spend); missed != "" {
+	if q.status.Above, missed = q.above(ctx, progress.Above, q.spend); missed != "" {
 		q.notef("whether the run %s above holds this one was not answered within %d calls to the server", missed, StatusCalls)
 	}
 	for _, record := range progress.Steps {
