@@ -82,6 +82,13 @@ func (s Shared) plus(other Shared) Shared {
 	return Shared{Places: s.Places + other.Places, Open: s.Open + other.Open}
 }
 
+// falls reports whether so much less is used than was told that it is told again: a
+// tenth of what a loop has, or half.
+func (s Shared) falls(told Shared, width int) bool {
+	return s != told && (told.Places-s.Places >= max(1, width/10) || told.Open-s.Open >= maxOpen/10 ||
+		2*s.Places <= told.Places || 2*s.Open <= told.Open)
+}
+
 // check finds what no loop shares.
 func (s Shared) check() error {
 	if s.Places < 0 || s.Open < 0 || s.Places > maxOpen || s.Open > maxOpen {
@@ -272,14 +279,14 @@ func (l *loop) uses() Shared {
 }
 
 // mayLinger reports whether a part has to say that it lingers, because a place of the
-// window is free for the next part; or that it uses half of what it has told.
+// window is free for the next part; or that it uses less than it has told.
 func (l *loop) mayLinger(ctx workflow.Context) bool {
 	if l.input.Part == nil || !l.part.MayLinger || l.started == 0 || ctx.Err() != nil || l.result.Budget != nil {
 		return false
 	}
 	uses := l.uses()
 	if l.told != nil {
-		return uses != *l.told && (2*uses.Places <= l.told.Places || 2*uses.Open <= l.told.Open)
+		return uses.falls(*l.told, l.width())
 	}
 	if len(l.parts) > 0 && !l.parts[len(l.parts)-1].lingers {
 		return false
