@@ -66,7 +66,7 @@ func TestCallersAtOnce(t *testing.T) {
 			require.Equal(t, http.StatusAccepted, given.status, string(given.body))
 			run := a.env.Client().GetWorkflow(t.Context(), given.values["workflow_id"].(string), "")
 			sum, known := 0, map[string]bool{}
-			for left := callers; left > 0; { // a part of a loop waits for all of the part before
+			for left := callers; left > 0; { // no more than 500 are open at a time
 				tokens := a.someTokens(left, known)
 				left -= len(tokens)
 				sum += a.answerAll(tokens)
