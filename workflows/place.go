@@ -261,6 +261,7 @@ func (r atRest) under(all int) int {
 	return all - r.waiting - r.returning - r.within.Success - r.within.Failed
 }
 
+// resting looks at the children that are open.
 func (l *loop) resting() (rest atRest) {
 	for _, m := range l.members {
 		rest.within.Success += m.within.Success

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -22,9 +21,8 @@ import (
 type patientAPI struct {
 	slow map[int]bool
 	mu   sync.Mutex
-	// asked counts the attempts of each element, and order is that of all of them.
+	// asked counts the attempts of each element.
 	asked       map[int]int
-	order       []int
 	under, most int
 	until       int // how many elements are asked for before the slow ones are served
 }
@@ -33,7 +31,6 @@ func (p *patientAPI) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	n, _ := strconv.Atoi(r.URL.Query().Get("n"))
 	p.mu.Lock()
 	p.asked[n]++
-	p.order = append(p.order, n)
 	p.under++
 	p.most = max(p.most, p.under)
 	patience := p.slow[n] && (p.asked[n] == 1 || len(p.asked) < p.until)
@@ -85,10 +82,10 @@ func TestPartsLinger(t *testing.T) {
 	}
 	require.LessOrEqual(t, api.most, window)
 	told := 0
-	for _, history := range testenv.Histories(t, w.env.Client(), run.GetID(), "") {
+	for _, history := range w.histories {
 		if strings.HasSuffix(history.WorkflowID, "/part-400") {
 			for _, event := range history.History.Events {
-				if event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == "control" {
+				if event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == workflows.ControlSignal {
 					told++
 				}
 			}

@@ -73,9 +73,15 @@ func add(progress *workflows.Progress, part workflows.Progress) {
 	progress.Open = append(progress.Open, part.Open...)
 	progress.Under, progress.Waiting, progress.Returning =
 		progress.Under+part.Under, progress.Waiting+part.Waiting, progress.Returning+part.Returning
-	if next := part.NextRetryAt; !next.IsZero() && (progress.NextRetryAt.IsZero() || next.Before(progress.NextRetryAt)) {
-		progress.NextRetryAt = next
+	progress.NextRetryAt = sooner(progress.NextRetryAt, part.NextRetryAt)
+}
+
+// sooner is the earlier of two times; zero, where nobody knows, is later than any.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
+	return a
 }
 
 // Workers counts those that the server knows to listen on a task queue. It lists

@@ -523,10 +523,7 @@ func (s *Step) recount(answers []workflows.Iterations) {
 			case iteration.Status != interpreter.RetryPending && iteration.Status != interpreter.Paused:
 				continue
 			}
-			next := iteration.NextRetryAt // zero where people decide
-			if s.NextRetryAt.IsZero() || !next.IsZero() && next.Before(s.NextRetryAt) {
-				s.NextRetryAt = next
-			}
+			s.NextRetryAt = sooner(s.NextRetryAt, iteration.NextRetryAt)
 			s.Error = cmp.Or(iteration.Error, s.Error)
 		}
 	}
