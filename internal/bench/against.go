@@ -26,7 +26,7 @@ type pair struct{ now, before figures }
 func (b *bench) against(ctx context.Context, other string, groups [][]one, stdout io.Writer) error {
 	for _, group := range groups {
 		t := newTable(group[0].group, 2, "", "pairs", "per second", "before", "ratio", "least", "most",
-			"CPU ms each", "before", "bytes each", "before")
+			"worker CPU ms each", "before", "server CPU ms each", "before", "bytes each", "before")
 		for _, c := range group {
 			if c.by != nil {
 				continue
@@ -91,6 +91,8 @@ func compared(pairs []pair) table.Row {
 		fmt.Sprintf("%.2f", median(ratios)), fmt.Sprintf("%.2f", ratios[0]), fmt.Sprintf("%.2f", ratios[len(ratios)-1]),
 		fmt.Sprintf("%.2f", middle(func(p pair) float64 { return p.now.cpuEach() })),
 		fmt.Sprintf("%.2f", middle(func(p pair) float64 { return p.before.cpuEach() })),
+		fmt.Sprintf("%.2f", middle(func(p pair) float64 { return p.now.serverEach() })),
+		fmt.Sprintf("%.2f", middle(func(p pair) float64 { return p.before.serverEach() })),
 		fmt.Sprintf("%.0f", middle(func(p pair) float64 { return p.now.bytesEach() })),
 		fmt.Sprintf("%.0f", middle(func(p pair) float64 { return p.before.bytesEach() })),
 	}

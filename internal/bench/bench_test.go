@@ -58,12 +58,12 @@ func TestCompared(t *testing.T) {
 	t.Parallel()
 	at := func(now, before time.Duration) pair {
 		of := func(took time.Duration) figures {
-			return figures{one: one{name: "batch 1", n: 10}, took: took, cpu: took / 10, bytes: int64(took.Seconds() * 100)}
+			return figures{one: one{name: "batch 1", n: 10}, took: took, cpu: took / 10, server: took / 5, bytes: int64(took.Seconds() * 100)}
 		}
 		return pair{now: of(now), before: of(before)}
 	}
 	pairs := []pair{at(2*time.Second, time.Second), at(10*time.Second, 9*time.Second), at(time.Second, 2*time.Second)}
-	require.Equal(t, table.Row{"batch 1", 3, "5", "5", "0.90", "0.50", "2.00", "20.00", "20.00", "20", "20"}, compared(pairs))
+	require.Equal(t, table.Row{"batch 1", 3, "5", "5", "0.90", "0.50", "2.00", "20.00", "20.00", "40.00", "40.00", "20", "20"}, compared(pairs))
 	require.Equal(t, "1.25", compared(append(pairs, at(5*time.Second, 8*time.Second)))[4])
 }
 

@@ -74,13 +74,14 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 		return fmt.Errorf("make a directory for large values: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	var process serverProcess
 	if o.address == "" {
 		server, err := localserver.Start(ctx, localserver.Options{})
 		if err != nil {
 			return err
 		}
 		defer server.Stop()
-		o.address = server.Address
+		o.address, process = server.Address, serverProcess(server.PID())
 	}
 	api := demoapi.New(demoapi.Options{Items: o.pages * 100, LogSize: 10 * (o.pages + o.polite)})
 	url, err := api.Start(ctx, "127.0.0.1:0")
@@ -93,7 +94,7 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 		return fmt.Errorf("connect to %s: %w", o.address, err)
 	}
 	defer c.Close()
-	b := &bench{client: c, address: o.address, store: dir}
+	b := &bench{client: c, server: process, address: o.address, store: dir}
 	groups, err := o.groups(url)
 	if err != nil {
 		return err
@@ -231,7 +232,7 @@ func (b *bench) group(ctx context.Context, cases []one, stdout io.Writer) error 
 		return err
 	}
 	t := newTable(cases[0].group, 2, "", "time", "per second", "to "+cases[0].name, "to "+cases[1].name,
-		"events each", "bytes each", "longest history", "CPU ms each", "peak MB")
+		"events each", "bytes each", "longest history", "worker CPU ms each", "server CPU ms each", "peak MB")
 	var base []figures // the first two, which the others are measured against
 	for _, f := range all {
 		if len(base) < 2 {
@@ -245,7 +246,7 @@ func (b *bench) group(ctx context.Context, cases []one, stdout io.Writer) error 
 		t.AppendRow(table.Row{
 			f.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()), fmt.Sprintf("%.2f", f.rate()/base[0].rate()), toSecond,
 			fmt.Sprintf("%.2f", float64(f.events)/n), fmt.Sprintf("%.0f", f.bytesEach()), f.most,
-			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
+			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.2f", f.serverEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
 		})
 	}
 	_, err = fmt.Fprintf(stdout, "%s\n\n", t.Render())

@@ -28,6 +28,7 @@ type figures struct {
 	one
 	took   time.Duration
 	cpu    time.Duration // of the worker
+	server time.Duration // processor time of the server meanwhile; 0 where it is not ours
 	memory int64         // its peak, in bytes
 	events int64         // of all workflows of the run
 	bytes  int64         // of their histories
@@ -37,8 +38,11 @@ type figures struct {
 
 func (f figures) rate() float64 { return float64(f.n) / f.took.Seconds() }
 
-// cpuEach is the processor time of an iteration or page, in ms.
+// cpuEach is the processor time that an iteration or page costs the worker, in ms.
 func (f figures) cpuEach() float64 { return f.cpu.Seconds() * 1e3 / float64(f.n) }
+
+// serverEach is the processor time that an iteration or page costs the server, in ms.
+func (f figures) serverEach() float64 { return f.server.Seconds() * 1e3 / float64(f.n) }
 
 func (f figures) bytesEach() float64 { return float64(f.bytes) / float64(f.n) }
 
@@ -49,6 +53,7 @@ func (f *figures) add(other figures) {
 	f.n = n
 	f.took += other.took
 	f.cpu += other.cpu
+	f.server += other.server
 	f.events += other.events
 	f.bytes += other.bytes
 	f.memory = max(f.memory, other.memory)
@@ -59,6 +64,7 @@ func (f *figures) add(other figures) {
 // bench runs cases one after the other on one server.
 type bench struct {
 	client  client.Client
+	server  serverProcess
 	address string
 	store   string
 	count   int
@@ -83,9 +89,18 @@ func (b *bench) run(ctx context.Context, c one) (figures, error) {
 		return f, err
 	}
 	id := "run-" + queue
+	before, err := b.server.cpu()
+	if err != nil {
+		return f, err
+	}
 	if f.took, err = b.execute(ctx, queue, id, c); err != nil {
 		return f, fmt.Errorf("%s, %s: %w", c.group, c.name, err)
 	}
+	after, err := b.server.cpu()
+	if err != nil {
+		return f, err
+	}
+	f.server = after - before
 	f.cpu, f.memory = worker.stop()
 	worker = nil
 	return f, b.histories(ctx, id, &f)

@@ -37,7 +37,7 @@ func (o options) growing() ([]one, error) {
 func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error {
 	t := newTable("scale: batches of 50, window 100, results: stats, a tool that answers at once", 1,
 		"iterations", "time", "per second", "ms each", "to "+cases[0].name,
-		"longest history", "largest history", "events each", "CPU ms each", "peak MB")
+		"longest history", "largest history", "events each", "worker CPU ms each", "server CPU ms each", "peak MB")
 	var shortest figures
 	var missed []error
 	for i, c := range cases {
@@ -52,7 +52,7 @@ func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error 
 		t.AppendRow(table.Row{
 			f.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()), fmt.Sprintf("%.3f", 1e3/f.rate()),
 			fmt.Sprintf("%.2f", f.slower(shortest)), f.most, f.large, fmt.Sprintf("%.2f", float64(f.events)/n),
-			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
+			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.2f", f.serverEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
 		})
 		missed = append(missed, f.outgrown(shortest))
 	}

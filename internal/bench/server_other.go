@@ -1,0 +1,11 @@
+//go:build !linux
+
+package main
+
+import "time"
+
+// serverProcess is the Temporal server that bench has started. Its processor time is
+// only known on Linux.
+type serverProcess int
+
+func (serverProcess) cpu() (time.Duration, error) { return 0, nil }
