@@ -28,7 +28,7 @@ func (b *bench) against(ctx context.Context, other string, groups [][]one, stdou
 		t := newTable(group[0].group, 2, "", "pairs", "per second", "before", "ratio", "least", "most",
 			"worker CPU ms each", "before", "server CPU ms each", "before", "bytes each", "before")
 		for _, c := range group {
-			if c.by != nil {
+			if c.source == "" {
 				continue
 			}
 			pairs, err := b.pairs(ctx, other, c)

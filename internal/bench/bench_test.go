@@ -22,9 +22,9 @@ func TestCases(t *testing.T) {
 	for _, tool := range []activities.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
 		require.NoError(t, catalogue.Register(tool))
 	}
-	groups, err := options{sizes: "1, 1000,10000", sequential: 300, pages: 30}.groups("http://127.0.0.1:1")
+	groups, err := options{sizes: "1, 1000,10000", sequential: 300, pages: 30}.groups("http://127.0.0.1:1", "http://127.0.0.1:2")
 	require.NoError(t, err)
-	require.Equal(t, 1+3*4+2, len(groups))
+	require.Equal(t, 1+3*4+3, len(groups))
 	texts := []string{politeBook("http://127.0.0.1:1", 100, 50)}
 	long, err := options{scale: "10, 1000"}.growing()
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestCases(t *testing.T) {
 	for _, group := range groups {
 		for _, c := range group {
 			require.Equal(t, group[0].n, c.n)
-			if c.by == nil {
+			if c.source != "" {
 				texts = append(texts, c.source)
 			}
 		}
@@ -43,13 +43,13 @@ func TestCases(t *testing.T) {
 		require.False(t, found.HasErrors(), "%s\n%s", file.FormatAll(found), text)
 	}
 
-	_, err = options{sizes: "10,many"}.groups("")
+	_, err = options{sizes: "10,many"}.groups("", "")
 	require.ErrorContains(t, err, `"many" is no number`)
 	_, err = options{scale: "0"}.growing()
 	require.ErrorContains(t, err, `-scale "0": "0" is no number`)
-	groups, err = options{sizes: "10", only: "pages"}.groups("")
+	groups, err = options{sizes: "10", only: "pages"}.groups("", "")
 	require.NoError(t, err)
-	require.Len(t, groups, 2)
+	require.Len(t, groups, 3)
 }
 
 // TestCompared: a ratio is that of two runs beside each other, and of the ratios

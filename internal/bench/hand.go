@@ -18,6 +18,7 @@ type handInput struct {
 	Size  int    `json:"size"`
 	Width int    `json:"width"` // iterations at a time
 	MS    int    `json:"ms"`    // how long the activity takes
+	URL   string `json:"url"`   // of pages that each iteration fetches and writes; none if empty
 }
 
 // handPart is how many children one history holds.
@@ -37,7 +38,9 @@ func handLoop(ctx workflow.Context, in handInput) ([]int, error) {
 			options := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 				WorkflowID: fmt.Sprintf("%s/%d", in.ID, in.First+place),
 			})
-			child := workflow.ExecuteChildWorkflow(options, handIterationName, handInput{First: in.First + place, MS: in.MS})
+			child := workflow.ExecuteChildWorkflow(options, handIterationName, handInput{
+				ID: in.ID, First: in.First + place, MS: in.MS, URL: in.URL,
+			})
 			workflow.Go(ctx, func(ctx workflow.Context) {
 				if err := child.Get(ctx, &results[place]); err != nil {
 					failure = err
@@ -68,6 +71,9 @@ func handParts(ctx workflow.Context, in handInput) ([]int, error) {
 }
 
 func handIteration(ctx workflow.Context, in handInput) (int, error) {
+	if in.URL != "" {
+		return handWritten(ctx, in)
+	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: 10 * time.Second,
 	})
@@ -81,4 +87,6 @@ const (
 	handLoopName      = "HandLoop"
 	handIterationName = "HandIteration"
 	handActivityName  = "hand"
+	handPagesName     = "HandPages"
+	handPageName      = "handPage"
 )

@@ -89,13 +89,19 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 		return err
 	}
 	defer func() { _ = api.Close() }()
+	short := demoapi.New(demoapi.Options{Items: 400, LogSize: 1})
+	small, err := short.Start(ctx, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = short.Close() }()
 	c, _, err := dial(ctx, o.address, dir, nil)
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", o.address, err)
 	}
 	defer c.Close()
 	b := &bench{client: c, server: process, address: o.address, store: dir}
-	groups, err := o.groups(url)
+	groups, err := o.groups(url, small)
 	if err != nil {
 		return err
 	}
@@ -128,11 +134,15 @@ const (
 	scale      = "scale"
 )
 
+// elementPages is the group of loops whose iterations page and write.
+const elementPages = "200 elements of 4 pages, each page written to SQLite, window 10"
+
 func (o options) wants(group string) bool { return strings.Contains(group, o.only) }
 
 // groups are the cases, those to compare together. The first of a group is what
 // the others are measured against.
-func (o options) groups(url string) ([][]one, error) {
+// small is an API with four pages of rows.
+func (o options) groups(url, small string) ([][]one, error) {
 	var groups [][]one
 	add := func(group []one) {
 		if o.wants(group[0].group) {
@@ -150,8 +160,16 @@ func (o options) groups(url string) ([][]one, error) {
 		add(loopCases(n, 500, 0, 1, 10, 50))
 		add(loopCases(n, 100, 20, 1, 10, 50))
 	}
+	add([]one{
+		{group: elementPages, name: "by hand", n: 200, by: &handInput{Width: 10, URL: small}},
+		{group: elementPages, name: "batch 1", n: 200, source: elementsBook(small, 200, "1")},
+		{group: elementPages, name: "batch 10", n: 200, source: elementsBook(small, 200, "10")},
+		{group: elementPages, name: "batch auto", n: 200, source: elementsBook(small, 200, "auto")},
+	})
 	name := fmt.Sprintf("%d pages of 100 rows", o.pages)
 	add([]one{
+		{group: name, name: "by hand", n: o.pages, pages: url},
+		{group: name, name: "plain Go", n: o.pages, plain: url},
 		{group: name, name: "one by one", n: o.pages, source: pagesBook(url, 1)},
 		{group: name, name: "together", n: o.pages, source: pagesBook(url, 0)},
 		{group: name, name: "200 an activity", n: o.pages, source: pagesBook(url, 200)},

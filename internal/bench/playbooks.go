@@ -67,6 +67,27 @@ func writtenBook(url, tool string) string {
           per_iteration: {sink: {tool: %s, path: "{{ execution_id }}.db", table: assessments}}`, tool))
 }
 
+// elementsBook has each of n elements fetch all pages and write each to one table.
+func elementsBook(url string, n int, batch string) string {
+	return head + fmt.Sprintf(`  - step: create
+    tool: sqlite
+    path: "{{ execution_id }}.db"
+    statement: CREATE TABLE assessments (id INTEGER, patient_id TEXT, score REAL)
+    next: fetch
+  - step: fetch
+    tool: http
+    url: %s/api/v1/assessments
+    params: {page: 1, pageSize: 100}
+    loop: {collection: "{{ 1..%d }}", mode: parallel, max_concurrency: 10, batch: %s, results: stats}
+    retry:
+      - when: "{{ response.paging.hasMore }}"
+        then:
+          next_call: {params: {page: "{{ response.paging.page + 1 }}"}}
+          per_iteration: {sink: {tool: sqlite, path: "{{ execution_id }}.db", table: assessments, args: "{{ response.data }}"}}
+output: "{{ fetch.stats.success }}"
+`, url, n, batch)
+}
+
 // politeBook keeps to a rate that the API enforces.
 func politeBook(url string, n, rate int) string {
 	return head + fmt.Sprintf(`  - step: fetch

@@ -100,6 +100,8 @@ func work(ctx context.Context, address, queue, dir string) error {
 	w.RegisterWorkflowWithOptions(handLoop, workflow.RegisterOptions{Name: handLoopName})
 	w.RegisterWorkflowWithOptions(handIteration, workflow.RegisterOptions{Name: handIterationName})
 	w.RegisterActivityWithOptions(hand, activity.RegisterOptions{Name: handActivityName})
+	w.RegisterWorkflowWithOptions(handPages, workflow.RegisterOptions{Name: handPagesName})
+	w.RegisterActivityWithOptions((&handWriter{dir: dir}).page, activity.RegisterOptions{Name: handPageName})
 	if err := w.Start(); err != nil {
 		return fmt.Errorf("start worker: %w", err)
 	}
