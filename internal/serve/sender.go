@@ -9,11 +9,7 @@ import (
 )
 
 // ofSender reads a delivery that one of the playbook's triggers has signed.
-func (s *Server) ofSender(w http.ResponseWriter, r *http.Request) (ordered, error) {
-	body, err := readBody(w, r)
-	if err != nil {
-		return ordered{}, err
-	}
+func (s *Server) ofSender(r *http.Request, body []byte) (ordered, error) {
 	name := r.PathValue("name")
 	source, err := s.playbook(name)
 	var absent *Problem
@@ -32,7 +28,7 @@ func (s *Server) ofSender(w http.ResponseWriter, r *http.Request) (ordered, erro
 		return ordered{}, badRequest("wait is for callers with a token")
 	}
 	order := ordered{
-		request: request{Caller: "@" + string(trigger.Sender), Playbook: name, Body: hashOf(body)},
+		request: request{Caller: senderName(trigger), Playbook: name, Body: hashOf([]byte(read.id))},
 		key:     read.id, source: source, workload: map[string]any{playbook.TriggerKey: read.trigger},
 	}
 	switch {
@@ -42,6 +38,15 @@ func (s *Server) ofSender(w http.ResponseWriter, r *http.Request) (ordered, erro
 		order.instead = &answer{status: http.StatusOK, body: map[string]bool{"ignored": true}}
 	}
 	return order, nil
+}
+
+// senderName is the sender of a trigger as a caller. No caller with a token has an @.
+func senderName(trigger *playbook.Trigger) string {
+	identity := trigger.Identity()
+	if !callerName.MatchString(identity) {
+		identity = "~" + hashOf([]byte(identity))
+	}
+	return "@" + identity
 }
 
 // signed is the trigger of a playbook that has signed a body, nil for none. Where

@@ -12,7 +12,7 @@ import (
 // the list of rules below names them all. The room reads the model, the
 // catalogue of tools and the limits, and gives diagnostics: it changes nothing
 // of the model, and touches no YAML. Validate is the door; beside it runs ask
-// Codes, DataPath and UsesWorkloadKey, which tell of a playbook and not of what
+// Codes, DataPath and WorkloadReads, which tell of a playbook and not of what
 // is wrong with it.
 
 // CheckOptions is what a check knows beside the playbook.
@@ -73,6 +73,7 @@ func rules() []func(*checker) {
 		checkJSONText,
 		checkSecret,
 		checkSchedule,
+		checkTriggers,
 		checkPlaybooks,
 	}
 }
