@@ -119,7 +119,7 @@ func newWorld(t *testing.T, change ...func(*serve.Options)) *world {
 		Secrets: activities.Connections{
 			"hook": secret, "pay": secret, "chat": secret, "shop": secret, "bank": secret, "new_bank": secret + "-2", "short": "0123456789",
 		},
-		Logger:  slog.New(slog.NewJSONHandler(w.log, nil)),
+		Logger: slog.New(slog.NewJSONHandler(w.log, nil)),
 	}
 	for _, one := range change {
 		one(&w.options)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"reprise/activities"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
@@ -54,8 +55,11 @@ func senderName(trigger *playbook.Trigger) string {
 func (s *Server) signed(name string, source []byte, header http.Header, body []byte) *playbook.Trigger {
 	triggers := []*playbook.Trigger{}
 	if source != nil {
-		if book, err := interpreter.Load(name+".yaml", string(source)); err == nil {
+		book, err := interpreter.Load(name+".yaml", string(source))
+		if err == nil {
 			triggers = book.Triggers
+		} else {
+			s.Logger.Warn("a delivery was refused, for its playbook cannot be read", "playbook", name, "error", err)
 		}
 	}
 	if len(triggers) == 0 {
@@ -78,16 +82,25 @@ var (
 	errShortSecret = errors.New("its secret is shorter than 16 bytes")
 )
 
-func (s *Server) verify(trigger *playbook.Trigger, header http.Header, body []byte) error {
-	if s.Secrets == nil {
-		return errNoSecret
+// TriggerSecret is the secret of a trigger. Its error says why there is none.
+func TriggerSecret(from activities.ConnectionResolver, trigger *playbook.Trigger) (string, error) {
+	if from == nil {
+		return "", errNoSecret
 	}
-	secret, known := s.Secrets.Connection(trigger.Secret)
+	secret, known := from.Connection(trigger.Secret)
 	switch {
 	case !known:
-		return errNoSecret
+		return "", errNoSecret
 	case len(secret) < minSecret:
-		return errShortSecret
+		return "", errShortSecret
+	}
+	return secret, nil
+}
+
+func (s *Server) verify(trigger *playbook.Trigger, header http.Header, body []byte) error {
+	secret, err := TriggerSecret(s.Secrets, trigger)
+	if err != nil {
+		return err
 	}
 	s.Masked.AddConnection(secret)
 	return verify(trigger, secret, header, body, s.Now())

@@ -20,6 +20,9 @@ type CheckOptions struct {
 	// Workload is the workload as --set and --workload overlay it; its keys are
 	// names that expressions may use in addition to the playbook's own.
 	Workload map[string]any
+	// Open says that runs may have any workload besides: a name that it may give is no
+	// problem, and what is worked out from it is checked when there is a run.
+	Open bool
 	// Limits are those of the workers that are to run the playbook.
 	Limits Limits
 	// Zone refuses names that are no time zones. Nil takes all: what zones there are

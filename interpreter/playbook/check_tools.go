@@ -84,7 +84,7 @@ func (c *checker) budget() *expression.Budget {
 }
 
 func (c *checker) checkToolTemplate(action *Action) {
-	if action.Tool.Template == nil || c.options.caller != nil {
+	if action.Tool.Template == nil || c.options.caller != nil || c.options.Open {
 		return // decoding has said so, or the run of its own will
 	}
 	value, err := action.Tool.Render(c.workloadScope(), c.budget())
