@@ -23,7 +23,7 @@ type flawed struct {
 func flaws(folder string, secrets activities.ConnectionResolver) []flawed {
 	var all []flawed
 	for _, name := range bookshelf.Names(folder) {
-		file, found := served(folder, name, secrets)
+		file, found := flawsOf(folder, name, secrets)
 		if errs := found.Errors(); len(errs) > 0 {
 			all = append(all, flawed{name: name, file: file, found: errs})
 		}
@@ -31,8 +31,8 @@ func flaws(folder string, secrets activities.ConnectionResolver) []flawed {
 	return all
 }
 
-// served checks one playbook of a folder.
-func served(folder, name string, secrets activities.ConnectionResolver) (*source.File, source.Diagnostics) {
+// flawsOf checks one playbook of a folder.
+func flawsOf(folder, name string, secrets activities.ConnectionResolver) (*source.File, source.Diagnostics) {
 	text, err := bookshelf.Read(folder, name)
 	file := source.NewFile(name+".yaml", text)
 	if err != nil {

@@ -116,7 +116,7 @@ func (c *crowd) remove(one *member) {
 
 // next is who goes next, nil for nobody.
 func (c *crowd) next() *member {
-	large, most := "", c.room/largestShare
+	large, most := "", max(c.room/largestShare, 1)
 	for sender, size := range c.of {
 		if size > most {
 			large, most = sender, size
