@@ -26,6 +26,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"reprise/activities"
 	"reprise/internal/host"
@@ -316,6 +318,67 @@ func TestServeWithTLS(t *testing.T) {
 	require.NoError(t, plain.Body.Close())
 	require.Equal(t, nethttp.StatusBadRequest, plain.StatusCode)
 	require.Contains(t, server.errs.String(), "callbacks are refused", "there is no key")
+}
+
+// TestServeUnderResets: streams that are opened and given up as fast as they can be, on
+// several connections, keep nobody else from an answer.
+func TestServeUnderResets(t *testing.T) {
+	t.Parallel()
+	server, _, _ := servedWithTLS(t)
+	const connections, streams = 4, 5_000
+	var group sync.WaitGroup
+	for range connections {
+		group.Go(func() { resets(server.url, streams) })
+	}
+	flooded := make(chan struct{})
+	go func() { group.Wait(); close(flooded) }()
+	answered := 0
+	for over := false; !over || answered < 3; {
+		select {
+		case <-flooded:
+			over = true
+		default:
+		}
+		began := time.Now()
+		response, err := server.client.Get(server.url + "/v1/openapi.json")
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, nethttp.StatusOK, response.StatusCode)
+		require.Less(t, time.Since(began), 10*time.Second)
+		answered++
+	}
+	t.Logf("%d requests were answered meanwhile", answered)
+}
+
+// resets opens streams on one connection and resets each at once, until the server has
+// enough.
+func resets(url string, streams int) {
+	connection, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // its own
+	if err != nil {
+		return
+	}
+	defer func() { _ = connection.Close() }()
+	go func() { _, _ = io.Copy(io.Discard, connection) }()
+	if _, err := io.WriteString(connection, http2.ClientPreface); err != nil {
+		return
+	}
+	framer := http2.NewFramer(connection, nil)
+	_ = framer.WriteSettings()
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for i := range streams {
+		block.Reset()
+		for _, field := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "x"}, {":path", "/v1/playbooks/x/runs"}, {"x-n", strings.Repeat("x", 100)}} {
+			_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
+		}
+		id := uint32(2*i + 1)
+		if framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}) != nil ||
+			framer.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
+			return
+		}
+	}
 }
 
 // TestServeTakesNewCertificates from its files: for new connections, and the last one

@@ -24,7 +24,7 @@ func ofToken(workflowID string) string { return "token of " + workflowID }
 // Without a place a body takes up memory alone, and who stalls has to make room for
 // others: crowd says who.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, arrivals *crowd, places *turns, sender string) (body []byte, leave func(), err error) {
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+	if encoding := valueOf(r.Header, "Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body as it is, without Content-Encoding")
 	}
 	if r.ContentLength > MaxBody {

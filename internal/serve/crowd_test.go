@@ -178,7 +178,7 @@ func TestStrangeRequests(t *testing.T) {
 	for _, path := range []string{"/v1/runs/%ff", "/v1/runs/%00", "/v1/runs/" + long, "/v1/runs/%2e%2e%2fhello", "/v1/runs/a%0Ab", "/v1/approvals/" + long, "/v1/approvals/%ff"} {
 		require.Equal(t, http.StatusNotFound, w.ask(http.MethodGet, path, w.ci, nil).status, path[:min(len(path), 40)])
 	}
-	for _, path := range []string{"%ff/runs", "hello%00/runs", "hello%0a/runs", "..%2fhello/runs", long + "/runs"} {
+	for _, path := range []string{"%ff/runs", "hello%00/runs", "hello%0a/runs", "hello%2fx/runs", long + "/runs"} {
 		require.Equal(t, http.StatusNotFound, w.start(path, w.ci, `{}`).status, path[:min(len(path), 40)])
 		require.Equal(t, http.StatusUnauthorized, w.start(path, "", `{}`).status, path[:min(len(path), 40)])
 	}

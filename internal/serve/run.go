@@ -294,9 +294,16 @@ type found struct {
 	ended bool
 }
 
+// ownIDs are those that workflowID makes. The Temporal server is asked for no others:
+// it has errors of its own for some texts.
+var ownIDs = regexp.MustCompile(`^[A-Za-z0-9_.@~:-]{1,300}$`)
+
 // find looks a run up that was started here; the error is notFound where there is
 // none.
 func (s *Server) find(ctx context.Context, workflowID string) (found, error) {
+	if !ownIDs.MatchString(workflowID) {
+		return found{}, notFound()
+	}
 	described, err := s.Client.DescribeWorkflowExecution(ctx, workflowID, "")
 	var missing *serviceerror.NotFound
 	var invalid *serviceerror.InvalidArgument // an ID that cannot be

@@ -20,7 +20,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.temporal.io/sdk/client"
 
@@ -270,7 +269,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	if path.Clean(r.URL.Path) != r.URL.Path || !utf8.ValidString(r.URL.Path) { // which the mux would redirect, or nothing is called
+	if path.Clean(r.URL.Path) != r.URL.Path { // which the mux would redirect
 		s.reply(w, r, "", time.Now(), notFound().answer())
 		return
 	}
