@@ -228,7 +228,7 @@ func TestServeChecksItsPlaybooks(t *testing.T) {
 	status, errs = serves()
 	require.Equal(t, exitUsage, status)
 	for _, wanted := range []string{
-		`bad.yaml:5:18: unknown key "whne"`, `secrets.yaml:3:`, `"serve_test_none" of this trigger cannot be used: its secret is no connection`, "REPRISE_AUTH_SERVE_TEST_NONE",
+		`bad.yaml:5:19: unknown key "whne"`, `secrets.yaml:3:`, `"serve_test_none" of this trigger cannot be used: its secret is no connection`, "REPRISE_AUTH_SERVE_TEST_NONE",
 		`"serve_test_short" of this trigger cannot be used: its secret is shorter`, `are the same text`, "2 playbooks of --playbooks", "--allow-invalid",
 	} {
 		require.Contains(t, errs, wanted)
