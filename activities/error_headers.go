@@ -3,7 +3,8 @@ package activities
 import (
 	"maps"
 	"slices"
-	"strings"
+
+	"reprise/interpreter/playbook"
 )
 
 // What is kept of the headers of an answer, in bytes where it is not a number of
@@ -17,7 +18,7 @@ const (
 // keptHeaders are the headers of an error as they go to the history, by their
 // names. Secrets are masked. nil where there are none.
 func keptHeaders(headers map[string]string, secrets *attemptSecrets) map[string]string {
-	return boundedHeaders(headers, func(name string) bool { return !carriesCredentials(name) }, secrets.Text)
+	return boundedHeaders(headers, func(name string) bool { return !playbook.HoldsCredentials(name) }, secrets.Text)
 }
 
 // metaHeaders are the headers of an answer that succeeded.
@@ -48,22 +49,4 @@ func boundedHeaders(headers map[string]string, wanted func(name string) bool, sh
 		}
 	}
 	return kept
-}
-
-// credentialHeaders carry credentials, or what proves that one has them.
-var credentialHeaders = []string{
-	"authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info", "cookie", "set-cookie", "set-cookie2",
-}
-
-// credentialEndings are what names of headers end with that servers use for
-// credentials of their own, such as x-auth-token. Counts of tokens, which some
-// limits have, end otherwise.
-var credentialEndings = []string{"-token", "-secret", "-password", "-apikey", "-api-key", "-cookie", "-session", "-session-id"}
-
-// carriesCredentials reports whether a header, in lower case, may hold
-// credentials. A challenge, such as www-authenticate, says which are wanted and
-// holds none.
-func carriesCredentials(name string) bool {
-	return slices.Contains(credentialHeaders, name) ||
-		slices.ContainsFunc(credentialEndings, func(ending string) bool { return strings.HasSuffix("-"+name, ending) })
 }

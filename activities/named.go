@@ -11,7 +11,6 @@ import (
 
 	"reprise/internal/bookshelf"
 	"reprise/interpreter"
-	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
@@ -43,31 +42,15 @@ func recorded(files *playbook.Files, given map[string]string) []interpreter.Reco
 	return found
 }
 
-// ReadNamed reads a file of a folder of playbooks, and nothing outside of it. Errors
-// say what is there.
+// ReadNamed reads a file of a folder of playbooks, and nothing outside of it. Its
+// errors do not say what else is there: who has started a run may read them.
 func ReadNamed(folder, file string) ([]byte, error) {
 	if folder == "" {
 		return nil, errors.New("this worker has no folder of playbooks; start it with --playbooks DIRECTORY")
 	}
 	text, err := bookshelf.ReadFile(folder, file)
 	if errors.Is(err, bookshelf.ErrUnknown) {
-		name := strings.TrimSuffix(file, ".yaml")
-		return nil, fmt.Errorf("there is no playbook %q in the worker's folder%s", name, nearest(bookshelf.Names(folder), name))
+		return nil, fmt.Errorf("there is no playbook %q in the worker's folder", strings.TrimSuffix(file, ".yaml"))
 	}
 	return text, err
-}
-
-// nearest says which playbook may have been meant, or which there are.
-func nearest(names []string, name string) string {
-	const most = 10
-	if near := expression.Suggest(name, names); near != "" {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	switch n := len(names); {
-	case n == 0:
-		return ", which has none"
-	case n > most:
-		return "; it has " + strings.Join(names[:most], ", ") + " and others"
-	}
-	return "; it has " + strings.Join(names, ", ")
 }

@@ -37,11 +37,14 @@ is paused at this step alone. Playbooks may call each other and themselves, 16 d
 A file is read where the run is started, from the folder of the file that names it,
 and travels with the run: at most 100 files of 1 MiB together. A name is looked up by
 the worker once, when the run begins (--playbooks); what was found is recorded, so a
-file that changes meanwhile changes nothing. A name may be a template over workload.`,
+file that changes meanwhile changes nothing. A name may be a template over workload;
+then names lists what it may give, so that whoever may start this playbook reaches no
+others with it.`,
 		Fields: []playbook.Field{
 			{Name: playbook.FieldWorkflow, Kind: playbook.KindSteps, Doc: "The steps, which see each other and what workload hands in."},
 			{Name: playbook.FieldPath, Kind: playbook.KindLiteral, Doc: "The file, relative to the one that names it."},
 			{Name: playbook.FieldName, Kind: playbook.KindText, Doc: "The name of a file in the worker's folder, without .yaml."},
+			{Name: playbook.FieldNames, Kind: playbook.KindLiteral, Doc: "The names that a template in name may give."},
 			{Name: playbook.FieldWorkload, Kind: playbook.KindMap, Doc: "What is handed in; laid over the playbook's own workload."},
 			{
 				Name: playbook.FieldWait, Kind: playbook.KindBoolean, Default: "true",

@@ -33,6 +33,7 @@ type serveOptions struct {
 	playbooks   string
 	tokens      string
 	connections string
+	anyway      bool // serve although playbooks have problems
 }
 
 const serveLong = `Serve HTTP, by which others start runs of playbooks, ask how they went, and answer them.
@@ -51,6 +52,10 @@ have it, and workers REPRISE_CALLBACK_URL, which leads here.
 
 GET /v1/runs/ID tells a caller of a run, GET /healthz whether the Temporal server
 answers, and GET /v1/openapi.json describes it all.
+
+Every playbook of the folder is checked first, and the secrets of its triggers with it:
+where one has problems they are printed, and nothing is served unless --allow-invalid is
+given. A file that changes later is checked when it is started.
 
 It listens on this machine alone unless --listen says otherwise, and speaks plain HTTP
 without --tls-cert and --tls-key; new versions of the two files are taken as they come. It
@@ -77,6 +82,7 @@ func newServeCommand(a *app) *cobra.Command {
 	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers: the hashes of their tokens and the playbooks they may start")
 	flags.StringVar(&options.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, for the secrets of triggers [REPRISE_CONNECTIONS]")
+	flags.BoolVar(&options.anyway, "allow-invalid", false, "serve although playbooks of the folder have problems, which the log then names")
 	options.server.add(command)
 	command.AddCommand(newServeTokenCommand(a))
 	return command
@@ -128,6 +134,11 @@ func (a *app) serve(options *serveOptions) error {
 	if err != nil {
 		return withStatus(exitUsage, err)
 	}
+	if !options.anyway {
+		if err := a.checkServed(options.playbooks, connections); err != nil {
+			return err
+		}
+	}
 	return a.withServer(&options.server, func(ctx context.Context, s *session) error {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", options.listen)
 		if err != nil {
@@ -144,6 +155,9 @@ func (a *app) serve(options *serveOptions) error {
 		}
 		if keys == nil {
 			logger.Warn("callbacks are refused: the tokens are opened with " + seal.Variable + ", the same as the workers have, which is not set")
+		}
+		if options.anyway {
+			logFlaws(logger, options.playbooks, connections)
 		}
 		starts := &starts{session: s, logger: logger, playbooks: options.playbooks}
 		server := serve.New(serve.Options{

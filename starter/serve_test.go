@@ -26,6 +26,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"reprise/activities"
 	"reprise/internal/host"
@@ -137,7 +139,7 @@ func TestServe(t *testing.T) {
 	t.Cleanup(func() { worker.Stop(); require.NoError(t, catalogue.Close()) })
 
 	server := &served{t: t, client: nethttp.DefaultClient, args: []string{
-		"--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue, "--playbooks", folder, "--tokens", tokens,
+		"--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue, "--playbooks", folder, "--tokens", tokens, "--allow-invalid",
 	}}
 	server.start()
 	id := func(key string) map[string]string {
@@ -188,6 +190,7 @@ func TestServe(t *testing.T) {
 	require.Equal(t, nethttp.StatusOK, status)
 	require.Equal(t, "hello Ada", answer["result"])
 
+	require.Contains(t, server.errs.String(), `"a playbook cannot be served","playbook":"bad","problems":1`)
 	status, answer = server.post("/v1/playbooks/bad/runs", `{}`, id("bad"))
 	require.Equal(t, nethttp.StatusUnprocessableEntity, status)
 	require.Equal(t, "urn:reprise:problem:invalid-playbook", answer["type"])
@@ -195,6 +198,44 @@ func TestServe(t *testing.T) {
 	for _, hidden := range []string{token, hook} {
 		require.NotContains(t, server.errs.String()+other.errs.String(), hidden)
 	}
+}
+
+// TestServeChecksItsPlaybooks before it serves: problems of playbooks, and secrets of
+// triggers that nobody knows. What a run may supply is none.
+func TestServeChecksItsPlaybooks(t *testing.T) {
+	const hook = "a-secret-that-signs-deliveries"
+	t.Setenv("REPRISE_AUTH_SERVE_TEST_GOOD", hook)
+	t.Setenv("REPRISE_AUTH_SERVE_TEST_SAME", hook)
+	t.Setenv("REPRISE_AUTH_SERVE_TEST_SHORT", "0123456789")
+	folder := t.TempDir()
+	write := func(name, triggers, steps string) {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: x"+triggers+"}\nworkflow:\n"+steps), 0o600))
+	}
+	serves := func(args ...string) (int, string) {
+		var errs bytes.Buffer
+		status := Main(t.Context(), append([]string{"serve", "--address", "127.0.0.1:1", "--playbooks", folder}, args...),
+			Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
+		return status, errs.String()
+	}
+	write("supplied.yaml", ", triggers: [{sender: github, secret: serve_test_good}]",
+		"  - {step: start, tool: \"{{ workload.tool }}\", url: \"{{ only_a_run_has_it }}\", next: other}\n  - {step: other, tool: playbook, name: \"{{ which }}\", names: [a]}\n")
+	status, errs := serves()
+	require.Equal(t, exitNoServer, status, "nothing is wrong with the playbooks: %s", errs)
+	write("bad.yaml", "", "  - {step: start, whne: x}\n")
+	write("secrets.yaml", ", triggers: [{sender: github, secret: serve_test_none}, {sender: slack, secret: serve_test_short}, {sender: stripe, secret: serve_test_good}, {sender: hmac, secret: serve_test_same, header: X-Sum}]",
+		"  - step: start\n")
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "notes.txt"), []byte("no playbook"), 0o600))
+	status, errs = serves()
+	require.Equal(t, exitUsage, status)
+	for _, wanted := range []string{
+		`bad.yaml:5:19: unknown key "whne"`, `secrets.yaml:3:`, `"serve_test_none" of this trigger cannot be used: its secret is no connection`, "REPRISE_AUTH_SERVE_TEST_NONE",
+		`"serve_test_short" of this trigger cannot be used: its secret is shorter`, `are the same text`, "2 playbooks of --playbooks", "--allow-invalid",
+	} {
+		require.Contains(t, errs, wanted)
+	}
+	require.NotContains(t, errs, hook)
+	status, errs = serves("--allow-invalid")
+	require.Equal(t, exitNoServer, status, errs)
 }
 
 func TestServeRefusesWhatItCannotDo(t *testing.T) {
@@ -277,6 +318,67 @@ func TestServeWithTLS(t *testing.T) {
 	require.NoError(t, plain.Body.Close())
 	require.Equal(t, nethttp.StatusBadRequest, plain.StatusCode)
 	require.Contains(t, server.errs.String(), "callbacks are refused", "there is no key")
+}
+
+// TestServeUnderResets: streams that are opened and given up as fast as they can be, on
+// several connections, keep nobody else from an answer.
+func TestServeUnderResets(t *testing.T) {
+	t.Parallel()
+	server, _, _ := servedWithTLS(t)
+	const connections, streams = 4, 5_000
+	var group sync.WaitGroup
+	for range connections {
+		group.Go(func() { resets(server.url, streams) })
+	}
+	flooded := make(chan struct{})
+	go func() { group.Wait(); close(flooded) }()
+	answered := 0
+	for over := false; !over || answered < 3; {
+		select {
+		case <-flooded:
+			over = true
+		default:
+		}
+		began := time.Now()
+		response, err := server.client.Get(server.url + "/v1/openapi.json")
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, nethttp.StatusOK, response.StatusCode)
+		require.Less(t, time.Since(began), 10*time.Second)
+		answered++
+	}
+	t.Logf("%d requests were answered meanwhile", answered)
+}
+
+// resets opens streams on one connection and resets each at once, until the server has
+// enough.
+func resets(url string, streams int) {
+	connection, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // its own
+	if err != nil {
+		return
+	}
+	defer func() { _ = connection.Close() }()
+	go func() { _, _ = io.Copy(io.Discard, connection) }()
+	if _, err := io.WriteString(connection, http2.ClientPreface); err != nil {
+		return
+	}
+	framer := http2.NewFramer(connection, nil)
+	_ = framer.WriteSettings()
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for i := range streams {
+		block.Reset()
+		for _, field := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "x"}, {":path", "/v1/playbooks/x/runs"}, {"x-n", strings.Repeat("x", 100)}} {
+			_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
+		}
+		id := uint32(2*i + 1)
+		if framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}) != nil ||
+			framer.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
+			return
+		}
+	}
 }
 
 // TestServeTakesNewCertificates from its files: for new connections, and the last one

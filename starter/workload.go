@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -178,22 +179,39 @@ func parseSetValue(raw string) (any, error) {
 	return value, nil
 }
 
+// mostUnread is how many keys that nothing reads are told of: whoever sends a workload
+// may send any number.
+const mostUnread = 20
+
 // unread tells of keys that the playbook's workload does not have and that no
 // expression reads: most are misspelt.
 func unread(book *playbook.Playbook, workload map[string]any) []string {
-	var warnings []string
+	reads := book.WorkloadReads()
+	if reads.Whole {
+		return nil
+	}
+	var unknown []string
 	for _, key := range sortedKeys(workload) {
-		if _, found := book.Workload[key]; found || book.UsesWorkloadKey(key) {
-			continue
+		if _, found := slices.BinarySearch(reads.Keys, key); !found {
+			unknown = append(unknown, key)
 		}
-		warning := fmt.Sprintf("the playbook's workload has no key %q, and no expression names it", key)
-		if near := expression.Suggest(key, book.WorkloadKeys()); near != "" {
+	}
+	var warnings []string
+	for _, key := range unknown[:min(len(unknown), mostUnread)] {
+		warning := fmt.Sprintf("the playbook's workload has no key %q, and no expression names it", source.Cut(key, mostKey))
+		if near := expression.Suggest(key, reads.Keys); near != "" {
 			warning += fmt.Sprintf("; did you mean %q?", near)
 		}
 		warnings = append(warnings, warning)
 	}
+	if more := len(unknown) - len(warnings); more > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d more keys of the workload are not read", more))
+	}
 	return warnings
 }
+
+// mostKey is how much of a key is shown, in characters.
+const mostKey = 100
 
 // checkRead warns of keys that nothing reads, at once and at the end of the run;
 // with strict they are a usage error.

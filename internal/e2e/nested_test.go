@@ -163,6 +163,7 @@ workflow:
     tool: playbook
     loop: {in: [1, 2], iterator: n}
     name: "{{ workload.which }}"
+    names: [other, score]
     workload: {n: "{{ n }}"}
 `), map[string]any{"which": "score"})
 	require.Eventually(t, func() bool { return hold.Waiting() > 0 }, patience, tick)
@@ -181,8 +182,8 @@ func TestNestedUnknownName(t *testing.T) {
 	require.NoError(t, os.Symlink("/etc/hostname", filepath.Join(w.resources.Playbooks, "out.yaml")))
 	w.work()
 	for name, want := range map[string]string{
-		"scor":  `there is no playbook "scor" in the worker's folder; did you mean "score"?`,
-		"other": `there is no playbook "other" in the worker's folder; it has bad, out, score`,
+		"scor":  `there is no playbook "scor" in the worker's folder [`,
+		"other": `there is no playbook "other" in the worker's folder [`,
 		"out":   `there is no playbook "out" in the worker's folder`,
 		"bad":   `the playbook that this names is not valid: name:bad.yaml:1:1: the playbook needs "apiVersion"`,
 		"../x":  `"../x" is no name of a playbook`,

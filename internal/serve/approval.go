@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.temporal.io/api/serviceerror"
 
@@ -92,9 +91,12 @@ type asked struct {
 	workflows.Asked
 }
 
+// pageHandler answers a request for a page. typed is the form that was posted.
+type pageHandler func(r *http.Request, found asked, typed url.Values) (answer, error)
+
 // pageOf are the routes of the page: their refusals are pages too, except of what is
 // not there.
-func (s *Server) pageOf(handle func(http.ResponseWriter, *http.Request, asked) (answer, error)) func(http.ResponseWriter, *http.Request) (answer, error) {
+func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Request) (answer, error) {
 	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
 		given, err := s.approval(w, r, handle)
 		var told *Problem
@@ -114,9 +116,7 @@ func (s *Server) pageOf(handle func(http.ResponseWriter, *http.Request, asked) (
 }
 
 // approval finds what the token of a request asks.
-func (s *Server) approval(
-	w http.ResponseWriter, r *http.Request, handle func(http.ResponseWriter, *http.Request, asked) (answer, error),
-) (answer, error) {
+func (s *Server) approval(w http.ResponseWriter, r *http.Request, handle pageHandler) (answer, error) {
 	address, err := callback.Open(s.Keys, r.PathValue("token"))
 	if err != nil {
 		return answer{}, notFound()
@@ -126,7 +126,7 @@ func (s *Server) approval(
 	if err := sameOrigin(r); err != nil {
 		return answer{}, err
 	}
-	leave, err := s.requests.enter(r.Context())
+	typed, leave, err := s.admitForm(w, r, ofToken(address.Workflow))
 	if err != nil {
 		return answer{}, err
 	}
@@ -138,7 +138,7 @@ func (s *Server) approval(
 	if found.Awaiting != nil && found.Awaiting.Approval == nil {
 		return answer{}, notFound() // a webhook asks nobody
 	}
-	return handle(w, r, found)
+	return handle(r, found, typed)
 }
 
 // sameOrigin refuses what pages of others post. Where a browser tells no site, over
@@ -195,7 +195,7 @@ func unanswered(err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-func (s *Server) getApproval(_ http.ResponseWriter, _ *http.Request, found asked) (answer, error) {
+func (s *Server) getApproval(_ *http.Request, found asked, _ url.Values) (answer, error) {
 	shown, err := found.page()
 	if err != nil {
 		return answer{}, err
@@ -275,11 +275,7 @@ func (p *page) fields(approval *playbook.Approval, typed url.Values, faults map[
 	add(pageField{Name: fieldComment, Type: "long", Title: "Comment", Most: mostText})
 }
 
-func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, found asked) (answer, error) {
-	typed, err := readForm(w, r)
-	if err != nil {
-		return answer{}, err
-	}
+func (s *Server) postApproval(r *http.Request, found asked, typed url.Values) (answer, error) {
 	if found.Awaiting == nil {
 		return found.late()
 	}
@@ -332,24 +328,34 @@ func (a asked) again(typed url.Values, faults map[string]string) (answer, error)
 	return shown.answer(http.StatusUnprocessableEntity)
 }
 
-// readForm reads what a page posts.
-func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+// admitForm admits a request for a page, and reads the form that it posts.
+func (s *Server) admitForm(w http.ResponseWriter, r *http.Request, sender string) (typed url.Values, leave func(), err error) {
+	if r.Method != http.MethodPost {
+		leave, err = s.requests.enter(r.Context(), sender)
+		return nil, leave, err
+	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
-		return nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "the page posts application/x-www-form-urlencoded")
+		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "the page posts application/x-www-form-urlencoded")
 	}
-	body, err := readBody(w, r)
+	body, leave, err := s.admit(w, r, s.arrivals, s.requests, sender)
+	if err != nil {
+		return nil, nil, err
+	}
+	if typed, err = readForm(body); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return typed, leave, nil
+}
+
+// readForm reads what a page posts.
+func readForm(body []byte) (url.Values, error) {
+	typed, err := readFields(body)
 	if err != nil {
 		return nil, err
 	}
-	typed, err := url.ParseQuery(string(body))
-	if err != nil {
-		return nil, badRequest("the body is no form")
-	}
 	for name, values := range typed {
-		if len(values) > 1 || !utf8.ValidString(name) || !utf8.ValidString(values[0]) {
-			return nil, badRequest("a field is there twice, or is not UTF-8")
-		}
 		typed[name][0] = strings.ReplaceAll(values[0], "\r\n", "\n")
 	}
 	return typed, nil

@@ -2,11 +2,10 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
-	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -18,29 +17,8 @@ import (
 // MaxBody is how many bytes a request's body may have.
 const MaxBody = 1 << 20
 
-// readBody reads a body of at most MaxBody bytes.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body as it is, without Content-Encoding")
-	}
-	if r.ContentLength > MaxBody {
-		return nil, tooLarge()
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return nil, tooLarge()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, problem(http.StatusRequestTimeout, "request-timeout", "the body did not arrive in time").with("Connection", "close")
-	case err != nil:
-		return nil, badRequest("the body cannot be read").with("Connection", "close")
-	}
-	return body, nil
-}
-
 func tooLarge() *Problem {
-	return problem(http.StatusRequestEntityTooLarge, "too-large", "a body may have %d bytes", MaxBody).with("Connection", "close")
+	return problem(http.StatusRequestEntityTooLarge, "too-large", "a body may have %d bytes", MaxBody)
 }
 
 // wantJSON refuses bodies that do not say that they are JSON.
@@ -63,22 +41,21 @@ func readJSON(body []byte) (any, error) {
 		return nil, badRequest("the body: %v", err)
 	}
 	decoder := jsontext.NewDecoder(bytes.NewReader(body))
-	if _, err := decoder.ReadValue(); err != nil {
+	_, err = decoder.ReadValue()
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
+		return nil, badRequest("the key %q stands twice in the body, at %s", syntax.JSONPointer.LastToken(), cmp.Or(syntax.JSONPointer.Parent(), "/"))
+	case err != nil:
 		return nil, badRequest("the body: %v", err)
 	}
 	return value, nil
 }
 
 // readObject reads a JSON object; no body at all is an empty one.
-func readObject(w http.ResponseWriter, r *http.Request) (map[string]any, error) {
-	if r.ContentLength != 0 {
-		if err := wantJSON(r.Header); err != nil {
-			return nil, err
-		}
-	}
-	body, err := readBody(w, r)
-	if err != nil || len(body) == 0 {
-		return map[string]any{}, err
+func readObject(body []byte) (map[string]any, error) {
+	if len(body) == 0 {
+		return map[string]any{}, nil
 	}
 	value, err := readJSON(body)
 	if err != nil {
@@ -89,4 +66,23 @@ func readObject(w http.ResponseWriter, r *http.Request) (map[string]any, error) 
 		return nil, badRequest("the body must be a JSON object, not a %s", expression.TypeName(value))
 	}
 	return object, nil
+}
+
+// admitObject admits a request whose body is a JSON object: of a caller, or of who has
+// a token.
+func (s *Server) admitObject(w http.ResponseWriter, r *http.Request, sender string) (object map[string]any, leave func(), err error) {
+	if r.ContentLength != 0 {
+		if err := wantJSON(r.Header); err != nil {
+			return nil, nil, err
+		}
+	}
+	body, leave, err := s.admit(w, r, s.arrivals, s.requests, sender)
+	if err != nil {
+		return nil, nil, err
+	}
+	if object, err = readObject(body); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return object, leave, nil
 }

@@ -41,15 +41,11 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 		}
 		note(r, "workflow_id", address.Workflow)
 		note(r, "step", address.To.Step)
-		leave, err := s.requests.enter(r.Context())
+		object, leave, err := s.admitObject(w, r, ofToken(address.Workflow))
 		if err != nil {
 			return answer{}, err
 		}
 		defer leave()
-		object, err := readObject(w, r)
-		if err != nil {
-			return answer{}, err
-		}
 		given, err := readAnswer(verb, object)
 		if err != nil {
 			return answer{}, err

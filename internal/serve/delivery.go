@@ -1,52 +1,49 @@
 package serve
 
 import (
+	"bytes"
 	"cmp"
-	"mime"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
 // delivery is what a sender tells with a signed request.
 type delivery struct {
-	id      string // the same when the sender repeats it
+	// id is the same when the sender repeats it. It is made of what is signed: else who
+	// has a delivery as it was sent could have it run again under another name.
+	id      string
 	event   string // "" where the sender has none
 	trigger map[string]any
 	body    any
 }
 
-// form is the content type of HTML forms, which Slack and GitHub can send.
-const form = "application/x-www-form-urlencoded"
-
 // readDelivery takes a signed request apart.
 func readDelivery(trigger *playbook.Trigger, header http.Header, body []byte) (delivery, error) {
-	if !utf8.Valid(body) {
-		return delivery{}, badRequest("the body is not UTF-8")
-	}
-	value, err := deliveryBody(header.Get("Content-Type"), body)
+	value, err := deliveryBody(trigger, body)
 	if err != nil {
 		return delivery{}, err
 	}
-	d := delivery{id: hashOf(body), body: value}
+	d := delivery{body: value}
 	switch trigger.Sender {
 	case playbook.GitHub:
-		d.event, d.id = header.Get("X-GitHub-Event"), cmp.Or(header.Get("X-GitHub-Delivery"), d.id)
+		d.event = valueOf(header, "X-GitHub-Event")
 	case playbook.Stripe:
-		d.event, d.id = textAt(value, "type"), cmp.Or(textAt(value, "id"), d.id)
+		d.event, d.id = textAt(value, "type"), textAt(value, "id")
 	case playbook.Slack:
 		d.event = cmp.Or(textAt(value, "event", "type"), textAt(value, "payload", "type"), textAt(value, "type"), textAt(value, "command"))
-		d.id = cmp.Or(textAt(value, "event_id"), textAt(value, "payload", "trigger_id"), textAt(value, "trigger_id"), d.id)
+		d.id = cmp.Or(textAt(value, "event_id"), textAt(value, "payload", "trigger_id"), textAt(value, "trigger_id"))
 	case playbook.HMAC:
-		if trigger.IDHeader != "" {
-			d.id = cmp.Or(header.Get(trigger.IDHeader), d.id)
+		if trigger.ID != nil {
+			d.id = textAt(value, trigger.ID...)
 		}
 	}
+	d.id = cmp.Or(d.id, hashOf(body))
 	d.trigger = map[string]any{"sender": string(trigger.Sender), "headers": deliveryHeaders(trigger, header), "body": value}
 	return d, nil
 }
@@ -59,44 +56,67 @@ func (d delivery) starts(trigger *playbook.Trigger) bool {
 	return trigger.Events == nil || slices.Contains(trigger.Events, d.event)
 }
 
-// deliveryBody is the value of a body: of JSON and of forms what they hold, else
-// the text.
-func deliveryBody(contentType string, body []byte) (any, error) {
-	kind, _, _ := mime.ParseMediaType(contentType)
-	switch {
-	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
-		value, err := expression.Decode(body)
-		if err != nil {
-			return nil, badRequest("the body: %v", err)
+// deliveryBody is the value of a body. What it holds the trigger says, or the body
+// itself, for nobody signs the Content-Type: GitHub and Slack send JSON or a form.
+func deliveryBody(trigger *playbook.Trigger, body []byte) (any, error) {
+	kind := trigger.Body
+	switch trigger.Sender {
+	case playbook.GitHub, playbook.Slack:
+		kind = playbook.BodyForm
+		if looksLikeJSON(body) {
+			kind = playbook.BodyJSON
 		}
-		return value, nil
-	case kind == form:
+	case playbook.Stripe:
+		kind = playbook.BodyJSON
+	}
+	switch {
+	case kind == playbook.BodyForm:
 		return formBody(body)
+	case kind == playbook.BodyJSON:
+		return readJSON(body)
+	case !utf8.Valid(body):
+		return nil, badRequest("the body is not UTF-8")
 	}
 	return string(body), nil
 }
 
+// looksLikeJSON reports whether a text begins as a map or list of JSON does, and no
+// form.
+func looksLikeJSON(text []byte) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return bytes.HasPrefix(text, []byte("{")) || bytes.HasPrefix(text, []byte("["))
+}
+
 // formBody is a form as a map. The field payload, where senders put JSON, is read.
 func formBody(body []byte) (any, error) {
-	values, err := url.ParseQuery(string(body))
+	values, err := readFields(body)
+	if err != nil {
+		return nil, err
+	}
+	fields := make(map[string]any, len(values))
+	for name := range values {
+		fields[name] = values.Get(name)
+	}
+	if payload := values.Get("payload"); looksLikeJSON([]byte(payload)) {
+		if fields["payload"], err = readJSON([]byte(payload)); err != nil {
+			return nil, err
+		}
+	}
+	return fields, nil
+}
+
+// readFields reads a form: UTF-8, and no field twice.
+func readFields(body []byte) (url.Values, error) {
+	fields, err := url.ParseQuery(string(body))
 	if err != nil {
 		return nil, badRequest("the body is no form")
 	}
-	fields := make(map[string]any, len(values))
-	for name, texts := range values {
-		name = strings.ToValidUTF8(name, "\uFFFD")
-		list := make([]any, len(texts))
-		for i, text := range texts {
-			list[i] = strings.ToValidUTF8(text, "\uFFFD")
+	for name, values := range fields {
+		if len(values) > 1 {
+			return nil, badRequest("the field %q stands twice in the form", name)
 		}
-		fields[name] = list
-		if len(list) == 1 {
-			fields[name] = list[0]
-		}
-	}
-	if text, ok := fields["payload"].(string); ok {
-		if value, err := expression.Decode([]byte(text)); err == nil {
-			fields["payload"] = value
+		if !utf8.ValidString(name) || !utf8.ValidString(values[0]) {
+			return nil, badRequest("the form is not UTF-8")
 		}
 	}
 	return fields, nil
@@ -105,33 +125,36 @@ func formBody(body []byte) (any, error) {
 // mostHeaders bounds the headers that a run is told, in bytes of each.
 const mostHeaders = 1000
 
-// deliveryHeaders are those that say something of a delivery; none is a secret or
-// a signature.
+// deliveryHeaders are those that the trigger names, and those of its sender that say
+// something of a delivery. None is a secret or a signature.
 func deliveryHeaders(trigger *playbook.Trigger, header http.Header) map[string]any {
+	names := slices.Clone(trigger.Headers)
+	switch trigger.Sender {
+	case playbook.GitHub:
+		names = append(names, "X-GitHub-Event", "X-GitHub-Delivery")
+	case playbook.Slack:
+		names = append(names, "X-Slack-Retry-Num")
+	}
 	told := map[string]any{}
-	for name, values := range header {
-		lower := strings.ToLower(name)
-		tells := lower == "content-type"
-		switch trigger.Sender {
-		case playbook.GitHub:
-			tells = tells || strings.HasPrefix(lower, "x-github-")
-		case playbook.Slack:
-			tells = tells || lower == "x-slack-retry-num"
-		case playbook.HMAC:
-			tells = tells || strings.HasPrefix(lower, "x-") && !strings.EqualFold(name, trigger.Header)
-		}
-		if value := values[0]; tells && len(value) <= mostHeaders {
-			told[lower] = strings.ToValidUTF8(value, "\uFFFD")
+	for _, name := range names {
+		if value := valueOf(header, name); value != "" && len(value) <= mostHeaders {
+			told[strings.ToLower(name)] = strings.ToValidUTF8(value, "\uFFFD")
 		}
 	}
 	return told
 }
 
-// textAt is a text inside of maps, "" where there is none.
+// valueOf is the value of a header, and of one that stands several times all of them.
+func valueOf(header http.Header, name string) string { return strings.Join(header.Values(name), ", ") }
+
+// textAt is a text, or a whole number, inside of maps, "" where there is none.
 func textAt(value any, path ...string) string {
 	for _, key := range path {
 		object, _ := value.(map[string]any)
 		value = object[key]
+	}
+	if number, ok := value.(int); ok {
+		return strconv.Itoa(number)
 	}
 	text, _ := value.(string)
 	return text

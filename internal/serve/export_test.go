@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -13,6 +16,27 @@ import (
 
 // AnswersOfOne is answersOfOne.
 const AnswersOfOne = answersOfOne
+
+// ArrivalCost is arrivalCost.
+const ArrivalCost = arrivalCost
+
+// CrowdOut has senders of one letter join a crowd, those in capitals to be kept, and
+// gives the places of those that have to go.
+func CrowdOut(room int, senders string) string {
+	c, gone := newCrowd(room), []int{}
+	for i, sender := range senders {
+		one := c.join(strings.ToLower(string(sender)), 1, func() { gone = append(gone, i) })
+		if unicode.IsUpper(sender) {
+			c.keep(one)
+		}
+	}
+	slices.Sort(gone)
+	text := ""
+	for _, i := range gone {
+		text += strconv.Itoa(i)
+	}
+	return text
+}
 
 // What the tests of single parts need.
 var (

@@ -54,9 +54,11 @@ metadata:
   name: signed
   triggers:
     - {sender: github, secret: hook, events: [push]}
-    - {sender: stripe, secret: hook}
-    - {sender: slack, secret: hook}
-    - {sender: hmac, secret: hook, header: X-Shop-Signature, prefix: "v1=", algorithm: sha512, encoding: base64, id_header: X-Shop-Delivery}
+    - {sender: stripe, secret: pay}
+    - {sender: slack, secret: chat}
+    - {sender: hmac, secret: shop, header: X-Shop-Signature, prefix: "v1=", algorithm: sha512, encoding: base64, body: text, headers: [X-Shop-Topic]}
+    - {sender: hmac, secret: bank, header: X-Bank-Signature, id: event.id}
+    - {sender: hmac, name: bank, secret: new_bank, header: X-Bank-Signature, id: event.id}
     - {sender: hmac, secret: missing, header: X-Lost-Signature}
     - {sender: hmac, secret: short, header: X-Short-Signature}
 workflow: [{step: start}]
@@ -114,8 +116,10 @@ func newWorld(t *testing.T, change ...func(*serve.Options)) *world {
 	require.NoError(t, err)
 	w.options = serve.Options{
 		Client: env.Client(), Start: w.begin, Playbooks: w.folder, Callers: callers,
-		Secrets: activities.Connections{"hook": secret, "short": "0123456789"},
-		Logger:  slog.New(slog.NewJSONHandler(w.log, nil)),
+		Secrets: activities.Connections{
+			"hook": secret, "pay": secret, "chat": secret, "shop": secret, "bank": secret, "new_bank": secret + "-2", "short": "0123456789",
+		},
+		Logger: slog.New(slog.NewJSONHandler(w.log, nil)),
 	}
 	for _, one := range change {
 		one(&w.options)

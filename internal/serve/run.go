@@ -23,6 +23,7 @@ import (
 	"reprise/internal/ending"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
 
@@ -50,6 +51,8 @@ type runDocument struct {
 	Result   *expression.Value        `json:"result,omitempty"`
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
 	Warnings []string                 `json:"warnings"`
+
+	caller string // whose run it is
 }
 
 // ordered is a request that may start a run.
@@ -74,7 +77,6 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) (answer, error)
 	case instead != nil:
 		return *instead, nil
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it is over for the body; the client may wait
 	s.await(r.Context(), &document, wait)
 	return started(document), nil
 }
@@ -104,22 +106,19 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) (runDocument, tim
 // back. Those who are not known when they come have places of their own, so that
 // they are in nobody's way.
 func (s *Server) order(w http.ResponseWriter, r *http.Request) (order ordered, leave func(), err error) {
-	if _, has := bearer(r.Header); !has {
-		if leave, err = s.deliveries.enter(r.Context()); err != nil {
+	if _, has := bearer(r.Header); has {
+		caller, err := s.caller(r)
+		if err != nil {
 			return order, nil, err
 		}
-		order, err = s.ofSender(w, r)
-	} else {
-		caller, unknown := s.caller(r)
-		if unknown != nil {
-			return order, nil, unknown
-		}
-		if leave, err = s.requests.enter(r.Context()); err != nil {
-			return order, nil, err
-		}
-		order, err = s.ofCaller(caller, w, r)
+		return s.ofCaller(caller, w, r)
 	}
+	// To refuse a request before its body is there would tell which playbooks there are.
+	body, leave, err := s.admit(w, r, s.strangers, s.deliveries, stranger(r))
 	if err != nil {
+		return order, nil, err
+	}
+	if order, err = s.ofSender(r, body); err != nil {
 		leave()
 	}
 	return order, leave, err
@@ -138,32 +137,44 @@ func started(document runDocument) answer {
 	return given
 }
 
-// ofCaller reads the request of a caller with a token.
-func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request) (ordered, error) {
+// ofCaller reads the request of a caller with a token. It takes a place, as order does.
+func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request) (order ordered, leave func(), err error) {
 	name := r.PathValue("name")
 	if !caller.may(name) {
-		return ordered{}, notFound()
+		return order, nil, notFound()
 	}
 	source, err := s.playbook(name)
 	if err != nil {
-		return ordered{}, err
+		return order, nil, err
 	}
-	order := ordered{request: request{Caller: caller.name, Playbook: name}, source: source, told: true}
+	order = ordered{request: request{Caller: caller.name, Playbook: name}, source: source, told: true}
 	if order.wait, err = waitOf(r); err != nil {
-		return ordered{}, err
+		return order, nil, err
 	}
 	if order.key, err = idempotencyKey(r.Header); err != nil {
-		return ordered{}, err
+		return order, nil, err
 	}
-	if order.workload, err = readObject(w, r); err != nil {
-		return ordered{}, err
+	if order.workload, leave, err = s.admitObject(w, r, caller.name); err != nil {
+		return order, nil, err
 	}
-	text, err := expression.Encode(order.workload)
+	if err = order.check(); err != nil {
+		leave()
+	}
+	return order, leave, err
+}
+
+// check refuses a workload that callers must not give, and notes what it is.
+func (o *ordered) check() error {
+	book, err := interpreter.Load(o.Playbook+".yaml", string(o.source))
+	if _, forged := o.workload[playbook.TriggerKey]; forged && err == nil && len(book.Triggers) > 0 {
+		return Unfit(fmt.Sprintf("%s is what a signed delivery tells a run of this playbook; callers cannot", playbook.TriggerKey))
+	}
+	text, err := expression.Encode(o.workload)
 	if err != nil {
-		return ordered{}, badRequest("the body: %v", err)
+		return badRequest("the body: %v", err)
 	}
-	order.Body = hashOf(text)
-	return order, nil
+	o.Body = hashOf(text)
+	return nil
 }
 
 // caller is who sends a request with a token.
@@ -248,7 +259,7 @@ func hashOf(text []byte) string {
 
 // begin starts a run, or finds the one that an earlier request has started.
 func (s *Server) begin(ctx context.Context, order ordered) (runDocument, error) {
-	document := runDocument{WorkflowID: order.workflowID(), Status: interpreter.Running, Warnings: []string{}}
+	document := runDocument{WorkflowID: order.workflowID(), Status: interpreter.Running, Warnings: []string{}, caller: order.Caller}
 	if order.told {
 		document.StatusURL = "/v1/runs/" + url.PathEscape(document.WorkflowID)
 	}
@@ -283,9 +294,16 @@ type found struct {
 	ended bool
 }
 
+// ownIDs are those that workflowID makes. The Temporal server is asked for no others:
+// it has errors of its own for some texts.
+var ownIDs = regexp.MustCompile(`^[A-Za-z0-9_.@~:-]{1,300}$`)
+
 // find looks a run up that was started here; the error is notFound where there is
 // none.
 func (s *Server) find(ctx context.Context, workflowID string) (found, error) {
+	if !ownIDs.MatchString(workflowID) {
+		return found{}, notFound()
+	}
 	described, err := s.Client.DescribeWorkflowExecution(ctx, workflowID, "")
 	var missing *serviceerror.NotFound
 	var invalid *serviceerror.InvalidArgument // an ID that cannot be
@@ -322,12 +340,12 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 	if err != nil {
 		return answer{}, err
 	}
-	document := runDocument{WorkflowID: r.PathValue("id"), RunID: run.runID, Status: interpreter.Running, Warnings: []string{}}
+	document := runDocument{WorkflowID: r.PathValue("id"), RunID: run.runID, Status: interpreter.Running, Warnings: []string{}, caller: caller.name}
 	note(r, "workflow_id", document.WorkflowID)
 	if run.ended {
 		wait = max(wait, endedPatience)
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the client may wait
 	s.await(r.Context(), &document, wait)
 	if run.ended && document.Result == nil {
 		return answer{}, problem(http.StatusServiceUnavailable, "unavailable", "how the run ended cannot be read now").with("Retry-After", "5")
@@ -337,7 +355,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 
 // findFor looks a run up that a caller has started.
 func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string) (found, error) {
-	leave, err := s.requests.enter(ctx)
+	leave, err := s.requests.enter(ctx, caller.name)
 	if err != nil {
 		return found{}, err
 	}
@@ -358,7 +376,7 @@ func (s *Server) await(ctx context.Context, document *runDocument, wait time.Dur
 	if wait == 0 {
 		return
 	}
-	leave, ok := s.waits.try()
+	leave, ok := s.waits.take(ctx, document.caller)
 	if !ok {
 		return // too many wait; the caller can ask again
 	}

@@ -4,16 +4,13 @@ import (
 	"errors"
 	"net/http"
 
+	"reprise/activities"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
 
 // ofSender reads a delivery that one of the playbook's triggers has signed.
-func (s *Server) ofSender(w http.ResponseWriter, r *http.Request) (ordered, error) {
-	body, err := readBody(w, r)
-	if err != nil {
-		return ordered{}, err
-	}
+func (s *Server) ofSender(r *http.Request, body []byte) (ordered, error) {
 	name := r.PathValue("name")
 	source, err := s.playbook(name)
 	var absent *Problem
@@ -32,7 +29,7 @@ func (s *Server) ofSender(w http.ResponseWriter, r *http.Request) (ordered, erro
 		return ordered{}, badRequest("wait is for callers with a token")
 	}
 	order := ordered{
-		request: request{Caller: "@" + string(trigger.Sender), Playbook: name, Body: hashOf(body)},
+		request: request{Caller: senderName(trigger), Playbook: name, Body: hashOf([]byte(read.id))},
 		key:     read.id, source: source, workload: map[string]any{playbook.TriggerKey: read.trigger},
 	}
 	switch {
@@ -44,13 +41,25 @@ func (s *Server) ofSender(w http.ResponseWriter, r *http.Request) (ordered, erro
 	return order, nil
 }
 
+// senderName is the sender of a trigger as a caller. No caller with a token has an @.
+func senderName(trigger *playbook.Trigger) string {
+	identity := trigger.Identity()
+	if !callerName.MatchString(identity) {
+		identity = "~" + hashOf([]byte(identity))
+	}
+	return "@" + identity
+}
+
 // signed is the trigger of a playbook that has signed a body, nil for none. Where
 // there is no such playbook it takes as long.
 func (s *Server) signed(name string, source []byte, header http.Header, body []byte) *playbook.Trigger {
 	triggers := []*playbook.Trigger{}
 	if source != nil {
-		if book, err := interpreter.Load(name+".yaml", string(source)); err == nil {
+		book, err := interpreter.Load(name+".yaml", string(source))
+		if err == nil {
 			triggers = book.Triggers
+		} else {
+			s.Logger.Warn("a delivery was refused, for its playbook cannot be read", "playbook", name, "error", err)
 		}
 	}
 	if len(triggers) == 0 {
@@ -73,16 +82,25 @@ var (
 	errShortSecret = errors.New("its secret is shorter than 16 bytes")
 )
 
-func (s *Server) verify(trigger *playbook.Trigger, header http.Header, body []byte) error {
-	if s.Secrets == nil {
-		return errNoSecret
+// TriggerSecret is the secret of a trigger. Its error says why there is none.
+func TriggerSecret(from activities.ConnectionResolver, trigger *playbook.Trigger) (string, error) {
+	if from == nil {
+		return "", errNoSecret
 	}
-	secret, known := s.Secrets.Connection(trigger.Secret)
+	secret, known := from.Connection(trigger.Secret)
 	switch {
 	case !known:
-		return errNoSecret
+		return "", errNoSecret
 	case len(secret) < minSecret:
-		return errShortSecret
+		return "", errShortSecret
+	}
+	return secret, nil
+}
+
+func (s *Server) verify(trigger *playbook.Trigger, header http.Header, body []byte) error {
+	secret, err := TriggerSecret(s.Secrets, trigger)
+	if err != nil {
+		return err
 	}
 	s.Masked.AddConnection(secret)
 	return verify(trigger, secret, header, body, s.Now())

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	"golang.org/x/net/netutil"
 
 	"reprise/activities"
 	"reprise/internal/callback"
@@ -86,6 +85,9 @@ type Limits struct {
 	Answers     int           // answers that wait for what a worker says of them
 	Header      time.Duration // until a request's header is there
 	Body        time.Duration // until its body is
+	Stall       time.Duration // of that, until its first bytes are
+	Rate        int           // bytes of a body that then have to come each second
+	Room        int           // bytes of bodies that are on their way: those of callers, and as much of others
 	Idle        time.Duration // between requests of a connection
 	Write       time.Duration // to send an answer
 	Stop        time.Duration // for requests under way when the server ends
@@ -102,12 +104,15 @@ func (l *Limits) fill() {
 	count(&l.Deliveries, 256)
 	count(&l.Waits, 1000)
 	count(&l.Answers, 64)
+	count(&l.Rate, 32<<10)
+	count(&l.Room, 64<<20)
 	for _, one := range []struct {
 		d        *time.Duration
 		fallback time.Duration
 	}{
 		{&l.Header, 10 * time.Second},
 		{&l.Body, 30 * time.Second},
+		{&l.Stall, 5 * time.Second},
 		{&l.Idle, 2 * time.Minute},
 		{&l.Write, 15 * time.Second},
 		{&l.Stop, 20 * time.Second},
@@ -130,10 +135,12 @@ type Server struct {
 	Options
 
 	mux        *http.ServeMux
-	requests   places
-	deliveries places
-	waits      places
-	turns      *turns
+	requests   *turns // by callers and tokens
+	deliveries *turns // by addresses
+	waits      *turns // by callers
+	turns      *turns // of answers, by workflows
+	arrivals   *crowd // bodies of callers, and of those who have a token
+	strangers  *crowd // bodies of others
 	progress   reporting
 	stopping   context.Context // ends when the server is to end
 	stop       context.CancelFunc
@@ -157,8 +164,9 @@ func New(options Options) *Server {
 	nobody, _, _ := NewToken("nobody", nil)
 	s := &Server{
 		Options: options, mux: http.NewServeMux(), nobody: nobody,
-		requests: make(places, options.Limits.Requests), deliveries: make(places, options.Limits.Deliveries),
-		waits: make(places, options.Limits.Waits), turns: newTurns(options.Limits.Answers),
+		requests: newPlaces(options.Limits.Requests, queuing), deliveries: newPlaces(options.Limits.Deliveries, queuing),
+		waits: newPlaces(options.Limits.Waits, 0), turns: newTurns(options.Limits.Answers),
+		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.progress = reporting{send: s.tell, open: map[string]*reports{}}
@@ -226,9 +234,9 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Ce
 	server := &http.Server{
 		Handler: s, ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug), MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: limits.Header, ReadTimeout: limits.Body, IdleTimeout: limits.Idle,
-		WriteTimeout: limits.Body + maxWait + 2*limits.Write,
+		WriteTimeout: limits.Body + maxWait + 2*limits.Write, ConnContext: withConnection,
 	}
-	listener = netutil.LimitListener(listener, limits.Connections)
+	listener = newConnections(listener, limits.Connections)
 	ended := make(chan error, 1)
 	go func() {
 		if certificate == nil {
@@ -257,6 +265,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Ce
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer underway(r.Context())()
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -326,7 +335,12 @@ func (s *Server) answer(route route, w http.ResponseWriter, r *http.Request) (gi
 
 // reply sends an answer and notes it in the log: the route, and not the path.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, route string, began time.Time, answer answer) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Limits.Write))
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(s.Limits.Write))
+	if r.ContentLength != 0 && !hasArrived(r) && r.ProtoMajor == 1 { // nobody waits for what is left of the body
+		w.Header().Set("Connection", "close")
+		_ = control.SetReadDeadline(time.Now().Add(closing))
+	}
 	answer.write(w)
 	attributes := []any{"method", methodOf(r), "route", route, "status", answer.status, "took", time.Since(began).Round(time.Microsecond).String()}
 	if notes, ok := r.Context().Value(notesKey{}).(*notes); ok {
@@ -344,49 +358,31 @@ func methodOf(r *http.Request) string {
 	return r.Method
 }
 
+// closing is how long a client that is still sending may take to read its answer.
+const closing = 500 * time.Millisecond
+
 // notes are what the log says of a request.
-type notes struct{ all []any }
+type notes struct {
+	all     []any
+	arrived bool // its body is there
+}
 
 type notesKey struct{}
+
+// arrived notes that the body of a request is there.
+func arrived(r *http.Request) {
+	if notes, ok := r.Context().Value(notesKey{}).(*notes); ok {
+		notes.arrived = true
+	}
+}
+
+func hasArrived(r *http.Request) bool {
+	notes, ok := r.Context().Value(notesKey{}).(*notes)
+	return ok && notes.arrived
+}
 
 func note(r *http.Request, key string, value any) {
 	if notes, ok := r.Context().Value(notesKey{}).(*notes); ok {
 		notes.all = append(notes.all, key, value)
-	}
-}
-
-// places bound what goes on at once.
-type places chan struct{}
-
-// queuing is how long a request may wait for a place.
-const queuing = 5 * time.Second
-
-// enter takes a place for a request, and waits for one that is given back; leave
-// gives it back.
-func (p places) enter(ctx context.Context) (leave func(), err error) {
-	leave = func() { <-p }
-	select {
-	case p <- struct{}{}:
-		return leave, nil
-	default:
-	}
-	limited, cancel := context.WithTimeout(ctx, queuing)
-	defer cancel()
-	select {
-	case p <- struct{}{}:
-		return leave, nil
-	case <-limited.Done():
-		return nil, problem(http.StatusServiceUnavailable, "busy", "the server has too many requests under way; repeat this one").
-			with("Retry-After", "1")
-	}
-}
-
-// try takes a place if one is free.
-func (p places) try() (leave func(), ok bool) {
-	select {
-	case p <- struct{}{}:
-		return func() { <-p }, true
-	default:
-		return nil, false
 	}
 }

@@ -26,13 +26,8 @@ const (
 	mostSignatures = 16
 )
 
-// The headers of the senders' signatures.
-const (
-	githubSignature = "X-Hub-Signature-256"
-	stripeSignature = "Stripe-Signature"
-	slackSignature  = "X-Slack-Signature"
-	slackTime       = "X-Slack-Request-Timestamp"
-)
+// slackTime is the header with the time that Slack signs together with the body.
+const slackTime = "X-Slack-Request-Timestamp"
 
 var (
 	errUnsigned = errors.New("the request has no signature of this sender")
@@ -44,11 +39,11 @@ var (
 func verify(trigger *playbook.Trigger, secret string, header http.Header, body []byte, now time.Time) error {
 	switch trigger.Sender {
 	case playbook.GitHub:
-		return verifyBody(header, githubSignature, "sha256=", sha256.New, hex.DecodeString, secret, body)
+		return verifyBody(header, trigger.SignatureHeader(), "sha256=", sha256.New, hex.DecodeString, secret, body)
 	case playbook.Stripe:
-		return verifyStripe(secret, header, body, now)
+		return verifyStripe(secret, header, trigger.SignatureHeader(), body, now)
 	case playbook.Slack:
-		return verifySlack(secret, header, body, now)
+		return verifySlack(secret, header, trigger.SignatureHeader(), body, now)
 	}
 	algorithm, decode := sha256.New, hex.DecodeString
 	if trigger.Algorithm == playbook.SHA512 {
@@ -57,7 +52,7 @@ func verify(trigger *playbook.Trigger, secret string, header http.Header, body [
 	if trigger.Encoding == playbook.Base64 {
 		decode = base64.StdEncoding.DecodeString
 	}
-	return verifyBody(header, trigger.Header, trigger.Prefix, algorithm, decode, secret, body)
+	return verifyBody(header, trigger.SignatureHeader(), trigger.Prefix, algorithm, decode, secret, body)
 }
 
 // single is the value of a header that stands once.
@@ -84,8 +79,8 @@ func verifyBody(
 	return nil
 }
 
-func verifyStripe(secret string, header http.Header, body []byte, now time.Time) error {
-	value, err := single(header, stripeSignature)
+func verifyStripe(secret string, header http.Header, name string, body []byte, now time.Time) error {
+	value, err := single(header, name)
 	if err != nil {
 		return err
 	}
@@ -112,8 +107,8 @@ func verifyStripe(secret string, header http.Header, body []byte, now time.Time)
 	return checkTime(at, now)
 }
 
-func verifySlack(secret string, header http.Header, body []byte, now time.Time) error {
-	value, err := single(header, slackSignature)
+func verifySlack(secret string, header http.Header, name string, body []byte, now time.Time) error {
+	value, err := single(header, name)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,19 @@ func mac(key, text string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// sha is the hex SHA-256 of a text.
+func sha(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// mac512 is the HMAC-SHA512 of a text.
+func mac512(key, text string) []byte {
+	sum := hmac.New(sha512.New, []byte(key))
+	sum.Write([]byte(text))
+	return sum.Sum(nil)
+}
+
 const slackBody = "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V" +
 	"&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=" +
 	"&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN" +
@@ -168,7 +181,7 @@ func TestDeliveries(t *testing.T) {
 	}
 	first := w.deliver(body, push...)
 	require.Equal(t, http.StatusAccepted, first.status, string(first.body))
-	require.Equal(t, "signed:@github:72d3162e-cc78-11e3-81ab-4c9367dc0958", first.values["workflow_id"])
+	require.Equal(t, "signed:@hook:"+sha(body), first.values["workflow_id"])
 	require.Empty(t, first.header.Get("Location"), "who signs cannot ask")
 	again := w.deliver(body, push...)
 	require.Equal(t, http.StatusOK, again.status)
@@ -179,7 +192,7 @@ func TestDeliveries(t *testing.T) {
 	require.Equal(t, "github", result.Result["sender"])
 	require.Equal(t, "refs/heads/main", result.Result["body"].(map[string]any)["ref"])
 	require.Equal(t, map[string]any{
-		"content-type": "application/json", "x-github-event": "push", "x-github-delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+		"x-github-event": "push", "x-github-delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958",
 	}, result.Result["headers"])
 	require.Equal(t, http.StatusNotFound, w.ask(http.MethodGet, "/v1/runs/"+first.values["workflow_id"].(string), w.ci, nil).status)
 
@@ -187,7 +200,8 @@ func TestDeliveries(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, w.deliver(body, push...).status)
 	require.Contains(t, w.log.String(), "a delivery was refused")
 	changed := w.deliver(body+" ", push...)
-	require.Equal(t, http.StatusUnprocessableEntity, changed.status, "the same delivery with another body")
+	require.Equal(t, http.StatusAccepted, changed.status, "another body is another delivery")
+	require.NotEqual(t, first.values["workflow_id"], changed.values["workflow_id"])
 	push[3] = "ping"
 	require.Equal(t, map[string]any{"ignored": true}, w.deliver(body+" ", push...).values)
 	push[3] = "star"
@@ -205,30 +219,33 @@ func TestDeliveriesOfOthers(t *testing.T) {
 	now := time.Now()
 	w := newWorld(t, func(o *serve.Options) { o.Now = func() time.Time { return now } })
 	stamp := fmt.Sprint(now.Unix())
+	const asForm, asJSON = "application/x-www-form-urlencoded", "application/json"
 	slack := func(body, kind string) reply {
 		return w.deliver(body, "Content-Type", kind, "X-Slack-Request-Timestamp", stamp, "X-Slack-Signature", "v0="+mac(secret, "v0:"+stamp+":"+body))
 	}
-	challenge := slack(`{"type": "url_verification", "challenge": "3eZbrw1a"}`, "application/json")
+	challenge := slack(`{"type": "url_verification", "challenge": "3eZbrw1a"}`, asJSON)
 	require.Equal(t, map[string]any{"challenge": "3eZbrw1a"}, challenge.values)
-	command := slack(slackBody, "application/x-www-form-urlencoded")
+	command := slack(slackBody, asForm)
 	require.Equal(t, http.StatusAccepted, command.status)
-	require.Regexp(t, "^signed:@slack:~", command.values["workflow_id"])
-	require.Equal(t, http.StatusAccepted, slack(`payload=%7B%22trigger_id%22%3A%22t1%22%7D`, "application/x-www-form-urlencoded").status)
-	require.Equal(t, http.StatusBadRequest, slack(`a=%zz`, "application/x-www-form-urlencoded").status)
-	require.Equal(t, http.StatusBadRequest, slack(`{`, "application/json").status)
+	require.Regexp(t, "^signed:@chat:~", command.values["workflow_id"])
+	require.Equal(t, http.StatusAccepted, slack(`payload=%7B%22trigger_id%22%3A%22t1%22%7D`, asForm).status)
+	require.Equal(t, http.StatusBadRequest, slack(`a=%zz`, asForm).status)
+	require.Equal(t, http.StatusBadRequest, slack(`a=%ff`, asForm).status)
+	require.Equal(t, http.StatusBadRequest, slack(`payload=%7B`, asForm).status)
+	require.Equal(t, http.StatusBadRequest, slack(`{`, asJSON).status)
 	require.Equal(t, http.StatusBadRequest, slack("\xff", "text/plain").status)
-	require.Equal(t, "signed:@slack:Ev1", slack(`{"event_id": "Ev1", "event": {"type": "message"}}`, "application/json").values["workflow_id"])
+	require.Equal(t, "signed:@chat:Ev1", slack(`{"event_id": "Ev1", "event": {"type": "message"}}`, asJSON).values["workflow_id"])
 
 	stripe := `{"id": "evt_1", "type": "charge.failed"}`
 	paid := w.deliver(stripe, "Content-Type", "application/json", "Stripe-Signature", "t="+stamp+",v1="+mac(secret, stamp+"."+stripe))
-	require.Equal(t, "signed:@stripe:evt_1", paid.values["workflow_id"])
+	require.Equal(t, "signed:@pay:evt_1", paid.values["workflow_id"])
 
-	big := hmac.New(sha512.New, []byte(secret))
-	big.Write([]byte("any text"))
-	shop := []string{"X-Shop-Signature", "v1=" + base64.StdEncoding.EncodeToString(big.Sum(nil)), "X-Shop-Delivery", "d1"}
-	require.Equal(t, "signed:@hmac:d1", w.deliver("any text", shop...).values["workflow_id"])
-	nameless := w.deliver("any text", shop[:2]...)
-	require.Equal(t, nameless.values["run_id"], w.deliver("any text", shop[:2]...).values["run_id"], "the same body is the same delivery")
+	shop := []string{"X-Shop-Signature", "v1=" + base64.StdEncoding.EncodeToString(mac512(secret, "any text"))}
+	first := w.deliver("any text", shop...)
+	require.Equal(t, "signed:@shop:"+sha("any text"), first.values["workflow_id"])
+	require.Equal(t, first.values["run_id"], w.deliver("any text", shop...).values["run_id"], "the same body is the same delivery")
+	paid = w.deliver(stripe+" ", "Stripe-Signature", "t="+stamp+",v1="+mac(secret, stamp+"."+stripe+" "))
+	require.Equal(t, true, paid.values["repeated"], "who signs says that it is the same")
 	for _, header := range []string{"X-Lost-Signature", "X-Short-Signature"} {
 		require.Equal(t, http.StatusUnauthorized, w.deliver("x", header, mac("", "x")).status, "what has no secret is no door")
 		require.Equal(t, http.StatusUnauthorized, w.deliver("x", header, mac("0123456789", "x")).status)
@@ -246,8 +263,8 @@ func FuzzDelivery(f *testing.F) {
 		f.Add("hmac", kind, []byte("null"))
 	}
 	f.Fuzz(func(t *testing.T, sender, kind string, body []byte) {
-		trigger := &playbook.Trigger{Sender: playbook.Sender(sender), Header: "X-Sum", IDHeader: "X-Id"}
-		header := http.Header{"Content-Type": {kind}, "X-Github-Event": {kind}, "X-Id": {string(body)}}
+		trigger := &playbook.Trigger{Sender: playbook.Sender(sender), Header: "X-Sum", Body: playbook.BodyJSON, ID: []string{"id"}}
+		header := http.Header{"Content-Type": {kind}, "X-Github-Event": {kind}}
 		id, values, err := serve.ReadDelivery(trigger, header, body)
 		if err != nil {
 			var told *serve.Problem

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -16,70 +17,112 @@ const (
 	// turnPatience is for how long. An answer that does not get its turn is left with
 	// the Temporal server.
 	turnPatience = 500 * time.Millisecond
+	// queuing is how long a request may wait for a place.
+	queuing = 5 * time.Second
+	// placesOfOne is the share of the places that one sender has at a time: a quarter.
+	placesOfOne = 4
 )
 
-// turns bound the answers that are asked about at the same time: those to one
-// workflow, and all. To ask takes a worker's time, and to leave an answer nearly none.
+// turns bound what goes on at the same time: what one sender has, and all.
 type turns struct {
-	all places
+	all      chan struct{}
+	each     int           // of one sender
+	waiting  int           // how many more of one sender wait; 0 is no bound
+	patience time.Duration // for how long; 0 is not at all
 
 	mu sync.Mutex
-	of map[string]*queue // by workflow ID
+	of map[string]*queue // by sender
 }
 
-// queue are the answers to one workflow.
+// queue are those of one sender.
 type queue struct {
-	places places
+	places chan struct{}
 	length int // those that have a place, and those that wait for one
 }
 
-func newTurns(most int) *turns { return &turns{all: make(places, most), of: map[string]*queue{}} }
+// newTurns are those of answers, by workflow ID.
+func newTurns(most int) *turns {
+	return &turns{
+		all: make(chan struct{}, most), each: answersOfOne, waiting: waitingForOne, patience: turnPatience, of: map[string]*queue{},
+	}
+}
+
+// newPlaces are those of requests, of which nobody has all.
+func newPlaces(most int, patience time.Duration) *turns {
+	return &turns{all: make(chan struct{}, most), each: max(1, most/placesOfOne), patience: patience, of: map[string]*queue{}}
+}
 
 // take waits for a turn; ok is false where none comes soon. over ends it.
-func (t *turns) take(ctx context.Context, workflowID string) (over func(), ok bool) {
-	one, ok := t.join(workflowID)
+func (t *turns) take(ctx context.Context, sender string) (over func(), ok bool) {
+	one, ok := t.join(sender)
 	if !ok {
 		return nil, false
 	}
-	limited, cancel := context.WithTimeout(ctx, turnPatience)
+	limited, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
-	for i, places := range []places{one.places, t.all} {
-		select {
-		case places <- struct{}{}:
-		case <-limited.Done():
-			if i > 0 {
-				<-one.places
-			}
-			t.part(workflowID, one)
-			return nil, false
-		}
+	if !acquire(limited, one.places) {
+		t.part(sender, one)
+		return nil, false
+	}
+	if !acquire(limited, t.all) {
+		<-one.places
+		t.part(sender, one)
+		return nil, false
 	}
 	return func() {
 		<-t.all
 		<-one.places
-		t.part(workflowID, one)
+		t.part(sender, one)
 	}, true
 }
 
-func (t *turns) join(workflowID string) (*queue, bool) {
+// enter is take for a request, which is told where it gets no turn.
+func (t *turns) enter(ctx context.Context, sender string) (leave func(), err error) {
+	leave, ok := t.take(ctx, sender)
+	if !ok {
+		return nil, busy()
+	}
+	return leave, nil
+}
+
+func busy() *Problem {
+	return problem(http.StatusServiceUnavailable, "busy", "the server has too many requests under way; repeat this one").with("Retry-After", "1")
+}
+
+// acquire takes a place, at once where one is free.
+func acquire(ctx context.Context, places chan struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case places <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (t *turns) join(sender string) (*queue, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	one := t.of[workflowID]
+	one := t.of[sender]
 	if one == nil {
-		one = &queue{places: make(places, answersOfOne)}
-		t.of[workflowID] = one
+		one = &queue{places: make(chan struct{}, t.each)}
+		t.of[sender] = one
 	}
-	if one.length == answersOfOne+waitingForOne {
+	if t.waiting > 0 && one.length == t.each+t.waiting {
 		return nil, false
 	}
 	one.length++
 	return one, true
 }
 
-func (t *turns) part(workflowID string, one *queue) {
+func (t *turns) part(sender string, one *queue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if one.length--; one.length == 0 {
-		delete(t.of, workflowID)
+		delete(t.of, sender)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // the list of rules below names them all. The room reads the model, the
 // catalogue of tools and the limits, and gives diagnostics: it changes nothing
 // of the model, and touches no YAML. Validate is the door; beside it runs ask
-// Codes, DataPath and UsesWorkloadKey, which tell of a playbook and not of what
+// Codes, DataPath and WorkloadReads, which tell of a playbook and not of what
 // is wrong with it.
 
 // CheckOptions is what a check knows beside the playbook.
@@ -20,6 +20,9 @@ type CheckOptions struct {
 	// Workload is the workload as --set and --workload overlay it; its keys are
 	// names that expressions may use in addition to the playbook's own.
 	Workload map[string]any
+	// Open says that runs may have any workload besides: a name that it may give is no
+	// problem, and what is worked out from it is checked when there is a run.
+	Open bool
 	// Limits are those of the workers that are to run the playbook.
 	Limits Limits
 	// Zone refuses names that are no time zones. Nil takes all: what zones there are
@@ -73,6 +76,7 @@ func rules() []func(*checker) {
 		checkJSONText,
 		checkSecret,
 		checkSchedule,
+		checkTriggers,
 		checkPlaybooks,
 	}
 }

@@ -80,22 +80,6 @@ func (pb *Playbook) DataPath(ref expression.Ref) []string {
 	return append([]string{"workload", ref.Root}, members...)
 }
 
-// UsesWorkloadKey reports whether an expression of the playbook can see the
-// workload key: by its name, or by the whole workload.
-func (pb *Playbook) UsesWorkloadKey(key string) bool {
-	used := false
-	pb.eachValue(func(at site, node *Node) {
-		for _, ref := range node.Refs() {
-			if at.named(ref.Root) {
-				continue
-			}
-			path := pb.DataPath(ref)
-			used = used || path[0] == "workload" && (len(path) == 1 || path[1] == key)
-		}
-	})
-	return used
-}
-
 // ConstantMembers keeps the path of a name up to the first index.
 func ConstantMembers(path []any) []string {
 	var members []string

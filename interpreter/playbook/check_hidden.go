@@ -10,8 +10,9 @@ import (
 // checkHidden warns of workload keys and steps that a name found earlier hides:
 // words, elements, into, steps, workload keys, in this order.
 func checkHidden(c *checker) {
+	hiding := c.hiding()
 	for _, key := range slices.Sorted(maps.Keys(c.workload)) {
-		by := c.hides(key)
+		by := hiding[key]
 		if by == "" {
 			continue
 		}
@@ -32,25 +33,27 @@ func checkHidden(c *checker) {
 	}
 }
 
-// hides says what hides a workload key, "" if nothing does.
-func (c *checker) hides(key string) string {
-	if _, ok := findWord(key); ok {
-		return "the word of the language"
-	}
+// hiding says of each name that hides a workload key what it is. What hides a name
+// first stands last.
+func (c *checker) hiding() map[string]string {
+	by := map[string]string{}
 	for _, step := range c.pb.Steps {
-		if step.Loop != nil && step.Loop.Element == key {
-			return "the element of the loop in step \"" + step.Name + "\""
-		}
+		by[step.Name] = "the step of that name"
+	}
+	for _, step := range slices.Backward(c.pb.Steps) {
 		for _, policy := range step.Retry {
-			if collect := policy.Then.Collect; collect != nil && collect.Into == key {
-				return "the into of step \"" + step.Name + "\""
+			if collect := policy.Then.Collect; collect != nil {
+				by[collect.Into] = "the into of step \"" + step.Name + "\""
 			}
 		}
+		if step.Loop != nil {
+			by[step.Loop.Element] = "the element of the loop in step \"" + step.Name + "\""
+		}
 	}
-	if c.pb.Step(key) != nil {
-		return "the step of that name"
+	for _, word := range words {
+		by[word.name] = "the word of the language"
 	}
-	return ""
+	return by
 }
 
 // loops are the loops of the playbook in the order of the file.

@@ -233,7 +233,7 @@ func (c *checker) unknownName(at site, pos place, name string) {
 // unknownHint says what is meant, or missing, where nobody knows a name; it is ""
 // where what is not seen here may give it.
 func (c *checker) unknownHint(at site, name string) string {
-	if c.options.caller != nil && c.options.caller.open {
+	if c.options.Open || c.options.caller != nil && c.options.caller.open {
 		return ""
 	}
 	near := c.nearName(at, name)

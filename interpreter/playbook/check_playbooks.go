@@ -72,9 +72,32 @@ func (c *checker) checkPlaybookCall(call actionAt) {
 		c.errorf(action.start(), codeCalledPlaybook, "%s has %s; a call runs one playbook, so keep one of them", call.who(), listed(places))
 		return
 	}
+	if !c.checkCalledNames(call) {
+		return
+	}
 	if len(places) == 1 && places[0] != FieldWorkflow {
 		c.checkFile(call, action.Field(places[0]))
 	}
+}
+
+// checkCalledNames has a name with a template come with those that it may give.
+func (c *checker) checkCalledNames(call actionAt) bool {
+	name, names := call.action.Field(FieldName), call.action.Field(FieldNames)
+	templated := name != nil && name.Template != nil
+	switch {
+	case templated && names == nil:
+		c.errorf(name.Pos, codeCalledPlaybook, "a name with a template needs names, the playbooks that it may give, for example names: [report, export]")
+		return false
+	case names != nil && !templated:
+		c.errorf(names.Pos, codeCalledPlaybook, "names are what a template in name may give, and there is none; remove names")
+	case names != nil:
+		for _, one := range call.action.calledNames() {
+			if _, err := FileNamed(one); err != nil {
+				c.errorf(names.Pos, codeCalledPlaybook, "%s", err)
+			}
+		}
+	}
+	return true
 }
 
 // checkPlaybookWords refuses words that mean nothing to a run of its own.
@@ -151,7 +174,7 @@ func (c *checker) calledName(call actionAt, node *Node) (string, bool) {
 		c.errorf(node.Pos, codeUnavailableName, "name may only use the workload: the playbook is looked up before the run starts")
 		return "", false
 	}
-	if c.options.caller != nil {
+	if c.options.caller != nil || c.options.Open {
 		return "", false
 	}
 	value, err := node.Render(c.workloadScope(), c.budget())

@@ -84,7 +84,7 @@ func (c *checker) budget() *expression.Budget {
 }
 
 func (c *checker) checkToolTemplate(action *Action) {
-	if action.Tool.Template == nil || c.options.caller != nil {
+	if action.Tool.Template == nil || c.options.caller != nil || c.options.Open {
 		return // decoding has said so, or the run of its own will
 	}
 	value, err := action.Tool.Render(c.workloadScope(), c.budget())
@@ -108,6 +108,9 @@ func (c *checker) checkToolTemplate(action *Action) {
 func (c *checker) namesOutside(node *Node) bool {
 	return slices.ContainsFunc(node.Refs(), func(ref expression.Ref) bool {
 		_, known := c.workload[ref.Root]
+		if _, isWord := findWord(ref.Root); c.options.Open && !isWord && c.pb.Step(ref.Root) == nil {
+			return false // a run may supply it
+		}
 		return !known && ref.Root != "workload"
 	})
 }

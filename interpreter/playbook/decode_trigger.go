@@ -1,7 +1,10 @@
 package playbook
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -23,15 +26,38 @@ const (
 
 // The words of triggers about signatures, and their defaults.
 const (
-	SHA256    = "sha256"
-	SHA512    = "sha512"
-	Hex       = "hex"
-	Base64    = "base64"
-	hmacIDKey = "id_header"
+	SHA256 = "sha256"
+	SHA512 = "sha512"
+	Hex    = "hex"
+	Base64 = "base64"
+)
+
+// What the body of a delivery holds. Who sends it does not sign its Content-Type.
+const (
+	BodyJSON = "json"
+	BodyForm = "form"
+	BodyText = "text"
 )
 
 // ownWords are the words of triggers that sender hmac alone has.
-var ownWords = []string{"header", "prefix", "algorithm", "encoding", hmacIDKey}
+var ownWords = []string{"header", "prefix", "algorithm", "encoding", "body", "id"}
+
+// SignatureHeader is the header in which a delivery has its signature.
+func (t *Trigger) SignatureHeader() string {
+	switch t.Sender {
+	case GitHub:
+		return "X-Hub-Signature-256"
+	case Stripe:
+		return "Stripe-Signature"
+	case Slack:
+		return "X-Slack-Signature"
+	}
+	return t.Header
+}
+
+// Identity is the name of who signs for the trigger. Deliveries of one identity are
+// told apart by what is signed of them.
+func (t *Trigger) Identity() string { return cmp.Or(t.Name, t.Secret) }
 
 var triggerSection = sectionOf(section{name: "trigger", called: "an entry of triggers", prefix: "triggers."}, []keyOf[Trigger]{
 	{
@@ -41,6 +67,14 @@ var triggerSection = sectionOf(section{name: "trigger", called: "an entry of tri
 	{
 		key{name: "secret", doc: "name of the connection that is the secret of the signatures", required: "secret: github_webhook"},
 		asName(func(t *Trigger, name string) { t.Secret = name }),
+	},
+	{
+		key{name: "name", doc: "name of the sender, for the runs' IDs; default that of the secret. Two entries of one name are one sender whose secret changes"},
+		as(kindName, func(d *decoder, w written, t *Trigger) { t.Name = d.senderName(w.node, w.what) }),
+	},
+	{
+		key{name: "headers", doc: "headers of a delivery, besides the sender's own, that the run is handed; nobody has signed them"},
+		as(kindTexts, func(d *decoder, w written, t *Trigger) { t.Headers = d.headerNames(w.node, w.what) }),
 	},
 	{
 		key{name: "events", doc: "the events that start a run; default all. Not of `hmac`"},
@@ -63,8 +97,12 @@ var triggerSection = sectionOf(section{name: "trigger", called: "an entry of tri
 		asOneOf(func(t *Trigger, name string) { t.Encoding = name }, Hex, Base64).or(Hex),
 	},
 	{
-		key{name: hmacIDKey, doc: "of `hmac`: the header that names a delivery; default none, and the same body is the same delivery"},
-		as(kindName, func(d *decoder, w written, t *Trigger) { t.IDHeader = d.headerName(w.node, w.what) }),
+		key{name: "body", doc: "of `hmac`: what the body holds, `json` (default), `form` or `text`"},
+		asOneOf(func(t *Trigger, kind string) { t.Body = kind }, BodyJSON, BodyForm, BodyText).or(BodyJSON),
+	},
+	{
+		key{name: "id", doc: "of `hmac`: where the body names a delivery, such as `event.id`; default none, and the same body is the same delivery"},
+		as(kindName, func(d *decoder, w written, t *Trigger) { t.ID = d.bodyPath(w.node, w.what) }),
 	},
 })
 
@@ -89,7 +127,7 @@ func (d *decoder) trigger(n *yaml.Node) *Trigger {
 	if !ok {
 		return nil
 	}
-	trigger := &Trigger{Algorithm: SHA256, Encoding: Hex}
+	trigger := &Trigger{Pos: f.pos, Algorithm: SHA256, Encoding: Hex, Body: BodyJSON}
 	d.words(f, trigger, at{})
 	if trigger.Sender == HMAC {
 		d.require(f, "an entry of triggers with sender hmac", "header", "header: X-Signature")
@@ -103,7 +141,57 @@ func (d *decoder) trigger(n *yaml.Node) *Trigger {
 			}
 		}
 	}
+	if trigger.ID != nil && trigger.Body == BodyText {
+		d.errorf(f.words["id"], codeConflict, "a body of text has no id; the same text is the same delivery")
+	}
 	return trigger
+}
+
+// senderPattern is what senders may be called: part of workflow IDs.
+var senderPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+func (d *decoder) senderName(n *yaml.Node, what string) string {
+	name, ok := d.name(n, what)
+	if ok && !senderPattern.MatchString(name) {
+		d.errorf(position(n), codeBadName, "%s has letters, digits, _ and -, at most 64, not %q", what, shorten(name))
+		return ""
+	}
+	return name
+}
+
+// bodyPath reads the names that lead to a value in a body.
+func (d *decoder) bodyPath(n *yaml.Node, what string) []string {
+	text, ok := d.name(n, what)
+	if !ok {
+		return nil
+	}
+	path := strings.Split(text, ".")
+	if slices.Contains(path, "") {
+		d.errorf(position(n), codeBadName, "%s must be names with dots between them, such as event.id, not %q", what, shorten(text))
+		return nil
+	}
+	return path
+}
+
+// headerNames reads headers that runs are handed. What is in history can be read, so
+// no header that proves who somebody is can be among them.
+func (d *decoder) headerNames(n *yaml.Node, what string) []string {
+	items, ok := d.items(n, what)
+	if !ok {
+		return nil
+	}
+	names := make([]string, 0, len(items))
+	for _, item := range items {
+		name := d.headerName(item, "an entry of "+what)
+		switch {
+		case name == "":
+		case HoldsCredentials(name):
+			d.errorf(position(item), codeConflict, "%s may hold credentials, which no run is handed: its history can be read", name)
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // texts reads a list of texts that are not empty.

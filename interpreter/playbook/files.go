@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -106,10 +107,34 @@ func (pb *Playbook) Called(action *Action, name string) (string, error) {
 		text, _ := node.Value.(string)
 		return FileAt(pb.File.Name, text), nil
 	}
-	if action.Field(FieldName) != nil {
+	if node := action.Field(FieldName); node != nil {
+		if names := action.calledNames(); node.Template != nil && !slices.Contains(names, name) {
+			return "", fmt.Errorf("name must give one of those that names lists (%s), not %q", strings.Join(names, ", "), shorten(name))
+		}
 		return FileNamed(name)
 	}
 	return "", nil
+}
+
+// calledNames are the playbooks that a template in the name of a call may give. A run
+// may be started by somebody who may not start others.
+func (a *Action) calledNames() []string {
+	node := a.Field(FieldNames)
+	if node == nil {
+		return nil
+	}
+	var names []string
+	switch value := node.Value.(type) {
+	case string:
+		names = append(names, value)
+	case []any:
+		for _, item := range value {
+			if name, ok := item.(string); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // Callers are the calls that run other playbooks.

@@ -19,6 +19,7 @@ const (
 	FieldWorkflow = "workflow"
 	FieldPath     = "path"
 	FieldName     = "name"
+	FieldNames    = "names"
 	FieldWorkload = "workload"
 	FieldWait     = "wait"
 )

@@ -45,15 +45,19 @@ type Playbook struct {
 
 // Trigger says whose signed deliveries start runs of the playbook.
 type Trigger struct {
-	Sender Sender
-	Secret string   // name of a connection
-	Events []string // nil: all
+	Pos     source.Position
+	Sender  Sender
+	Name    string   // of who sends; "": that of the secret
+	Secret  string   // name of a connection
+	Headers []string // that runs are handed besides the sender's own
+	Events  []string // nil: all
 	// The rest is how a Sender of HMAC signs.
 	Header    string
-	Prefix    string // stands before the signature
-	Algorithm string // SHA256 or SHA512
-	Encoding  string // Hex or Base64
-	IDHeader  string // "": a delivery is known by its body
+	Prefix    string   // stands before the signature
+	Algorithm string   // SHA256 or SHA512
+	Encoding  string   // Hex or Base64
+	Body      string   // BodyJSON, BodyForm or BodyText
+	ID        []string // leads to the name of a delivery in its body; nil: it is known by its body
 }
 
 // headName is a name of metadata, and where it stands.

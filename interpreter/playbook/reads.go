@@ -5,10 +5,18 @@ import (
 	"slices"
 )
 
-// WorkloadKeys are the names that values of the workload can have: the keys it
-// has, and those that expressions name and only a run supplies. Sorted.
-func (pb *Playbook) WorkloadKeys() []string {
-	keys := map[string]bool{}
+// WorkloadReads is what expressions of a playbook can see of its workload.
+type WorkloadReads struct {
+	// Whole says that one of them sees all of it.
+	Whole bool
+	// Keys are those that the playbook's workload has, and those that expressions name
+	// and only a run supplies. Sorted.
+	Keys []string
+}
+
+// WorkloadReads walks over the whole playbook.
+func (pb *Playbook) WorkloadReads() WorkloadReads {
+	reads, keys := WorkloadReads{}, map[string]bool{}
 	for key := range pb.Workload {
 		keys[key] = true
 	}
@@ -17,10 +25,15 @@ func (pb *Playbook) WorkloadKeys() []string {
 			if at.named(ref.Root) {
 				continue
 			}
-			if path := pb.DataPath(ref); path[0] == "workload" && len(path) > 1 {
+			switch path := pb.DataPath(ref); {
+			case path[0] != "workload":
+			case len(path) == 1:
+				reads.Whole = true
+			default:
 				keys[path[1]] = true
 			}
 		}
 	})
-	return slices.Sorted(maps.Keys(keys))
+	reads.Keys = slices.Sorted(maps.Keys(keys))
+	return reads
 }

@@ -78,6 +78,7 @@ var withPlaybooks = func() catalogue {
 		Fields: []playbook.Field{
 			{Name: "workflow", Kind: playbook.KindSteps},
 			{Name: "path", Kind: playbook.KindLiteral},
+			{Name: "names", Kind: playbook.KindLiteral},
 			{Name: "name", Kind: playbook.KindText},
 			{Name: "workload", Kind: playbook.KindMap},
 			{Name: "wait", Kind: playbook.KindBoolean, Default: "true"},

@@ -1,0 +1,115 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// arrivalCost is what a body takes up besides its bytes.
+const arrivalCost = 16 << 10
+
+// stranger is who sends a request that nobody has signed yet.
+func stranger(r *http.Request) string { return addressOf(r.RemoteAddr) }
+
+// ofToken is who sends a request with the token of an attempt.
+func ofToken(workflowID string) string { return "token of " + workflowID }
+
+// admit reads the body of a request and takes a place for it, which leave gives back.
+// Without a place a body takes up memory alone, and who stalls has to make room for
+// others: crowd says who.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, arrivals *crowd, places *turns, sender string) (body []byte, leave func(), err error) {
+	if encoding := valueOf(r.Header, "Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body as it is, without Content-Encoding")
+	}
+	if r.ContentLength > MaxBody {
+		return nil, nil, tooLarge()
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	control := http.NewResponseController(w)
+	one := arrivals.join(sender, arrivalCost, func() {
+		cancel()
+		_ = control.SetReadDeadline(time.Now())
+	})
+	defer arrivals.leave(one)
+	arriving := &arriving{in: arrivals, member: one, control: control, limits: s.Limits, began: time.Now()}
+	if body, err = arriving.read(http.MaxBytesReader(w, r.Body, MaxBody)); err != nil {
+		return nil, nil, err
+	}
+	if r.ContentLength != 0 {
+		arrived(r)
+	}
+	leave, err = places.enter(ctx, sender)
+	return body, leave, err
+}
+
+// arriving is a body that is read.
+type arriving struct {
+	in      *crowd
+	member  *member
+	control *http.ResponseController
+	limits  Limits
+	began   time.Time
+	body    []byte
+}
+
+// read reads it to its end. Each read has to be over when the body is to be there, and
+// when as much as there is should have come.
+func (a *arriving) read(from io.Reader) ([]byte, error) {
+	const most = 64 << 10 // bytes of a read
+	for grown := 0; ; {
+		if !a.in.grow(a.member, grown, a.limit) {
+			return nil, busy()
+		}
+		a.body = slices.Grow(a.body, min(max(len(a.body), bytesAtLeast), most))
+		n, err := from.Read(a.body[len(a.body):min(cap(a.body), len(a.body)+most)])
+		a.body, grown = a.body[:len(a.body)+n], n
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			return a.body, a.end()
+		}
+		return nil, a.refused(err)
+	}
+}
+
+// bytesAtLeast is how many bytes of a body are read at once, if they are there.
+const bytesAtLeast = 4 << 10
+
+// limit says until when the next bytes have to be there.
+func (a *arriving) limit() {
+	until := a.began.Add(a.limits.Stall + time.Duration(float64(len(a.body))/float64(a.limits.Rate)*float64(time.Second)))
+	if all := a.began.Add(a.limits.Body); all.Before(until) {
+		until = all
+	}
+	_ = a.control.SetReadDeadline(until)
+}
+
+// end lifts the limit, for the client may wait for its answer.
+func (a *arriving) end() error {
+	if !a.in.grow(a.member, 0, func() { _ = a.control.SetReadDeadline(time.Time{}) }) {
+		return busy()
+	}
+	return nil
+}
+
+// refused is what a body that cannot be read is answered with.
+func (a *arriving) refused(err error) error {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return tooLarge()
+	case !a.in.grow(a.member, 0, func() {}):
+		return busy()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problem(http.StatusRequestTimeout, "request-timeout", "the body did not arrive in time")
+	}
+	return badRequest("the body cannot be read")
+}
