@@ -167,7 +167,7 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 var errorCode = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 func refusedToken(where string, refused *oauth2.RetrieveError) error {
-	now, status := time.Now(), refused.Response.StatusCode
+	status := refused.Response.StatusCode
 	headers := flatHeaders(refused.Response.Header)
 	e := &Error{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken, Status: status}
 	e.Message = fmt.Sprintf("%s answered HTTP %d", where, status)
@@ -177,8 +177,8 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 	if status < http.StatusBadRequest {
 		return e
 	}
-	e.Class = interpreter.ClassifyHTTP(status, interpreter.Limited(headers, now))
-	if wait, told := interpreter.RetryAfter(headers, status, now); told {
+	e.Class = interpreter.ClassifyHTTP(status, interpreter.Limited(headers))
+	if wait, told := interpreter.RetryAfter(headers, status, time.Now()); told {
 		e.RetryAfter = &wait
 	}
 	if refused.ErrorDescription != "" {
