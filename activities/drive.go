@@ -40,7 +40,9 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
 		})
 	}
-	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, in), tally: newTally(in, step)}
+	d := &hosting{
+		catalogue: c, in: in, book: book, step: step, clock: newClock(ctx), progress: newProgress(ctx, in), tally: newTally(in, step),
+	}
 	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil || c.pacer.owns() || lostBefore(in) > 0)
 	d.delivery.details = d.progress.details
 	stop := d.heartbeats(ctx)
@@ -124,6 +126,7 @@ type hosting struct {
 	progress  *progress
 	tally     *tally
 	delivery  *delivery
+	clock     clock
 	calls     []*hostedCall
 	cut       atomic.Bool // a call was left because the worker stops
 	// interrupted says that one of its attempts was cut.
