@@ -221,7 +221,7 @@ func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
 			h.say()
 		case interpreter.DoFinish:
 			result := command.Result // alone, or each command would be kept on the heap
-			return interpreter.Driven{Result: &result}, nil
+			return interpreter.Driven{Result: &result, Noted: h.call.State.Noted}, nil
 		}
 		h.note()
 	}
@@ -319,6 +319,7 @@ func (s *hostedSink) finish(result interpreter.CallResult) sinkEnd {
 		s.of.sure = false // the next worker's sink may do better
 	case s.note != nil && s.wrote:
 		s.of.sure, s.of.forget = true, 0
+		s.of.call.Note(s.of.notes)
 	}
 	s.of.call.SinkDone(result, s.of.clock.now())
 	if s.of.sure {
@@ -339,7 +340,7 @@ func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.Note {
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.Fixed() {
 		return nil
 	}
-	note, err := h.call.NoteOf(h.mark, h.clock.now())
+	note, err := h.call.NoteOf(h.mark, h.notes, h.clock.now())
 	if err != nil || len(note.Continuation) > interpreter.MaxContinuation {
 		return nil
 	}
@@ -380,6 +381,9 @@ func (h *hostedCall) recall(ctx context.Context) error {
 		if err := h.resume(note.Continuation); err != nil {
 			return err
 		}
+	}
+	if len(notes) > 0 {
+		h.call.Note(h.notes)
 	}
 	if h.call.State.Written > written {
 		state := h.call.Snapshot()

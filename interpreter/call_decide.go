@@ -215,7 +215,7 @@ func (c *Call) restart(decision Decision, now time.Time) {
 	before.Counters.restart(c.config.Policies)
 	c.State = CallState{
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
-		Counters: before.Counters, Written: before.Written, Warnings: before.Warnings, Reported: before.Reported,
+		Counters: before.Counters, Written: before.Written, Noted: before.Noted, Warnings: before.Warnings, Reported: before.Reported,
 		Request: Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
 		Last:    lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
 	}
