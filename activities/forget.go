@@ -20,15 +20,20 @@ func (c *Catalogue) Forget(ctx context.Context, in interpreter.ForgetInput) erro
 	ctx, stop := context.WithTimeout(ctx, forgetTimeout)
 	defer stop()
 	for _, place := range c.notedBy(in) {
-		ledger, ok := c.tools[place.input.Tool].(Ledger)
-		if !ok || !ledger.Notes(place.input) {
-			continue
-		}
-		if err := ledger.Forget(ctx, place.input, place.calls, in.Again); err != nil {
+		if err := c.ForgetNotes(ctx, place.input, place.calls, in.Again); err != nil {
 			attemptLogger(ctx, c.res.Logger, place.input).Warn("notes of a ledger could not be deleted", "error", err)
 		}
 	}
 	return nil
+}
+
+// ForgetNotes has the ledger of a sink drop its notes of calls. See [Ledger].
+func (c *Catalogue) ForgetNotes(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
+	ledger, ok := c.tools[in.Tool].(Ledger)
+	if !ok || !ledger.Notes(in) {
+		return nil
+	}
+	return ledger.Forget(ctx, in, calls, again)
 }
 
 // notedPlace is a ledger with calls of which it may have notes.

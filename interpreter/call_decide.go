@@ -310,6 +310,18 @@ func (c *Call) replaceLast(todo Todo) {
 // Waited tells that the wait is over.
 func (c *Call) Waited() { c.State.Todo = c.State.Todo[1:] }
 
+// CalledBack tells that the call may come for its turn at once, and reports whether
+// it waits for one.
+func (c *Call) CalledBack() bool {
+	if wait := c.State.head().Wait; wait == nil || wait.Reason != ReasonTurn || c.State.Turn == nil {
+		return false
+	}
+	turn := *c.State.Turn
+	turn.Called = true
+	c.State.Turn = &turn
+	return true
+}
+
 // WaitedUntil tells that the call has waited elsewhere, for a time that was to
 // end at due. What is left of it is still waited for.
 func (c *Call) WaitedUntil(due, now time.Time) {

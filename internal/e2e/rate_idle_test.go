@@ -24,9 +24,17 @@ func TestRateLimitIsNotIdleAfterDeaths(t *testing.T) {
 			alive = time.Now()
 		}
 	})
+	t.Logf("the last of %d requests %s after the last worker came", loop.elements, api.last().Sub(alive).Round(time.Second))
 	for _, idle := range api.sparse(alive, 10*time.Second, 7) {
 		t.Errorf("%d requests in the 10s from %s after the last worker came", idle.requests, idle.from.Sub(alive).Round(100*time.Millisecond))
 	}
+}
+
+// last is when the last request came.
+func (a *arrivals) last() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.at[len(a.at)-1]
 }
 
 // sparseTime is a time with few requests.
