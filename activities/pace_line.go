@@ -154,7 +154,8 @@ func (l *lane) serve() {
 		if len(asked) == 0 {
 			return
 		}
-		lease, first, err := l.lease(asked[0].ctx, request)
+		ctx := asked[0].ctx
+		lease, first, err := l.lease(ctx, request)
 		if err != nil && time.Since(warned) >= time.Minute {
 			warned = time.Now()
 			l.pacer.logger.Warn("cannot lease turns under a rate limit, asking again", "key", request.Limit.Key, "error", err)
@@ -162,7 +163,7 @@ func (l *lane) serve() {
 		next := time.Now().Add(leaseAgain)
 		if err == nil {
 			next = l.hand(asked, lease, first, pause)
-			l.letGo(asked[0].ctx)
+			l.letGo(ctx)
 		}
 		l.rest(began.Add(leaseEvery), next)
 	}

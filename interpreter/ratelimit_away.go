@@ -106,7 +106,7 @@ func (l *Limiter) CallAt() time.Time {
 func (l *Limiter) Call(now time.Time) []Away {
 	l.Away = slices.DeleteFunc(l.Away, func(a Away) bool { return !a.At.After(now) }) // they come by themselves
 	idle := !l.Next.Add(callAfter).After(now)
-	if len(l.Away) == 0 || l.Every <= 0 || !idle && l.Filled.IsZero() {
+	if len(l.Away) == 0 || l.Every <= 0 || !idle && !l.Filled.After(now) {
 		l.Filled = time.Time{}
 		return nil
 	}
@@ -114,7 +114,7 @@ func (l *Limiter) Call(now time.Time) []Away {
 		return nil
 	}
 	from := l.Filled
-	if idle || from.Before(now) {
+	if idle {
 		from = now
 	}
 	until := from.Add(callFor)
