@@ -38,6 +38,7 @@ type waiter struct {
 	since   time.Time // when it asked first; zero until it was answered
 	promise time.Time // its turn, as it was promised; zero for no promise
 	due     bool      // it comes for that turn
+	called  bool      // the limiter has called it back, with others
 	tries   int
 	told    chan told
 }
@@ -76,7 +77,8 @@ func newWaiter(ctx context.Context, limit interpreter.RateLimit, in interpreter.
 	w := &waiter{ctx: ctx, limit: limit, step: in.Step, index: in.Index, patient: time.Now().Add(turnPatience)}
 	if turn := in.Turn; turn != nil {
 		w.since, w.promise, w.tries = turn.Since, turn.Promised, turn.Tries
-		w.due = turn.Called || !turn.At.Add(comesEarly).Before(turn.Promised)
+		w.called = turn.Called
+		w.due = w.called || !turn.At.Add(comesEarly).Before(turn.Promised)
 	}
 	return w
 }
@@ -333,6 +335,12 @@ func (l *lane) sendAway(w *waiter, at time.Time) {
 		turn.Promised = at.Add(l.skew)
 	}
 	switch back := at.Add(-comesEarly); {
+	case w.called && !at.IsZero():
+		// Those who were called go to the turns in order, and this is its place.
+		if soon := now.Add(comesEarly); back.Before(soon) {
+			back = soon
+		}
+		turn.At, turn.Promised = back.Add(l.skew), back.Add(comesEarly+l.skew)
 	case w.due || at.IsZero():
 		// It stays away longer each time, or many would come for one turn.
 		least := now.Add(turnPatience << w.tries)
