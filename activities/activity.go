@@ -91,7 +91,7 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 		return nil
 	}
 	since := time.Now()
-	if err := pacer.await(ctx, *limit, in.Turn, b); err != nil {
+	if err := pacer.await(ctx, *limit, in, b); err != nil {
 		return err
 	}
 	watchOf(ctx).waited(since)

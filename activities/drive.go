@@ -40,7 +40,13 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
 		})
 	}
-	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, in), tally: newTally(in, step)}
+	d := &hosting{
+		catalogue: c, in: in, book: book, step: step, clock: newClock(ctx), progress: newProgress(ctx, in), tally: newTally(in, step),
+	}
+	d.notes = interpreter.NotedOnce
+	if activity.IsActivity(ctx) && activity.GetInfo(ctx).Attempt > 1 {
+		d.notes = interpreter.NotedAgain
+	}
 	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil || c.pacer.owns() || lostBefore(in) > 0)
 	d.delivery.details = d.progress.details
 	stop := d.heartbeats(ctx)
@@ -124,6 +130,8 @@ type hosting struct {
 	progress  *progress
 	tally     *tally
 	delivery  *delivery
+	clock     clock
+	notes     interpreter.Noted // what its notes are
 	calls     []*hostedCall
 	cut       atomic.Bool // a call was left because the worker stops
 	// interrupted says that one of its attempts was cut.

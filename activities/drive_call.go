@@ -75,7 +75,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 		return nil
 	}
 	h.noted = time.Now()
-	h.chunk, h.before = h.call.NewChunk(time.Now()), h.call.Snapshot()
+	h.chunk, h.before = h.call.NewChunk(h.clock.now()), h.call.Snapshot()
 	ctx = context.WithValue(ctx, placeKey{}, &place{at: h.at})
 	defer leavePlace(ctx)
 	if h.in.Pages {
@@ -102,8 +102,8 @@ func (h *hostedCall) note() {
 // pages fetches pages of a call, with their sinks, until something else is due;
 // that is left to the workflow, which holds what was collected before.
 func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
-	for h.call.TurnsPage() && !h.chunk.Full(h.call, time.Now()) && !workerStopping(ctx) {
-		command := h.call.Next(time.Now())
+	for h.call.TurnsPage() && !h.chunk.Full(h.call, h.clock.now()) && !workerStopping(ctx) {
+		command := h.call.Next(h.clock.now())
 		if command.Kind == interpreter.DoSink {
 			if end, err := h.sink(ctx, command.Sink); end != sinkDone || err != nil {
 				return h.leftAt(end), err
@@ -150,7 +150,7 @@ func (h *hostedCall) leftAt(end sinkEnd) interpreter.Driven {
 
 // took gives the call the outcome of an attempt of its own.
 func (h *hostedCall) took(outcome interpreter.Outcome) {
-	h.call.Attempted(outcome, time.Now())
+	h.call.Attempted(outcome, h.clock.now())
 	if outcome.PutOff() {
 		return
 	}
@@ -198,13 +198,13 @@ func (h *hostedCall) handBack() interpreter.Driven {
 // whole takes a call to its end, or to where it waits or has had its share.
 func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
 	for ctx.Err() == nil {
-		command := h.call.Next(time.Now())
+		command := h.call.Next(h.clock.now())
 		if command.Kind != interpreter.DoSink {
 			h.say()
 		}
 		switch command.Kind {
 		case interpreter.DoAttempt:
-			if h.chunk.Full(h.call, time.Now()) || h.stops(ctx) {
+			if h.chunk.Full(h.call, h.clock.now()) || h.stops(ctx) {
 				return h.here(), nil
 			}
 			size, err := h.page(ctx, command.Input)
@@ -221,7 +221,7 @@ func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
 			h.say()
 		case interpreter.DoFinish:
 			result := command.Result // alone, or each command would be kept on the heap
-			return interpreter.Driven{Result: &result}, nil
+			return interpreter.Driven{Result: &result, Noted: h.call.State.Noted}, nil
 		}
 		h.note()
 	}
@@ -266,7 +266,7 @@ type hostedSink struct {
 func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (end sinkEnd, err error) {
 	s := &hostedSink{of: h, sink: sink}
 	for end == sinkGoesOn && err == nil {
-		switch command := sink.Next(time.Now()); command.Kind {
+		switch command := sink.Next(s.of.clock.now()); command.Kind {
 		case interpreter.DoAttempt:
 			end, err = s.write(ctx, command.Input)
 		case interpreter.DoFinish:
@@ -304,7 +304,7 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 		return sinkFirst, nil
 	}
 	s.wrote = made.outcome.Err == nil
-	s.sink.Attempted(made.outcome, time.Now())
+	s.sink.Attempted(made.outcome, s.of.clock.now())
 	s.of.log(s.sink)
 	return sinkGoesOn, nil
 }
@@ -319,8 +319,9 @@ func (s *hostedSink) finish(result interpreter.CallResult) sinkEnd {
 		s.of.sure = false // the next worker's sink may do better
 	case s.note != nil && s.wrote:
 		s.of.sure, s.of.forget = true, 0
+		s.of.call.Note(s.of.notes)
 	}
-	s.of.call.SinkDone(result, time.Now())
+	s.of.call.SinkDone(result, s.of.clock.now())
 	if s.of.sure {
 		s.of.mark = s.of.call.Mark()
 	}
@@ -339,7 +340,7 @@ func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.Note {
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.Fixed() {
 		return nil
 	}
-	note, err := h.call.NoteOf(h.mark, time.Now())
+	note, err := h.call.NoteOf(h.mark, h.notes, h.clock.now())
 	if err != nil || len(note.Continuation) > interpreter.MaxContinuation {
 		return nil
 	}
@@ -365,7 +366,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	written := h.call.State.Written
 	var notes []interpreter.Note
-	for _, in := range h.call.Ledgers(time.Now()) {
+	for _, in := range h.call.Ledgers(h.clock.now()) {
 		found, err := h.catalogue.Recall(ctx, in)
 		if err != nil {
 			return h.unasked(ctx, in, err)
@@ -380,6 +381,9 @@ func (h *hostedCall) recall(ctx context.Context) error {
 		if err := h.resume(note.Continuation); err != nil {
 			return err
 		}
+	}
+	if len(notes) > 0 {
+		h.call.Note(h.notes)
 	}
 	if h.call.State.Written > written {
 		state := h.call.Snapshot()
@@ -398,7 +402,7 @@ func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err 
 		return ctx.Err()
 	}
 	h.delivery.handBack(ctx, false)
-	if errors.Is(err, errHandedBack) || time.Since(activity.GetInfo(ctx).ScheduledTime) < recallPatience {
+	if errors.Is(err, errHandedBack) || h.clock.now().Sub(activity.GetInfo(ctx).ScheduledTime) < recallPatience {
 		return deliverAgain(fmt.Errorf("sink %s: a worker was lost, and the sink cannot tell what it has written: %w", in.Place, err))
 	}
 	return err

@@ -91,6 +91,14 @@ func (p *player) Recall(_ context.Context, in interpreter.ToolInput) ([]interpre
 	return found, nil
 }
 
+// Forget drops what was noted.
+func (p *player) Forget(_ context.Context, _ interpreter.ToolInput, calls []string, _ bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notes = slices.DeleteFunc(p.notes, func(note interpreter.Note) bool { return slices.Contains(calls, note.Call) })
+	return nil
+}
+
 // param is one of the params of a request, as text.
 func param(in interpreter.ToolInput, name string) string {
 	params, _ := in.Fields["params"].Data.(map[string]any)

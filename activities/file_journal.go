@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
@@ -31,7 +32,8 @@ const journalSuffix = ".reprise"
 //	forget
 //
 // The words behind a done are a note (interpreter.Note): at is its time in
-// seconds since 1970, the continuation is in base64. An empty word is "-".
+// seconds since 1970, the continuation is in base64, or nothing but "-" where it
+// was forgotten. An empty word is "-".
 // A begin without its done is a write that was cut short; what it left behind
 // is cut off before the next write. A replace without its done has happened as
 // a whole or not at all. The sum is that of the last bytes that the write puts
@@ -289,6 +291,10 @@ func (j *journal) recall(call string, behind int) ([]interpreter.Note, error) {
 		if _, err := j.file.ReadAt(encoded, place.at); err != nil {
 			return nil, err
 		}
+		if encoded = bytes.TrimLeft(encoded, "-"); len(encoded) == 0 {
+			notes = append(notes, interpreter.Note{Call: call, Written: place.written, Continuation: []byte{}})
+			continue
+		}
 		continuation, err := base64.StdEncoding.AppendDecode(nil, encoded)
 		if err != nil {
 			return nil, fmt.Errorf("decode a note: %w", err)
@@ -296,6 +302,22 @@ func (j *journal) recall(call string, behind int) ([]interpreter.Note, error) {
 		notes = append(notes, interpreter.Note{Call: call, Written: place.written, Continuation: continuation})
 	}
 	return notes, nil
+}
+
+// blank takes out what the notes of a call hold, up to one of its writes. The
+// lines stay as long as they are, for those who have read where others stand.
+func (j *journal) blank(call string, upTo int) error {
+	j.cache.mu.Lock()
+	defer j.cache.mu.Unlock()
+	for _, place := range j.cache.notes[call] {
+		if place.written > upTo {
+			continue
+		}
+		if _, err := j.file.WriteAt(bytes.Repeat([]byte{'-'}, place.length), place.at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (j *journal) begin(key string, size int64, content []byte) error {
@@ -310,6 +332,9 @@ func (j *journal) replace(key string, content []byte) error {
 func (j *journal) end(entry ledgerEntry, rows int) error {
 	line := fmt.Sprintf("done %s %s %d", journalKey(entry.operation), cmp.Or(entry.fingerprint, "-"), rows)
 	if note := entry.note; note != nil {
+		if err := j.blank(note.Call, note.Forget); err != nil {
+			return err
+		}
 		line += fmt.Sprintf(" %s %d %d %d %s", note.Call, note.Written, note.Forget, time.Now().Unix(),
 			base64.StdEncoding.EncodeToString(note.Continuation))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +50,39 @@ func (t *fileTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]inte
 		return nil, w.failed(path+journalSuffix, err)
 	}
 	return notes, nil
+}
+
+// Forget drops what the notes of calls hold. That they were made still stands
+// there, as it does for a write without a note.
+func (t *fileTool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, _ bool) error {
+	path, format, err := t.target(in, formatJSONL, formatCSV)
+	if err != nil {
+		return err
+	}
+	root, err := t.open(in)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	w := &fileWrite{root: root, path: path, format: format}
+	if _, err := root.Stat(path + journalSuffix); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	file, err := w.lockJournal(ctx)
+	if err != nil {
+		return w.failed(path+journalSuffix, err)
+	}
+	defer file.Close()
+	journal, err := t.journal(w, file)
+	if err != nil {
+		return w.failed(path+journalSuffix, err)
+	}
+	for _, call := range calls {
+		if err := journal.blank(call, math.MaxInt); err != nil {
+			return w.failed(path+journalSuffix, err)
+		}
+	}
+	return nil
 }
 
 // tidy writes the journal anew, without the notes that nobody needs, where they

@@ -536,6 +536,50 @@ func TestHTTPLimits(t *testing.T) {
 	}
 }
 
+// A server's times are by its own clock, which its answer tells.
+func TestHTTPToldTimesAreByTheAnswersClock(t *testing.T) {
+	t.Parallel()
+
+	for _, skew := range []time.Duration{-90 * time.Second, 90 * time.Second} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			now := time.Now().UTC().Truncate(time.Second).Add(skew)
+			w.Header().Set("Date", now.Format(http.TimeFormat))
+
+			switch until := now.Add(8 * time.Second); r.URL.Path {
+			case "/date", "/poll", "/token":
+				w.Header().Set("Retry-After", until.Format(http.TimeFormat))
+			case "/epoch":
+				w.Header().Set("X-RateLimit-Reset", strconv.FormatInt(until.Unix(), 10))
+			}
+
+			if r.URL.Path == "/poll" {
+				w.WriteHeader(http.StatusAccepted)
+			} else {
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+		}))
+		t.Cleanup(server.Close)
+
+		for _, path := range []string{"/date", "/epoch"} {
+			_, err := callHTTP(t, activities.Default(), httpInput(map[string]any{"url": server.URL + path})(t))
+			object := tooltest.ErrorObject(t, err)
+			require.NotNil(t, object.RetryAfter, path)
+			require.InDelta(t, 8, *object.RetryAfter, 0.001, path)
+		}
+
+		result, err := callHTTP(t, activities.Default(), httpInput(map[string]any{"url": server.URL + "/poll"})(t))
+		require.NoError(t, err)
+		require.NotNil(t, result.Meta.RetryAfter)
+		require.InDelta(t, 8, *result.Meta.RetryAfter, 0.001)
+
+		connection := fmt.Sprintf(`{"oauth2": {"token_url": "%s/token", "client_id": "ana", "client_secret": "x"}}`, server.URL)
+		_, err = callHTTP(t, withTokens(t, connection), tokenInput(t, server.URL))
+		object := tooltest.ErrorObject(t, err)
+		require.NotNil(t, object.RetryAfter, "the token endpoint")
+		require.InDelta(t, 8, *object.RetryAfter, 0.001, "the token endpoint")
+	}
+}
+
 // A number of a million digits is not what is left of a body that was cut short:
 // the next answer will be the same.
 func TestHTTPLongNumberIsFinal(t *testing.T) {

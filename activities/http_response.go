@@ -226,11 +226,10 @@ const maxErrorRead = 8 * MaxErrorBody
 
 // statusError is the error of a response that says it failed.
 func (t *httpTool) statusError(ctx context.Context, response *http.Response, headers map[string]string) error {
-	now := time.Now()
-	wait, told := interpreter.RetryAfter(headers, response.StatusCode, now)
+	wait, told := interpreter.RetryAfter(headers, response.StatusCode, time.Now())
 	e := &Error{
 		Kind: interpreter.KindHTTP, Status: response.StatusCode,
-		Class:   interpreter.ClassifyHTTP(response.StatusCode, interpreter.Limited(headers, now)),
+		Class:   interpreter.ClassifyHTTP(response.StatusCode, interpreter.Limited(headers)),
 		Message: fmt.Sprintf("HTTP %d from %s", response.StatusCode, requestLine(response.Request)), Headers: headers,
 	}
 	if told {

@@ -68,6 +68,7 @@ type tokenSource struct {
 	config *clientcredentials.Config
 	http   *http.Client
 	flight singleflight.Group
+	inBody bool // where the endpoint looks for the secret; of the flight
 
 	mu    sync.Mutex
 	value string // of the header Authorization, "" for none yet
@@ -110,19 +111,76 @@ func (s *tokenSource) fetch() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), tokenTimeout)
 	defer cancel()
 	asked := time.Now()
-	token, err := s.config.Token(context.WithValue(ctx, oauth2.HTTPClient, s.http))
+	token, err := s.ask(context.WithValue(ctx, oauth2.HTTPClient, s.http))
 	if err != nil {
 		return "", err
 	}
-	value := token.Type() + " " + token.AccessToken
+	if token.TokenType != "" && !strings.EqualFold(token.TokenType, "bearer") {
+		return "", errNoBearer
+	}
+	value := "Bearer " + token.AccessToken
 	if len(value) > maxToken || !httpguts.ValidHeaderFieldValue(value) {
 		return "", errNoToken
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.value, s.until = value, usableUntil(asked, token.Expiry)
+	s.value, s.until = value, usableUntil(asked, endOf(token, asked))
 	return value, nil
 }
+
+// ask asks for a token with the secret in the header, as RFC 6749 has it. Some
+// servers know it in the body alone: those who do not know the client are asked once
+// more, and what they took is what the next request has. Whoever is overloaded, or
+// away, is not asked twice.
+func (s *tokenSource) ask(ctx context.Context) (*oauth2.Token, error) {
+	config := *s.config
+	config.AuthStyle = oauth2.AuthStyleInHeader
+	if s.inBody {
+		config.AuthStyle = oauth2.AuthStyleInParams
+	}
+	token, err := config.Token(ctx)
+	var refused *oauth2.RetrieveError
+	if s.inBody || !errors.As(err, &refused) || !unknownClient(refused.Response.StatusCode) {
+		return token, err
+	}
+	config.AuthStyle = oauth2.AuthStyleInParams
+	again, errAgain := config.Token(ctx)
+	if errAgain != nil {
+		return nil, err
+	}
+	s.inBody = true
+	return again, nil
+}
+
+// unknownClient reports whether a token endpoint may not have found the client in a
+// request.
+func unknownClient(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// endOf is when a token ends, zero where nobody says. Its life began no earlier than
+// it was asked for, however long its answer took, and is over at once where the
+// answer says 0.
+func endOf(token *oauth2.Token, asked time.Time) time.Time {
+	switch life := token.Extra("expires_in").(type) {
+	case nil:
+		return token.Expiry
+	case float64:
+		return asked.Add(time.Duration(min(max(life, 0), mostLife.Seconds()) * float64(time.Second)))
+	default: // text: the library has read it
+		if token.Expiry.IsZero() && life == "0" {
+			return asked
+		}
+		return token.Expiry
+	}
+}
+
+// mostLife bounds what is believed of a token's life.
+const mostLife = 365 * 24 * time.Hour
+
+// errNoBearer is a token that must be used in a way that nobody here knows (RFC
+// 6749, section 7.1).
+var errNoBearer = errors.New("a token of another type than bearer")
 
 var errNoToken = errors.New("no token that can be sent")
 
@@ -157,6 +215,12 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 			Message: fmt.Sprintf("%s: %s", where, broken.Err),
 		}
 	}
+	if errors.Is(err, errNoBearer) {
+		return &Error{
+			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken,
+			Message: where + " gave a token of another type than bearer, which cannot be used",
+		}
+	}
 	return &Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typeToken,
 		Message: where + " gave no token: its answer must be JSON with access_token",
@@ -167,7 +231,7 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 var errorCode = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 func refusedToken(where string, refused *oauth2.RetrieveError) error {
-	now, status := time.Now(), refused.Response.StatusCode
+	status := refused.Response.StatusCode
 	headers := flatHeaders(refused.Response.Header)
 	e := &Error{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken, Status: status}
 	e.Message = fmt.Sprintf("%s answered HTTP %d", where, status)
@@ -177,8 +241,8 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 	if status < http.StatusBadRequest {
 		return e
 	}
-	e.Class = interpreter.ClassifyHTTP(status, interpreter.Limited(headers, now))
-	if wait, told := interpreter.RetryAfter(headers, status, now); told {
+	e.Class = interpreter.ClassifyHTTP(status, interpreter.Limited(headers))
+	if wait, told := interpreter.RetryAfter(headers, status, time.Now()); told {
 		e.RetryAfter = &wait
 	}
 	if refused.ErrorDescription != "" {

@@ -67,6 +67,7 @@ type lane struct {
 	asked   time.Time           // until when, the last time that it was
 	answer  estimate            // how long a lease takes to arrive
 	ready   estimate            // how long an attempt takes to begin
+	leaving []leaving           // those that are sent away and not told so yet
 	sends   []*time.Time        // when attempts of this worker arrived, at the latest
 	local   interpreter.Limiter // outside of activities
 }
@@ -90,9 +91,9 @@ func (e estimate) time() time.Duration { return max(time.Duration(e), leastEstim
 // knows that the attempt begins before its turn comes; a turn that the attempt
 // comes too late for is spent. The error is that of ctx, or of begin, or an
 // *awayError where the turn is too far away to wait for it here.
-func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, turn *interpreter.Turn, b *beginning) error {
+func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, in interpreter.ToolInput, b *beginning) error {
 	lane := p.lane(ctx, limit)
-	w := newWaiter(ctx, limit, turn)
+	w := newWaiter(ctx, limit, in)
 	for {
 		at, err := lane.stand(w, b)
 		if err != nil {

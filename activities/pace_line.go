@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+
 	"reprise/interpreter"
 )
 
@@ -30,10 +32,13 @@ const (
 type waiter struct {
 	ctx     context.Context
 	limit   interpreter.RateLimit
+	step    string
+	index   *int
 	patient time.Time // until when it waits here
 	since   time.Time // when it asked first; zero until it was answered
 	promise time.Time // its turn, as it was promised; zero for no promise
 	due     bool      // it comes for that turn
+	called  bool      // the limiter has called it back, with others
 	tries   int
 	told    chan told
 }
@@ -68,11 +73,12 @@ func (e *awayError) object(in interpreter.ToolInput) interpreter.ErrorObject {
 }
 
 // newWaiter is an attempt that comes for a turn, nil for its first one.
-func newWaiter(ctx context.Context, limit interpreter.RateLimit, turn *interpreter.Turn) *waiter {
-	w := &waiter{ctx: ctx, limit: limit, patient: time.Now().Add(turnPatience)}
-	if turn != nil {
+func newWaiter(ctx context.Context, limit interpreter.RateLimit, in interpreter.ToolInput) *waiter {
+	w := &waiter{ctx: ctx, limit: limit, step: in.Step, index: in.Index, patient: time.Now().Add(turnPatience)}
+	if turn := in.Turn; turn != nil {
 		w.since, w.promise, w.tries = turn.Since, turn.Promised, turn.Tries
-		w.due = !turn.At.Add(comesEarly).Before(turn.Promised)
+		w.called = turn.Called
+		w.due = w.called || !turn.At.Add(comesEarly).Before(turn.Promised)
 	}
 	return w
 }
@@ -95,6 +101,7 @@ func (l *lane) stand(w *waiter, b *beginning) (time.Time, error) {
 			return told.turn, nil
 		case <-patience.C:
 			l.dismiss(w)
+			l.letGo(w.ctx)
 		case <-heartbeat:
 			b.delivery.beat(w.ctx)
 		case <-stopChannel(w.ctx):
@@ -149,7 +156,8 @@ func (l *lane) serve() {
 		if len(asked) == 0 {
 			return
 		}
-		lease, first, err := l.lease(asked[0].ctx, request)
+		ctx := asked[0].ctx
+		lease, first, err := l.lease(ctx, request)
 		if err != nil && time.Since(warned) >= time.Minute {
 			warned = time.Now()
 			l.pacer.logger.Warn("cannot lease turns under a rate limit, asking again", "key", request.Limit.Key, "error", err)
@@ -157,6 +165,7 @@ func (l *lane) serve() {
 		next := time.Now().Add(leaseAgain)
 		if err == nil {
 			next = l.hand(asked, lease, first, pause)
+			l.letGo(ctx)
 		}
 		l.rest(began.Add(leaseEvery), next)
 	}
@@ -326,6 +335,12 @@ func (l *lane) sendAway(w *waiter, at time.Time) {
 		turn.Promised = at.Add(l.skew)
 	}
 	switch back := at.Add(-comesEarly); {
+	case w.called && !at.IsZero():
+		// Those who were called go to the turns in order, and this is its place.
+		if soon := now.Add(comesEarly); back.Before(soon) {
+			back = soon
+		}
+		turn.At, turn.Promised = back.Add(l.skew), back.Add(comesEarly+l.skew)
 	case w.due || at.IsZero():
 		// It stays away longer each time, or many would come for one turn.
 		least := now.Add(turnPatience << w.tries)
@@ -339,5 +354,39 @@ func (l *lane) sendAway(w *waiter, at time.Time) {
 	default:
 		turn.At = back.Add(l.skew)
 	}
-	w.told <- told{away: &awayError{turn: turn, key: w.limit.Key, wait: turn.At.Add(-l.skew).Sub(now)}}
+	l.leaving = append(l.leaving, leaving{w, &awayError{turn: turn, key: w.limit.Key, wait: turn.At.Add(-l.skew).Sub(now)}})
 }
+
+// leaving is a waiter that is sent away.
+type leaving struct {
+	*waiter
+	away *awayError
+}
+
+// letGo tells the limiter who goes away, so that it can call them back, and then
+// themselves. One that it does not hear of comes back by itself.
+func (l *lane) letGo(ctx context.Context) {
+	l.mu.Lock()
+	going := l.leaving
+	l.leaving = nil
+	l.mu.Unlock()
+	if len(going) > 0 && activity.IsActivity(ctx) {
+		away := make([]interpreter.Away, 0, len(going))
+		for _, w := range going {
+			away = append(away, interpreter.Away{
+				Workflow: activity.GetInfo(w.ctx).WorkflowExecution.ID, Step: w.step, Index: w.index, At: w.away.turn.At,
+			})
+		}
+		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), awayTimeout)
+		defer stop()
+		if err := activity.GetClient(ctx).SignalWorkflow(bounded, l.id, "", interpreter.AwaySignal, away); err != nil {
+			l.pacer.logger.Debug("cannot tell the limiter who has gone away", "key", going[0].limit.Key, "error", err)
+		}
+	}
+	for _, w := range going {
+		w.told <- told{away: w.away}
+	}
+}
+
+// awayTimeout bounds how long those who go away wait until the limiter knows.
+const awayTimeout = 2 * time.Second

@@ -147,6 +147,25 @@ func (t *postgresTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]
 	return notes, recallError(ctx, err)
 }
 
+// Forget drops the notes of calls.
+func (t *postgresTool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
+	pool, err := t.pool(ctx, in)
+	if err != nil {
+		return err
+	}
+	conn, err := pool.acquire(ctx, "")
+	if err != nil {
+		return postgresError(ctx, err)
+	}
+	defer pool.release(conn, "")
+	statement := "DELETE FROM " + notesTable + " WHERE call_key = ANY($1)"
+	if again {
+		statement = "UPDATE " + notesTable + " SET continuation = '' WHERE call_key = ANY($1)"
+	}
+	_, err = conn.Exec(ctx, statement, calls)
+	return recallError(ctx, err)
+}
+
 // recallError is nil for a ledger that is not there, or not for this user:
 // nothing was noted.
 func recallError(ctx context.Context, err error) error {

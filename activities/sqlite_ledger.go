@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -106,6 +107,9 @@ func (l *sqliteLedger) note(ctx context.Context, note *interpreter.Note) (noted 
 	row := l.tx.QueryRowContext(ctx, "SELECT continuation FROM "+notesTable+" WHERE call_key = ? AND written = ?",
 		note.Call, note.Written)
 	err = row.Scan(&noted)
+	if noted == nil {
+		noted = []byte{} // forgotten, and noted all the same
+	}
 	return noted, err
 }
 
@@ -143,6 +147,33 @@ func (t *sqliteTool) Recall(ctx context.Context, in interpreter.ToolInput) ([]in
 		return err
 	})
 	return notes, sqliteError(ctx, err)
+}
+
+// Forget drops the notes of calls.
+func (t *sqliteTool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
+	path, err := t.path(ctx, in)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	keys, err := json.Marshal(calls)
+	if err != nil {
+		return err
+	}
+	statement := "DELETE FROM " + notesTable + " WHERE call_key IN (SELECT value FROM json_each(?))"
+	if again {
+		statement = "UPDATE " + notesTable + " SET continuation = x'' WHERE call_key IN (SELECT value FROM json_each(?))"
+	}
+	err = t.file(path).use(ctx, true, func(conn *sqliteConn) error {
+		_, err := conn.ExecContext(ctx, statement, string(keys))
+		return err
+	})
+	if err != nil && strings.Contains(err.Error(), "no such table") {
+		return nil
+	}
+	return sqliteError(ctx, err)
 }
 
 func recallSQLite(ctx context.Context, conn *sqliteConn, after *interpreter.Note) ([]interpreter.Note, error) {

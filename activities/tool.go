@@ -65,6 +65,11 @@ type Ledger interface {
 	// write and nothing to write. A destination that was never written to has
 	// none, and is not made.
 	Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error)
+
+	// Forget drops the notes of calls, by their keys. With again only what they hold
+	// is dropped: a write that was noted still finds that it was, and has nothing to
+	// go on from. in is that of Recall.
+	Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error
 }
 
 // beginner is a tool that waits before it acts, for a connection or a lock, and

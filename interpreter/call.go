@@ -84,6 +84,7 @@ type CallState struct {
 	Detached        int              `json:"detached,omitempty"` // elements of Collected that stayed with the workflow
 	Answer          *Answer          `json:"answer,omitempty"`   // to the attempt under way, not taken in yet
 	Reported        *Reported        `json:"reported,omitempty"` // how far what is awaited has come
+	Noted           Noted            `json:"noted,omitempty"`    // what ledgers hold of the call
 	// Warnings are those of the result to come, until Todo has it.
 	Warnings []string `json:"warnings,omitempty"`
 }

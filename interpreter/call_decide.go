@@ -215,7 +215,7 @@ func (c *Call) restart(decision Decision, now time.Time) {
 	before.Counters.restart(c.config.Policies)
 	c.State = CallState{
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
-		Counters: before.Counters, Written: before.Written, Warnings: before.Warnings, Reported: before.Reported,
+		Counters: before.Counters, Written: before.Written, Noted: before.Noted, Warnings: before.Warnings, Reported: before.Reported,
 		Request: Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
 		Last:    lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
 	}
@@ -309,6 +309,18 @@ func (c *Call) replaceLast(todo Todo) {
 
 // Waited tells that the wait is over.
 func (c *Call) Waited() { c.State.Todo = c.State.Todo[1:] }
+
+// CalledBack tells that the call may come for its turn at once, and reports whether
+// it waits for one.
+func (c *Call) CalledBack() bool {
+	if wait := c.State.head().Wait; wait == nil || wait.Reason != ReasonTurn || c.State.Turn == nil {
+		return false
+	}
+	turn := *c.State.Turn
+	turn.Called = true
+	c.State.Turn = &turn
+	return true
+}
 
 // WaitedUntil tells that the call has waited elsewhere, for a time that was to
 // end at due. What is left of it is still waited for.

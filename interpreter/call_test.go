@@ -319,7 +319,7 @@ func (h *host) people(call *interpreter.Call, indent string) bool {
 // last, and asks the ledger for what was noted with the write that is due.
 func (h *host) resume(call *interpreter.Call, fresh func() *interpreter.Call, sure string, mark interpreter.Mark) *interpreter.Call {
 	before := h.json(call.State)
-	note, err := call.NoteOf(mark, h.now)
+	note, err := call.NoteOf(mark, interpreter.NotedOnce, h.now)
 	require.NoError(h.t, err)
 	require.Equal(h.t, before, h.json(call.State), "making a note changes the call")
 	require.Equal(h.t, call.State.Written+1, note.Written)

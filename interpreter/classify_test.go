@@ -1,8 +1,10 @@
 package interpreter_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -86,6 +88,40 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// TestRetryAfterByTheAnswersClock: a point in time counts from when the answer says
+// that it was made, whatever the clock of this machine shows.
+func TestRetryAfterByTheAnswersClock(t *testing.T) {
+	t.Parallel()
+	answered := started.Add(-17 * time.Hour) // their clock
+	date, epoch := answered.Format(http.TimeFormat), answered.Add(8*time.Second).Unix()
+	for name, row := range map[string]struct {
+		headers map[string]string
+		want    time.Duration
+	}{
+		"date":               {map[string]string{"retry-after": answered.Add(8 * time.Second).Format(http.TimeFormat)}, 8 * time.Second},
+		"past date":          {map[string]string{"retry-after": answered.Add(-time.Second).Format(http.TimeFormat)}, 0},
+		"seconds":            {map[string]string{"retry-after": "8"}, 8 * time.Second},
+		"reset as a time":    {map[string]string{"x-ratelimit-reset": strconv.FormatInt(epoch, 10)}, 8 * time.Second},
+		"the first drafts":   {map[string]string{"ratelimit-reset": strconv.FormatInt(epoch, 10)}, 8 * time.Second},
+		"draft 07":           {map[string]string{"ratelimit": fmt.Sprintf("limit=9, remaining=0, reset=%d", epoch)}, 8 * time.Second},
+		"structured":         {map[string]string{"ratelimit": fmt.Sprintf(`"default";r=0;t=%d`, epoch)}, 8 * time.Second},
+		"kept by a cache":    {map[string]string{"age": "3", "retry-after": answered.Add(8 * time.Second).Format(http.TimeFormat)}, 5 * time.Second},
+		"an age of nonsense": {map[string]string{"age": "-3", "retry-after": answered.Add(8 * time.Second).Format(http.TimeFormat)}, 8 * time.Second},
+	} {
+		row.headers["date"] = date
+		wait, told := interpreter.RetryAfter(row.headers, http.StatusTooManyRequests, started)
+		require.True(t, told, name)
+		require.InDelta(t, row.want, wait, float64(time.Microsecond), name)
+	}
+	for _, unusable := range []string{"", "yesterday", date + ", " + date} {
+		wait, told := interpreter.RetryAfter(map[string]string{
+			"date": unusable, "retry-after": started.Add(8 * time.Second).Format(http.TimeFormat),
+		}, http.StatusTooManyRequests, started)
+		require.True(t, told, unusable)
+		require.Equal(t, 8*time.Second, wait, "without a date of theirs the clock here counts: %q", unusable)
+	}
+}
+
 func TestLimited(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -105,7 +141,7 @@ func TestLimited(t *testing.T) {
 		{"structured", map[string]string{"ratelimit": `"default";r=0;t=30`}, true},
 		{"structured without a count", map[string]string{"ratelimit": `"default";t=30`}, false},
 	} {
-		require.Equal(t, row.want, interpreter.Limited(row.headers, started), row.name)
+		require.Equal(t, row.want, interpreter.Limited(row.headers), row.name)
 	}
 }
 

@@ -110,6 +110,9 @@ type LineRequest struct {
 	// Limit and OnConflict are those of the run's playbook.
 	Limit      int                 `json:"limit,omitempty"`
 	OnConflict playbook.OnConflict `json:"on_conflict,omitempty"`
+	// Started is when the run began, which may be long before it asks: its first worker
+	// may have died. Runs wait in that order.
+	Started time.Time `json:"started,omitzero"`
 	// Above are the turns that runs have which wait for the end of this one.
 	Above []LineHolding `json:"above,omitempty"`
 }
@@ -170,7 +173,8 @@ type LineMessage struct {
 // LineMember is a run that has a place or waits for one; kept in workflow history.
 type LineMember struct {
 	Member
-	Since time.Time `json:"since"`
+	Since   time.Time `json:"since"`
+	Started time.Time `json:"started,omitzero"` // when the run began
 	// Replaces says that the run does not wait for others to end by themselves.
 	Replaces bool `json:"replaces,omitempty"`
 	// Leaving says that the run was asked to cancel.
@@ -230,18 +234,45 @@ func (l *Line) Take(request LineRequest, now time.Time) {
 	case request.OnConflict == playbook.ConflictSkip:
 		l.tell(request.Member, LineSkipped, append(slices.Clone(l.Holders), l.Queue...)[0].WorkflowID)
 		return
+	case l.newer(request) != "" && l.replacing() == 0:
+		l.tell(request.Member, LineReplaced, l.newer(request))
+		return
 	case l.size() > maxLine:
 		l.tell(request.Member, LineFull, "")
 		return
 	}
-	l.Queue = append(l.Queue, LineMember{
-		Member: request.Member, Since: now, Replaces: request.OnConflict == playbook.ConflictCancel, Above: request.Above,
+	l.queue(LineMember{
+		Member: request.Member, Since: now, Started: request.Started,
+		Replaces: request.OnConflict == playbook.ConflictCancel, Above: request.Above,
 	})
 	l.supersede()
 	l.settle(now)
 	if l.state(request.Member) == LineQueued {
 		l.tell(request.Member, LineQueued, "")
 	}
+}
+
+// queue puts a run behind those that began before it.
+func (l *Line) queue(next LineMember) {
+	at := len(l.Queue)
+	for at > 0 && l.Queue[at-1].Started.After(next.Started) {
+		at--
+	}
+	l.Queue = slices.Insert(l.Queue, at, next)
+}
+
+// newer is a run that keeps one from its place which replaces those before it: all
+// places have gone to runs that began later. It is "" where there is none.
+func (l *Line) newer(request LineRequest) string {
+	if request.OnConflict != playbook.ConflictCancel || len(l.Holders) < l.Limit {
+		return ""
+	}
+	for _, holder := range l.Holders {
+		if !holder.Started.After(request.Started) {
+			return ""
+		}
+	}
+	return l.Holders[len(l.Holders)-1].WorkflowID
 }
 
 // Gone takes out runs that need no turn any more, or have ended.
@@ -284,11 +315,12 @@ func (l *Line) tell(to Member, state LineState, by string) {
 // began: of the runs that replace others only as many wait as there are places, the
 // newest.
 func (l *Line) supersede() {
-	newest := l.Queue[len(l.Queue)-1]
-	if !newest.Replaces {
-		return
+	over, newest := l.replacing()-l.Limit, LineMember{}
+	for _, member := range l.Queue {
+		if member.Replaces {
+			newest = member
+		}
 	}
-	over := l.replacing() - l.Limit
 	l.Queue = slices.DeleteFunc(l.Queue, func(member LineMember) bool {
 		if !member.Replaces || over <= 0 {
 			return false
@@ -391,7 +423,7 @@ type Ticket struct {
 	Name  LineName  `json:"name"`
 	State LineState `json:"state,omitempty"`
 	By    string    `json:"by,omitempty"`
-	Since time.Time `json:"since"` // when it asked first
+	Since time.Time `json:"since"` // when the run began
 }
 
 // Waits reports whether the run may not begin yet.

@@ -33,7 +33,15 @@ func lineDo(line *interpreter.Line, word string, now time.Time) {
 		request.OnConflict = playbook.ConflictCancel
 	case "other":
 		request.RunID = "2"
+	case "old", "old-cancel": // it began before the others, and its first worker died
+		request.Started = request.Started.Add(time.Minute)
+		if what == "old-cancel" {
+			request.OnConflict = playbook.ConflictCancel
+		}
+		line.Take(request, now)
+		return
 	}
+	request.Started = now
 	line.Take(request, now)
 }
 
@@ -119,6 +127,24 @@ func TestLine(t *testing.T) {
 			{"e:cancel", "c replaced by e, e queued"},
 			{"a:leaves", "d granted"},
 			{"b:leaves", "e granted"},
+		},
+		"in the order in which they began": {
+			{"a", "a granted"},
+			{"b", "b queued"},
+			{"c", "c queued"},
+			{"o:old", "o queued"},
+			{"a:leaves", "o granted"},
+			{"o:leaves", "b granted"},
+			{"b:leaves", "c granted"},
+		},
+		"who began before does not cancel those after it": {
+			{"a:cancel", "a granted"}, {"o:old-cancel", "o replaced by a"}, {"a:leaves", ""},
+		},
+		"nor waits in their place": {
+			{"a:cancel", "a granted"},
+			{"b:cancel", "a replaced by b, b queued"},
+			{"o:old-cancel", "o replaced by b"},
+			{"a:leaves", "b granted"},
 		},
 		"who cancels goes behind those that wait": {
 			{"a", "a granted"},

@@ -166,6 +166,7 @@ func (c *CallConfig) checkCounts(s *CallState) error {
 		{"successes", s.Successes},
 		{"written", s.Written},
 		{"detached", s.Detached},
+		{"noted", int(s.Noted)},
 		{"told", s.Counters.Told},
 		{"told_in_row", s.Counters.ToldInRow},
 	} {

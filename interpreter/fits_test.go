@@ -252,7 +252,7 @@ func driveAnyhow(rng *rand.Rand, call *interpreter.Call) {
 		call.Ledgers(now)
 		mark := call.Mark()
 		if call.SinkDue() {
-			_, _ = call.NoteOf(mark, now)
+			_, _ = call.NoteOf(mark, interpreter.NotedOnce, now)
 			call.Fixed()
 		}
 		call.Snapshot()

@@ -27,6 +27,33 @@ type Note struct {
 	Continuation []byte // for Call.Resume
 }
 
+// Noted is what ledgers hold of a call; kept in workflow history. Notes are for the
+// activity that has made them: once history has what it gives, nobody asks for them
+// any more, and they are forgotten.
+type Noted int
+
+const (
+	// NotNoted: nothing.
+	NotNoted Noted = iota
+	// NotedOnce: notes of an activity that no other worker had before.
+	NotedOnce
+	// NotedAgain: notes of one that was handed out more than once. A worker that was
+	// frozen and not lost may still write, and must find that this was written. So
+	// what is left of a note is that it was made.
+	NotedAgain
+)
+
+// ForgetActivity is the name of the local activity that has ledgers forget their
+// notes of calls whose results are in history.
+const ForgetActivity = "forget"
+
+// ForgetInput is the argument of ForgetActivity. It does not travel.
+type ForgetInput struct {
+	Task  Task
+	Calls []Carried // that have ended
+	Again bool      // NotedAgain, of one of them
+}
+
 // MaxContinuation bounds a continuation, in bytes. What is larger goes through
 // history before it is written.
 const MaxContinuation = 128 << 10
@@ -57,9 +84,10 @@ func (c *Call) collectedSoFar() int {
 
 // NoteOf is the note of the write that is due, for the ledger that takes it: how
 // the call goes on once the sink has written. since is where the call stood at
-// the note before, or where its host took it up.
-func (c *Call) NoteOf(since Mark, now time.Time) (Note, error) {
+// the note before, or where its host took it up; noted is what its ledgers hold then.
+func (c *Call) NoteOf(since Mark, noted Noted, now time.Time) (Note, error) {
 	after := *c
+	after.Note(noted)
 	after.SinkDone(CallResult{Status: StatusSuccess}, now)
 	next := continuation{State: after.Snapshot()}
 	state := &next.State
@@ -68,7 +96,7 @@ func (c *Call) NoteOf(since Mark, now time.Time) (Note, error) {
 		since.seen = 0
 	}
 	if after.Finished() {
-		next.State = CallState{Todo: state.Todo, Written: state.Written}
+		next.State = CallState{Todo: state.Todo, Written: state.Written, Noted: state.Noted}
 	} else {
 		next.Seen = since.seen
 		state.Seen = state.Seen[since.seen:]
@@ -84,6 +112,9 @@ func (c *Call) NoteOf(since Mark, now time.Time) (Note, error) {
 	}
 	return Note{Call: c.config.ledgerKey(), Written: state.Written, Continuation: encoded}, nil
 }
+
+// Note tells what ledgers hold of the call.
+func (c *Call) Note(noted Noted) { c.State.Noted = max(c.State.Noted, noted) }
 
 // Resume takes the call to where it stood behind a write, by the continuation
 // that was noted with it.

@@ -18,7 +18,9 @@ const epochFloor = 1e9
 // that servers refuse too many requests with, when a limit that is used up is
 // reset. A time in the past is 0. Header names are lower case. The second
 // result is false when nothing usable is there: garbage is not an instruction.
-func RetryAfter(headers map[string]string, status int, now time.Time) (time.Duration, bool) {
+// received is when the response came, by the clock of this machine.
+func RetryAfter(headers map[string]string, status int, received time.Time) (time.Duration, bool) {
+	now := answered(headers, received)
 	if wait, ok := retryAfterValue(headers["retry-after"], now); ok {
 		return wait, true
 	}
@@ -30,14 +32,27 @@ func RetryAfter(headers map[string]string, status int, now time.Time) (time.Dura
 	return 0, false
 }
 
+// answered is the time at which a response came, by the clock of who made it: the
+// points in time that it names are by that clock too, which may be another one
+// than that of this machine. Date says when it was made, Age for how long a cache
+// has had it since (RFC 9110, section 6.6.1; RFC 9111, section 5.1).
+func answered(headers map[string]string, received time.Time) time.Time {
+	made, err := http.ParseTime(strings.TrimSpace(headers["date"]))
+	if err != nil {
+		return received
+	}
+	age, _ := parseSeconds(strings.TrimSpace(headers["age"]))
+	return made.Add(asWait(age))
+}
+
 // Limited reports whether a response says that it was refused because a limit is
 // used up, whatever its status: by Retry-After, or by a remaining count of 0
 // with a reset.
-func Limited(headers map[string]string, now time.Time) bool {
-	if _, ok := retryAfterValue(headers["retry-after"], now); ok {
+func Limited(headers map[string]string) bool {
+	if _, ok := retryAfterValue(headers["retry-after"], time.Time{}); ok {
 		return true
 	}
-	reset, ok := nextReset(headers, now)
+	reset, ok := nextReset(headers, time.Time{})
 	return ok && reset.spent
 }
 

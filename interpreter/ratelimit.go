@@ -101,6 +101,8 @@ type Turn struct {
 	Promised time.Time `json:"promised"`        // when its turn is to be
 	Since    time.Time `json:"since"`           // when it asked first: who has waited longest goes first
 	Tries    int       `json:"tries,omitempty"` // how often it came for its turn and there was none
+	// Called says that the limiter has called it back for a turn that is free.
+	Called bool `json:"called,omitempty"`
 }
 
 // Delay is how long the holder waits before its first turn.
@@ -122,6 +124,14 @@ type Limiter struct {
 	// than anybody else had to wait for. Until then it is not heard again: who is
 	// told as much waits alone.
 	Asked time.Time `json:"asked,omitzero"`
+	// Away are those that have given up their places, the soonest first.
+	Away []Away `json:"away,omitempty"`
+	// Called is when somebody was called back last, and Filled until when there are
+	// enough of them for all turns; zero where nobody was missing.
+	Called time.Time `json:"called,omitzero"`
+	Filled time.Time `json:"filled,omitzero"`
+	// Every is the time between turns, as the last lease says.
+	Every time.Duration `json:"every,omitempty"`
 }
 
 // turnGrace is how long a turn stays free for those it was promised to. When
@@ -137,6 +147,7 @@ func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 		l.Next = soonest
 	}
 	interval := request.Limit.Interval()
+	l.Every = interval
 	first, turns := l.Next, request.Count
 	lease := Lease{DelaySeconds: first.Sub(now).Seconds(), IntervalSeconds: interval.Seconds()}
 	if request.WithinSeconds > 0 {

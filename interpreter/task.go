@@ -127,6 +127,12 @@ type Carried struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
+// Bare is the call without how far it has come.
+func (c Carried) Bare() Carried {
+	c.State, c.Until = nil, time.Time{}
+	return c
+}
+
 // Call makes the call of the task's step, or of one iteration of it, where it
 // left off. random draws from the host's stream.
 func (t Task) Call(book *playbook.Playbook, step *playbook.Step, carried Carried, random func() float64) *Call {
@@ -192,6 +198,8 @@ type Driven struct {
 	// was handed over with.
 	SeenBefore int         `json:"seen_before,omitempty"`
 	Result     *CallResult `json:"result,omitempty"`
+	// Noted is CallState.Noted of a call with a result.
+	Noted Noted `json:"noted,omitempty"`
 	// Outcome is that of an attempt which State has not taken in yet.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }

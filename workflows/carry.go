@@ -40,6 +40,23 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 	return call.Beyond(state), ctx.Err()
 }
 
+// forgetTimeout bounds how long ledgers may take to forget.
+const forgetTimeout = 5 * time.Second
+
+// forget has ledgers drop their notes of calls that have ended: what they gave is in
+// history now, and nobody goes on from a note any more. It costs one event.
+func forget(ctx workflow.Context, task Task, noted interpreter.Noted, calls ...interpreter.Carried) {
+	if noted == interpreter.NotNoted {
+		return
+	}
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a call may have ended by a cancel
+	input := interpreter.ForgetInput{Task: task, Calls: calls, Again: noted == interpreter.NotedAgain}
+	to := toDoor(interpreter.ForgetActivity, forgetTimeout, "notes of "+task.Step)
+	if _, err := send[struct{}](ctx, to, input, "the calls that have ended"); err != nil {
+		logger(ctx).Warn("notes of ledgers stay until they are old", "error", err)
+	}
+}
+
 // hostCalls runs DriveActivity. What a cancelled or failed one has done comes back
 // too; where nothing does, the output has no calls.
 func hostCalls(ctx workflow.Context, input interpreter.DriveInput, summary string) interpreter.DriveOutput {

@@ -47,7 +47,7 @@ func (r *run) takeTurn(ctx, branches workflow.Context) (next error) {
 			r.fail(failure)
 			return nil
 		}
-		r.Ticket = &interpreter.Ticket{Line: name.ID(), Name: name, Since: workflow.Now(ctx)}
+		r.Ticket = &interpreter.Ticket{Line: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
 	}
 	r.listenToLine(ctx)
 	for wait := askAgain; r.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostAskAgain) {
@@ -103,7 +103,7 @@ func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
 // askForTurn tells the line that the run wants a turn, or still does.
 func (r *run) askForTurn(ctx workflow.Context) error {
 	concurrency := r.book.Concurrency
-	request := interpreter.LineRequest{Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict}
+	request := interpreter.LineRequest{Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
 	for _, above := range r.controls.above {
 		if above.Line != "" {
 			request.Above = append(request.Above, interpreter.LineHolding{Run: above.Run, Line: above.Line})

@@ -69,6 +69,7 @@ type openWait struct {
 	end     workflow.CancelFunc
 	settled *Settlement
 	moves   bool
+	called  bool // back for a turn that is free
 }
 
 // errMoves ends the wait of a call that goes on in another history.
@@ -108,6 +109,21 @@ func controlsOf(ctx workflow.Context) *controls {
 func (c *controls) listen(ctx workflow.Context, place *place) {
 	c.place = place
 	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, steering) })
+	c.listenForTurns(ctx)
+}
+
+// listenForTurns ends waits for a turn under a rate limit where the limiter has one
+// that nobody takes.
+func (c *controls) listenForTurns(ctx workflow.Context) {
+	onSignal(ctx, interpreter.TurnSignal, func(_ workflow.Context, call interpreter.TurnCall) {
+		means := Settlement{Step: call.Step, Index: call.Index}
+		for _, wait := range c.waits {
+			if wait.end != nil && wait.settled == nil && !wait.called && means.Means(wait.call.Step(), wait.call.Index()) && wait.call.CalledBack() {
+				wait.called = true
+				wait.end()
+			}
+		}
+	})
 }
 
 // drain takes in what has come and not been looked at, before the workflow goes on
@@ -213,6 +229,8 @@ func (w *openWait) outcome(ctx workflow.Context, err error) (*Settlement, error)
 		return nil, ctx.Err()
 	case w.settled != nil:
 		return w.settled, nil
+	case w.called:
+		return nil, nil
 	case w.moves:
 		return nil, errMoves
 	}

@@ -65,6 +65,9 @@ func (d *driver) run(ctx workflow.Context) (left *interpreter.Carried) {
 	}
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
+		if d.carry != nil {
+			forget(ctx, d.carry.task, d.call.State.Noted, d.carry.carried.Bare())
+		}
 	}
 	return left
 }

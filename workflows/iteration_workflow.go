@@ -189,10 +189,15 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 	defer func() { b.hosted = nil }()
 	output := hostCalls(ctx, input, fmt.Sprintf("%s[%d–%d]", b.step.Name,
 		*input.Calls[0].Index, *input.Calls[len(due)-1].Index))
+	var noted interpreter.Noted
+	var ended []interpreter.Carried
 	for at, driven := range output.Calls {
 		call := b.calls[due[at]]
 		switch {
 		case driven.Result != nil:
+			if noted = max(noted, driven.Noted); driven.Noted != interpreter.NotNoted {
+				ended = append(ended, input.Calls[at].Bare())
+			}
 			call.Finish(*driven.Result)
 			countCall(ctx, call)
 			b.count(*driven.Result)
@@ -208,6 +213,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 		}
 	}
 	b.describe(ctx)
+	forget(ctx, b.input.Task, noted, ended...)
 	b.withinBudget(output.Budget)
 	return further && b.budget == nil
 }

@@ -29,6 +29,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	ctx = withOutbox(ctx, input.State.Limits)
 	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, input.State.Control, input.above())
 	controls.listenAbove(ctx)
+	controls.listenForTurns(ctx)
 	r := newRun(ctx, book, input)
 	r.controls = controls
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {

@@ -15,34 +15,83 @@ const limiterIdle = time.Minute
 
 // RateLimitWorkflow shares one rate limit between all workers of a task queue.
 // Workers lease turns from it, many at a time; it decides nothing but when the
-// next turn is. It ends when nobody has asked for a while and the turns that it
-// gave are over; the next lease starts it again.
+// next turn is, and calls back who waits elsewhere for those that nobody takes. It
+// ends when nobody has asked for a while, nobody is away and the turns that it gave
+// are over; the next lease starts it again.
 func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error {
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
-	leases := 0
+	k := &limiterKeeper{Limiter: limiter, heard: workflow.Now(ctx)}
 	err := workflow.SetUpdateHandlerWithOptions(ctx, interpreter.LeaseUpdate,
 		func(ctx workflow.Context, request interpreter.LeaseRequest) (interpreter.Lease, error) {
-			leases++
-			return limiter.Lease(request, workflow.Now(ctx)), nil
+			k.heard = workflow.Now(ctx)
+			return k.Lease(request, k.heard), nil
 		},
 		workflow.UpdateHandlerOptions{Validator: validLease})
 	if err != nil {
 		return fmt.Errorf("set update handler: %w", err)
 	}
-	for seen := -1; seen != leases || limiter.Next.After(workflow.Now(ctx)); {
-		seen = leases
-		over := max(limiterIdle, limiter.Next.Sub(workflow.Now(ctx)))
-		idle := workflow.NewTimerWithOptions(ctx, over, workflow.TimerOptions{Summary: "idle"})
-		if err := workflow.Await(ctx, func() bool {
-			return idle.IsReady() || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
-		}); err != nil {
-			return err
-		}
+	onSignal(ctx, interpreter.AwaySignal, k.left)
+	for !k.over(ctx) {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			return continueLimiter(ctx, limiter)
+			return continueLimiter(ctx, k.Limiter)
+		}
+		for _, away := range k.Call(workflow.Now(ctx)) {
+			signal(ctx, away.Workflow, interpreter.TurnSignal, interpreter.TurnCall{Step: away.Step, Index: away.Index})
+		}
+		if err := k.rest(ctx); err != nil {
+			return err
 		}
 	}
 	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+}
+
+// limiterKeeper keeps a limiter.
+type limiterKeeper struct {
+	interpreter.Limiter
+	heard time.Time // when somebody asked or went away last
+	wakes time.Time // the end of the rest
+}
+
+// left notes who has gone away.
+func (k *limiterKeeper) left(ctx workflow.Context, away []interpreter.Away) {
+	if err := interpreter.CheckAway(away); err != nil {
+		logger(ctx).Warn("what no worker tells of those away is left out", "error", err)
+		return
+	}
+	k.heard = workflow.Now(ctx)
+	k.Left(away)
+}
+
+// idle is when the workflow is no longer needed, if nothing happens.
+func (k *limiterKeeper) idle() time.Time {
+	if over := k.heard.Add(limiterIdle); over.After(k.Next) {
+		return over
+	}
+	return k.Next
+}
+
+func (k *limiterKeeper) over(ctx workflow.Context) bool {
+	return len(k.Away) == 0 && !k.idle().After(workflow.Now(ctx))
+}
+
+// next is when there is something to do.
+func (k *limiterKeeper) next() time.Time {
+	if call := k.CallAt(); !call.IsZero() {
+		return call
+	}
+	return k.idle()
+}
+
+// rest waits until something may have to be done. What was put off meanwhile is
+// looked at then and not before, so that leases cost no timers.
+func (k *limiterKeeper) rest(ctx workflow.Context) error {
+	timed, stop := workflow.WithCancel(ctx)
+	defer stop()
+	k.wakes = k.next()
+	timer := workflow.NewTimerWithOptions(timed, max(k.wakes.Sub(workflow.Now(ctx)), 0), workflow.TimerOptions{Summary: "idle"})
+	return workflow.Await(ctx, func() bool {
+		return timer.IsReady() || k.next().Before(k.wakes) || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+	})
 }
 
 func continueLimiter(ctx workflow.Context, limiter interpreter.Limiter) error {

@@ -41,6 +41,29 @@ func (s *runner) testLedger(t *testing.T, ledger Ledger) {
 	require.Equal(t, []string{"2: " + long, "3: of nothing"}, l.recall(t, first, 0), "the first was to be forgotten")
 	l.together(t, other)
 	l.conflict(t, first)
+	l.forget(t, first)
+}
+
+// forget: nothing stays of notes that nobody needs, or, where a worker that was
+// frozen may still write, that they were made.
+func (l *ledgerTest) forget(t *testing.T, in interpreter.ToolInput) {
+	t.Helper()
+	in.OperationKey, in.Fingerprint = "op-late", "late"
+	l.put(t, in, 11, 0, "a page")
+	place := in
+	place.Args, place.Result, place.Note = nil, nil, nil
+	require.NoError(t, l.Catalogue.ForgetNotes(t.Context(), place, []string{"another call"}, false))
+	require.Equal(t, []string{"11: a page"}, l.recall(t, in, 10), "of another call")
+	require.NoError(t, l.Catalogue.ForgetNotes(t.Context(), place, []string{l.ledger.Name}, true))
+	require.Equal(t, []string{"11: "}, l.recall(t, in, 10))
+	written := l.ledger.Effect(t)
+	in.OperationKey = "op-later"
+	require.Equal(t, []byte{}, l.put(t, in, 11, 0, "another page").Noted, "it was written")
+	require.Equal(t, written, l.ledger.Effect(t))
+	require.NoError(t, l.Catalogue.ForgetNotes(t.Context(), place, []string{l.ledger.Name}, false))
+	for _, left := range l.recall(t, in, 0) {
+		require.Regexp(t, `^\d+: $`, left)
+	}
 }
 
 // together: of several workers that make one write, one writes.

@@ -65,3 +65,5 @@ func (forgetful) Notes(interpreter.ToolInput) bool { return true }
 func (forgetful) Recall(context.Context, interpreter.ToolInput) ([]interpreter.Note, error) {
 	return nil, nil
 }
+
+func (forgetful) Forget(context.Context, interpreter.ToolInput, []string, bool) error { return nil }

@@ -98,6 +98,7 @@ type Registry interface {
 func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
 	registry.RegisterActivityWithOptions(catalogue.Check, activity.RegisterOptions{Name: interpreter.CheckActivity})
+	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: interpreter.DriveActivity})
 	for name, run := range activities.LineActivities() {
 		registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})

@@ -1,0 +1,24 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+)
+
+// clock tells the time as the server does. A call that goes on now in an activity
+// and now in its workflow, or on another worker, measures its times by one clock:
+// that of this machine may be another one, and may be put forward or back.
+type clock struct{ server, here time.Time }
+
+// newClock is the clock of an activity, right after it was handed out.
+func newClock(ctx context.Context) clock {
+	here := time.Now()
+	if !activity.IsActivity(ctx) {
+		return clock{server: here, here: here}
+	}
+	return clock{server: activity.GetInfo(ctx).StartedTime, here: here}
+}
+
+func (c clock) now() time.Time { return c.server.Add(time.Since(c.here)) }
