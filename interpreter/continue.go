@@ -173,8 +173,24 @@ type EndedIterations struct {
 	Iterations []IterationResult `json:"iterations"`
 	// Prints are those of what the iterations have asked for.
 	Prints []string `json:"prints,omitempty"`
-	// Left counts those whose results are too large.
-	Left int `json:"left,omitempty"`
+	// Left are those whose results are too large together.
+	Left []LeftOut `json:"left,omitempty"`
+}
+
+// LeftOut is an iteration whose result is left out; kept in workflow history.
+type LeftOut struct {
+	Index  int  `json:"i"`
+	Failed bool `json:"f,omitempty"`
+}
+
+// Result is that of the iteration, as far as it is known.
+func (l LeftOut) Result() IterationResult {
+	result := IterationResult{Index: l.Index, Result: CallResult{Status: StatusSuccess}}
+	if l.Failed {
+		result.Result.Status = StatusError
+		result.Result.Error = &ErrorObject{Kind: KindTool, Class: ClassRetryable, Message: "its workflow says why it failed"}
+	}
+	return result
 }
 
 // Print tells whether a call asks for the same as another one did at a time: by its

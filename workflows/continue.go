@@ -258,9 +258,9 @@ func (r *run) endedBefore(
 		}
 		return nil
 	}
-	if found.Left > 0 {
+	if left := len(found.Left); left > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: the results of %d earlier iterations are too large to be taken over, so they run again, under the same keys",
-			step.Name, found.Left))
+			step.Name, left))
 	}
 	ended := map[int]interpreter.IterationResult{}
 	for i, iteration := range found.Iterations {
@@ -287,6 +287,9 @@ func (l *loop) endedIn(ctx workflow.Context, id string, failure *interpreter.Err
 	if err != nil {
 		l.result.Warn(fmt.Sprintf("how the iterations of %s ended cannot be read: %v", id, err))
 		return
+	}
+	for _, left := range found.Left {
+		found.Iterations = append(found.Iterations, left.Result())
 	}
 	for _, iteration := range found.Iterations {
 		if place, found := l.place(iteration.Index); found {

@@ -160,7 +160,7 @@ func (r *Reader) keptOfOlder(
 	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
 ) (kept interpreter.Kept, why string, err error) {
 	const most = 20
-	page, err := r.list(ctx, fmt.Sprintf("WorkflowId = '%s'", quoted(newest.GetExecution().GetWorkflowId())), most, nil)
+	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+quoted(newest.GetExecution().GetWorkflowId()), most, nil)
 	if err != nil {
 		return kept, "", err
 	}
@@ -243,11 +243,8 @@ func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput)
 			seen[iteration.Index] = true
 			size += interpreter.EncodedSize(iteration)
 			if size > interpreter.MaxKept {
-				if in.Key != "" {
-					ended.Left++
-					continue
-				}
-				iteration.Result.Data.Data = nil // that it has ended well still counts
+				ended.Left = append(ended.Left, interpreter.LeftOut{Index: iteration.Index, Failed: iteration.Result.Failed()})
+				continue
 			}
 			ended.Iterations = append(ended.Iterations, iteration)
 			if in.Key != "" {
