@@ -164,8 +164,9 @@ const belowSteps = `
 SPLIT
 - step: finish
   tool: http
-  url: "{{ api }}{{ '/status/404' if broken else ('/flaky?times=1&key=' ~ item.name) if item.flaky else '/echo' }}"
-  next: out
+  url: "{{ api }}/status/{{ 404 if broken else 200 }}"
+  next: [{when: "{{ item.flaky }}", step: shaky}, {else: {step: out}}]
+- {step: shaky, tool: http, url: "{{ api }}/flaky", params: {times: 1, key: "{{ item.name }}"}, next: out}
 - {step: out, tool: http, url: "{{ api }}/echo", vars: {rows: "{{ fetch }}"}}
 `
 
