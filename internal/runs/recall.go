@@ -22,7 +22,9 @@ import (
 // Activities are those of runs that ask about earlier runs, or about a part of their own
 // that has ended without a word, by name. store is that of large values.
 func Activities(store *payload.Store) map[string]any {
-	reader := func(ctx context.Context) *Reader { return &Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).WorkflowNamespace} }
+	reader := func(ctx context.Context) *Reader {
+		return &Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).WorkflowNamespace}
+	}
 	return map[string]any{
 		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
 			defer beat(ctx)()
