@@ -31,7 +31,11 @@ func TestMovingBelow(t *testing.T) {
 	t.Parallel()
 	seed := drawSeed()
 	report := newReport(t, "moving below", seed)
-	for number := 1; number <= *roundsFlag; number++ {
+	rounds := *roundsFlag
+	if rounds == shortForm {
+		rounds = shortBelow
+	}
+	for number := 1; number <= rounds; number++ {
 		if *roundFlag != 0 && number != *roundFlag {
 			continue
 		}
@@ -47,6 +51,9 @@ func TestMovingBelow(t *testing.T) {
 		})
 	}
 }
+
+// shortBelow is how many rounds the short form has.
+const shortBelow = 2
 
 // below is the playbook of a round.
 type below struct {
