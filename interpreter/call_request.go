@@ -259,11 +259,11 @@ func (c *Call) operationKey() string {
 	}
 	if sink := c.config.Sink; sink != nil {
 		place = sink.Place
-		if sink.everyRound && c.config.Run.Round > 0 {
-			place = fmt.Sprintf("%s@%d", place, c.config.Run.Round)
+		if lap := c.config.Run.lap(); sink.everyRound && lap != "" {
+			place += "@" + lap
 		}
 	}
-	parts := []any{c.config.Run.RunID, c.config.Step.Name, c.config.Visit, index, page, place}
+	parts := []any{c.config.Run.identity(), c.config.Step.Name, c.config.Visit, index, page, place}
 	if restarts := c.State.Restarts; restarts > 0 {
 		parts = append(parts, restarts) // or the other side would repeat its answer of the round before
 	}
@@ -284,8 +284,8 @@ type pageKey struct {
 
 // attemptKey is another one for each attempt, those of a reprocess included.
 func (c *Call) attemptKey() string {
-	if round := c.config.Run.Round; round > 0 {
-		return fmt.Sprintf("%s:%d.%d", c.operationKey(), round, c.State.Attempts+1)
+	if lap := c.config.Run.lap(); lap != "" {
+		return fmt.Sprintf("%s:%s.%d", c.operationKey(), lap, c.State.Attempts+1)
 	}
 	return c.operationKey() + ":" + strconv.Itoa(c.State.Attempts+1)
 }

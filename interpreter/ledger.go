@@ -148,15 +148,15 @@ func (c *Call) Resume(noted []byte) error {
 	return nil
 }
 
-// ledgerKey names the call in ledgers. Each round of a reprocess makes calls of
-// its own.
+// ledgerKey names the call in ledgers. Each run of an identity makes calls of its
+// own.
 func (c *CallConfig) ledgerKey() string {
 	index := any(nil)
 	if c.Index != nil {
 		index = *c.Index
 	}
 	run := c.Run
-	return digest(run.RunID, run.Round, c.Step.Name, c.Visit, index)[:operationKeyLength]
+	return digest(run.identity(), run.lap(), c.Step.Name, c.Visit, index)[:operationKeyLength]
 }
 
 // Ledgers are the places in which notes of this call may stand, as the inputs

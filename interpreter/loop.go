@@ -98,7 +98,9 @@ type LoopResult struct {
 	// Partial counts the successes that were partial ones.
 	Partial int `json:"partial,omitempty"`
 	// Budget is set when the failure budget ended the loop.
-	Budget   *ErrorObject `json:"budget,omitempty"`
+	Budget *ErrorObject `json:"budget,omitempty"`
+	// Broken is set when the loop, or a part of it, was ended from outside.
+	Broken   *ErrorObject `json:"broken,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
 	// Next is set where a part of a loop ended before its end, because its
 	// history was long enough: the place in the part of the first element that
@@ -166,6 +168,9 @@ func (l *LoopResult) Merge(place int, part *LoopResult) {
 	if part.Budget != nil {
 		l.Budget = part.Budget
 	}
+	if part.Broken != nil {
+		l.Broken = part.Broken
+	}
 }
 
 // maxLoopWarnings bounds what a loop repeats of its iterations' warnings; the
@@ -177,6 +182,9 @@ func (l *LoopResult) warn(iteration IterationResult) {
 		l.addWarning(fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
 	}
 }
+
+// Warn adds a warning of the loop itself.
+func (l *LoopResult) Warn(warning string) { l.addWarning(warning) }
 
 func (l *LoopResult) addWarning(warning string) {
 	switch n := len(l.Warnings); {
@@ -245,7 +253,7 @@ func (k Known) Spent(step *playbook.Step) *ErrorObject {
 // Status is the step's status by success/total, unrounded (language.md,
 // section loop). An empty collection is completed.
 func (l *LoopResult) Status(thresholds playbook.Thresholds) Status {
-	if l.Budget != nil {
+	if l.Budget != nil || l.Broken != nil {
 		return Failed
 	}
 	if l.Stats.Total == 0 {
@@ -326,9 +334,14 @@ func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
 	if l.Budget != nil {
 		return l.Budget
 	}
-	return &ErrorObject{
+	failure := &ErrorObject{
 		Kind: KindLoop, Class: ClassFinal,
 		Message: fmt.Sprintf("step %s: %d of %d iterations failed, %d cancelled",
 			step.Name, l.Stats.Failed, l.Stats.Total, l.Stats.Cancelled) + l.first(),
 	}
+	if l.Broken != nil {
+		failure.Type = l.Broken.Type
+		failure.Message += "; it was ended from outside: " + l.Broken.Message
+	}
+	return failure
 }

@@ -42,6 +42,9 @@ type Nesting struct {
 	// ScheduledAt is RunInfo.ScheduledAt of the run, and Line what Above.Line is of it.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	Line        string    `json:"line,omitempty"`
+	// Before are the workflow IDs of the earlier runs whose place the run takes, the
+	// last one first.
+	Before []string `json:"before,omitempty"`
 }
 
 // Brief is what attempts are told of the runs above.
@@ -60,6 +63,9 @@ func (n *Nesting) Brief() []Above {
 func (n *Nesting) Check() error {
 	if n == nil {
 		return nil
+	}
+	if len(n.Before) > MaxEarlier {
+		return fmt.Errorf("%d runs before it", len(n.Before))
 	}
 	if n.Depth < 0 || n.Depth > MaxNesting || len(n.Above) > n.Depth {
 		return fmt.Errorf("%d runs above, of which %d are known", n.Depth, len(n.Above))

@@ -43,6 +43,9 @@ type StepRecord struct {
 	// Child is the workflow ID of the run of another playbook that the step has
 	// started last.
 	Child string `json:"child,omitempty"`
+	// From is the workflow ID of the earlier run that has made the call, whose result
+	// the step has.
+	From string `json:"from,omitempty"`
 	// MaxAttempts is how many attempts the policies give a request that goes on
 	// failing; only progress tells it, and only while the step goes on.
 	MaxAttempts int `json:"max_attempts,omitempty"`

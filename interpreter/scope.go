@@ -19,6 +19,11 @@ type RunInfo struct {
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// Round numbers the reprocesses of a run, from 1; 0 is the run itself.
 	Round int `json:"round,omitempty"`
+	// Key is the operation key of the call that has started the run, "" for a run that no
+	// step has: the keys of its operations follow from it. Lap tells apart the runs that
+	// the call has started, "" for the first.
+	Key string `json:"key,omitempty"`
+	Lap string `json:"lap,omitempty"`
 }
 
 // Data is everything expressions can name that the run has gathered. Children

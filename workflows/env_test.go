@@ -52,6 +52,8 @@ type stage struct {
 	// refuses answers the n-th write, from 1; nil takes all.
 	refuses func(n int, in interpreter.ToolInput) error
 	timers  []time.Duration
+	// recalled is what earlier runs answer.
+	recalled interpreter.Recalled
 }
 
 // Names under which a batch runs without its loop, and a call without its run.
@@ -80,6 +82,9 @@ func newStage(t *testing.T, answer play) *stage {
 	})
 	s.register(interpreter.CheckActivity, func(context.Context, interpreter.CheckInput) (interpreter.CheckResult, error) {
 		return interpreter.CheckResult{Limits: interpreter.RunLimits{Apart: true}}, nil
+	})
+	s.register(interpreter.RecallActivity, func(context.Context, interpreter.Recall) (interpreter.Recalled, error) {
+		return s.recalled, nil
 	})
 	s.register("http", func(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		s.mu.Lock()

@@ -70,7 +70,7 @@ func checkContinued(ctx workflow.Context, book *playbook.Playbook, input Input) 
 	switch {
 	case info.ContinuedExecutionRunID == "":
 		return errNotContinued
-	case input.Reprocess == nil &&
+	case input.Reprocess == nil && info.ParentWorkflowExecution == nil && // a child may have the place of another run
 		(state.Run.RunID != info.FirstRunID || state.Run.WorkflowID != info.WorkflowExecution.ID):
 		return errNotContinued
 	case input.Reprocess != nil && (info.CronSchedule != "" || !sameRun(state.Run, input.Reprocess.Origin)):

@@ -183,7 +183,7 @@ func (l *loop) runPart(ctx workflow.Context, p *openPart) {
 	case givenUp(ctx, err):
 		p.gaveUp = true
 	default:
-		l.failAll(ctx, l.carried(p.first, p.first+p.next), childError(err))
+		l.endedIn(ctx, p.id, childError(err))
 	}
 }
 

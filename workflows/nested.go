@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,6 +52,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 		Called: &Called{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
 			ScheduledAt: nesting.ScheduledAt,
+			Key:         in.OperationKey, Lap: task.Run.LapBelow(in.Attempt), Recall: d.recall(task, nesting, in),
 		},
 	}
 	if !callee.Wait {
@@ -62,11 +64,14 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 
 // playID is the workflow ID of the run that an attempt starts.
 func playID(task Task, in interpreter.ToolInput) string {
-	index := ""
-	if in.Index != nil {
-		index = fmt.Sprintf("/%d", *in.Index)
+	return childID(task, fmt.Sprintf("%s!%d", indexSuffix(in), in.Attempt))
+}
+
+func indexSuffix(in interpreter.ToolInput) string {
+	if in.Index == nil {
+		return ""
 	}
-	return childID(task, fmt.Sprintf("%s!%d", index, in.Attempt))
+	return fmt.Sprintf("/%d", *in.Index)
 }
 
 // TimeoutSummary begins the summary of the timer that bounds a run which an attempt
@@ -273,7 +278,7 @@ func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
 		nesting.Files = interpreter.FilesOf(r.book, action, r.files())
 		nesting.Strict = r.input.Strict || r.book.Strict
 		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry
-		nesting.ScheduledAt = r.Run.ScheduledAt
+		nesting.ScheduledAt, nesting.Before = r.Run.ScheduledAt, r.before()
 		if r.Ticket != nil {
 			nesting.Line = r.Ticket.Line
 		}
@@ -341,7 +346,7 @@ func (c *Called) check() error {
 		return nil
 	}
 	nesting := interpreter.Nesting{Above: c.Above, Depth: c.Depth}
-	return nesting.Check()
+	return cmp.Or(nesting.Check(), c.Recall.Check())
 }
 
 // takesResumes is what a run is told that a step has started: that something goes on

@@ -39,6 +39,10 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if err := controls.answers(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.answerKept(ctx); err != nil {
+		return nil, err
+	}
+	r.recall(ctx)
 	branches, cancel := workflow.WithCancel(ctx)
 	r.cancel = cancel
 	r.watch(ctx)
@@ -118,6 +122,9 @@ type run struct {
 	idle     idle
 	notices  notices
 	stays    bool // in this history to the end
+	begins   bool // and a step has started it
+	// keptBytes is what the results take that the run keeps for others.
+	keptBytes int
 	// asksAgain says that people have the run ask again for its turn under its
 	// concurrency key.
 	asksAgain bool
@@ -141,8 +148,9 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 		WorkflowID: r.id, RunID: info.FirstRunID,
 		StartedAt: info.WorkflowStartTime, Playbook: book.Name, ScheduledAt: scheduledAt(ctx),
 	}
-	if input.Called != nil {
-		r.Run.ScheduledAt = input.Called.ScheduledAt
+	if called := input.Called; called != nil {
+		r.Run.ScheduledAt, r.Run.Key, r.Run.Lap = called.ScheduledAt, called.Key, called.Lap
+		r.begins = true
 	}
 	if input.Reprocess != nil {
 		r.Run, r.StartedAt = input.Reprocess.Origin, info.WorkflowStartTime

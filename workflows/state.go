@@ -48,6 +48,11 @@ type Called struct {
 	Above []interpreter.Above `json:"above,omitempty"`
 	// ScheduledAt is that of the run above.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
+	// Key and Lap are those of RunInfo.
+	Key string `json:"key"`
+	Lap string `json:"lap,omitempty"`
+	// Recall is set where earlier runs may have made the call.
+	Recall *interpreter.Recall `json:"recall,omitempty"`
 }
 
 // Reprocess is what a run does in place of the playbook's graph: it runs
@@ -104,6 +109,10 @@ type RunState struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 	// Answered are the last answers from outside.
 	Answered []Answered `json:"answered,omitempty"`
+	// Kept is what the run has done, with what earlier runs have whose place it takes.
+	// Earlier are their workflow IDs, the last one first.
+	Kept    interpreter.Kept `json:"kept,omitzero"`
+	Earlier []string         `json:"earlier,omitempty"`
 	// Told counts the news that the notices of the run have told, so that each is told
 	// under another key. Late says that the run took longer than expected.
 	Told int  `json:"told,omitempty"`

@@ -43,8 +43,10 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 		done.result = r.call(ctx, start, record)
 	}
 	done.args = args
-	r.tellExhausted(ctx, done)
-	r.tellStep(ctx, done)
+	if record.From == "" { // else the earlier run has told of it
+		r.tellExhausted(ctx, done)
+		r.tellStep(ctx, done)
+	}
 	r.close(ctx, record, done.result)
 	return done
 }
@@ -53,6 +55,16 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRecord) interpreter.CallResult {
 	task := r.task(start)
 	call := takeUp(ctx, r.book, start.Step, task, interpreter.Carried{})
+	if result := r.taken(record, func(at time.Time) string { return r.print(task, call, at) }); result != nil {
+		return *result
+	}
+	result := r.makeCall(ctx, record, task, call)
+	r.keepStep(start.Step, record, r.print(task, call, result.Meta.StartedAt), result)
+	return result
+}
+
+// makeCall takes the call of a step to its end.
+func (r *run) makeCall(ctx workflow.Context, record *StepRecord, task Task, call *interpreter.Call) interpreter.CallResult {
 	r.live[record] = call
 	defer delete(r.live, record)
 	handing := handingOver{began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
@@ -77,7 +89,7 @@ func (r *run) task(start interpreter.Start) Task {
 		Data: interpreter.Capture(r.book, r.Data, r.book.CallNodes(start.Step)), Args: expression.Of(start.Args),
 		Limits: r.Limits, Nesting: r.nesting(start.Step),
 	}
-	if r.input.Reprocess != nil {
+	if r.Run.WorkflowID != r.id {
 		task.ID = r.id
 	}
 	if task.Limits.Apart {
@@ -115,7 +127,24 @@ func (r *run) loop(
 	if err != nil {
 		return interpreter.ExpressionFailure(r.book, "step "+step.Name, err, workflow.Now(ctx))
 	}
-	aggregate, failure := r.runLoop(ctx, step, input, record)
+	print := ""
+	if r.input.Called != nil {
+		print = input.Task.LoopPrint(r.book, step, input.Elements)
+	}
+	if result := r.taken(record, func(time.Time) string { return print }); result != nil {
+		return *result
+	}
+	result := r.makeLoop(ctx, start, scope, args, record, input)
+	r.keepStep(step, record, print, result)
+	return result
+}
+
+// makeLoop runs the loop of a step, and its sink.
+func (r *run) makeLoop(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any, record *StepRecord, input LoopInput,
+) interpreter.CallResult {
+	step := start.Step
+	aggregate, failure := r.continueLoop(ctx, step, input, record)
 	if failure != nil {
 		return interpreter.CallResult{
 			Status: interpreter.StatusError, Error: failure,
@@ -176,7 +205,18 @@ func (r *run) runLoop(
 	case isCancelled(err): // and none of it has told how far it came
 		return interpreter.NewLoopResult(len(elements)), nil
 	}
-	return nil, childError(err)
+	failure := childError(err)
+	if _, ours := isOurs(err); ours { // nothing has begun
+		return nil, failure
+	}
+	broken := interpreter.NewLoopResult(len(elements))
+	if step.Loop.StatsOnly {
+		broken.DropResults()
+	}
+	l := &loop{input: input, part: Part{Size: len(elements)}, result: broken}
+	l.endedIn(ctx, record.Loop.WorkflowID, failure)
+	broken.Shrink(step.Name, payloadCap(ctx))
+	return broken, nil
 }
 
 // stepSink writes the aggregate of a loop, whatever its status.

@@ -57,15 +57,8 @@ type Chain struct {
 	Lost int
 }
 
-// roundIDLength is how much of the run ID tells the reprocesses of runs with one
-// workflow ID apart: its end, which is random; it begins with the time.
-const roundIDLength = 12
-
-// RoundID is the workflow ID of a run's nth reprocess: the same for everybody
-// who asks for it, so that Temporal starts it once.
-func RoundID(workflowID, runID string, n int) string {
-	return workflows.IDWithin(workflowID, fmt.Sprintf("/reprocess-%s-%d", runID[max(0, len(runID)-roundIDLength):], n))
-}
+// RoundID is the workflow ID of a run's nth reprocess.
+func RoundID(workflowID, runID string, n int) string { return workflows.RoundID(workflowID, runID, n) }
 
 // Chain reads a run and its reprocesses. The run may be given as one of these.
 func (r *Reader) Chain(ctx context.Context, workflowID, runID string) (*Chain, error) {
@@ -152,7 +145,8 @@ func (r *Reader) cancelled(
 	if err != nil {
 		return err
 	}
-	for index, element := range input.Elements {
+	for at, element := range input.Elements {
+		index := indexAt(input, at)
 		at := place{loop.Step, loop.Visit, index}
 		if letters[at] != nil || loop.Succeeded(index) {
 			continue
@@ -166,6 +160,15 @@ func (r *Reader) cancelled(
 		}}
 	}
 	return nil
+}
+
+// indexAt is the index of the element at a place of a loop's input, which may be a choice
+// of the collection.
+func indexAt(input workflows.LoopInput, place int) int {
+	if input.Chosen != nil {
+		return input.Chosen.Indexes[place]
+	}
+	return place
 }
 
 // id is that of the letter of an iteration.
@@ -278,6 +281,9 @@ func (r *Reader) Reprocess(
 		WorkflowID: origin.WorkflowID, RunID: origin.RunID, StartedAt: origin.StartedAt, Playbook: book.Name,
 		Round: len(chain.Rounds) + 1, ScheduledAt: origin.ScheduledAt,
 	}}
+	if called := origin.Input.Called; called != nil {
+		plan.Origin.Key, plan.Origin.Lap = called.Key, called.Lap
+	}
 	for _, loop := range origin.Loops {
 		indexes := indexesOf(loop, letters)
 		if len(indexes) == 0 {
@@ -330,8 +336,13 @@ func (r *Reader) again(ctx context.Context, loop *runs.Loop, indexes []int) (wor
 		Steps:  merged(input.Task.Data.Steps, input.SinkData.Steps),
 		Chosen: workflows.Chosen{Indexes: indexes, Size: len(input.Elements)},
 	}
-	for _, index := range indexes {
-		again.Elements = append(again.Elements, input.Elements[index])
+	if input.Chosen != nil {
+		again.Size = input.Chosen.Size
+	}
+	for at, element := range input.Elements {
+		if slices.Contains(indexes, indexAt(input, at)) {
+			again.Elements = append(again.Elements, element)
+		}
 	}
 	return again, nil
 }

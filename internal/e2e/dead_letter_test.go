@@ -39,7 +39,14 @@ func (w *world) reprocess(
 	run client.WorkflowRun, letters []deadletter.Letter, source string, workload map[string]any,
 ) client.WorkflowRun {
 	w.t.Helper()
-	chain := w.chain(run)
+	return w.reprocessChain(w.chain(run), letters, source, workload)
+}
+
+// reprocessChain is reprocess of a run that was read.
+func (w *world) reprocessChain(
+	chain *deadletter.Chain, letters []deadletter.Letter, source string, workload map[string]any,
+) client.WorkflowRun {
+	w.t.Helper()
 	input := chain.Origin.Input.Alone()
 	if source != "" {
 		input.Source = source

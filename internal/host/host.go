@@ -11,6 +11,8 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
+	"reprise/internal/payload"
+	"reprise/internal/runs"
 	"reprise/internal/telemetry"
 	"reprise/interpreter"
 	"reprise/workflows"
@@ -101,6 +103,10 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: interpreter.DriveActivity})
 	for name, run := range activities.LineActivities() {
+		registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
+	}
+	store, _ := catalogue.Payloads().Store.(*payload.Store)
+	for name, run := range runs.Activities(store) {
 		registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 	}
 	for _, tool := range catalogue.Activities() {

@@ -60,7 +60,7 @@ func TestMutantsAreLookedFor(t *testing.T) {
 			real = real || named.folder == "internal/e2e"
 		}
 		require.True(t, real, "%s: no test with real servers", m.name)
-		require.Contains(t, []string{"TestChaos", "TestMoving"}, m.chaos, m.name)
+		require.Contains(t, []string{"TestChaos", "TestMoving", "TestMovingBelow"}, m.chaos, m.name)
 	}
 }
 

@@ -47,7 +47,8 @@ type Loop struct {
 	Whole bool
 
 	input     *commonpb.Payloads
-	succeeded map[int]bool // those known to have, where the loop is not whole
+	succeeded map[int]bool                  // those known to have, where the loop is not whole
+	ended     []interpreter.IterationResult // those that histories below tell
 }
 
 // Succeeded reports whether an iteration is known to have succeeded.
@@ -228,6 +229,7 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 			failed = append(failed, iteration)
 		default:
 			loop.succeeded[iteration.Index] = true
+			loop.ended = append(loop.ended, iteration)
 		}
 	}
 	if len(failed) == 0 && (told || wasCancelled(begun)) {
@@ -263,6 +265,7 @@ func (r *Reader) fail(
 			failed = append(failed, lost(*call.Index, begun))
 		}
 	}
+	loop.ended = append(loop.ended, failed...)
 	for _, iteration := range failed {
 		loop.Failed = append(loop.Failed, interpreter.NewLoopError(elements[iteration.Index], iteration))
 	}

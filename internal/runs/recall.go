@@ -1,0 +1,319 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/activity"
+
+	"reprise/internal/payload"
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// Activities are those of runs that ask about earlier runs, or about a part of their own
+// that has ended without a word, by name. store is that of large values.
+func Activities(store *payload.Store) map[string]any {
+	reader := func(ctx context.Context) *Reader {
+		return &Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).WorkflowNamespace}
+	}
+	return map[string]any{
+		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
+			defer beat(ctx)()
+			return reader(ctx).AskEarlier(ctx, in)
+		},
+		interpreter.EndedActivity: func(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
+			defer beat(ctx)()
+			return reader(ctx).EndedIterations(ctx, in)
+		},
+	}
+}
+
+// beat shows that an activity is alive until it is stopped.
+func beat(ctx context.Context) (stop func()) {
+	ticker, done := time.NewTicker(2*time.Second), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-ticker.C:
+				activity.RecordHeartbeat(ctx)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+	}
+}
+
+// questionTime bounds one question to an earlier run: a worker answers it, from its
+// history.
+const questionTime = 20 * time.Second
+
+// AskEarlier asks the runs that may have made a call before what they have done.
+func (r *Reader) AskEarlier(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
+	var found interpreter.Recalled
+	for _, id := range in.Attempts {
+		if _, err := r.recallOne(ctx, id, in.Key, &found); err != nil {
+			return found, err
+		}
+	}
+	for _, run := range in.Runs {
+		last, err := r.lastAttempt(ctx, run, in.Suffix)
+		if err != nil {
+			return found, err
+		}
+		// An attempt of another page of the call is of another key.
+		for attempt := last; attempt > max(last-interpreter.MaxEarlier, 0); attempt-- {
+			known, err := r.recallOne(ctx, attemptID(run, in.Suffix, attempt), in.Key, &found)
+			if err != nil {
+				return found, err
+			}
+			if known {
+				break
+			}
+		}
+	}
+	trim(&found)
+	return found, nil
+}
+
+func attemptID(run, suffix string, attempt int) string {
+	return workflows.IDWithin(run, suffix+strconv.Itoa(attempt))
+}
+
+// lastAttempt is the number of the last attempt that a run has made of a call, 0 for none.
+func (r *Reader) lastAttempt(ctx context.Context, run, suffix string) (int, error) {
+	exists := func(attempt int) (bool, error) {
+		_, err := r.Client.DescribeWorkflowExecution(ctx, attemptID(run, suffix, attempt), "")
+		if isGone(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	low, high := 0, 1 // it has made low, and not high
+	for {
+		made, err := exists(high)
+		if err != nil {
+			return 0, fmt.Errorf("look for what %s has started: %w", run, err)
+		}
+		if !made {
+			break
+		}
+		low, high = high, 2*high
+	}
+	for high-low > 1 {
+		middle := (low + high) / 2
+		made, err := exists(middle)
+		if err != nil {
+			return 0, fmt.Errorf("look for what %s has started: %w", run, err)
+		}
+		if made {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}
+
+// recallOne asks the run with an ID and a key. It is false where there is none.
+func (r *Reader) recallOne(ctx context.Context, id, key string, found *interpreter.Recalled) (bool, error) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
+	if isGone(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for %s: %w", id, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	kept, why, err := r.kept(ctx, info)
+	if err != nil {
+		return false, err
+	}
+	if why == "" && kept.Run.Key != key { // other runs have had its ID since
+		if kept, why, err = r.keptOfOlder(ctx, info, key); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case why != "":
+		found.Silent = append(found.Silent, id+": "+why)
+		return true, nil
+	case kept.Run.Key != key:
+		return false, nil
+	}
+	found.Merge(id, kept)
+	return true, nil
+}
+
+// keptOfOlder asks the runs that have had an ID before.
+func (r *Reader) keptOfOlder(
+	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
+) (kept interpreter.Kept, why string, err error) {
+	const most = 20
+	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+quoted(newest.GetExecution().GetWorkflowId()), most, nil)
+	if err != nil {
+		return kept, "", err
+	}
+	for _, info := range page.GetExecutions() {
+		if info.GetExecution().GetRunId() == newest.GetExecution().GetRunId() {
+			continue
+		}
+		if kept, why, err = r.kept(ctx, info); err != nil || why == "" && kept.Run.Key == key {
+			return kept, why, err
+		}
+	}
+	return interpreter.Kept{}, "", nil
+}
+
+// kept asks a run what it has done. why is the reason for which it cannot answer.
+func (r *Reader) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.Kept, why string, err error) {
+	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		if err := r.awaitEnd(ctx, id, runID); err != nil {
+			return kept, err.Error(), nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, questionTime)
+	defer cancel()
+	answer, err := r.Client.QueryWorkflow(ctx, id, runID, interpreter.KeptQuery)
+	var failed *serviceerror.QueryFailed
+	switch {
+	case err == nil:
+		return kept, "", answer.Get(&kept)
+	case isGone(err):
+		return kept, "", nil
+	case errors.As(err, &failed):
+		return kept, failed.Message, nil
+	case ctx.Err() != nil:
+		return kept, "no worker has answered", nil
+	}
+	return kept, "", fmt.Errorf("ask %s what it has done: %w", id, err)
+}
+
+// awaitEnd waits for the end of a run that must end: what it belongs to has.
+func (r *Reader) awaitEnd(ctx context.Context, id, runID string) error {
+	ctx, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	events := r.Client.GetWorkflowHistory(ctx, id, runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	if _, err := events.Next(); err != nil && !isGone(err) {
+		return fmt.Errorf("%s has not ended: %w", id, err)
+	}
+	return nil
+}
+
+// trim leaves out what is too large together.
+func trim(found *interpreter.Recalled) {
+	size := 0
+	found.Steps = slices.DeleteFunc(found.Steps, func(step interpreter.KeptStep) bool {
+		size += interpreter.EncodedSize(step)
+		if size > interpreter.MaxKept {
+			found.Left = append(found.Left, step.Step)
+		}
+		return size > interpreter.MaxKept
+	})
+}
+
+// EndedIterations reads how the iterations of loops have ended.
+func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
+	ended := interpreter.EndedIterations{Iterations: []interpreter.IterationResult{}}
+	seen, size := map[int]bool{}, 0
+	for _, id := range in.Loops {
+		loop, prints, err := r.endedLoop(ctx, id, in.Key)
+		if err != nil {
+			return ended, err
+		}
+		if loop == nil {
+			continue
+		}
+		slices.SortFunc(loop.ended, func(x, y interpreter.IterationResult) int { return cmp.Compare(x.Index, y.Index) })
+		for _, iteration := range loop.ended {
+			if seen[iteration.Index] || in.Key != "" && iteration.Result.Failed() {
+				continue
+			}
+			seen[iteration.Index] = true
+			size += interpreter.EncodedSize(iteration)
+			if size > interpreter.MaxKept {
+				ended.Left = append(ended.Left, interpreter.LeftOut{Index: iteration.Index, Failed: iteration.Result.Failed()})
+				continue
+			}
+			ended.Iterations = append(ended.Iterations, iteration)
+			if in.Key != "" {
+				ended.Prints = append(ended.Prints, prints(iteration))
+			}
+		}
+	}
+	return ended, nil
+}
+
+// endedLoop reads a loop that has ended, or a part of one; nil where there is none of the key. prints
+// tells what an iteration has asked for.
+func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(interpreter.IterationResult) string, error) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
+	if isGone(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for %s: %w", id, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	runID := info.GetExecution().GetRunId()
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		if err := r.awaitEnd(ctx, id, runID); err != nil {
+			return nil, nil, err
+		}
+	}
+	var prints func(interpreter.IterationResult) string
+	if key != "" {
+		prints, err = r.prints(ctx, id, runID, key)
+		if err != nil || prints == nil {
+			return nil, nil, err
+		}
+	}
+	loop := &Loop{WorkflowID: id, succeeded: map[int]bool{}}
+	return loop, prints, r.below(ctx, loop, id, runID)
+}
+
+// prints tells what the iterations of a loop have asked for; nil where it is none of the key.
+func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interpreter.IterationResult) string, error) {
+	first, err := r.begun(ctx, id, runID)
+	if err != nil {
+		return nil, err
+	}
+	var input workflows.LoopInput
+	var script interpreter.Script
+	if err := r.decode(ctx, id, first.input, &input, &script); err != nil {
+		return nil, err
+	}
+	if input.Task.Run.Key != key {
+		return nil, nil
+	}
+	task := input.Task.With(script)
+	book, step, err := task.Load()
+	if err != nil {
+		return nil, err
+	}
+	return func(iteration interpreter.IterationResult) string {
+		place, size := iteration.Index, len(input.Elements)
+		if input.Chosen != nil {
+			place, _ = slices.BinarySearch(input.Chosen.Indexes, iteration.Index)
+			size = input.Chosen.Size
+		}
+		if place < 0 || place >= len(input.Elements) {
+			return ""
+		}
+		carried := interpreter.Carried{Index: &iteration.Index, Size: size, Element: input.Elements[place]}
+		return task.IterationPrint(book, step, carried, iteration.Result.Meta.StartedAt)
+	}, nil
+}
