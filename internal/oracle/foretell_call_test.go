@@ -120,13 +120,15 @@ type ended struct {
 	partial   bool
 	attempts  int
 	at        time.Duration
+	collected any
+	has       bool
 }
 
 func (o *oracle) call(s *step, sc scope, id string, at time.Duration) ended {
 	c := &call{o: o, s: s, scope: sc, id: id, now: at, tallies: make([]tally, len(s.retry))}
 	e := c.run()
 	e.attempts, e.at = c.all, c.now
-	e.partial = c.partial
+	e.partial, e.collected, e.has = c.partial, c.pages, c.got
 	return e
 }
 
@@ -450,6 +452,9 @@ func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended
 	}
 	before := c.request
 	if failed := c.follow(p.next, c.names(out)); failed != nil {
+		if unwritten := c.writes(p.page, c.pageID(), sc, part); unwritten != nil {
+			failed = unwritten
+		}
 		return c.fails(failed)
 	}
 	if c.sent[before.sent().key()] = true; guarded && c.sent[c.request.sent().key()] {

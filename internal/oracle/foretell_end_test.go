@@ -52,7 +52,8 @@ func (c *call) exhausted(p *policy, out outcome) *ended {
 			return c.fails(failed)
 		}
 	}
-	return c.fails(&failure{kind: "exhausted", class: "final", attempt: c.all, exhausted: true})
+	f := &failure{kind: "exhausted", class: "final", attempt: c.all, exhausted: true}
+	return c.failsWith(outcome{failure: f}, p)
 }
 
 // lastPage takes the page in that ends the call.
@@ -263,10 +264,15 @@ func (o *oracle) iteration(s *step, sc scope, element any, i, size int, id strin
 	until, failed := o.writes(s.loop.sink, id, sc.with(scope{"result": e.data}), e.at)
 	e.at = until
 	if failed != nil {
-		failed.attempt = e.attempts
-		e.failure, e.data = failed, nil
+		e.failure, e.data = e.sinkFailed(failed), nil
 	}
 	return e
+}
+
+// sinkFailed is the failure of a sink behind the call: it tells what was collected too.
+func (e ended) sinkFailed(f *failure) *failure {
+	f.attempt, f.collected, f.has = e.attempts, e.collected, e.has
+	return f
 }
 
 // aggregate is the result of a loop.

@@ -354,6 +354,7 @@ func (w *walk) visit(s *step, sc scope, id string, at time.Duration) stepEnded {
 		return stepEnded{status: "completed", at: at}
 	}
 	var e stepEnded
+	var c ended
 	if s.loop != nil {
 		e = w.o.loop(s, sc, id, at)
 		if failed, _ := e.loop["failed"].(int); failed > 0 {
@@ -363,7 +364,7 @@ func (w *walk) visit(s *step, sc scope, id string, at time.Duration) stepEnded {
 			w.o.figures = append(w.o.figures, []string{s.name, fmt.Sprint(failed), fmt.Sprint(e.loop["total"])})
 		}
 	} else {
-		c := w.o.call(s, sc, id, at)
+		c = w.o.call(s, sc, id, at)
 		e = stepEnded{data: c.data, failure: c.failure, status: "completed", at: c.at, attempts: c.attempts, cut: c.truncated}
 		if c.partial && c.failure == nil {
 			e.status = "partial_success"
@@ -384,8 +385,7 @@ func (w *walk) visit(s *step, sc scope, id string, at time.Duration) stepEnded {
 		until, failed := w.o.writes(s.sink, id, sc.with(names), e.at)
 		e.at = until
 		if failed != nil {
-			failed.attempt = e.attempts
-			e.failure, e.status = failed, "failed"
+			e.failure, e.status = c.sinkFailed(failed), "failed"
 			if s.loop == nil {
 				e.data = nil
 			}

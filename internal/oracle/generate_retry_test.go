@@ -209,7 +209,7 @@ func (g *generator) next(s *step, way int) *nextCall {
 	case 1:
 		return &nextCall{url: name("response.next_url")}
 	case 2:
-		return &nextCall{body: fields{{"page", to}, {"from", s.name}}}
+		return &nextCall{body: fields{{"page", next}, {"from", s.name}}}
 	}
 	return &nextCall{args: fields{{"page", to}}}
 }

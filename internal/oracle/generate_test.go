@@ -14,6 +14,8 @@ type round struct {
 	steers []steer
 	// hosted says that an activity may make several attempts that need no wait.
 	hosted bool
+	// real says that the round runs on a server, where times are not exact.
+	real bool
 }
 
 // generator makes rounds. The same seed makes the same round.

@@ -12,40 +12,49 @@ import (
 
 var (
 	seedFlag   = flag.Uint64("oracle.seed", 0, "seed of the first playbook; 0 is another one each time")
-	roundsFlag = flag.Int("oracle.rounds", 60, "how many playbooks are run")
+	roundsFlag = flag.Int("oracle.rounds", 40, "how many playbooks are run in skipped time")
+	serverFlag = flag.Int("oracle.server", 6, "how many playbooks are run on a server")
 )
 
 // TestPlaybooks runs random playbooks in skipped time.
 func TestPlaybooks(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = 1 + rand.Uint64()>>33
-	}
-	t.Logf("seeds %d to %d", seed, seed+uint64(*roundsFlag)-1)
+	t.Parallel()
+	seed := firstSeed(t, *roundsFlag)
 	for i := range *roundsFlag {
 		t.Run(fmt.Sprint(seed+uint64(i)), func(t *testing.T) {
 			t.Parallel()
-			run(t, newRound(seed+uint64(i)))
+			run(t, seed+uint64(i), newRound, (*round).play)
 		})
 	}
 }
 
-func run(t *testing.T, r *round) {
+func firstSeed(t *testing.T, rounds int) uint64 {
 	t.Helper()
-	if d := disagree(t, r); len(d) > 0 {
-		whole := r.describe()
-		if !d.refused() {
-			r, d = shrink(t, r.seed, disagree)
-		}
-		t.Errorf("%s\n%s\nThe whole:\n%s", strings.Join(d, "\n"), r.describe(), whole)
+	seed := *seedFlag
+	if seed == 0 {
+		seed = 1 + rand.Uint64()>>33
 	}
+	t.Logf("seeds %d to %d", seed, seed+uint64(max(rounds, 1))-1)
+	return seed
 }
 
-// disagree runs a round, and gives what is not as it was foretold.
-func disagree(t *testing.T, r *round) disagreements {
+// run runs a round, and says what is not as it was foretold.
+func run(t *testing.T, seed uint64, build func(uint64) *round, play func(*round, *testing.T) came) {
 	t.Helper()
-	foretold, o := r.foretell()
-	return r.compare(t, foretold, o, r.play(t))
+	found := func(r *round) disagreements {
+		foretold, o := r.foretell()
+		return r.compare(t, foretold, o, play(r, t))
+	}
+	whole := build(seed)
+	d := found(whole)
+	if len(d) == 0 {
+		return
+	}
+	least := whole
+	if !d.refused() {
+		least, d = shrink(seed, build, found)
+	}
+	t.Errorf("%s\n%s\nThe whole:\n%s", strings.Join(d, "\n"), least.describe(), whole.describe())
 }
 
 func (r *round) describe() string {
@@ -56,5 +65,9 @@ func (r *round) describe() string {
 	for _, s := range r.steers {
 		text += fmt.Sprintf("# at %s: %s\n", s.at, s.verb)
 	}
-	return text + fmt.Sprintf("# alone: go test ./internal/oracle -run 'TestPlaybooks' -oracle.seed=%d -oracle.rounds=1", r.seed)
+	test := "TestPlaybooks"
+	if r.real {
+		test = "TestOnServer"
+	}
+	return text + fmt.Sprintf("# alone: go test ./internal/oracle -run '^%s$' -oracle.seed=%d -oracle.rounds=1 -oracle.server=1", test, r.seed)
 }

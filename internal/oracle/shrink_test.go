@@ -2,7 +2,6 @@ package oracle_test
 
 import (
 	"slices"
-	"testing"
 	"time"
 )
 
@@ -68,23 +67,22 @@ func (s *step) parts() []func() {
 }
 
 // shrink leaves out of a round what the disagreement does not need.
-func shrink(t *testing.T, seed uint64, found func(*testing.T, *round) disagreements) (*round, disagreements) {
-	t.Helper()
+func shrink(seed uint64, build func(uint64) *round, found func(*round) disagreements) (*round, disagreements) {
 	var gone []int
-	last := newRound(seed)
-	d := found(t, last)
+	last := build(seed)
+	d := found(last)
 	until := time.Now().Add(shrinking)
 	for i := range last.parts() {
 		if time.Now().After(until) {
 			break
 		}
-		r := newRound(seed)
+		r := build(seed)
 		parts := r.parts()
 		for _, n := range gone {
 			parts[n]()
 		}
 		parts[i]()
-		if now := found(t, r); len(now) > 0 && !now.refused() {
+		if now := found(r); len(now) > 0 && !now.refused() {
 			gone, last, d = append(gone, i), r, now
 		}
 	}
