@@ -83,6 +83,7 @@ type policy struct {
 	page        *sink
 	perPage     bool // the other spelling
 	onePerAct   bool // pages_per_activity: 1
+	short       bool // its waits are those of a real server
 }
 
 // repeats says that a match of the policy goes on.
