@@ -452,9 +452,7 @@ func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended
 	}
 	before := c.request
 	if failed := c.follow(p.next, c.names(out)); failed != nil {
-		if unwritten := c.writes(p.page, c.pageID(), sc, part); unwritten != nil {
-			failed = unwritten
-		}
+		_ = c.writes(p.page, c.pageID(), sc, part) // what failed first is told
 		return c.fails(failed)
 	}
 	if c.sent[before.sent().key()] = true; guarded && c.sent[c.request.sent().key()] {

@@ -148,6 +148,7 @@ type ran struct {
 type branch struct {
 	step  *step
 	args  map[string]any
+	laid  []map[string]any // args by the place in the file of the step they come from
 	until time.Duration
 	end   stepEnded
 	visit int
@@ -425,28 +426,27 @@ func (w *walk) finish(b *branch) *failure {
 		w.o.figures = append(w.o.figures, []string{s.name})
 	}
 	for _, t := range taken {
-		w.target(t, sc)
+		w.target(s, t, sc)
 	}
 	return nil
 }
 
-// target has a step wait to begin.
-func (w *walk) target(t target, sc scope) {
+// target has a step wait to begin. Args are laid over each other in the order of the file.
+func (w *walk) target(from *step, t target, sc scope) {
 	b := w.waiting[t.step]
 	if b == nil {
-		b = &branch{step: w.g.step(t.step)}
+		b = &branch{step: w.g.step(t.step), laid: make([]map[string]any, len(w.g.steps))}
 		w.waiting[t.step] = b
 	}
 	args, err := render(t.args, sc)
 	if err != nil {
 		panic(err)
 	}
-	over := args.(map[string]any)
-	if len(over) > 0 {
-		if b.args == nil {
-			b.args = map[string]any{}
-		}
-		maps.Copy(b.args, over)
+	place := slices.Index(w.g.steps, from)
+	b.laid[place] = merged(b.laid[place], args.(map[string]any))
+	b.args = map[string]any{}
+	for _, each := range b.laid {
+		maps.Copy(b.args, each)
 	}
 }
 
