@@ -61,6 +61,10 @@ chaos: bin/devserver ## kill workers, servers and connections under 60 runs each
 mutants: bin/devserver ## break the code in ways that tests have to notice, one at a time (MUTANTFLAGS='-only batch -chaos 60')
 	@go run ./internal/mutants $(MUTANTFLAGS)
 
+.PHONY: oracle
+oracle: bin/devserver ## run 500 random playbooks against an oracle written from the specification, 60 more on a server (ORACLEFLAGS='-oracle.seed=1')
+	@go test ./internal/oracle -count=1 -timeout 2h -oracle.rounds=500 -oracle.server=60 $(ORACLEFLAGS)
+
 .PHONY: mutation
 mutation: ## turn operators and conditions around, one at a time, and run the tests that have to notice
 	@scripts/mutation $(PACKAGES)

@@ -52,6 +52,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return !strings.Contains(m.name, o.only) })
+	if o.rounds > 0 { // chaos does not look at the rules of the language
+		chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return m.chaos == "" })
+	}
 	if len(chosen) == 0 {
 		return fmt.Errorf("there is no mutant whose name holds %q", o.only)
 	}

@@ -23,7 +23,7 @@ var patches embed.FS
 //	What it breaks, in one or more lines.
 //
 //	test: internal/e2e TestName/subtest
-//	chaos: TestName
+//	chaos: TestName (not where a rule of the language is broken, which internal/oracle notices)
 //
 //	--- a/file.go
 //	+++ b/file.go
@@ -32,7 +32,7 @@ type mutant struct {
 	name   string
 	breaks string
 	tests  []test
-	chaos  string // test of internal/chaos that has to notice, within 60 rounds
+	chaos  string // test of internal/chaos that has to notice, within 60 rounds; "" for none
 	patch  []byte
 }
 

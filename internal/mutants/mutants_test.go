@@ -47,7 +47,8 @@ func TestPatchesApply(t *testing.T) {
 }
 
 // TestMutantsAreLookedFor: each says what it breaks, and names tests that there
-// are: at least one that runs the real thing, and one of chaos.
+// are: at least one that runs the real thing, and one of chaos; or, where a rule of the
+// language is broken, one of the oracle.
 func TestMutantsAreLookedFor(t *testing.T) {
 	t.Parallel()
 	all, err := mutants()
@@ -55,9 +56,19 @@ func TestMutantsAreLookedFor(t *testing.T) {
 	for _, m := range all {
 		require.NotEmpty(t, m.breaks, m.name)
 		real := false
-		for _, named := range append(m.tests, test{"internal/chaos", m.chaos}) {
-			require.True(t, exists(t, named), "%s: there is no test %s", m.name, named)
-			real = real || named.folder == "internal/e2e"
+		named := m.tests
+		if m.chaos != "" {
+			named = append(named, test{"internal/chaos", m.chaos})
+		}
+		language := false
+		for _, each := range named {
+			require.True(t, exists(t, each), "%s: there is no test %s", m.name, each)
+			real = real || each.folder == "internal/e2e"
+			language = language || each.folder == "internal/oracle"
+		}
+		if m.chaos == "" {
+			require.True(t, language, "%s: neither chaos nor the oracle has to notice", m.name)
+			continue
 		}
 		require.True(t, real, "%s: no test with real servers", m.name)
 		require.Contains(t, []string{"TestChaos", "TestMoving", "TestMovingBelow"}, m.chaos, m.name)

@@ -1,0 +1,322 @@
+package oracle_test
+
+import (
+	"time"
+)
+
+// graph is a playbook that the generator made, or one below another.
+type graph struct {
+	steps  []*step
+	output any // template; nil is the result of the step that ended last
+	strict bool
+}
+
+func (g *graph) step(name string) *step {
+	for _, s := range g.steps {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// step is one step. Its requests go to a path of its own, with what tells elements
+// and runs apart behind it.
+type step struct {
+	name        string
+	tool        string // "", http, webhook, playbook
+	url         any
+	method      string
+	params      fields
+	body        any
+	idempotency string
+	args        fields
+	loop        *loop
+	retry       []*policy
+	sink        *sink
+	vars        fields
+	next        []entry
+	below       *graph // of tool playbook
+	workload    fields // that it is handed
+	timeout     time.Duration
+	style       style
+}
+
+type loop struct {
+	collection  any // []any, or fields for a map
+	element     string
+	parallel    bool
+	concurrency int
+	batch       any // nil, int or "auto"
+	budget      *budget
+	completed   float64 // 0 is the default
+	partial     float64
+	sink        *sink
+	statsOnly   bool
+}
+
+type budget struct {
+	rate    float64
+	samples int
+}
+
+type policy struct {
+	when, stop  expr
+	maxAttempts int
+	delay       *time.Duration
+	initial     *time.Duration
+	maxDelay    time.Duration
+	multiplier  int
+	backoff     string
+	jitter      string
+	maxElapsed  time.Duration
+	maxWait     time.Duration
+	onExhausted string
+	ignore      bool
+	result      any
+	restart     bool
+	allowRepeat bool
+	endOnRepeat bool
+	next        *nextCall
+	collect     *collect
+	sink        *sink
+	page        *sink
+	perPage     bool // the other spelling
+	onePerAct   bool // pages_per_activity: 1
+	short       bool // its waits are those of a real server
+}
+
+// repeats says that a match of the policy goes on.
+func (p *policy) repeats() bool {
+	return p.maxAttempts > 0 || p.next != nil || p.restart || p.namesWait() || p.jitter != "" || p.maxElapsed > 0 || p.maxWait > 0
+}
+
+func (p *policy) namesWait() bool {
+	return p.delay != nil || p.initial != nil || p.maxDelay > 0 || p.multiplier > 0 || p.backoff != ""
+}
+
+type nextCall struct {
+	params fields
+	args   fields
+	url    any
+	body   any
+}
+
+type collect struct {
+	strategy string
+	path     string
+	into     string
+	optional bool
+}
+
+type sink struct {
+	tool  string // http or file
+	place string // what tells it apart from the others
+	url   any
+	path  string
+	args  any // nil is the result
+	retry []*policy
+	style style
+}
+
+type entry struct {
+	when    expr
+	orElse  bool
+	targets []target
+	short   bool // {when, step}
+}
+
+type target struct {
+	step string
+	args fields
+}
+
+func seconds(d time.Duration) any {
+	if d%time.Second == 0 {
+		return bare(d.String())
+	}
+	return d.Seconds()
+}
+
+func (g *graph) yaml() []any {
+	all := make([]any, len(g.steps))
+	for i, s := range g.steps {
+		all[i] = s.yaml()
+	}
+	return all
+}
+
+// source is the whole playbook.
+func (g *graph) source() string {
+	top := fields{
+		{"apiVersion", bare("reprise/v1")}, {"kind", bare("Playbook")}, {"metadata", fields{{"name", "oracle"}}},
+		{"workload", fields{{"api", "http://127.0.0.1:1"}}},
+	}
+	top = top.add("strict", g.strict).add("output", g.output).add("workflow", g.yaml())
+	return yaml(top)
+}
+
+func (s *step) yaml() fields {
+	f := fields{{"step", bare(s.name)}}.add("tool", tidy(s.tool))
+	if s.tool == "webhook" {
+		f = f.add("on_start", fields{{"url", s.url}})
+	} else {
+		f = f.add("url", s.url)
+	}
+	f = f.add("method", tidy(s.method)).add("params", s.params).add("body", s.body)
+	f = f.add("idempotency", tidy(s.idempotency)).add("args", s.args)
+	if s.timeout > 0 {
+		f = f.add("timeout", seconds(s.timeout))
+	}
+	if s.loop != nil {
+		f = f.add("loop", s.loop.yaml())
+	}
+	if s.below != nil {
+		f = f.add("workload", s.workload).add("workflow", s.below.yaml())
+	}
+	f = f.add("retry", policies(s.retry))
+	if s.sink != nil {
+		f = f.add("sink", s.sink.yaml())
+	}
+	f = f.add("vars", s.vars)
+	if len(s.next) > 0 {
+		f = f.add("next", routes(s.next))
+	}
+	return f
+}
+
+func tidy(word string) any {
+	if word == "" {
+		return nil
+	}
+	return bare(word)
+}
+
+func policies(all []*policy) any {
+	if len(all) == 0 {
+		return nil
+	}
+	list := make([]any, len(all))
+	for i, p := range all {
+		list[i] = p.yaml()
+	}
+	return list
+}
+
+func (l *loop) yaml() fields {
+	f := fields{{"collection", l.collection}, {"element", bare(l.element)}}
+	if l.parallel {
+		f = f.add("mode", bare("parallel"))
+		if l.concurrency > 0 {
+			f = f.add("max_concurrency", l.concurrency)
+		}
+	}
+	f = f.add("batch", l.batch)
+	if l.budget != nil {
+		f = f.add("failure_budget", fields{{"rate", l.budget.rate}, {"min_samples", l.budget.samples}})
+	}
+	var thresholds fields
+	if l.completed > 0 {
+		thresholds = thresholds.add("completed", l.completed)
+	}
+	if l.partial > 0 {
+		thresholds = thresholds.add("partial_success", l.partial)
+	}
+	f = f.add("thresholds", thresholds)
+	if l.sink != nil {
+		f = f.add("sink", l.sink.yaml())
+	}
+	if l.statsOnly {
+		f = f.add("results", bare("stats"))
+	}
+	return f
+}
+
+func (p *policy) yaml() fields {
+	var f fields
+	if p.when != nil {
+		f = append(f, field{"when", p.when})
+	}
+	if p.stop != nil {
+		f = append(f, field{"stop_when", p.stop})
+	}
+	then := fields{}
+	for _, each := range []struct {
+		name  string
+		value time.Duration
+	}{{"max_delay", p.maxDelay}, {"max_elapsed", p.maxElapsed}, {"max_wait", p.maxWait}} {
+		if each.value > 0 {
+			then = then.add(each.name, seconds(each.value))
+		}
+	}
+	for _, each := range []struct {
+		name  string
+		value int
+	}{{"max_attempts", p.maxAttempts}, {"backoff_multiplier", p.multiplier}} {
+		if each.value > 0 {
+			then = then.add(each.name, each.value)
+		}
+	}
+	if p.delay != nil {
+		then = then.add("delay", seconds(*p.delay))
+	}
+	if p.initial != nil {
+		then = then.add("initial_delay", seconds(*p.initial))
+	}
+	then = then.add("backoff", tidy(p.backoff)).add("jitter", tidy(p.jitter)).add("on_exhausted", tidy(p.onExhausted))
+	then = then.add("ignore", p.ignore).add("result", p.result).add("restart", p.restart)
+	then = then.add("allow_repeat", p.allowRepeat).add("end_on_repeat", p.endOnRepeat)
+	return append(f, field{"then", p.paging(then)})
+}
+
+// paging adds what pages have.
+func (p *policy) paging(then fields) fields {
+	if p.next != nil {
+		next := fields{}.add("params", p.next.params).add("args", p.next.args).add("url", p.next.url).add("body", p.next.body)
+		then = then.add("next_call", next)
+	}
+	if p.collect != nil {
+		c := fields{}.add("strategy", tidy(p.collect.strategy)).add("path", tidy(p.collect.path))
+		then = append(then, field{"collect", c.add("into", tidy(p.collect.into)).add("optional", p.collect.optional)})
+	}
+	if p.sink != nil {
+		then = then.add("sink", p.sink.yaml())
+	}
+	if p.page != nil {
+		word := "per_iteration"
+		if p.perPage {
+			word = "per_page"
+		}
+		then = then.add(word, fields{{"sink", p.page.yaml()}})
+	}
+	if p.onePerAct {
+		then = then.add("pages_per_activity", 1)
+	}
+	return then
+}
+
+func (s *sink) yaml() fields {
+	f := fields{{"tool", bare(s.tool)}}.add("url", s.url).add("path", tidy(s.path)).add("args", s.args)
+	return f.add("retry", policies(s.retry))
+}
+
+func routes(all []entry) []any {
+	list := make([]any, len(all))
+	for i, e := range all {
+		targets := make([]any, len(e.targets))
+		for j, t := range e.targets {
+			targets[j] = fields{{"step", bare(t.step)}}.add("args", t.args)
+		}
+		switch {
+		case e.orElse:
+			list[i] = fields{{"else", targets}}
+		case e.when != nil && e.short:
+			list[i] = fields{{"when", e.when}, {"step", bare(e.targets[0].step)}}.add("args", e.targets[0].args)
+		case e.when != nil:
+			list[i] = fields{{"when", e.when}, {"then", targets}}
+		default:
+			list[i] = targets[0]
+		}
+	}
+	return list
+}
