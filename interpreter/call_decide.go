@@ -125,6 +125,11 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 	case decision.repeats() && then.NextCall == nil:
 		c.again(c.wait(decision)) // a poll's pages are not collected
 		return
+	case decision.Ruling == RulingHolds:
+		failure := c.exhaustedError(decision)
+		failure.Body = expression.Value{} // the state has it
+		c.Hold(Hold{Exhausted: true, Failure: failure})
+		return
 	case decision.Ruling == RulingFails && then.NextCall == nil:
 		// What a poll that never became ready said last is no page.
 		c.end(c.failure(*c.exhaustedError(decision), now))
