@@ -40,7 +40,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
 		})
 	}
-	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, in), tally: newTally(in, step)}
+	d := &hosting{catalogue: c, in: in, book: book, step: step, progress: newProgress(ctx, in), tally: newTally(in, step), clock: newClock(ctx)}
 	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil || c.pacer.owns() || lostBefore(in) > 0)
 	d.delivery.details = d.progress.details
 	stop := d.heartbeats(ctx)
@@ -97,7 +97,7 @@ func (d *hosting) noteTaken() {
 		if at < len(d.calls) && !d.calls[at].done {
 			state := d.calls[at].call.Snapshot()
 			state.Lost++
-			d.progress.set(at, interpreter.Driven{State: &state})
+			d.progress.set(at, interpreter.Driven{State: &state, Made: d.calls[at].made})
 		}
 	}
 }
@@ -125,10 +125,29 @@ type hosting struct {
 	tally     *tally
 	delivery  *delivery
 	calls     []*hostedCall
+	clock     clock
 	cut       atomic.Bool // a call was left because the worker stops
 	// interrupted says that one of its attempts was cut.
 	interrupted atomic.Bool
 }
+
+// clock is the server's, by which workflows decide: that of a worker may be another.
+type clock struct {
+	server, here time.Time // when the activity began
+}
+
+func newClock(ctx context.Context) clock {
+	c := clock{here: time.Now()}
+	if activity.IsActivity(ctx) {
+		c.server = activity.GetInfo(ctx).StartedTime
+	}
+	if c.server.IsZero() {
+		c.server = c.here
+	}
+	return c
+}
+
+func (d *hosting) now() time.Time { return d.clock.server.Add(time.Since(d.clock.here)).UTC() }
 
 // driveAll drives the calls, Width at a time or strictly in order.
 func (d *hosting) driveAll(ctx context.Context) error {

@@ -25,6 +25,8 @@ type hostedCall struct {
 	// before and outcome are the last attempt, until what it gave is sure.
 	before  interpreter.CallState
 	outcome *interpreter.Outcome
+	// made are the attempts that were made here.
+	made interpreter.Stretches
 	// sure says that whoever takes the call up comes to where it is now: that is
 	// in history, or noted in a ledger. What an attempt has given since is not:
 	// another worker may be given something else.
@@ -57,7 +59,7 @@ func (d *hosting) takeUp(ctx context.Context) error {
 			continue
 		}
 		if done.State != nil {
-			carried.State = done.State
+			carried.State, h.made = done.State, done.Made
 		}
 		h.call = d.in.Task.Call(d.book, d.step, carried, rand.Float64)
 		if err := h.recall(ctx); err != nil {
@@ -75,7 +77,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 		return nil
 	}
 	h.noted = time.Now()
-	h.chunk, h.before = h.call.NewChunk(time.Now()), h.call.Snapshot()
+	h.chunk, h.before = h.call.NewChunk(h.now()), h.call.Snapshot()
 	ctx = context.WithValue(ctx, placeKey{}, &place{at: h.at})
 	defer leavePlace(ctx)
 	if h.in.Pages {
@@ -95,15 +97,15 @@ func (h *hostedCall) drive(ctx context.Context) error {
 func (h *hostedCall) note() {
 	if now := time.Now(); now.Sub(h.noted) >= progressInterval {
 		h.noted = now
-		h.progress.hold(h.at, interpreter.Driven{State: &h.call.State})
+		h.progress.hold(h.at, h.here())
 	}
 }
 
 // pages fetches pages of a call, with their sinks, until something else is due;
 // that is left to the workflow, which holds what was collected before.
 func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
-	for h.call.TurnsPage() && !h.chunk.Full(h.call, time.Now()) && !workerStopping(ctx) {
-		command := h.call.Next(time.Now())
+	for h.call.TurnsPage() && !h.chunk.Full(h.call, h.now()) && !workerStopping(ctx) {
+		command := h.call.Next(h.now())
 		if command.Kind == interpreter.DoSink {
 			if end, err := h.sink(ctx, command.Sink); end != sinkDone || err != nil {
 				return h.leftAt(end), err
@@ -112,7 +114,7 @@ func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
 		}
 		size, err := h.page(ctx, command.Input)
 		if err != nil {
-			return interpreter.Driven{State: &h.before}, err
+			return interpreter.Driven{State: &h.before, Made: h.made}, err
 		}
 		if size.all > maxPageBytes || !h.call.TurnsPage() {
 			return h.handBack(), nil
@@ -121,24 +123,30 @@ func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
 		h.note()
 	}
 	state := h.call.Snapshot()
-	return interpreter.Driven{State: &state}, nil
+	return interpreter.Driven{State: &state, Made: h.made}, nil
 }
 
 // page makes an attempt of the call's own. The error is one that ends the
 // activity.
 func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (resultSize, error) {
 	h.before = h.call.Snapshot()
+	began := h.now()
 	made, size, err := h.attempt(ctx, input)
 	if err != nil {
 		return size, err
 	}
 	h.outcome = &made.outcome
+	if !made.outcome.PutOff() {
+		h.made = h.made.Add(input, began, h.now(), made.outcome.Err)
+	}
 	h.took(made.outcome)
 	return size, nil
 }
 
 // here leaves the call where it is.
-func (h *hostedCall) here() interpreter.Driven { return interpreter.Driven{State: &h.call.State} }
+func (h *hostedCall) here() interpreter.Driven {
+	return interpreter.Driven{State: &h.call.State, Made: h.made}
+}
 
 // leftAt leaves the call where a sink has ended that is not done.
 func (h *hostedCall) leftAt(end sinkEnd) interpreter.Driven {
@@ -150,7 +158,7 @@ func (h *hostedCall) leftAt(end sinkEnd) interpreter.Driven {
 
 // took gives the call the outcome of an attempt of its own.
 func (h *hostedCall) took(outcome interpreter.Outcome) {
-	h.call.Attempted(outcome, time.Now())
+	h.call.Attempted(outcome, h.now())
 	if outcome.PutOff() {
 		return
 	}
@@ -192,19 +200,19 @@ func (h *hostedCall) handBack() interpreter.Driven {
 	if h.outcome == nil {
 		return h.here()
 	}
-	return interpreter.Driven{State: &h.before, Outcome: h.outcome}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
+	return interpreter.Driven{State: &h.before, Outcome: h.outcome, Made: h.made}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
 // whole takes a call to its end, or to where it waits or has had its share.
 func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
 	for ctx.Err() == nil {
-		command := h.call.Next(time.Now())
+		command := h.call.Next(h.now())
 		if command.Kind != interpreter.DoSink {
 			h.say()
 		}
 		switch command.Kind {
 		case interpreter.DoAttempt:
-			if h.chunk.Full(h.call, time.Now()) || h.stops(ctx) {
+			if h.chunk.Full(h.call, h.now()) || h.stops(ctx) {
 				return h.here(), nil
 			}
 			size, err := h.page(ctx, command.Input)
@@ -220,12 +228,20 @@ func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
 			}
 			h.say()
 		case interpreter.DoFinish:
-			result := command.Result // alone, or each command would be kept on the heap
-			return interpreter.Driven{Result: &result}, nil
+			return h.ended(command.Result), nil
 		}
 		h.note()
 	}
 	return h.here(), ctx.Err()
+}
+
+// ended is the end of the call. Of one stretch of attempts the result says enough.
+func (h *hostedCall) ended(result interpreter.CallResult) interpreter.Driven {
+	driven := interpreter.Driven{Result: &result}
+	if len(h.made) > 1 {
+		driven.Made = h.made
+	}
+	return driven
 }
 
 // stops reports whether the call is left because the worker stops.
@@ -266,7 +282,7 @@ type hostedSink struct {
 func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (end sinkEnd, err error) {
 	s := &hostedSink{of: h, sink: sink}
 	for end == sinkGoesOn && err == nil {
-		switch command := sink.Next(time.Now()); command.Kind {
+		switch command := sink.Next(h.now()); command.Kind {
 		case interpreter.DoAttempt:
 			end, err = s.write(ctx, command.Input)
 		case interpreter.DoFinish:
@@ -304,7 +320,7 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 		return sinkFirst, nil
 	}
 	s.wrote = made.outcome.Err == nil
-	s.sink.Attempted(made.outcome, time.Now())
+	s.sink.Attempted(made.outcome, s.of.now())
 	s.of.log(s.sink)
 	return sinkGoesOn, nil
 }
@@ -320,7 +336,7 @@ func (s *hostedSink) finish(result interpreter.CallResult) sinkEnd {
 	case s.note != nil && s.wrote:
 		s.of.sure, s.of.forget = true, 0
 	}
-	s.of.call.SinkDone(result, time.Now())
+	s.of.call.SinkDone(result, s.of.now())
 	if s.of.sure {
 		s.of.mark = s.of.call.Mark()
 	}
@@ -339,7 +355,7 @@ func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.Note {
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.Fixed() {
 		return nil
 	}
-	note, err := h.call.NoteOf(h.mark, time.Now())
+	note, err := h.call.NoteOf(h.mark, h.now())
 	if err != nil || len(note.Continuation) > interpreter.MaxContinuation {
 		return nil
 	}
@@ -365,7 +381,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	written := h.call.State.Written
 	var notes []interpreter.Note
-	for _, in := range h.call.Ledgers(time.Now()) {
+	for _, in := range h.call.Ledgers(h.now()) {
 		found, err := h.catalogue.Recall(ctx, in)
 		if err != nil {
 			return h.unasked(ctx, in, err)
@@ -383,7 +399,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	if h.call.State.Written > written {
 		state := h.call.Snapshot()
-		h.progress.set(h.at, interpreter.Driven{State: &state})
+		h.progress.set(h.at, interpreter.Driven{State: &state, Made: h.made})
 	}
 	return nil
 }
