@@ -73,8 +73,12 @@ func (c *Call) note(outcome Outcome, now time.Time) {
 			c.State.Lost++
 		}
 		failure.Attempt, failure.Page, failure.At = c.State.Attempts, c.page(), now
+		meta := c.State.Last.Meta
+		if failure.Answer != nil {
+			meta, failure.Answer = failure.answer(), nil
+		}
 		// The last page stays: on_exhausted may make it the result.
-		c.State.Last = lastAttempt{Data: c.State.Last.Data, Meta: outcome.Meta, Error: &failure}
+		c.State.Last = lastAttempt{Data: c.State.Last.Data, Meta: meta, Error: &failure}
 		return
 	}
 	c.State.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial, Warnings: outcome.Warnings}
