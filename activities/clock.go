@@ -14,11 +14,14 @@ type clock struct{ server, here time.Time }
 
 // newClock is the clock of an activity, right after it was handed out.
 func newClock(ctx context.Context) clock {
-	here := time.Now()
-	if !activity.IsActivity(ctx) {
-		return clock{server: here, here: here}
+	c := clock{here: time.Now()}
+	if activity.IsActivity(ctx) {
+		c.server = activity.GetInfo(ctx).StartedTime
 	}
-	return clock{server: activity.GetInfo(ctx).StartedTime, here: here}
+	if c.server.IsZero() {
+		c.server = c.here
+	}
+	return c
 }
 
-func (c clock) now() time.Time { return c.server.Add(time.Since(c.here)) }
+func (c clock) now() time.Time { return c.server.Add(time.Since(c.here)).UTC() }

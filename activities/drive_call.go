@@ -25,6 +25,8 @@ type hostedCall struct {
 	// before and outcome are the last attempt, until what it gave is sure.
 	before  interpreter.CallState
 	outcome *interpreter.Outcome
+	// made are the attempts that were made here.
+	made interpreter.Stretches
 	// sure says that whoever takes the call up comes to where it is now: that is
 	// in history, or noted in a ledger. What an attempt has given since is not:
 	// another worker may be given something else.
@@ -57,7 +59,7 @@ func (d *hosting) takeUp(ctx context.Context) error {
 			continue
 		}
 		if done.State != nil {
-			carried.State = done.State
+			carried.State, h.made = done.State, done.Made
 		}
 		h.call = d.in.Task.Call(d.book, d.step, carried, rand.Float64)
 		if err := h.recall(ctx); err != nil {
@@ -95,7 +97,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 func (h *hostedCall) note() {
 	if now := time.Now(); now.Sub(h.noted) >= progressInterval {
 		h.noted = now
-		h.progress.hold(h.at, interpreter.Driven{State: &h.call.State})
+		h.progress.hold(h.at, h.here())
 	}
 }
 
@@ -112,7 +114,7 @@ func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
 		}
 		size, err := h.page(ctx, command.Input)
 		if err != nil {
-			return interpreter.Driven{State: &h.before}, err
+			return interpreter.Driven{State: &h.before, Made: h.made}, err
 		}
 		if size.all > maxPageBytes || !h.call.TurnsPage() {
 			return h.handBack(), nil
@@ -121,24 +123,30 @@ func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
 		h.note()
 	}
 	state := h.call.Snapshot()
-	return interpreter.Driven{State: &state}, nil
+	return interpreter.Driven{State: &state, Made: h.made}, nil
 }
 
 // page makes an attempt of the call's own. The error is one that ends the
 // activity.
 func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (resultSize, error) {
 	h.before = h.call.Snapshot()
+	began := h.clock.now()
 	made, size, err := h.attempt(ctx, input)
 	if err != nil {
 		return size, err
 	}
 	h.outcome = &made.outcome
+	if !made.outcome.PutOff() {
+		h.made = h.made.Add(input, began, h.clock.now(), made.outcome.Err)
+	}
 	h.took(made.outcome)
 	return size, nil
 }
 
 // here leaves the call where it is.
-func (h *hostedCall) here() interpreter.Driven { return interpreter.Driven{State: &h.call.State} }
+func (h *hostedCall) here() interpreter.Driven {
+	return interpreter.Driven{State: &h.call.State, Made: h.made}
+}
 
 // leftAt leaves the call where a sink has ended that is not done.
 func (h *hostedCall) leftAt(end sinkEnd) interpreter.Driven {
@@ -192,7 +200,7 @@ func (h *hostedCall) handBack() interpreter.Driven {
 	if h.outcome == nil {
 		return h.here()
 	}
-	return interpreter.Driven{State: &h.before, Outcome: h.outcome}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
+	return interpreter.Driven{State: &h.before, Outcome: h.outcome, Made: h.made}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
 // whole takes a call to its end, or to where it waits or has had its share.
@@ -220,12 +228,20 @@ func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
 			}
 			h.say()
 		case interpreter.DoFinish:
-			result := command.Result // alone, or each command would be kept on the heap
-			return interpreter.Driven{Result: &result, Noted: h.call.State.Noted}, nil
+			return h.ended(command.Result), nil
 		}
 		h.note()
 	}
 	return h.here(), ctx.Err()
+}
+
+// ended is the end of the call. Of one stretch of attempts the result says enough.
+func (h *hostedCall) ended(result interpreter.CallResult) interpreter.Driven {
+	driven := interpreter.Driven{Result: &result, Noted: h.call.State.Noted}
+	if len(h.made) > 1 {
+		driven.Made = h.made
+	}
+	return driven
 }
 
 // stops reports whether the call is left because the worker stops.
@@ -387,7 +403,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	if h.call.State.Written > written {
 		state := h.call.Snapshot()
-		h.progress.set(h.at, interpreter.Driven{State: &state})
+		h.progress.set(h.at, interpreter.Driven{State: &state, Made: h.made})
 	}
 	return nil
 }

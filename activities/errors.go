@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"reprise/interpreter"
@@ -30,7 +32,10 @@ type Error struct {
 	// Headers are those of a failed answer, with lower-case names; what carries
 	// credentials is left out of the history, and the rest is bounded.
 	Headers map[string]string
-	Body    any // what the other side said, canonical; at most MaxErrorBody is kept
+	// Answer is what an answer that failed tells beside Status and Headers, nil where
+	// none has come.
+	Answer *interpreter.ToolMeta
+	Body   any // what the other side said, canonical; at most MaxErrorBody is kept
 	// Final ends the call without asking the policies: the worker or the
 	// playbook must be changed first, such as for a connection nobody configured.
 	Final bool
@@ -93,8 +98,25 @@ func errorObject(err error, in interpreter.ToolInput, secrets *attemptSecrets) *
 		failedToSend(object)
 	}
 	object.Headers = keptHeaders(e.Headers, secrets)
+	if e.Answer != nil {
+		object.Answer = maskedAnswer(*e.Answer, secrets)
+	}
 	object.Body = expression.Of(maskedBody(e.Body, secrets))
 	return object
+}
+
+// maskedAnswer is the meta of a failed answer as it goes to the history.
+func maskedAnswer(answer interpreter.ToolMeta, secrets *attemptSecrets) *interpreter.ToolMeta {
+	masked := interpreter.ToolMeta{
+		Status: answer.Status, Headers: keptHeaders(answer.Headers, secrets), URL: secrets.Text(answer.URL),
+	}
+	for _, rel := range slices.Sorted(maps.Keys(answer.Links)) {
+		if masked.Links == nil {
+			masked.Links = map[string]string{}
+		}
+		masked.Links[secrets.Text(rel)] = secrets.Text(answer.Links[rel])
+	}
+	return &masked
 }
 
 // failedToSend makes the failure of a request that of the webhook which sends it.

@@ -608,3 +608,39 @@ func TestHTTPLongNumberIsFinal(t *testing.T) {
 		}
 	}
 }
+
+// TestHTTPMetaOfAFailedAnswer: what an answer tells beside its body goes along with the
+// error, without credentials and without what the connection has lent.
+func TestHTTPMetaOfAFailedAnswer(t *testing.T) {
+	t.Parallel()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", `</items?page=2&key=tok-123456>; rel="next"`)
+		w.Header().Set("Set-Cookie", "credential-of-the-server")
+
+		if r.URL.Path == "/json" {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, "{")
+			return
+		}
+
+		w.WriteHeader(http.StatusConflict)
+	}))
+	t.Cleanup(server.Close)
+
+	c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"api": "bearer:tok-123456"}})
+	for path, status := range map[string]int{"/items": http.StatusConflict, "/json": http.StatusOK} {
+		in := httpInput(map[string]any{"url": server.URL + path})(t)
+		in.Auth = "api"
+		_, err := callHTTP(t, c, in)
+		object := tooltest.ErrorObject(t, err)
+		require.NotNil(t, object.Answer, path)
+		require.Equal(t, status, object.Answer.Status)
+		require.Equal(t, server.URL+path, object.Answer.URL)
+		require.Contains(t, object.Answer.Links["next"], "/items?page=2")
+		require.NotContains(t, fmt.Sprintf("%+v", object), "tok-123456")
+		require.NotContains(t, fmt.Sprintf("%+v %+v", object, object.Answer), "credential-of-the-server")
+		require.NotContains(t, fmt.Sprintf("%+v", object.Answer), "tok-123456")
+		require.NotEmpty(t, object.Headers["date"]+object.Answer.Headers["date"])
+	}
+}

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"reprise/interpreter"
-	"reprise/interpreter/expression"
 )
 
 // outgoing is a request with what its redirects need to know.
@@ -52,7 +51,7 @@ func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, def
 	if err != nil {
 		return nil, configErrorf("step %q: method is %q; it must be an HTTP method such as GET", in.Step, method)
 	}
-	plain := http.Header{"Accept": {usualAccept}, "User-Agent": {"reprise"}}
+	plain := http.Header{"Accept": {interpreter.UsualAccept}, "User-Agent": {interpreter.UsualUserAgent}}
 	if err := setHeaders(request, in, contentType, plain); err != nil {
 		return nil, err
 	}
@@ -97,61 +96,11 @@ func targetURL(in interpreter.ToolInput, login *httpLogin) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	target.RawQuery, err = mergeQuery(target.RawQuery, params, in.Step)
 	target.Fragment = ""
-	return target, err
-}
-
-// mergeQuery lays params over a query. What the author wrote into the URL
-// stays as it is, byte for byte, because some servers sign it.
-func mergeQuery(query string, params map[string]any, step string) (string, error) {
-	if len(params) == 0 {
-		return query, nil
+	if target.RawQuery, err = interpreter.MergeQuery(target.RawQuery, params, "params"); err != nil {
+		return nil, configErrorf("step %q: %w", in.Step, err)
 	}
-	var parts []string
-	for _, pair := range strings.Split(query, "&") {
-		name, _, _ := strings.Cut(pair, "=")
-		if decoded, err := url.QueryUnescape(name); err == nil {
-			name = decoded
-		}
-		if _, replaced := params[name]; pair != "" && !replaced {
-			parts = append(parts, pair)
-		}
-	}
-	added := url.Values{}
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		values, err := texts(params[name], "params."+name, step)
-		if err != nil {
-			return "", err
-		}
-		added[name] = values
-	}
-	if encoded := added.Encode(); encoded != "" {
-		parts = append(parts, encoded)
-	}
-	return strings.Join(parts, "&"), nil
-}
-
-// texts is a parameter's or header's values: none for nil, many for a list.
-func texts(v any, name, step string) ([]string, error) {
-	switch v := v.(type) {
-	case nil:
-		return nil, nil
-	case map[string]any:
-		return nil, configErrorf("step %q: %s must be text or a list, this is a map", step, name)
-	case []any:
-		all := make([]string, 0, len(v))
-		for _, item := range v {
-			one, err := texts(item, name, step)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, one...)
-		}
-		return all, nil
-	default:
-		return []string{expression.Text(v)}, nil
-	}
+	return target, nil
 }
 
 // requestBody is the body's bytes, nil for none, and its content type.
@@ -160,28 +109,12 @@ func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	body := in.Fields["body"].Data
-	switch {
-	case form != nil && body != nil:
-		return nil, "", configErrorf("step %q: body and form exclude each other", in.Step)
-	case form != nil:
-		encoded, err := mergeQuery("", form, in.Step)
-		return []byte(encoded), "application/x-www-form-urlencoded", err
-	case body == nil:
-		return nil, "", nil
-	}
-	if text, ok := body.(string); ok {
-		return []byte(text), "text/plain; charset=utf-8", nil
-	}
-	encoded, err := expression.Encode(body)
+	content, contentType, err := interpreter.Body(in.Fields["body"].Data, form)
 	if err != nil {
-		return nil, "", toolErrorf("step %q: the body cannot be written as JSON: %w", in.Step, err)
+		return nil, "", configErrorf("step %q: %w", in.Step, err)
 	}
-	return encoded, "application/json", nil
+	return content, contentType, nil
 }
-
-// usualAccept is what http asks for where the author says nothing.
-const usualAccept = "application/json, */*;q=0.5"
 
 // setHeaders sets the author's headers, and the usual ones where the author
 // says nothing: those of plain, and those of this request.
@@ -191,9 +124,9 @@ func setHeaders(request *http.Request, in interpreter.ToolInput, contentType str
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		values, err := texts(headers[name], "headers."+name, in.Step)
+		values, err := interpreter.Texts(headers[name], "headers."+name)
 		if err != nil {
-			return err
+			return configErrorf("step %q: %w", in.Step, err)
 		}
 		if !httpguts.ValidHeaderFieldName(name) {
 			return configErrorf("step %q: %q is no name of a header", in.Step, name)

@@ -26,9 +26,23 @@ import (
 // errTooLarge stops the reading of a body that is over the limit.
 var errTooLarge = errors.New("the body is over the limit")
 
-// read turns a response into the attempt's result or its error.
+// read turns a response into the attempt's result or its error, which tells of the answer
+// too.
 func (t *httpTool) read(ctx context.Context, response *http.Response) (interpreter.ToolResult, error) {
 	headers := flatHeaders(response.Header)
+	result, err := t.readAnswer(ctx, response, headers)
+	var e *Error
+	if errors.As(err, &e) {
+		related, _ := links(response.Header.Values("Link"), response.Request.URL) // nobody goes on by them
+		e.Answer = &interpreter.ToolMeta{Status: response.StatusCode, Links: related, URL: finalURL(response.Request)}
+		if e.Headers == nil {
+			e.Answer.Headers = headers
+		}
+	}
+	return result, err
+}
+
+func (t *httpTool) readAnswer(ctx context.Context, response *http.Response, headers map[string]string) (interpreter.ToolResult, error) {
 	if response.StatusCode >= http.StatusBadRequest {
 		return interpreter.ToolResult{}, t.statusError(ctx, response, headers)
 	}

@@ -230,8 +230,13 @@ func quiet(ctx context.Context, in interpreter.ToolInput, err error) error {
 	case !errors.As(err, &e):
 		e = &Error{}
 	case e.Final, e.Kind == interpreter.KindConnection, e.Kind == interpreter.KindTimeout, e.Kind == interpreter.KindPayloadTooLarge:
-		if e.Body == nil && len(e.Headers) == 0 {
+		if e.Body == nil && len(e.Headers) == 0 && e.Answer == nil {
 			return err
+		}
+		if e.Body == nil && len(e.Headers) == 0 {
+			shown := *e
+			shown.Answer = &interpreter.ToolMeta{Status: e.Answer.Status}
+			return &shown
 		}
 	}
 	message := fmt.Sprintf("step %q: the attempt failed with %s", in.Step, cmp.Or(e.Kind, interpreter.KindTool))
@@ -241,8 +246,12 @@ func quiet(ctx context.Context, in interpreter.ToolInput, err error) error {
 	if e.Type != "" {
 		message += " " + e.Type
 	}
+	var answer *interpreter.ToolMeta
+	if e.Answer != nil {
+		answer = &interpreter.ToolMeta{Status: e.Answer.Status}
+	}
 	return &Error{
-		Kind: e.Kind, Class: e.Class, Type: e.Type, Status: e.Status, RetryAfter: e.RetryAfter, Final: e.Final,
+		Kind: e.Kind, Class: e.Class, Type: e.Type, Status: e.Status, RetryAfter: e.RetryAfter, Final: e.Final, Answer: answer,
 		Message: message + "; as the step is secret, nothing is kept of what the other side said",
 	}
 }

@@ -73,8 +73,12 @@ func (c *Call) note(outcome Outcome, now time.Time) {
 			c.State.Lost++
 		}
 		failure.Attempt, failure.Page, failure.At = c.State.Attempts, c.page(), now
+		meta := c.State.Last.Meta
+		if failure.Answer != nil {
+			meta, failure.Answer = failure.answer(), nil
+		}
 		// The last page stays: on_exhausted may make it the result.
-		c.State.Last = lastAttempt{Data: c.State.Last.Data, Meta: outcome.Meta, Error: &failure}
+		c.State.Last = lastAttempt{Data: c.State.Last.Data, Meta: meta, Error: &failure}
 		return
 	}
 	c.State.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial, Warnings: outcome.Warnings}
@@ -125,13 +129,18 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 	case decision.repeats() && then.NextCall == nil:
 		c.again(c.wait(decision)) // a poll's pages are not collected
 		return
+	case decision.Ruling == RulingHolds:
+		failure := c.exhaustedError(decision)
+		failure.Body = expression.Value{} // the state has it
+		c.Hold(Hold{Exhausted: true, Failure: failure})
+		return
 	case decision.Ruling == RulingFails && then.NextCall == nil:
 		// What a poll that never became ready said last is no page.
 		c.end(c.failure(*c.exhaustedError(decision), now))
 		return
-	case decision.repeats() && then.EndOnRepeat && hash(c.State.Last.Data.Data) == c.State.LastPage:
-		// The page before has come again: it is neither collected nor written.
-		c.end(c.success(decision, budget, now))
+	case decision.repeats() && c.pageRepeats(then):
+		// It is neither collected nor written.
+		c.repeated(c.repeatError("page %d is the same as the page before", c.State.Successes), decision, budget, now)
 		return
 	}
 	if err := c.collectPage(decision); err != nil {
@@ -179,11 +188,28 @@ func (c *Call) turnPage(decision Decision, budget *expression.Budget, now time.T
 		c.State.Counters.newRequest(c.config.Policies)
 		c.State.Todo = slices.Concat(page, attemptAfter(c.wait(decision), &request))
 		c.behindPage()
-	case failure.Kind == KindRepeat && c.config.then(decision.Policy).EndOnRepeat:
-		c.end(c.success(decision, budget, now), page...)
+	case failure.Kind == KindRepeat:
+		c.repeated(failure, decision, budget, now, page...)
 	default:
 		c.end(c.failure(*failure, now), page...)
 	}
+}
+
+// pageRepeats reports whether the page before has come again, and notes the page for
+// the one that follows.
+func (c *Call) pageRepeats(then *playbook.Then) bool {
+	before := c.State.LastPage
+	c.State.LastPage = hash(c.State.Last.Data.Data)
+	return !then.AllowRepeat && c.State.LastPage == before
+}
+
+// repeated ends a call that would go round in circles.
+func (c *Call) repeated(failure *ErrorObject, decision Decision, budget *expression.Budget, now time.Time, page ...Todo) {
+	result := c.failure(*failure, now)
+	if c.config.then(decision.Policy).EndOnRepeat {
+		result = c.success(decision, budget, now)
+	}
+	c.end(result, page...)
 }
 
 // again asks for the same request again, after a wait where there is one.

@@ -143,10 +143,7 @@ func (c *Call) complete(failure *ErrorObject) *ErrorObject {
 // exhaustedError is the failure of a poll that never became ready.
 func (c *Call) exhaustedError(decision Decision) *ErrorObject {
 	const most = 200
-	answer := c.State.Last.Data
-	if c.config.Step.Secret {
-		answer = expression.Of(playbook.Hidden)
-	}
+	answer := c.lastAnswer()
 	last := source.Cut(expression.Text(answer.Data), most)
 	failure := c.complete(&ErrorObject{
 		Kind: KindExhausted, Class: ClassFinal,
@@ -155,6 +152,14 @@ func (c *Call) exhaustedError(decision Decision) *ErrorObject {
 	})
 	failure.Exhausted, failure.Body = true, answer
 	return failure
+}
+
+// lastAnswer is what the last attempt gave, as errors tell it.
+func (c *Call) lastAnswer() expression.Value {
+	if c.config.Step.Secret {
+		return expression.Of(playbook.Hidden)
+	}
+	return c.State.Last.Data
 }
 
 // expressionError turns an error of rendering or evaluating into the final

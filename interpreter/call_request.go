@@ -124,11 +124,6 @@ func namesAnyKey(action *playbook.Action) bool {
 // nextRequest is the request of the next page.
 func (c *Call) nextRequest(decision Decision, budget *expression.Budget, now time.Time) (Request, *ErrorObject) {
 	then := c.config.then(decision.Policy)
-	digest := hash(c.State.Last.Data.Data)
-	if !then.AllowRepeat && digest == c.State.LastPage {
-		return Request{}, c.repeatError("page %d is the same as the page before", c.State.Successes)
-	}
-	c.State.LastPage = digest
 	request, err := c.renderer(budget).next(c.State.Request, then.NextCall, c.policyScope())
 	if err != nil {
 		return Request{}, c.complete(expressionError(c.config.Book, c.config.whereThen(decision.Policy), err))
@@ -159,7 +154,7 @@ func (c *Call) fingerprint(request Request) (Fingerprints, error) {
 	if err := c.renew(&request, noKeys); err != nil {
 		return nil, err
 	}
-	return request.fingerprint(), nil
+	return request.fingerprint(c.toolName()), nil
 }
 
 // noKeys are the keys of requests that are not to be told apart by them. Scopes only

@@ -474,7 +474,11 @@ func parseAttempt(t *testing.T, text string) (interpreter.Outcome, time.Duration
 		}}, 0
 	}
 	outcome, passed := parseOutcome(t, text)
-	if hasMeta {
+	switch {
+	case hasMeta && outcome.Failed():
+		outcome.Err.Answer = &interpreter.ToolMeta{}
+		require.NoError(t, json.Unmarshal([]byte(meta), outcome.Err.Answer))
+	case hasMeta:
 		require.NoError(t, json.Unmarshal([]byte(meta), &outcome.Meta))
 	}
 	if final {

@@ -61,6 +61,9 @@ type Hold struct {
 	// Exhausted says that its policy has used up its attempts and leaves it to
 	// people how the call goes on.
 	Exhausted bool `json:"exhausted,omitempty"`
+	// Failure is what a poll ends with where people give it up, but for its answer; nil
+	// where the last attempt has failed.
+	Failure *ErrorObject `json:"failure,omitempty"`
 	// Noted says that the history tells of it since it is a wait for people.
 	Noted bool `json:"noted,omitempty"`
 }
@@ -76,7 +79,7 @@ type Settlement struct {
 }
 
 // Wait is the hold as a wait that nobody knows the end of. failure is that of the
-// last attempt.
+// state.
 func (h Hold) Wait(failure *ErrorObject) Wait {
 	if h.Exhausted {
 		return Wait{Reason: ReasonPerson, Summary: "waits for a person: " + failure.Short()}
@@ -137,6 +140,15 @@ func (t Tuning) Check() error {
 	return nil
 }
 
+// Failure is that of the last attempt, or of a poll that waits for people; nil for
+// none.
+func (s *CallState) Failure() *ErrorObject {
+	if hold := s.head().Hold; hold != nil && hold.Failure != nil {
+		return hold.Failure
+	}
+	return s.Last.Error
+}
+
 // Hold keeps the call from its next attempt until people let it go on.
 func (c *Call) Hold(hold Hold) {
 	c.State.Todo = []Todo{{Hold: &hold}, {Attempt: &PendingAttempt{}}}
@@ -155,7 +167,7 @@ func (c *Call) Settle(settlement Settlement, now time.Time) {
 		return
 	}
 	if hold := c.held(); hold != nil && hold.Exhausted {
-		c.State.Counters.settled(c.State.Last.Policy)
+		c.State.Counters.settled(c.State.Last.Policy, hold.Failure != nil)
 	}
 	c.State.Todo = c.State.Todo[1:]
 }
@@ -171,9 +183,12 @@ func (c *Call) skip(settlement Settlement, now time.Time) {
 		said += ": " + settlement.Reason
 	}
 	failure := ErrorObject{Kind: KindExplicit, Class: ClassFinal, Message: c.config.where() + ": " + said, Attempt: c.State.Attempts, Page: c.page()}
-	if last := c.State.Last.Error; last != nil {
+	if last := c.State.Failure(); last != nil {
 		failure = *last
 		failure.Message += " (" + said + ")"
+	}
+	if hold := c.held(); hold != nil && hold.Failure != nil {
+		failure.Body = c.lastAnswer()
 	}
 	c.State.Last.Error = &failure
 	c.end(c.failure(failure, now))

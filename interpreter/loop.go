@@ -211,17 +211,28 @@ func (l *LoopResult) OverBudget(step string, budget *playbook.FailureBudget) *Er
 	if budget == nil || l.Ended() == 0 || l.Ended() < budget.MinSamples {
 		return nil
 	}
-	rate := float64(l.Stats.Failed) / float64(l.Ended())
-	if rate <= budget.Rate {
+	if l.failureRate() <= budget.Rate {
 		return nil
 	}
+	return l.budgetExceeded(step, budget)
+}
+
+// typeBudgetExceeded is the type of the error of a loop whose failure budget is spent.
+const typeBudgetExceeded = "FailureBudgetExceeded"
+
+// budgetExceeded is that error, with the figures of the stats.
+func (l *LoopResult) budgetExceeded(step string, budget *playbook.FailureBudget) *ErrorObject {
 	return &ErrorObject{
-		Kind: KindLoop, Class: ClassFinal, Type: "FailureBudgetExceeded",
-		Message: fmt.Sprintf("step %s: FailureBudgetExceeded: %d of %d ended iterations failed (%g), budget %g "+
+		Kind: KindLoop, Class: ClassFinal, Type: typeBudgetExceeded,
+		Message: fmt.Sprintf("step %s: %s: %d of %d ended iterations failed (%g), budget %g "+
 			"after %d samples; %d of %d did not run to their end",
-			step, l.Stats.Failed, l.Ended(), rate, budget.Rate, budget.MinSamples, l.Stats.Cancelled, l.Stats.Total),
+			step, typeBudgetExceeded, l.Stats.Failed, l.Ended(), l.failureRate(), budget.Rate, budget.MinSamples,
+			l.Stats.Cancelled, l.Stats.Total),
 	}
 }
+
+// failureRate is the share of failures among the iterations that have ended.
+func (l *LoopResult) failureRate() float64 { return float64(l.Stats.Failed) / float64(l.Ended()) }
 
 // Known is how far a loop has come, for its failure budget: what its batches
 // count on from. Kept in workflow history.
@@ -307,7 +318,6 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 	case Failed:
 		result.Status = StatusError
 		result.Error = l.failure(step)
-		return result
 	}
 	if l.Stats.Failed > 0 {
 		result.Warnings = append(slices.Clip(result.Warnings), l.shortfall(step))
@@ -315,7 +325,8 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 	return result
 }
 
-// shortfall tells what failed in a loop that went well enough.
+// shortfall tells what failed in a loop, however that ended: its error may give way to
+// that of its sink.
 func (l *LoopResult) shortfall(step *playbook.Step) string {
 	text := fmt.Sprintf("step %s: %d of %d iterations failed (%.3g %%)",
 		step.Name, l.Stats.Failed, l.Stats.Total, 100*float64(l.Stats.Failed)/float64(l.Stats.Total))
@@ -331,7 +342,10 @@ func (l *LoopResult) first() string {
 }
 
 func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
-	if l.Budget != nil {
+	switch {
+	case l.Budget != nil && l.Budget.Type == typeBudgetExceeded:
+		return l.budgetExceeded(step.Name, step.Loop.FailureBudget) // those in flight have ended since
+	case l.Budget != nil:
 		return l.Budget
 	}
 	failure := &ErrorObject{

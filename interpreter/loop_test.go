@@ -160,6 +160,25 @@ func TestFailureBudget(t *testing.T) {
 	require.Nil(t, gather("ff", inOrder(2)).OverBudget("s", nil), "off unless given")
 }
 
+// TestFailureBudgetTellsTheStats: what was in flight when the budget was spent may
+// fail or succeed as well.
+func TestFailureBudgetTellsTheStats(t *testing.T) {
+	t.Parallel()
+	step := &playbook.Step{Name: "s", Loop: &playbook.Loop{
+		Thresholds: thresholds, FailureBudget: &playbook.FailureBudget{Rate: 0.5, MinSamples: 2},
+	}}
+	loop := gather("ff--------", inOrder(10))
+	loop.Budget = loop.OverBudget("s", step.Loop.FailureBudget)
+	require.Contains(t, loop.Budget.Message, "2 of 2 ended iterations failed (1)")
+	loop.Add(2, "p2", iteration(2, 'f'))
+	loop.Add(3, "p3", iteration(3, 's'))
+	result := loop.CallResult(step, started, started)
+	require.Equal(t, "step s: FailureBudgetExceeded: 3 of 4 ended iterations failed (0.75), budget 0.5 after 2 samples; "+
+		"6 of 10 did not run to their end", result.Error.Message)
+	require.Equal(t, interpreter.LoopStats{Total: 10, Success: 1, Failed: 3, Cancelled: 6}, loop.Stats)
+	require.Equal(t, []string{"step s: 3 of 10 iterations failed (30 %); the first (index 0): e0"}, result.Warnings)
+}
+
 // edgeRow is a row of the table of edges in docs/language.md, section loop.
 var edgeRow = regexp.MustCompile(
 	"(?m)^\\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (?:`(.+)`)? ?\\| (\\w*) ?\\| `(\\w+)` \\| .+ \\|$")
@@ -305,8 +324,8 @@ func TestLoopOfAStep(t *testing.T) {
 	}
 }
 
-// TestLoopThatWentWellEnough warns of what failed all the same.
-func TestLoopThatWentWellEnough(t *testing.T) {
+// TestLoopWarnsOfWhatFailed: however it ended.
+func TestLoopWarnsOfWhatFailed(t *testing.T) {
 	t.Parallel()
 	enough := playbook.Thresholds{Completed: 0.5, PartialSuccess: 0.25}
 	step := &playbook.Step{Name: "fetch", Loop: &playbook.Loop{Thresholds: enough}}
@@ -316,7 +335,7 @@ func TestLoopThatWentWellEnough(t *testing.T) {
 		"ssc-":     nil, // cancelled ones are in the stats
 		"sfss":     {"step fetch: 1 of 4 iterations failed (25 %); the first (index 1): e1"},
 		"sff":      {"step fetch: 2 of 3 iterations failed (66.7 %); the first (index 1): e1"},
-		"ffffffsf": nil, // it failed, and says so
+		"ffffffsf": {"step fetch: 7 of 8 iterations failed (87.5 %); the first (index 0): e0"}, // its sink may fail too
 	} {
 		result := gather(how, inOrder(len(how))).CallResult(step, started, started)
 		require.Equal(t, want, result.Warnings, how)

@@ -170,6 +170,18 @@ func (e *ErrorObject) Value() any {
 	return value
 }
 
+// answer is the meta of an answer that failed.
+func (e *ErrorObject) answer() ToolMeta {
+	meta := *e.Answer
+	if meta.Status == 0 {
+		meta.Status = e.Status
+	}
+	if meta.Headers == nil {
+		meta.Headers = e.Headers
+	}
+	return meta
+}
+
 // asksPolicies reports whether policies may decide about the error. The other
 // kinds end the call at once: trying again cannot help.
 func (e *ErrorObject) asksPolicies() bool {

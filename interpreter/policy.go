@@ -69,10 +69,14 @@ func (c *Counters) restart(policies []*playbook.Policy) {
 	}
 }
 
-// settled gives a policy that was exhausted its attempts again: people have decided
-// so.
-func (c *Counters) settled(policy int) {
-	if policy > 0 {
+// settled gives a policy that was exhausted its attempts again, or its polls: people
+// have decided so.
+func (c *Counters) settled(policy int, polls bool) {
+	switch {
+	case policy == 0:
+	case polls:
+		c.Policies[policy-1].Successes, c.Policies[policy-1].SuccessesSince = 0, time.Time{}
+	default:
 		c.Policies[policy-1].Failures, c.Policies[policy-1].FailuresSince = 0, time.Time{}
 	}
 	c.ToldInRow, c.Told = 0, 0
@@ -99,7 +103,7 @@ const (
 	RulingRepeats                 // another attempt follows
 	RulingIgnores                 // the failure is an empty answer
 	RulingGivesUp                 // the failure stays
-	RulingHolds                   // people decide how the failure goes on
+	RulingHolds                   // people decide how the call goes on
 	RulingSucceeds                // the failure is a success, which may lack pages
 	RulingFails                   // the success is a failure: a poll that never became ready
 	RulingTruncates               // the success stays, and may lack pages
@@ -361,14 +365,13 @@ func (r round) exhausted() Ruling {
 		}
 		return RulingGivesUp
 	}
-	switch then.OnExhausted {
-	case playbook.ExhaustedFail:
+	switch polls := then.NextCall == nil; {
+	case then.OnExhausted == playbook.ExhaustedPause && polls:
+		return RulingHolds
+	case then.OnExhausted == playbook.ExhaustedFail:
 		return RulingFails
-	case playbook.ExhaustedSucceed, playbook.ExhaustedContinue:
+	case then.OnExhausted == playbook.ExhaustedSucceed, then.OnExhausted == playbook.ExhaustedContinue, !polls:
 		return RulingTruncates
 	}
-	if then.NextCall == nil {
-		return RulingFails
-	}
-	return RulingTruncates
+	return RulingFails
 }

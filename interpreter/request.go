@@ -216,20 +216,13 @@ func dropKey[V any](m map[string]V, field, key string) []string {
 }
 
 // fingerprint tells requests of one call apart for the guard against
-// repetition.
-func (r *Request) fingerprint() Fingerprints {
-	fields := make(map[string]any, len(r.Fields)+1)
-	for _, name := range sortedKeys(r.Fields) {
-		fields[name] = r.Fields[name].Data
-	}
-	params := make([]any, len(r.Params))
-	for i, param := range r.Params {
-		params[i] = param.Data
-	}
+// repetition, by what their tool sends.
+func (r *Request) fingerprint(tool string) Fingerprints {
+	parts := []any{r.sent(tool)}
 	if len(r.Deferred) > 0 {
-		return sum(fields, params, r.Args.Data, deferredDigest(r.Deferred))[:fingerprintSize]
+		parts = append(parts, deferredDigest(r.Deferred))
 	}
-	return sum(fields, params, r.Args.Data)[:fingerprintSize]
+	return sum(parts...)[:fingerprintSize]
 }
 
 // hash is a short digest of values, for comparisons within one call.

@@ -182,6 +182,12 @@ func (o DriveOutput) Shrink(step *playbook.Step, most int) DriveOutput {
 	if EncodedSize(o) <= most {
 		return o
 	}
+	for i := range o.Calls {
+		o.Calls[i].Made = nil
+	}
+	if EncodedSize(o) <= most {
+		return o
+	}
 	share := most / len(o.Calls)
 	for i, driven := range o.Calls {
 		size := EncodedSize(driven)
@@ -202,7 +208,7 @@ func (o DriveOutput) Shrink(step *playbook.Step, most int) DriveOutput {
 // more than most bytes. That attempt is made again.
 func (d Driven) Shrunk(most int) Driven {
 	if EncodedSize(DriveOutput{Calls: []Driven{d}}) > most {
-		d.Outcome = nil
+		d.Outcome, d.Made = nil, nil
 	}
 	return d
 }

@@ -202,6 +202,8 @@ type Driven struct {
 	Noted Noted `json:"noted,omitempty"`
 	// Outcome is that of an attempt which State has not taken in yet.
 	Outcome *Outcome `json:"outcome,omitempty"`
+	// Made are the attempts made here, for those who look; nil where Result says enough.
+	Made Stretches `json:"made,omitempty"`
 }
 
 // Bounds of what one activity fetches of a call (language.md, section

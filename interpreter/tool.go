@@ -213,6 +213,9 @@ type ErrorObject struct {
 	Policy    int               `json:"policy,omitempty"`
 	Exhausted bool              `json:"exhausted,omitempty"`
 	Collected expression.Value  `json:"collected,omitzero"`
+	// Answer is what an attempt that got an answer tells of it beside Status and
+	// Headers, on its way to the meta of the call.
+	Answer *ToolMeta `json:"answer,omitempty"`
 	// At is when the attempt ended; expressions do not see it.
 	At time.Time `json:"at,omitzero"`
 	// Final marks errors that end the call without asking the policies, such as

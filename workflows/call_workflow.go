@@ -112,7 +112,7 @@ func (p *callProgress) plays(ctx workflow.Context) func(string) {
 func (p *callProgress) answer() (Progress, error) {
 	record := p.record
 	record.Follow(p.call)
-	record.Error, record.LastError = record.Error.Shrunk(), p.call.State.Last.Error.Shrunk()
+	record.Error, record.LastError = record.Error.Shrunk(), p.call.State.Failure().Shrunk()
 	return Progress{Steps: []StepRecord{record}}, nil
 }
 

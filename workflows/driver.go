@@ -204,7 +204,7 @@ func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.rested()
 	d.noteHold(ctx, hold)
-	wait := hold.Wait(d.call.State.Last.Error)
+	wait := hold.Wait(d.call.State.Failure())
 	settlement, err := d.rest(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
 	})

@@ -129,7 +129,7 @@ func (b *batch) records() []IterationRecord {
 func iterationOf(index int, state interpreter.CallState, until time.Time, most int) IterationRecord {
 	record := IterationRecord{
 		Index: index, Status: interpreter.Running, Attempts: state.Attempts, MaxAttempts: most, Pages: state.Successes,
-		Error: state.Last.Error,
+		Error: state.Failure(),
 	}
 	if len(state.Todo) == 0 {
 		record.Status = interpreter.Pending
@@ -142,7 +142,7 @@ func iterationOf(index int, state interpreter.CallState, until time.Time, most i
 			record.Status = interpreter.RetryPending
 		}
 	case head.Hold != nil:
-		wait := head.Hold.Wait(state.Last.Error)
+		wait := head.Hold.Wait(state.Failure())
 		record.Waiting, record.Status = wait.Summary, interpreter.Paused
 		if head.Hold.Exhausted {
 			record.Status = interpreter.RetryPending
@@ -171,7 +171,7 @@ func (r *run) look(progress *Progress) {
 		}
 		shown.MaxAttempts = interpreter.MostAttempts(step, r.Limits)
 		if call := r.live[record]; call != nil {
-			shown.LastError = call.State.Last.Error.Shrunk()
+			shown.LastError = call.State.Failure().Shrunk()
 		}
 	}
 	if r.input.Reprocess != nil {

@@ -322,7 +322,7 @@ func waitsForPeople(call *interpreter.Call, wait *interpreter.Wait, visit int) (
 	}
 	return interpreter.News{
 		Event: playbook.EventPaused, Step: call.Step(), Visit: visit, Index: call.Index(), Status: interpreter.RetryPending,
-		Attempts: call.State.Attempts, Error: call.State.Last.Error.Shrunk(), Reason: wait.Summary,
+		Attempts: call.State.Attempts, Error: call.State.Failure().Shrunk(), Reason: wait.Summary,
 	}, true
 }
 

@@ -74,8 +74,25 @@ func TestFailedItemsAreNeverSilent(t *testing.T) {
 	}
 }
 
-// TestEveryLoopTellsWhatFailed: also one that is a partial success; one that
-// failed has the figures in its error.
+// TestAFailedLoopTellsItsFigures: also where its sink fails, whose error takes the place
+// of the loop's.
+func TestAFailedLoopTellsItsFigures(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, failsFor("7"))
+	s.refuses = func(int, interpreter.ToolInput) error { return unavailable() }
+	result, _ := s.run(`
+  - step: fetch
+    tool: http
+    url: "http://x/{{ item }}"
+    loop: {collection: [7, 7, 1], element: item}
+    sink: {tool: http, url: "http://x/7"}
+`)
+	require.EqualValues(t, "failed", result.Status)
+	require.EqualValues(t, "sink", result.Error.Kind)
+	require.Equal(t, []string{"step fetch: 2 of 3 iterations failed (66.7 %); the first (index 0): HTTP 503"}, result.Warnings)
+}
+
+// TestEveryLoopTellsWhatFailed: also one that is a partial success.
 func TestEveryLoopTellsWhatFailed(t *testing.T) {
 	t.Parallel()
 	for codes, want := range map[string]string{

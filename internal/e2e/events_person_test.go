@@ -62,3 +62,47 @@ func TestEventsOfWaitsForAPerson(t *testing.T) {
 		})
 	}
 }
+
+// TestAPollWaitsForAPerson: one that never became ready, in every kind of item. Who is
+// told to try again polls, and who is given up fails as exhausted.
+func TestAPollWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	for _, item := range waitingItems {
+		t.Run(item.name, func(t *testing.T) {
+			t.Parallel()
+			w, api := newWorking(t), newGauge(t)
+			l := w.looker()
+			run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    `+item.step+`
+    retry: [{when: "{{ error is not defined }}", then: {max_attempts: 1, on_exhausted: pause}}]
+`), map[string]any{"api": api.url})
+			items := w.awaitWaiting(run)
+			require.Equal(t, items, api.began(time.Time{}))
+			w.steers(run, workflows.RetryNowUpdate, workflows.Command{By: "ada@host"})
+			require.Eventually(t, func() bool { return api.began(time.Time{}) == 2*items }, patience, tick)
+			require.Equal(t, items, w.awaitWaiting(run))
+			w.steers(run, workflows.SkipUpdate, workflows.Command{Step: "fetch", By: "bob@host", Reason: "enough"})
+			result, _ := w.outcome(run)
+			require.EqualValues(t, "failed", result.Status)
+			waits, ended := 0, 0
+			for _, event := range l.told(run, runs.Ask{Step: "fetch"}) {
+				switch {
+				case event.Event == runs.StepRetry:
+					require.Equal(t, "person", event.Reason)
+					require.Nil(t, event.Error)
+					waits++
+				case event.Event == runs.ActionError:
+					require.Fail(t, "no attempt has failed", "%+v", event)
+				case event.Event == runs.IterationFailed, event.Event == runs.StepFailedTerminal && item.name == "a step":
+					require.EqualValues(t, "exhausted", event.Error.Kind)
+					require.Contains(t, event.Error.Message, "(skipped by bob@host: enough)")
+					ended++
+				}
+			}
+			require.Equal(t, [2]int{2 * items, items}, [2]int{waits, ended})
+		})
+	}
+}

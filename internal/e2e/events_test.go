@@ -317,6 +317,74 @@ func TestEventsOfWhatIsHosted(t *testing.T) {
 	}, many)
 }
 
+// TestEventsOfABatch: attempts that fail and are made again without a wait are told one
+// by one, and stats count them; an element that follows another is told behind it.
+func TestEventsOfABatch(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string][]string{
+		"batch: 3": {
+			"step_started",
+			"iteration_started[0]", "action_started[0] 1", "action_error[0] 1", "action_started[0] 2", "action_error[0] 2",
+			"action_started[0] 3", "action_completed[0] 3", "iteration_completed[0]",
+			"iteration_started[1]", "action_started[1] 1", "action_completed[1] 1", "iteration_completed[1]",
+			"iteration_started[2]", "action_started[2] 1", "action_error[2] 1", "action_started[2] 2", "action_error[2] 2",
+			"action_started[2] 3", "action_error[2] 3", "step_retry_exhausted[2]", "iteration_failed[2]",
+			"step_result",
+		},
+		"batch: 3, mode: parallel": nil, // the same, in any order of the elements
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			seen := map[string]int{}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				n := r.URL.Query().Get("n")
+				if seen[n]++; n == "0" && seen[n] < 3 || n == "2" {
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+			}))
+			t.Cleanup(server.Close)
+			w := newWorking(t)
+			l := w.looker()
+			run := w.start(book(`
+  - step: many
+    tool: http
+    url: "`+server.URL+`"
+    params: {n: "{{ item }}"}
+    loop: {collection: [0, 1, 2], thresholds: {partial_success: 0.1}, `+mode+`}
+    retry: [{when: error.status == 503, then: {max_attempts: 3, backoff: none}}]
+`), nil)
+			_, err := w.outcome(run)
+			require.NoError(t, err)
+			events := l.told(run, runs.Ask{Step: "many"})
+			if want != nil {
+				require.Equal(t, want, inFewWords(events))
+			}
+			failures, retries := map[int]int{}, 0
+			for _, event := range events {
+				if event.Event == runs.ActionError {
+					failures[*event.Index]++
+					require.Equal(t, 503, event.Error.Status)
+				}
+				if event.IsRetry {
+					retries++
+				}
+			}
+			require.Equal(t, map[int]int{0: 2, 2: 3}, failures)
+			require.Equal(t, 4, retries)
+			collector := stats.NewCollector(nil)
+			collector.Begin(runs.Found{})
+			for _, event := range l.told(run, runs.Ask{Attempts: true}) {
+				collector.Add(event)
+			}
+			collector.End(time.Now())
+			require.Equal(t, []stats.Error{{Class: "retryable", Kind: "http", Status: 503, Attempts: 5, Items: 1}}, collector.Stats().Errors)
+		})
+	}
+}
+
 // TestEventsOfPagesBehindASink: the first attempt for a page is no retry, whatever
 // was done in the same activity before it; the second one is. Each page is told once
 // as written, though its sink is in the activity of the next.

@@ -185,8 +185,9 @@ func TestFailureBudgetCancelsThoseInFlight(t *testing.T) {
 			require.Contains(t, []int{3, c.batch * c.children}, stats.Failed, "two of a batch end at about the same time")
 			require.Equal(t, interpreter.LoopStats{Total: 10, Failed: stats.Failed, Cancelled: 10 - stats.Failed}, stats)
 			require.Equal(t, "FailureBudgetExceeded", result.Error.Type)
-			require.Contains(t, result.Error.Message,
-				"3 of 3 ended iterations failed (1), budget 0.5 after 3 samples; 7 of 10 did not run to their end")
+			require.Contains(t, result.Error.Message, fmt.Sprintf(
+				"%[1]d of %[1]d ended iterations failed (1), budget 0.5 after 3 samples; %[2]d of 10 did not run to their end",
+				stats.Failed, stats.Cancelled))
 
 			at := w.times(record.Loop.WorkflowID)
 			// The second batch has failed as a whole where its other iteration was soon enough.

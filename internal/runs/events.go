@@ -84,7 +84,21 @@ type queue []item
 
 func (q queue) Len() int { return len(q) }
 func (q queue) Less(i, j int) bool {
-	return cmp.Or(q[i].at.Compare(q[j].at), cmp.Compare(q[i].number, q[j].number)) < 0
+	return cmp.Or(q[i].at.Compare(q[j].at), cmp.Compare(q[i].rank(), q[j].rank()), cmp.Compare(q[i].number, q[j].number)) < 0
+}
+
+// rank puts the end of an iteration behind what it has done at the same moment, which
+// another history tells.
+func (it item) rank() int {
+	switch it.event.Event {
+	case IterationCompleted, IterationFailed:
+		return 1
+	case StepRetryExhausted, SinkFailed:
+		if it.event.Index != nil && it.event.Attempts > 0 { // not of an attempt
+			return 1
+		}
+	}
+	return 0
 }
 func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 

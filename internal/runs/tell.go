@@ -506,8 +506,8 @@ func failureOf(event *historypb.HistoryEvent) *failurepb.Failure {
 	return cmp.Or(event.GetActivityTaskFailedEventAttributes().GetFailure(), event.GetActivityTaskTimedOutEventAttributes().GetFailure())
 }
 
-// hosted tells what an activity did that hosts calls: of each one pair for all of
-// its attempts that succeeded, and one for the last where that failed.
+// hosted tells what an activity did that hosts calls: of each one pair for attempts that
+// succeeded one after the other, and one for each that failed.
 func (t *teller) hosted(ctx context.Context, id int64, event *historypb.HistoryEvent) error {
 	of, output := t.made[id], interpreter.DriveOutput{}
 	if err := t.Store.Resolve(ctx, event); err != nil {
@@ -555,40 +555,27 @@ func (t *teller) driven(
 		return nil
 	}
 	task, which := of.many.Task, fmt.Sprint(indexOr(carried.Index))
-	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index, At: ended}
-	if of.started != nil {
+	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index}
+	made := driven.Made
+	if !made.Cover(before.Attempts+1, after.Attempts) {
+		made = stretches(before, after, failure, driven.Result, ended)
+	} else if failure != nil {
+		made = append(made[:len(made)-1:len(made)-1], made[len(made)-1])
+		made[len(made)-1].Error = failure // it has all of it
+	}
+	if event.At = ended; of.started != nil {
 		event.At = of.started.GetEventTime().AsTime()
 	}
-	first, last := before.Attempts+1, after.Attempts
-	retried := before.RequestAttempts > 0 && before.Last.Error != nil // or a page is behind it, and what comes first is the next
-	if failure != nil {
-		last--
-		if failure.At.After(event.At) && failure.At.Before(ended) {
-			ended = failure.At
-		}
-	}
-	if first <= last {
-		event.Attempt, event.Page, event.IsRetry = first, before.Successes+1, retried
-		if last > first {
-			event.AttemptTo, event.PageTo = last, max(after.Successes, event.Page)
-		}
-		t.pair(id, which, event, ended, nil)
-	}
-	if failure != nil {
-		if first <= last { // when it began is not kept
-			event.At = ended
-		}
-		event.Attempt, event.Page, event.AttemptTo, event.PageTo = after.Attempts, cmp.Or(failure.Page, after.Successes+1), 0, 0
-		event.IsRetry = retried && first > last
-		t.pair(id, which+"!", event, ended, failure)
-	}
+	// A page may be behind the last attempt, and what comes first is the next.
+	event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
+	attempted := t.stretches(id, which, event, made, ended)
 	if after.Written > before.Written {
 		has, err := sinks()
 		if err != nil {
 			return err
 		}
 		if has {
-			event.Event, event.At, event.Attempt, event.AttemptTo, event.IsRetry = SinkCompleted, ended, 0, 0, false
+			event.Event, event.At, event.Attempt, event.AttemptTo, event.IsRetry = SinkCompleted, writtenAt(attempted, driven, ended), 0, 0, false
 			event.Page, event.PageTo = pagesWritten(before, after, driven.Outcome)
 			t.add(id, which, event)
 		}
@@ -597,6 +584,77 @@ func (t *teller) driven(
 		attempt: after.Attempts, page: after.Successes + 1, failure: failure,
 	}
 	return nil
+}
+
+// stretches tells attempts of a call, from the time of first on, and gives when the last
+// ended.
+func (t *teller) stretches(id int64, which string, first Event, made interpreter.Stretches, ended time.Time) time.Time {
+	event, at := first, first.At
+	for i, stretch := range made {
+		event.Attempt, event.AttemptTo, event.Page, event.PageTo = stretch.Attempt, stretch.AttemptTo, stretch.Page, stretch.PageTo
+		if event.PageTo == event.Page && event.AttemptTo == 0 {
+			event.PageTo = 0
+		}
+		event.At = between(at, stretch.Began, ended)
+		at = between(event.At, stretch.Ended, ended)
+		t.pair(id, fmt.Sprintf("%s/%d", which, i), event, at, stretch.Error)
+		event.IsRetry = stretch.Error != nil && i+1 < len(made) && made[i+1].Page == stretch.Page
+	}
+	return at
+}
+
+// stretches are the attempts of a call between two states, as far as these tell: those
+// that succeeded together, and the last where that failed. A result tells when, else
+// they went on to the end.
+func stretches(
+	before, after interpreter.CallState, failure *interpreter.ErrorObject, result *interpreter.CallResult, ended time.Time,
+) interpreter.Stretches {
+	var made interpreter.Stretches
+	var began time.Time
+	first, last := before.Attempts+1, after.Attempts
+	if result != nil && !result.Meta.EndedAt.IsZero() {
+		began, ended = result.Meta.StartedAt, result.Meta.EndedAt
+	}
+	if failure != nil {
+		last--
+		if !failure.At.IsZero() {
+			ended = failure.At
+		}
+	}
+	if first <= last {
+		well := interpreter.Stretch{Attempt: first, Page: before.Successes + 1, Began: began, Ended: ended}
+		if last > first {
+			well.AttemptTo, well.PageTo = last, max(after.Successes, well.Page)
+		}
+		made = append(made, well)
+		began = ended // when the next began is not kept
+	}
+	if failure != nil {
+		made = append(made, interpreter.Stretch{
+			Attempt: after.Attempts, Page: cmp.Or(failure.Page, after.Successes+1), Began: began, Ended: ended, Error: failure,
+		})
+	}
+	return made
+}
+
+// between is a time within others; what is not known is the first of them where
+// something begins, and so is what lies before it.
+func between(from, at, to time.Time) time.Time {
+	switch {
+	case at.Before(from):
+		return from
+	case at.After(to):
+		return to
+	}
+	return at
+}
+
+// writtenAt is when the sinks of a hosted call were done, as far as that is known.
+func writtenAt(attempted time.Time, driven interpreter.Driven, ended time.Time) time.Time {
+	if driven.Result != nil {
+		return between(attempted, driven.Result.Meta.EndedAt, ended)
+	}
+	return ended
 }
 
 // pagesWritten are the first and the last page, 0 where that is the first, that the

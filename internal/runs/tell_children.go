@@ -8,6 +8,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/converter"
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
@@ -204,7 +205,9 @@ func (t *teller) children(ctx context.Context) error {
 			below.step, below.visit = loop.Step, loop.Visit
 		}
 		if told := batches[begun]; told != nil {
-			t.iterations(begun, told)
+			if err := t.iterations(ctx, begun, told); err != nil {
+				return err
+			}
 			if !t.ask.within() || !t.wanted(told, failed) {
 				continue
 			}
@@ -273,29 +276,66 @@ func (t *teller) wanted(told *batchTold, failed map[int]bool) bool {
 	return false
 }
 
-// iterations tells of those of one child: their start, and how they ended.
-func (t *teller) iterations(begun *child, told *batchTold) {
+// iterations tells of those of one child: their start, and how they ended. An element of
+// a batch begins and ends when its call does, and not when the batch does.
+func (t *teller) iterations(ctx context.Context, begun *child, told *batchTold) error {
 	event := func(word string, at time.Time, index int) Event {
 		return Event{Event: word, At: at, Step: t.step, Visit: t.visit, Index: &index}
 	}
-	for _, carried := range told.input.Calls {
-		if carried.State == nil {
-			t.add(begun.event, fmt.Sprint(*carried.Index), event(IterationStarted, begun.initiated, *carried.Index))
-		}
+	start := func(at time.Time, index int) {
+		t.add(begun.event, fmt.Sprint(index), event(IterationStarted, at, index))
 	}
 	if begun.end == nil {
-		return
+		sequential, err := t.sequential(ctx, told)
+		for i, carried := range told.input.Calls {
+			if carried.State == nil && (i == 0 || !sequential) {
+				start(begun.initiated, *carried.Index)
+			}
+		}
+		return err
 	}
-	ended := begun.end.GetEventTime().AsTime()
 	iterations := told.output.Iterations
 	if !told.told && !wasCancelled(begun) {
 		for _, carried := range told.input.Calls {
 			iterations = append(iterations, lost(*carried.Index, begun))
 		}
 	}
-	for _, iteration := range iterations {
-		t.iteration(begun.event, event(IterationCompleted, ended, iteration.Index), iteration)
+	fresh := map[int]bool{}
+	for _, carried := range told.input.Calls {
+		fresh[*carried.Index] = carried.State == nil
 	}
+	ended := begun.end.GetEventTime().AsTime()
+	for _, iteration := range iterations {
+		from, to, meta := begun.initiated, ended, iteration.Result.Meta
+		switch {
+		case len(told.input.Calls) == 1:
+		case !meta.StartedAt.IsZero():
+			to = between(from, meta.EndedAt, ended)
+			from = between(from, meta.StartedAt, to)
+		case iteration.Cancelled: // it has not begun
+			from = ended
+		}
+		if fresh[iteration.Index] {
+			start(from, iteration.Index)
+		}
+		t.iteration(begun.event, event(IterationCompleted, to, iteration.Index), iteration)
+	}
+	return nil
+}
+
+// sequential reports whether an element of a loop's batch begins when the one before it
+// has ended.
+func (t *teller) sequential(ctx context.Context, told *batchTold) (bool, error) {
+	if len(told.input.Calls) < 2 {
+		return false, nil
+	}
+	var known converter.RawValue // of the loop's input
+	var script interpreter.Script
+	if err := t.decode(ctx, t.workflowID, t.h.input, &known, &script); err != nil {
+		return false, err
+	}
+	_, step, err := told.input.Task.With(script).Load()
+	return err == nil && step.Loop != nil && step.Loop.Mode != playbook.Parallel, nil
 }
 
 // iteration tells how one ended.
