@@ -246,15 +246,20 @@ func stepText(book *playbook.Playbook, step *playbook.Step) string {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
+// hasSinks reports whether a step writes results away.
+func hasSinks(step *playbook.Step) bool {
+	inPolicies := slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool {
+		return policy.Then.Sink != nil || policy.Then.PerIteration != nil
+	})
+	return inPolicies || step.Sink != nil || step.Loop != nil && (step.Loop.Sink != nil || step.Loop.DeadLetter != nil)
+}
+
 // ReadsOnly reports whether a step does nothing but ask servers for what they have.
 func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
 	if step.Action == nil {
 		return true
 	}
-	if step.Sink != nil || step.Loop != nil && (step.Loop.Sink != nil || step.Loop.DeadLetter != nil) ||
-		slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool {
-			return policy.Then.Sink != nil || policy.Then.PerIteration != nil
-		}) {
+	if hasSinks(step) {
 		return false
 	}
 	action := book.Resolve(step.Action)
