@@ -27,9 +27,13 @@ const (
 	KeptQuery = "kept"
 )
 
-// MaxKept bounds the results that a run takes over, in bytes of JSON. Calls whose
-// results are left out are made again.
-const MaxKept = 1 << 20
+// MaxKept bounds the results that a run takes over, in bytes of JSON, and MaxKeptAlong
+// those that it takes along into its next history, beside what its steps need. Calls whose results are
+// left out are made again.
+const (
+	MaxKept      = 1 << 20
+	MaxKeptAlong = 256 << 10
+)
 
 // identity is what the operation keys of a run begin with: those of a run that a step
 // has started follow from the key of the call, whichever attempt makes it.
@@ -93,6 +97,29 @@ type Kept struct {
 	Wrote bool `json:"wrote,omitempty"`
 	// Left are the steps whose results were too large.
 	Left []string `json:"left,omitempty"`
+}
+
+// Within leaves out the largest results until the others take no more than so many
+// bytes. What is left out is named.
+func (k Kept) Within(most int) Kept {
+	sizes, size := make([]int, len(k.Steps)), 0
+	for i, step := range k.Steps {
+		sizes[i] = EncodedSize(step)
+		size += sizes[i]
+	}
+	k.Steps, k.Left = slices.Clone(k.Steps), slices.Clone(k.Left)
+	for size > most {
+		at := 0
+		for i := range sizes {
+			if sizes[i] > sizes[at] {
+				at = i
+			}
+		}
+		size -= sizes[at]
+		k.Left = append(k.Left, k.Steps[at].Step)
+		k.Steps, sizes = slices.Delete(k.Steps, at, at+1), slices.Delete(sizes, at, at+1)
+	}
+	return k
 }
 
 // KeptStep is a visit of a step that has ended well; kept in workflow history.
@@ -246,15 +273,20 @@ func stepText(book *playbook.Playbook, step *playbook.Step) string {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
+// hasSinks reports whether a step writes results away.
+func hasSinks(step *playbook.Step) bool {
+	inPolicies := slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool {
+		return policy.Then.Sink != nil || policy.Then.PerIteration != nil
+	})
+	return inPolicies || step.Sink != nil || step.Loop != nil && (step.Loop.Sink != nil || step.Loop.DeadLetter != nil)
+}
+
 // ReadsOnly reports whether a step does nothing but ask servers for what they have.
 func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
 	if step.Action == nil {
 		return true
 	}
-	if step.Sink != nil || step.Loop != nil && (step.Loop.Sink != nil || step.Loop.DeadLetter != nil) ||
-		slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool {
-			return policy.Then.Sink != nil || policy.Then.PerIteration != nil
-		}) {
+	if hasSinks(step) {
 		return false
 	}
 	action := book.Resolve(step.Action)

@@ -133,6 +133,20 @@ func TestRecalledMerge(t *testing.T) {
 	}, found)
 }
 
+// TestKeptWithin: the largest results are left out first, and named.
+func TestKeptWithin(t *testing.T) {
+	t.Parallel()
+	step := func(name string, bytes int) interpreter.KeptStep {
+		return interpreter.KeptStep{Step: name, Result: interpreter.CallResult{Data: expression.Of(strings.Repeat("x", bytes))}}
+	}
+	kept := interpreter.Kept{Steps: []interpreter.KeptStep{step("a", 500), step("b", 3000), step("c", 400), step("d", 2000)}, Left: []string{"z"}}
+	within := kept.Within(3000)
+	require.Equal(t, []string{"z", "b", "d"}, within.Left)
+	require.Equal(t, []interpreter.KeptStep{step("a", 500), step("c", 400)}, within.Steps)
+	require.Len(t, kept.Steps, 4)
+	require.Equal(t, []string{"z"}, kept.Left)
+}
+
 func replaced(t *testing.T, text, old, with string) string {
 	t.Helper()
 	require.Contains(t, text, old)

@@ -197,6 +197,7 @@ const maxRecords = 1000
 func (r *run) continued() Input {
 	next, state := r.input, r.RunState
 	state.Records, state.Control, state.Answered = r.snapshot(), r.controls.Control, r.controls.Answered
+	state.Kept = state.Kept.Within(interpreter.MaxKeptAlong)
 	if n := len(state.Records) - maxRecords; n > 0 {
 		state.Records = state.Records[n:]
 	}

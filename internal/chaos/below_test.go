@@ -287,7 +287,7 @@ func (r *belowRound) play() time.Duration {
 // strikeBelow kills the worker while something is under way.
 func (r *belowRound) strikeBelow() {
 	r.t.Helper()
-	for n := range r.between(1, 2) {
+	for range r.between(1, 2) {
 		r.ensureWorker()
 		at := r.requests() + r.between(1, 6*len(r.below.names))
 		r.t.Logf("the worker dies at request %d", at)
@@ -299,7 +299,6 @@ func (r *belowRound) strikeBelow() {
 		if !died {
 			break
 		}
-		_ = n
 		r.kill()
 	}
 	r.ensureWorker()

@@ -378,3 +378,34 @@ func (i *interrupted) awaitEnded(loop string, n int) {
 		return i.ask(loop, "", workflows.ProgressQuery, &progress) && progress.Stats.Success >= n
 	}, patience, tick)
 }
+
+// TestReprocessDoesNotAskAgain: what a person has answered in the first run counts in the
+// one that takes its place.
+func TestReprocessDoesNotAskAgain(t *testing.T) {
+	t.Parallel()
+	w, _ := newAnswering(t)
+	run := w.start(book(`
+  - step: each
+    tool: playbook
+    loop: {in: [1], iterator: n}
+    workload: {api: "{{ workload.api }}", broken: "{{ workload.broken }}"}
+    workflow:
+      - {step: ask, tool: approval, message: "go?", next: end}
+      - step: end
+        tool: http
+        url: "{{ api }}/status/{{ 404 if broken else 200 }}"
+        next: [{when: "{{ ask.option == 'approve' }}", step: done}]
+      - {step: done, tool: http, url: "{{ api }}/echo"}
+workload: {broken: true}
+`), nil)
+	child := run.GetID() + "/each#1/0!1"
+	w.awaited(child, "ask")
+	_, err := w.looker().Answer(t.Context(), child, interpreter.Answer{
+		Verb: interpreter.AnswerComplete, Option: "approve", By: "ada", AnswerTo: interpreter.AnswerTo{Step: "ask"},
+	})
+	require.NoError(t, err)
+	_, err = w.outcome(run)
+	require.NoError(t, err)
+	w.endsAs(w.reprocess(run, w.chain(run).Letters, "", map[string]any{"broken": false}), interpreter.Completed)
+	require.Equal(t, 1, w.api.CountRequests("", "/echo"))
+}
