@@ -388,7 +388,6 @@ func lying(status int, header http.Header, body func(w http.ResponseWriter)) htt
 // not have found it. Who is overloaded or away is not asked twice by one attempt.
 func TestOAuth2EndpointsAreAskedOnce(t *testing.T) {
 	t.Parallel()
-
 	for status, asked := range map[int]int{429: 1, 500: 1, 503: 1, 307: 1, 400: 2, 401: 2, 403: 2} {
 		i, api := newIssuer(t), newWitness(t, "127.0.0.1", nil)
 		i.answer = lying(status, nil, func(http.ResponseWriter) {})
@@ -403,27 +402,22 @@ func TestOAuth2EndpointsAreAskedOnce(t *testing.T) {
 // out once.
 func TestOAuth2SecretsInTheBody(t *testing.T) {
 	t.Parallel()
-
 	i := newIssuer(t)
 	give := i.answer
 	i.answer = func(w http.ResponseWriter, r *http.Request) {
 		if _, _, basic := r.BasicAuth(); basic {
 			w.WriteHeader(http.StatusUnauthorized)
-
 			return
 		}
-
 		give(w, r)
 	}
 	i.lifetime = -1
 	api := newWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { i.accepts(w, r) })
 	c := withTokens(t, i.connection(nil))
-
 	for range 3 {
 		_, err := callHTTP(t, c, tokenInput(t, api.URL))
 		require.NoError(t, err)
 	}
-
 	require.Len(t, i.received(), 4)
 }
 
@@ -431,7 +425,6 @@ func TestOAuth2SecretsInTheBody(t *testing.T) {
 // for what they are where they come back.
 func TestOAuth2TokensOfOtherTypes(t *testing.T) {
 	t.Parallel()
-
 	for kind, good := range map[string]bool{"": true, "bearer": true, "BEARER": true, "mac": false, "DPoP": false, "x y": false, "Basic": false} {
 		i := newIssuer(t)
 		i.answer = lying(200, nil, func(w http.ResponseWriter) {
@@ -439,14 +432,11 @@ func TestOAuth2TokensOfOtherTypes(t *testing.T) {
 		})
 		api := newWitness(t, "127.0.0.1", nil)
 		_, err := callHTTP(t, withTokens(t, i.connection(nil)), tokenInput(t, api.URL))
-
 		if good {
 			require.NoError(t, err, kind)
 			require.Contains(t, api.received()[0], "Authorization: Bearer "+canary+"-token\r\n")
-
 			continue
 		}
-
 		object := tooltest.ErrorObject(t, err)
 		require.Equal(t, []string{"final", "token"}, []string{string(object.Class), object.Type}, kind)
 		require.Contains(t, object.Message, "of another type than bearer")
@@ -458,7 +448,6 @@ func TestOAuth2TokensOfOtherTypes(t *testing.T) {
 // far as it makes sense, and a token is fetched no more often than it has to be.
 func TestOAuth2LivesThatCannotBe(t *testing.T) {
 	t.Parallel()
-
 	for life, fetched := range map[string]int{
 		`0`: 3, `"0"`: 3, `-1`: 3, `-1e300`: 0, `1e300`: 0, `99999999999999999999`: 0, `2147483648`: 1, `"3600"`: 1, `null`: 1, `"soon"`: 0, `{}`: 0,
 	} {
@@ -466,19 +455,15 @@ func TestOAuth2LivesThatCannotBe(t *testing.T) {
 		i.answer = lying(200, nil, func(w http.ResponseWriter) { fmt.Fprintf(w, `{"access_token": "t", "expires_in": %s}`, life) })
 		api := newWitness(t, "127.0.0.1", nil)
 		c := withTokens(t, i.connection(nil))
-
 		for range 3 {
 			_, err := callHTTP(t, c, tokenInput(t, api.URL))
 			if fetched > 0 {
 				require.NoError(t, err, life)
-
 				continue
 			}
-
 			object := tooltest.ErrorObject(t, err)
 			require.Equal(t, "token", object.Type, life)
 		}
-
 		if fetched > 0 {
 			require.Len(t, i.received(), fetched, life)
 			require.Len(t, api.received(), 3, life)
@@ -490,7 +475,6 @@ func TestOAuth2LivesThatCannotBe(t *testing.T) {
 // one that comes drop by drop takes memory, or longer than the attempt has.
 func TestOAuth2AnswersWithoutEnd(t *testing.T) {
 	t.Parallel()
-
 	flood := func(w io.Writer) {
 		chunk := bytes.Repeat([]byte(" "), 1<<20)
 		for range 1 << 10 {
@@ -499,7 +483,6 @@ func TestOAuth2AnswersWithoutEnd(t *testing.T) {
 			}
 		}
 	}
-
 	for name, answer := range map[string]http.HandlerFunc{
 		"a GB": lying(200, nil, func(w http.ResponseWriter) { flood(w) }),
 		"a bomb": lying(200, http.Header{"Content-Encoding": {"gzip"}}, func(w http.ResponseWriter) {
@@ -510,29 +493,22 @@ func TestOAuth2AnswersWithoutEnd(t *testing.T) {
 	} {
 		i, api := newIssuer(t), newWitness(t, "127.0.0.1", nil)
 		i.answer = answer
-
 		var before, after runtime.MemStats
-
 		runtime.ReadMemStats(&before)
-
 		_, err := callHTTP(t, withTokens(t, i.connection(nil)), tokenInput(t, api.URL))
 		object := tooltest.ErrorObject(t, err)
-
 		runtime.ReadMemStats(&after)
 		require.Equal(t, []string{"retryable", "token"}, []string{string(object.Class), object.Type}, name)
 		require.Less(t, after.HeapSys, before.HeapSys+(512<<20), name)
 		require.Empty(t, api.received(), name)
 	}
-
 	i := newIssuer(t)
 	i.answer = lying(200, nil, func(w http.ResponseWriter) {
 		for n := 0; n < 2000; n++ {
 			if _, err := w.Write([]byte(" ")); err != nil {
 				return
 			}
-
 			_ = http.NewResponseController(w).Flush()
-
 			time.Sleep(time.Millisecond) // the sender takes its time
 		}
 	})
