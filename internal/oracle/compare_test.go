@@ -16,7 +16,9 @@ func (d *disagreements) say(format string, args ...any) {
 
 // refused says that the playbook was not run at all: the generator made one that is not valid.
 func (d *disagreements) refused() bool {
-	return slices.ContainsFunc(*d, func(each string) bool { return strings.Contains(each, "is not valid") || strings.Contains(each, "invalid_playbook") })
+	return slices.ContainsFunc(*d, func(each string) bool {
+		return strings.Contains(each, "is not valid") || strings.Contains(each, "invalid_playbook")
+	})
 }
 
 // equal compares two values as JSON.
