@@ -16,7 +16,9 @@ func (d *disagreements) say(format string, args ...any) {
 
 // refused says that the playbook was not run at all: the generator made one that is not valid.
 func (d *disagreements) refused() bool {
-	return slices.ContainsFunc(*d, func(each string) bool { return strings.Contains(each, "is not valid") })
+	return slices.ContainsFunc(*d, func(each string) bool {
+		return strings.Contains(each, "is not valid") || strings.Contains(each, "invalid_playbook")
+	})
 }
 
 // equal compares two values as JSON.
@@ -84,8 +86,9 @@ func (d *disagreements) requests(o *oracle, c came) {
 		for len(f) > len(came) && f[len(f)-1].open {
 			f = f[:len(f)-1]
 		}
-		if o.torn && o.round.real {
-			continue // which branch came how far is up to the machine
+		if o.torn { // which branch came how far is up to the machine, on a server; else at the very time of the failure
+			d.begun(path, f, came, o.round.real)
+			continue
 		}
 		if len(f) != len(came) {
 			d.say("%s: %d requests were foretold, %d came:\n%s", path, len(f), len(came), side(f, came))
@@ -100,6 +103,19 @@ func (d *disagreements) requests(o *oracle, c came) {
 				d.say("%s: request %d came too early:\n%s", path, i+1, side(f, came))
 				break
 			}
+		}
+	}
+}
+
+// begun compares what was made before a failure cut it off.
+func (d *disagreements) begun(path string, f, came []made, real bool) {
+	for i := range min(len(f), len(came)) {
+		if f[i].open || real {
+			return
+		}
+		if f[i].line() != came[i].line() || f[i].at != came[i].at {
+			d.say("%s: request %d is another one:\n%s", path, i+1, side(f, came))
+			return
 		}
 	}
 }

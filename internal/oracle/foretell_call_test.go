@@ -511,6 +511,8 @@ func (c *call) collects(by *collect, data any) (any, *failure) {
 	part, found := at(data, by.path)
 	if !found {
 		if by.optional {
+			c.got = true
+			c.pages = c.data()
 			return nil, nil
 		}
 		return nil, c.expression()

@@ -108,7 +108,9 @@ func (c *call) written(out outcome, data any, truncated bool) *ended {
 			continue
 		}
 		if failed := c.writes(p.sink, c.id, sc, data); failed != nil {
-			return c.fails(failed)
+			e := c.fails(failed)
+			e.data = data // it was got, and could not be written; the language does not say what a step's name gives then
+			return e
 		}
 	}
 	return &ended{data: data, truncated: truncated}

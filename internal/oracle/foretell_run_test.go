@@ -180,7 +180,8 @@ func (o *oracle) playbookBelow(c *call) outcome {
 		return outcome{failure: c.expression()}
 	}
 	id := fmt.Sprintf("%s page %d attempt %d", c.id, c.page+1, c.all)
-	figures := o.figures // those of the other run stay with it
+	figures := o.figures                   // those of the other run stay with it
+	c.s.below.strict = o.round.book.strict // the language does not say it; what is below belongs to the playbook
 	r := o.run(c.s.below, handed.(map[string]any), id, c.now)
 	o.figures = figures
 	c.now = r.at
@@ -387,9 +388,6 @@ func (w *walk) visit(s *step, sc scope, id string, at time.Duration) stepEnded {
 		e.at = until
 		if failed != nil {
 			e.failure, e.status = c.sinkFailed(failed), "failed"
-			if s.loop == nil {
-				e.data = nil
-			}
 		}
 	}
 	return e
