@@ -97,10 +97,39 @@ func ensureSchema(conf *config.SQL) error {
 	}
 	switch {
 	case len(tables) == 0:
-		return sqliteschema.SetupSchemaOnDB(db)
+		if err := sqliteschema.SetupSchemaOnDB(db); err != nil {
+			return errors.Join(named(err), removeNew(file))
+		}
+		return nil
 	case slices.Contains(tables, lastTable):
 		return nil
+	case slices.Contains(tables, firstTable):
+		return errors.New("its schema was cut off when it was made; nothing was ever in it: remove it")
 	default:
-		return errors.New("it holds other tables, or a schema that was cut off; choose another file or remove it")
+		return errors.New("it holds other tables; choose another file")
 	}
+}
+
+// named says of an error of SQLite that the disk is full, or that the file may not grow.
+func named(err error) error {
+	var failed *sqlite3.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.As(err, &failed) && failed.Code()&0xff == sqlite3lib.SQLITE_FULL:
+		return fmt.Errorf("the disk is full (SQLITE_FULL): make room, or choose a file elsewhere: %w", err)
+	}
+	return err
+}
+
+// removeNew removes a database whose schema could not be made, so that the next start
+// makes it, and does not find half of it.
+func removeNew(file string) error {
+	var errs []error
+	for _, end := range []string{"", "-wal", "-shm", "-journal"} {
+		if err := os.Remove(file + end); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
