@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/log"
@@ -23,6 +24,10 @@ import (
 // lastTable is the table the schema creates last: a file that has it is
 // complete.
 const lastTable = "executions_visibility"
+
+// firstTable is the one that it creates first: a file with it, and not the last, was
+// left while its schema was made.
+const firstTable = "namespaces"
 
 // memoryPage is the size of a page of a database in memory, in bytes. A commit that has
 // moved rows between pages looks at every page that SQLite has cached, and of a database
@@ -60,7 +65,7 @@ func openStorage(file string) (*config.SQL, error) {
 			"busy_timeout": "5000",
 		},
 	}
-	if err := ensureSchema(conf); err != nil {
+	if err := ensureSchema(conf, path); err != nil {
 		return nil, fmt.Errorf("prepare database file %q: %w", file, err)
 	}
 	return conf, nil
@@ -85,22 +90,29 @@ func openAdmin(conf *config.SQL) (sqlplugin.AdminDB, error) {
 		log.NewNoopLogger(), metrics.NoopMetricsHandler)
 }
 
-func ensureSchema(conf *config.SQL) error {
+// ensureSchema makes the schema in a file that has none.
+func ensureSchema(conf *config.SQL, path string) error {
+	info, missing := os.Stat(path)
+	isNew := missing != nil || info.Size() == 0
 	db, err := openAdmin(conf)
 	if err != nil {
-		return err
+		return named(err)
 	}
 	defer func() { _ = db.Close() }()
 	tables, err := db.ListTables(conf.DatabaseName)
 	if err != nil {
-		return err
+		return named(err)
 	}
 	switch {
 	case len(tables) == 0:
-		if err := sqliteschema.SetupSchemaOnDB(db); err != nil {
-			return errors.Join(named(err), removeNew(file))
+		err := sqliteschema.SetupSchemaOnDB(db)
+		if err == nil {
+			return nil
 		}
-		return nil
+		if isNew {
+			err = errors.Join(err, removeNew(path))
+		}
+		return named(err)
 	case slices.Contains(tables, lastTable):
 		return nil
 	case slices.Contains(tables, firstTable):
@@ -110,14 +122,10 @@ func ensureSchema(conf *config.SQL) error {
 	}
 }
 
-// named says of an error of SQLite that the disk is full, or that the file may not grow.
+// named says of an error of SQLite that the disk is full.
 func named(err error) error {
-	var failed *sqlite3.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.As(err, &failed) && failed.Code()&0xff == sqlite3lib.SQLITE_FULL:
-		return fmt.Errorf("the disk is full (SQLITE_FULL): make room, or choose a file elsewhere: %w", err)
+	if errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "disk is full") {
+		return fmt.Errorf("the disk is full: make room, or choose a file elsewhere: %w", err)
 	}
 	return err
 }
