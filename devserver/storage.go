@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/log"
@@ -24,10 +23,6 @@ import (
 // lastTable is the table the schema creates last: a file that has it is
 // complete.
 const lastTable = "executions_visibility"
-
-// firstTable is the one that it creates first: a file with it, and not the last, was
-// left while its schema was made.
-const firstTable = "namespaces"
 
 // memoryPage is the size of a page of a database in memory, in bytes. A commit that has
 // moved rows between pages looks at every page that SQLite has cached, and of a database
@@ -65,7 +60,7 @@ func openStorage(file string) (*config.SQL, error) {
 			"busy_timeout": "5000",
 		},
 	}
-	if err := ensureSchema(conf, path); err != nil {
+	if err := ensureSchema(conf); err != nil {
 		return nil, fmt.Errorf("prepare database file %q: %w", file, err)
 	}
 	return conf, nil
@@ -90,54 +85,22 @@ func openAdmin(conf *config.SQL) (sqlplugin.AdminDB, error) {
 		log.NewNoopLogger(), metrics.NoopMetricsHandler)
 }
 
-// ensureSchema makes the schema in a file that has none.
-func ensureSchema(conf *config.SQL, path string) error {
-	info, missing := os.Stat(path)
-	isNew := missing != nil || info.Size() == 0
+func ensureSchema(conf *config.SQL) error {
 	db, err := openAdmin(conf)
 	if err != nil {
-		return named(err)
+		return err
 	}
 	defer func() { _ = db.Close() }()
 	tables, err := db.ListTables(conf.DatabaseName)
 	if err != nil {
-		return named(err)
+		return err
 	}
 	switch {
 	case len(tables) == 0:
-		err := sqliteschema.SetupSchemaOnDB(db)
-		if err == nil {
-			return nil
-		}
-		if isNew {
-			err = errors.Join(err, removeNew(path))
-		}
-		return named(err)
+		return sqliteschema.SetupSchemaOnDB(db)
 	case slices.Contains(tables, lastTable):
 		return nil
-	case slices.Contains(tables, firstTable):
-		return errors.New("its schema was cut off when it was made; nothing was ever in it: remove it")
 	default:
-		return errors.New("it holds other tables; choose another file")
+		return errors.New("it holds other tables, or a schema that was cut off; choose another file or remove it")
 	}
-}
-
-// named says of an error of SQLite that the disk is full.
-func named(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "disk is full") {
-		return fmt.Errorf("the disk is full: make room, or choose a file elsewhere: %w", err)
-	}
-	return err
-}
-
-// removeNew removes a database whose schema could not be made, so that the next start
-// makes it, and does not find half of it.
-func removeNew(file string) error {
-	var errs []error
-	for _, end := range []string{"", "-wal", "-shm", "-journal"} {
-		if err := os.Remove(file + end); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
