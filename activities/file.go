@@ -215,6 +215,8 @@ func fileError(verb, path string, err error) error {
 		e.Class, e.Type = interpreter.ClassFinal, "not_found"
 	case errors.Is(err, fs.ErrPermission), strings.Contains(err.Error(), "escapes from parent"):
 		e.Class, e.Type = interpreter.ClassFinal, "permission"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+		e.Type = "no_space"
 	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL):
 		e.Class = interpreter.ClassFinal
 	}

@@ -279,6 +279,7 @@ func TestFileWhereFilesAreSmall(t *testing.T) {
 	_, err := writeFile(t, c, "big", rows, fields)
 	object := tooltest.ErrorObject(t, err)
 	require.Equal(t, interpreter.ClassRetryable, object.Class)
+	require.Equal(t, "no_space", object.Type)
 	require.Contains(t, object.Message, "file too large")
 	require.Equal(t, lines("a"), get(t, dir, "rows.jsonl"))
 	require.NoFileExists(t, filepath.Join(dir, "rows.jsonl.reprise.new"))

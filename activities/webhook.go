@@ -92,7 +92,7 @@ choice, choices. The types are text, integer, number, boolean and choice.
 on_start sends a request that tells people, as in webhook; callback.page is the
 address of the page.`,
 	Fields: append([]playbook.Field{
-		{Name: "message", Kind: playbook.KindText, Required: true, Doc: "What people are asked, in Markdown."},
+		{Name: "message", Kind: playbook.KindText, Required: true, Doc: "What people are asked, in Markdown; values in it are text."},
 		{Name: "options", Kind: playbook.KindList, Default: "[approve, reject]", Doc: "What they can choose."},
 		{Name: "form", Kind: playbook.KindMap, Doc: "Fields that they fill in, by name."},
 		{Name: "on_timeout", Kind: playbook.KindText, Default: "fail", Doc: "What counts when nobody has answered in time: an option, or fail."},

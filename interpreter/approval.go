@@ -30,7 +30,11 @@ func (c *Call) parseApproval() (*playbook.Approval, error) {
 	for _, name := range sortedKeys(c.State.Request.Fields) {
 		fields[name] = c.State.Request.Fields[name].Data
 	}
-	return playbook.ParseApproval(fields)
+	approval, err := playbook.ParseApproval(fields)
+	if err == nil {
+		approval.Data = c.State.Request.Data
+	}
+	return approval, err
 }
 
 // asksWell says why people cannot be asked what the fields of an approval give.

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // Awaiting is an attempt that somebody outside answers, for those who look. Nothing
@@ -46,13 +48,27 @@ func (a *Awaiting) Progress() string {
 	return (&Reported{Done: a.Done, Total: a.Total, Message: a.Message}).String()
 }
 
-// Question is the first line of what people are asked, "" for none.
+// Question is the first line of what people are asked, "" for none. Values in it are
+// short and have no lines of their own, so that the author's words stay around them.
 func (a *Awaiting) Question() string {
+	const mostValue = 32 // runes
 	if a.Approval == nil {
 		return ""
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(a.Approval.Message), "\n")
-	return strings.TrimSpace(strings.TrimLeft(line, "#"))
+	var asked strings.Builder
+	for _, piece := range a.Approval.Pieces() {
+		text := piece.Text
+		if piece.IsData {
+			text = source.Shorten(strings.Join(strings.Fields(source.Readable(text)), " "), mostValue)
+		} else if asked.Len() == 0 {
+			text = strings.TrimLeftFunc(text, unicode.IsSpace)
+		}
+		line, _, more := strings.Cut(text, "\n")
+		if asked.WriteString(line); more {
+			break
+		}
+	}
+	return strings.TrimSpace(strings.TrimLeft(asked.String(), "#"))
 }
 
 // Command is what comes behind the names of a run and a step in a command that

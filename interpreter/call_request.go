@@ -187,7 +187,7 @@ func (c *Call) restore(now time.Time) {
 
 func (c *Call) renderer(budget *expression.Budget) renderer {
 	c.restore(c.State.StartedAt)
-	return renderer{book: c.config.deferringBook(), action: c.action, scope: c.scope, budget: budget}
+	return renderer{book: c.config.deferringBook(), action: c.action, scope: c.scope, budget: budget, asks: c.tool == toolApproval}
 }
 
 func decisionBudget(now time.Time) *expression.Budget {

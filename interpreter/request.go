@@ -25,6 +25,7 @@ const (
 	fieldOnStart   = "on_start"
 	fieldOnCancel  = "on_cancel"
 	fieldOnTimeout = "on_timeout"
+	fieldMessage   = "message"
 )
 
 // Request is what goes out in one or more attempts, rendered once; kept in
@@ -41,6 +42,8 @@ type Request struct {
 	// Overlay is what next_call changed so far; it is laid over the fields
 	// whenever they are rendered again.
 	Overlay overlay `json:"overlay,omitzero"`
+	// Data is where data stands in what people are asked, of tool approval.
+	Data []expression.Range `json:"data,omitempty"`
 	// Deferred are the expressions that only the activity can evaluate.
 	Deferred []deferred `json:"deferred,omitempty"`
 }
@@ -69,6 +72,7 @@ type renderer struct {
 	action *playbook.Action
 	scope  *Scope
 	budget *expression.Budget
+	asks   bool // people
 }
 
 // request renders the action from nothing. before has its args.
@@ -116,6 +120,8 @@ func (r renderer) field(field *playbook.Entry, request *Request) (value any, err
 			request.deferAnew(secret)
 		}
 		return value, err
+	case r.asks && field.Key == fieldMessage && len(secret.sealed(field.Value)) == 0:
+		value, request.Data, err = field.Value.RenderPlaced(r.scope, r.budget)
 	case field.Key == fieldURL:
 		value, err = secret.url(field.Value, fieldURL)
 	case isRequest(field.Key):

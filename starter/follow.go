@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// followInterval is how often a run is asked how far it is.
+	// followInterval is the shortest pause between two looks at a run, and
+	// longestPause the longest one.
 	followInterval = 500 * time.Millisecond
+	longestPause   = 15 * time.Second
 	// cancelPatience is how long a cancelled run may take to end in order.
 	cancelPatience = 10 * time.Second
 )
@@ -120,12 +122,21 @@ func (a *app) hints(s *session, run client.WorkflowRun) {
 	}
 }
 
-// watch shows what the observer sees until ctx ends. Looking at a large loop
-// may take long; the pauses grow with it, so that it never is most of the load.
+// lookPause is how long to wait before the next look at a run that was looked at for
+// some time already; a look took that long. Queries cost the server, and Temporal
+// Cloud bills them: what has taken long is not asked twice a second whether it still
+// does. So pauses are a quarter of that time. Looking at a large loop may take long;
+// the pauses grow with it, so that it never is most of the load.
+func lookPause(least, watched, took time.Duration) time.Duration {
+	const part, load = 4, 4
+	return max(least, min(watched/part, longestPause), load*took)
+}
+
+// watch shows what the observer sees until ctx ends.
 func (a *app) watch(ctx context.Context, observer *observer, link *contact) {
 	screen := newProgress(a.Streams)
 	defer screen.close()
-	address := observer.session.address
+	address, since := observer.session.address, time.Now()
 	for wait := followInterval / 2; pause(ctx, wait); {
 		began := time.Now()
 		lines, err := observer.look(ctx)
@@ -145,7 +156,7 @@ func (a *app) watch(ctx context.Context, observer *observer, link *contact) {
 			screen.show(lines)
 		}
 		if wait = link.pause(); wait == 0 {
-			wait = max(followInterval, 4*time.Since(began))
+			wait = lookPause(followInterval, time.Since(since), time.Since(began))
 		}
 	}
 }

@@ -198,7 +198,15 @@ func (s *session) awaitTriggered(ctx context.Context, before *runs.Schedule) (tr
 type backfillOptions struct {
 	server            serverFlags
 	from, to, overlap string
+	yes               bool
 }
+
+// Bounds of a backfill: how many runs it begins without a question, and at most. The
+// server makes up for thousands at once, and whoever mistook a unit has them all.
+const (
+	unasked        = 100
+	mostBackfilled = 10_000
+)
 
 // backfillOverlap is the default: with that of most schedules, skip, only the first of
 // all runs would begin.
@@ -210,7 +218,8 @@ func newScheduleBackfillCommand(a *app) *cobra.Command {
 		Use: "backfill NAME --from TIME --to TIME", Short: "Start the runs of a time that is past", Args: cobra.ExactArgs(1),
 		Long: `Start a run now for each time of a schedule from --from to --to, both included, paused or
 not. run.scheduled_at of each is the time that it makes up for. They go one behind the other;
-with --overlap allow all at once. Times are meant in the schedule's zone unless they name an offset.`,
+with --overlap allow all at once. Times are meant in the schedule's zone unless they name an offset.
+More than 100 runs are a question, unless --yes answers it, and more than 10,000 are refused.`,
 		Example: `  starter schedule backfill nightly --from 2026-01-01 --to 2026-01-08
   starter schedule backfill nightly --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z --overlap allow`,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -234,6 +243,7 @@ with --overlap allow all at once. Times are meant in the schedule's zone unless 
 	flags.StringVar(&options.from, "from", "", "the first time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.StringVar(&options.to, "to", "", "the last time")
 	flags.StringVar(&options.overlap, "overlap", backfillOverlap, "while another run goes on: "+overlapChoices)
+	flags.BoolVar(&options.yes, "yes", false, "start many runs without a question")
 	options.server.add(command)
 	return command
 }
@@ -251,6 +261,9 @@ func (a *app) backfill(ctx context.Context, s *session, found *runs.Schedule, op
 		return usageError("--to %s is before --from %s", options.to, options.from)
 	case to.After(time.Now()):
 		return usageError("--to %s is yet to come; the schedule itself starts those runs", options.to)
+	}
+	if err := a.confirmBackfill(ctx, s, found, from, to, options.yes); err != nil {
+		return err
 	}
 	err = s.handle(ctx, found).Backfill(ctx, client.ScheduleBackfillOptions{
 		Backfill: []client.ScheduleBackfill{{Start: from, End: to, Overlap: overlapPolicy(options.overlap)}},
@@ -290,4 +303,19 @@ as they are. NAME is its whole name.`,
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	server.add(command)
 	return command
+}
+
+// confirmBackfill asks about a backfill of many runs, and refuses one of more.
+func (a *app) confirmBackfill(ctx context.Context, s *session, found *runs.Schedule, from, to time.Time, yes bool) error {
+	count, more, err := s.runs().ScheduledTimes(ctx, found, from, to, mostBackfilled)
+	switch {
+	case err != nil:
+		return scheduleError("backfill", found.ID, err)
+	case more:
+		return usageError("%s has more than %d times from %s to %s; make up for a part of them at a time, or give the playbook the whole time as its workload",
+			found.ID, mostBackfilled, from.Format(time.RFC3339), to.Format(time.RFC3339))
+	case count > unasked:
+		return a.confirm(ctx, yes, fmt.Sprintf("Start %d runs of %s?", count, found.ID))
+	}
+	return nil
 }

@@ -223,6 +223,21 @@ func TestBackfill(t *testing.T) {
 	require.Equal(t, 3, p.show(name).Started)
 }
 
+// TestBackfillOfManyRuns is a question, and one of ten years at a second a mistake.
+func TestBackfillOfManyRuns(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	name := p.create(p.file("nominal.yaml", nominalBook), "--every", "1s", "--paused")
+	_, said := p.says(exitUsage, "backfill", name, "--from", "2016-01-01", "--to", "2026-01-01", "--yes")
+	require.Contains(t, said, "more than 10000 times from 2016-01-01T00:00:00Z to 2026-01-01T00:00:00Z")
+	twoMinutes := []string{"backfill", name, "--from", "2026-01-01T00:00:01Z", "--to", "2026-01-01T00:02:00Z", "--overlap", "skip"}
+	_, said = p.says(exitUsage, twoMinutes...)
+	require.Contains(t, said, "Start 120 runs of "+name+"? Nobody can be asked here; say --yes")
+	require.Empty(t, p.begun(name))
+	p.says(exitOK, append(twoMinutes, "--yes")...)
+	require.Eventually(t, func() bool { return len(p.begun(name)) > 0 }, patience, 50*time.Millisecond)
+}
+
 // TestBackfillOverAChangeOfClocks: a time that the clocks leave out has no run, and one
 // that they have twice has one, when it comes again.
 func TestBackfillOverAChangeOfClocks(t *testing.T) {

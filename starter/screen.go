@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
+
+	"reprise/interpreter/source"
 )
 
 // screen is a standard stream. What a program's data could do to a terminal, or
@@ -48,9 +50,8 @@ func (s *screen) verbatim(text []byte) error {
 	return err
 }
 
-// visible shows the characters that a terminal would obey as the escapes of
-// JSON: control characters but line breaks and tabs, and those that change the
-// direction of a text ("Trojan Source", CVE-2021-42574). A JSON document has
+// visible shows the characters that a terminal would obey, or would not show, as the
+// escapes of JSON: those that source.Hides names but line breaks and tabs. A JSON document has
 // them inside strings only, and means the same afterwards. Bytes that are no
 // UTF-8 are shown as in Go.
 func visible(text string) string {
@@ -63,7 +64,9 @@ func visible(text string) string {
 		case r == utf8.RuneError && width == 1:
 			fmt.Fprintf(&b, `\x%02x`, text[i])
 		case r != utf8.RuneError && obeyed(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
 		default:
 			b.WriteRune(r)
 		}
@@ -73,12 +76,4 @@ func visible(text string) string {
 
 // obeyed is true for what visible may have to change: RuneError stands for bytes
 // that are no text, too.
-func obeyed(r rune) bool {
-	switch r {
-	case '\n', '\t':
-		return false
-	case utf8.RuneError, '\u2028', '\u2029':
-		return true
-	}
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
-}
+func obeyed(r rune) bool { return r != '\n' && r != '\t' && (r == utf8.RuneError || source.Hides(r)) }

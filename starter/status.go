@@ -91,19 +91,19 @@ func (s *session) status(ctx context.Context, found runs.Found, step string) (*r
 	return status, nil
 }
 
-// watchInterval is how often status --watch looks.
+// watchInterval is the shortest pause between two looks of status --watch.
 const watchInterval = 2 * time.Second
 
 // watchStatus shows where the run is until it has ended: on a terminal in one
 // place, else whenever something has changed.
 func (a *app) watchStatus(ctx context.Context, s *session, status *runs.Status, options *statusOptions) error {
-	shown := newWatchScreen(a.Streams)
+	shown, since := newWatchScreen(a.Streams), time.Now()
 	for {
 		shown.show(status)
 		if status.Ended() {
 			return nil
 		}
-		if !pause(ctx, max(watchInterval, 4*time.Since(status.At))) {
+		if !pause(ctx, lookPause(watchInterval, time.Since(since), time.Since(status.At))) {
 			return withStatus(exitInterrupted, errSaid)
 		}
 		found, err := s.runs().Find(ctx, status.WorkflowID, status.RunID)

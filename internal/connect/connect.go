@@ -91,6 +91,7 @@ type NoServerError struct {
 	Address string
 	Err     error
 	said    string // in place of the usual words
+	reached bool   // a server is there
 }
 
 func (e *NoServerError) Error() string {
@@ -133,27 +134,30 @@ func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (cli
 	defer cancel()
 	c, err := client.DialContext(limited, options)
 	if err != nil {
-		return nil, dialError(ctx, options, err)
+		var busy *serviceerror.ResourceExhausted
+		return nil, dialError(ctx, options, err, errors.As(err, &busy))
 	}
 	_, err = c.WorkflowService().DescribeNamespace(limited, &workflowservice.DescribeNamespaceRequest{Namespace: options.Namespace})
 	if err != nil {
 		c.Close()
-		return nil, dialError(ctx, options, err)
+		return nil, dialError(ctx, options, err, true)
 	}
 	return c, nil
 }
 
-func dialError(ctx context.Context, options client.Options, err error) error {
+func dialError(ctx context.Context, options client.Options, err error, reached bool) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("connect to %s: %w", options.HostPort, ctx.Err())
 	}
-	failed := &NoServerError{Address: options.HostPort, Err: err}
+	failed := &NoServerError{Address: options.HostPort, Err: err, reached: reached}
 	var missing *serviceerror.NamespaceNotFound
 	var denied *serviceerror.PermissionDenied
 	switch {
 	case errors.As(err, &missing):
 		failed.said = fmt.Sprintf("the Temporal server at %s has no namespace %q: name another with --namespace, or have it made there",
 			options.HostPort, options.Namespace)
+	case reached && Unreachable(err):
+		failed.said = fmt.Sprintf("the Temporal server at %s is there and cannot answer: %s", options.HostPort, reasonOf(err))
 	case errors.As(err, &denied):
 		failed.said = fmt.Sprintf("the Temporal server at %s wants a key: that of a starter dev is known in its directory, others come from TEMPORAL_API_KEY: %v",
 			options.HostPort, err)

@@ -84,9 +84,9 @@ func (f Filter) query() string {
 	case interpreter.Running:
 		query += " AND " + goingOn
 	case interpreter.Paused, interpreter.Queued:
-		query += fmt.Sprintf(" AND %s AND %s = '%s'", goingOn, workflows.StatusAttribute, f.Status)
+		query += fmt.Sprintf(" AND %s AND %s = %s", goingOn, workflows.StatusAttribute, quoted(string(f.Status)))
 	case interpreter.Completed, interpreter.Partial, interpreter.Skipped:
-		query += fmt.Sprintf(" AND ExecutionStatus = 'Completed' AND %s = '%s'", workflows.StatusAttribute, f.Status)
+		query += fmt.Sprintf(" AND ExecutionStatus = 'Completed' AND %s = %s", workflows.StatusAttribute, quoted(string(f.Status)))
 	case interpreter.Failed:
 		query += " AND ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')"
 	case interpreter.Cancelled:
@@ -120,6 +120,9 @@ func (e *QueryError) Unwrap() error { return e.Err }
 func (r *Reader) GoingOn(ctx context.Context, filter string) ([]Found, error) {
 	var all []Found
 	var token []byte
+	if err := closed(filter); err != nil {
+		return nil, &QueryError{Query: filter, Err: err}
+	}
 	for {
 		page, err := r.list(ctx, ofTheirOwn+" AND "+goingOn+" AND ("+filter+")", listPage, token)
 		var invalid *serviceerror.InvalidArgument
@@ -129,7 +132,7 @@ func (r *Reader) GoingOn(ctx context.Context, filter string) ([]Found, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, info := range page.GetExecutions() { // a filter may have closed the bracket
+		for _, info := range page.GetExecutions() { // whatever the server makes of the filter
 			run := found(info)
 			if info.GetType().GetName() == workflows.PlaybookWorkflowName && !run.Ended() && info.GetParentExecution() == nil {
 				all = append(all, run)

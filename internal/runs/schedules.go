@@ -10,9 +10,11 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -166,6 +168,28 @@ func (r *Reader) ScheduledInput(ctx context.Context, s *Schedule) (workflows.Inp
 		}
 	}
 	return input, r.decode(ctx, "the schedule "+s.ID, payloads, &input)
+}
+
+// ScheduledTimes counts the times of a schedule from one to another, as far as most;
+// more says that there are others.
+func (r *Reader) ScheduledTimes(ctx context.Context, s *Schedule, from, to time.Time, most int) (count int, more bool, err error) {
+	for !from.After(to) {
+		answer, err := r.Client.WorkflowService().ListScheduleMatchingTimes(ctx, &workflowservice.ListScheduleMatchingTimesRequest{
+			Namespace: r.Namespace, ScheduleId: s.ID, StartTime: timestamppb.New(from.Add(-time.Nanosecond)), EndTime: timestamppb.New(to),
+		})
+		if err != nil {
+			return 0, false, fmt.Errorf("count the times of the schedule %s: %w", s.ID, err)
+		}
+		times := answer.GetStartTime() // a page of them
+		if len(times) == 0 {
+			break
+		}
+		if count += len(times); count > most {
+			return most, true, nil
+		}
+		from = times[len(times)-1].AsTime().Add(time.Second) // schedules know no less
+	}
+	return count, false, nil
 }
 
 // Started are the last runs of a schedule as they stand, the latest first, at most so

@@ -328,7 +328,7 @@ func echoed(secret string, found []pattern) []pattern {
 	}
 	kept := all[:0:0]
 	for _, p := range all {
-		if len(p.text) >= minDistinct {
+		if len(p.text) >= minDistinct && p.kind != loose {
 			kept = append(kept, p)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"html"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,8 @@ const (
 	encoded
 	// word has no letters and digits beside it.
 	word
+	// loose is found in the letters and digits of a text alone.
+	loose
 )
 
 // pattern is one form of a secret.
@@ -69,6 +72,11 @@ func forms(secret string) []pattern {
 		add(hex.EncodeToString([]byte(bytes)), anywhere, minSecret+2)
 		add(strings.ToUpper(hex.EncodeToString([]byte(bytes))), anywhere, minSecret+2)
 	}
+	for _, core := range loosely(secret) {
+		if !slices.Contains(all, core) {
+			all = append(all, core)
+		}
+	}
 	return all
 }
 
@@ -95,6 +103,9 @@ func plain(secret string) []string {
 	}
 	for _, text := range all { // names of headers, and hosts
 		all = append(all, strings.ToLower(text))
+		if len(secret) >= minSecret { // and of variables
+			all = append(all, strings.ToUpper(text))
+		}
 	}
 	return all
 }

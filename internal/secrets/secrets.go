@@ -38,12 +38,17 @@ type added struct {
 }
 
 // masker is what a set has made of its secrets.
-type masker struct{ long, words *matcher }
+type masker struct{ long, words, loose *matcher }
 
 func newMasker(patterns []pattern) *masker {
-	isWord := func(p pattern) bool { return p.kind == word }
-	words := slices.DeleteFunc(slices.Clone(patterns), func(p pattern) bool { return !isWord(p) })
-	return &masker{long: newMatcher(slices.DeleteFunc(patterns, isWord)), words: newMatcher(words)}
+	of := func(wanted func(kind) bool) *matcher {
+		return newMatcher(slices.DeleteFunc(slices.Clone(patterns), func(p pattern) bool { return !wanted(p.kind) }))
+	}
+	return &masker{
+		long:  of(func(k kind) bool { return k == anywhere || k == encoded }),
+		words: of(func(k kind) bool { return k == word }),
+		loose: of(func(k kind) bool { return k == loose }),
+	}
 }
 
 // With is a set that also masks what s masks. What is added to it is not added to
@@ -219,8 +224,12 @@ func mask(maskers []*masker, text string) string {
 	var places []place
 	read := layer{text: text}
 	for depth := 0; ; depth++ {
+		letters, bytes := squashed(read), dump(read)
 		for _, m := range maskers {
 			places = m.places(read, places)
+			for _, found := range []squash{letters, bytes} {
+				found.places(m.loose, func(start, end int) { places = append(places, place{start, end}) })
+			}
 		}
 		under, changed := read.under()
 		if !changed || depth == maxLayers {

@@ -34,7 +34,7 @@ var (
 	//go:embed approval.css
 	approvalStyle string
 
-	approvalPage = template.Must(template.New("approval").Parse(approvalSource))
+	approvalPage = template.Must(template.New("approval").Funcs(template.FuncMap{"readable": readable}).Parse(approvalSource))
 	// pageHeader lets a page do nothing but be read and post its form.
 	pageHeader = http.Header{
 		"Content-Type": {"text/html; charset=utf-8"},
@@ -218,7 +218,7 @@ func (a asked) page() (page, error) {
 		shown.Asks, shown.Options = true, a.Awaiting.Approval.Options
 		shown.Since, shown.Until = moment(a.Awaiting.Since), moment(a.Awaiting.Until)
 		var err error
-		shown.Message, err = renderMarkdown(a.Awaiting.Approval.Message)
+		shown.Message, err = renderMessage(a.Awaiting.Approval)
 		return shown, err
 	case a.Answered != nil:
 		shown.Title, shown.Note = "This has been answered", "Nothing is left to do here."

@@ -63,6 +63,12 @@ func ApprovalAgain(approval *playbook.Approval, typed url.Values) (status int, p
 	return given.status, page, err
 }
 
+// Message is what people are asked as HTML.
+func Message(approval *playbook.Approval) (string, error) {
+	page, err := renderMessage(approval)
+	return string(page), err
+}
+
 // ReadDelivery gives the ID of a delivery and the workload that it becomes.
 func ReadDelivery(trigger *playbook.Trigger, header http.Header, body []byte) (string, any, error) {
 	read, err := readDelivery(trigger, header, body)

@@ -2,9 +2,12 @@ package serve
 
 import (
 	"bytes"
+	"fmt"
 	"html/template"
 	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -12,6 +15,9 @@ import (
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // markdown renders what people are asked. It shows HTML as the text that it is, asks for
@@ -34,22 +40,126 @@ func without(parsers []util.PrioritizedValue, left any) []util.PrioritizedValue 
 	return slices.DeleteFunc(parsers, func(one util.PrioritizedValue) bool { return one.Value == left })
 }
 
-// renderMarkdown gives Markdown as HTML that can stand in a page.
-func renderMarkdown(message string) (template.HTML, error) {
+// renderMessage gives what people are asked as HTML that can stand in a page. The
+// Markdown of the author is read with a word in the place of each value, which nothing
+// of Markdown can take for more than a word; the values come in when it has been read,
+// so that they are text, whatever they are.
+func renderMessage(approval *playbook.Approval) (template.HTML, error) {
+	filled := newStandIns(approval.Pieces())
+	context := parser.NewContext()
+	context.Set(standInsKey, filled)
 	var page bytes.Buffer
-	if err := markdown.Convert([]byte(message), &page); err != nil {
+	if err := markdown.Convert([]byte(filled.markdown), &page, parser.WithContext(context)); err != nil {
 		return "", err
 	}
-	return template.HTML(page.String()), nil //nolint:gosec // it knows no HTML, and tame has the rest
+	return template.HTML(filled.fill(page.String())), nil //nolint:gosec // it knows no HTML, tame has the rest, and values are escaped
+}
+
+// standIns are the words that stand for values while Markdown is read.
+type standIns struct {
+	markdown string
+	values   []string
+	word     string // with which they begin; the author has written it nowhere
+	pattern  *regexp.Regexp
+}
+
+var standInsKey = parser.NewContextKey()
+
+// standInLetters are the letters that number a stand-in. All have as many, so that
+// what follows one is never part of it.
+const standInLetters = 4
+
+func newStandIns(pieces []playbook.Piece) *standIns {
+	s := &standIns{word: "zqv"}
+	for slices.ContainsFunc(pieces, func(piece playbook.Piece) bool { return !piece.IsData && strings.Contains(piece.Text, s.word) }) {
+		s.word += "v"
+	}
+	s.pattern = regexp.MustCompile(fmt.Sprintf("%s[a-z]{%d}", s.word, standInLetters))
+	var whole strings.Builder
+	for _, piece := range pieces {
+		if piece.IsData {
+			whole.WriteString(s.standIn(piece.Text))
+		} else {
+			whole.WriteString(piece.Text)
+		}
+	}
+	s.markdown = whole.String()
+	return s
+}
+
+// standIn is a word for a value. It is one that ends domains, of which addresses in a
+// text are known, so that none is cut within it.
+func (s *standIns) standIn(value string) string {
+	number := len(s.values)
+	s.values = append(s.values, value)
+	letters := make([]byte, standInLetters)
+	for i := range letters {
+		letters[standInLetters-1-i] = byte('a' + number%26)
+		number /= 26
+	}
+	return s.word + string(letters)
+}
+
+// value is what a stand-in stands for.
+func (s *standIns) value(standIn string) string {
+	number := 0
+	for _, letter := range standIn[len(s.word):] {
+		number = number*26 + int(letter-'a')
+	}
+	if number >= len(s.values) {
+		return ""
+	}
+	return s.values[number]
+}
+
+// fill puts values into a page, in which stand-ins are nowhere but in texts.
+func (s *standIns) fill(page string) string {
+	return s.pattern.ReplaceAllStringFunc(page, func(found string) string {
+		return `<bdi class="value">` + template.HTMLEscapeString(readable(s.value(found))) + "</bdi>"
+	})
+}
+
+// address fills an address. A value is all of it, or a part that changes nothing else
+// of it: there it is escaped. ofData says that a value decides where the address leads.
+func (s *standIns) address(written string) (address string, ofData bool) {
+	if s.pattern.FindString(written) == written && written != "" {
+		return s.value(written), true
+	}
+	address = s.pattern.ReplaceAllStringFunc(written, func(found string) string {
+		return strings.ReplaceAll(url.QueryEscape(s.value(found)), "+", "%20")
+	})
+	host := func(address string) string {
+		parsed, err := url.Parse(address)
+		if err != nil {
+			return ""
+		}
+		return parsed.Host + parsed.Opaque
+	}
+	return address, s.pattern.MatchString(host(written))
+}
+
+// readable is a text of data as people see it: what hides is shown, and it takes no
+// more of a page than a paragraph does, so that what stands below it is seen.
+func readable(value string) string {
+	const mostLetters, mostLines = 1000, 30
+	value = source.Shorten(source.Readable(value), mostLetters)
+	if strings.Count(value, "\n") >= mostLines {
+		value = strings.Join(strings.Fields(value), " ")
+	}
+	return value
 }
 
 // tame takes from a document what a page must not have: pictures, links to what is no
-// web page, and headings above that of the page.
+// web page, and headings above that of the page. It fills addresses.
 type tame struct{}
 
 // Transform is called by the parser.
-func (tame) Transform(document *ast.Document, reader text.Reader, _ parser.Context) {
-	var wild []ast.Node
+func (tame) Transform(document *ast.Document, reader text.Reader, context parser.Context) {
+	filled, isFilled := context.Get(standInsKey).(*standIns)
+	if !isFilled {
+		filled = newStandIns(nil)
+	}
+	var links, wild []ast.Node
 	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil
@@ -58,33 +168,52 @@ func (tame) Transform(document *ast.Document, reader text.Reader, _ parser.Conte
 		case *ast.Heading:
 			const most = 6
 			node.Level = min(node.Level+1, most)
-		case *ast.Link:
-			if !safeLink(string(node.Destination)) {
-				wild = append(wild, node)
-			}
-			node.SetAttributeString("rel", []byte("noopener noreferrer nofollow"))
-		case *ast.AutoLink:
-			if node.AutoLinkType == ast.AutoLinkURL && !safeLink(string(node.URL(reader.Source()))) {
-				wild = append(wild, node)
-			}
-			node.SetAttributeString("rel", []byte("noopener noreferrer nofollow"))
+		case *ast.FencedCodeBlock:
+			node.Info = nil // nothing here colours code, and a class may mean something to the page
+		case *ast.Link, *ast.AutoLink:
+			links = append(links, node)
 		case *ast.Image:
 			wild = append(wild, node)
 		}
 		return ast.WalkContinue, nil
 	})
 	for _, node := range slices.Backward(wild) { // those within others first
-		unlink(node, reader.Source())
+		unlink(node)
+	}
+	for _, node := range slices.Backward(links) {
+		filled.link(node, reader.Source())
 	}
 }
 
-// unlink puts the text of a link into its place.
-func unlink(node ast.Node, source []byte) {
-	parent := node.Parent()
-	if link, isAuto := node.(*ast.AutoLink); isAuto {
-		parent.ReplaceChild(parent, node, ast.NewString(util.EscapeHTML(link.Label(source))))
+// link fills the address of a link, and takes a link away that must not be there.
+// Where data decides where it leads, people see where.
+func (s *standIns) link(node ast.Node, markdown []byte) {
+	link, isLink := node.(*ast.Link)
+	if auto, isAuto := node.(*ast.AutoLink); isAuto {
+		link = ast.NewLink()
+		link.Destination = auto.URL(markdown)
+		if auto.AutoLinkType == ast.AutoLinkEmail && !bytes.HasPrefix(link.Destination, []byte("mailto:")) {
+			link.Destination = append([]byte("mailto:"), link.Destination...)
+		}
+		link.AppendChild(link, ast.NewString(auto.Label(markdown)))
+		node.Parent().ReplaceChild(node.Parent(), node, link)
+	}
+	address, ofData := s.address(string(link.Destination))
+	if !safeLink(address) {
+		unlink(link)
 		return
 	}
+	link.Destination, link.Title = []byte(address), nil
+	link.SetAttributeString("rel", []byte("noopener noreferrer nofollow"))
+	if ofData && isLink {
+		leads := ast.NewString([]byte(" (" + s.standIn(address) + ")"))
+		link.Parent().InsertAfter(link.Parent(), link, leads)
+	}
+}
+
+// unlink puts the text of a link or picture into its place.
+func unlink(node ast.Node) {
+	parent := node.Parent()
 	for child := node.FirstChild(); child != nil; child = node.FirstChild() {
 		node.RemoveChild(node, child)
 		parent.InsertBefore(parent, node, child)
@@ -95,5 +224,6 @@ func unlink(node ast.Node, source []byte) {
 // safeLink reports whether people may be led to an address.
 func safeLink(address string) bool {
 	parsed, err := url.Parse(address)
-	return err == nil && (slices.Contains([]string{"http", "https"}, parsed.Scheme) && parsed.Host != "" || parsed.Scheme == "mailto")
+	return err == nil && (slices.Contains([]string{"http", "https"}, parsed.Scheme) && parsed.Host != "" || parsed.Scheme == "mailto") &&
+		source.Readable(address) == address
 }

@@ -100,7 +100,16 @@ func (t *Template) Render(scope Scope, b *Budget) (any, error) {
 	if len(t.segments) == 1 {
 		return t.segments[0].Text, nil
 	}
-	parts := make([]any, len(t.segments))
+	text, _, err := t.text(scope, b)
+	if err != nil {
+		return nil, err
+	}
+	return text, nil
+}
+
+// text evaluates a template of several segments, and gives what each has become.
+func (t *Template) text(scope Scope, b *Budget) (text string, parts []any, err error) {
+	parts = make([]any, len(t.segments))
 	for i, s := range t.segments {
 		if s.Program == nil {
 			parts[i] = s.Text
@@ -108,15 +117,46 @@ func (t *Template) Render(scope Scope, b *Budget) (any, error) {
 		}
 		v, err := s.Program.Eval(scope, b)
 		if err != nil {
-			return nil, moved(err, s.inner)
+			return "", nil, moved(err, s.inner)
 		}
 		parts[i] = v
 	}
-	text, err := opText(b, parts)
+	joined, err := opText(b, parts)
 	if err != nil {
-		return nil, &Error{Message: err.Error()}
+		return "", nil, &Error{Message: err.Error()}
 	}
-	return text, nil
+	return Text(joined), parts, nil
+}
+
+// Range is a part of a text, in bytes; kept in workflow history.
+type Range struct {
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
+// RenderPlaced is Render, and says where in the text of the value data stands. What
+// an expression gives that depends on none, such as {{ '{{' }}, is the author's.
+func (t *Template) RenderPlaced(scope Scope, b *Budget) (value any, data []Range, err error) {
+	if len(t.segments) < 2 || t.single != nil {
+		value, err = t.Render(scope, b)
+		if err == nil && t.single != nil && t.single.literal == nil {
+			data = []Range{{To: len(Text(value))}}
+		}
+		return value, data, err
+	}
+	text, parts, err := t.text(scope, b)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := 0
+	for i, s := range t.segments {
+		length := len(Text(parts[i]))
+		if s.Program != nil && s.Program.literal == nil {
+			data = append(data, Range{From: at, To: at + length})
+		}
+		at += length
+	}
+	return text, data, nil
 }
 
 // moved shifts the offset of an evaluation's error by n runes.

@@ -12,9 +12,39 @@ import (
 
 // Approval is what people are asked (language.md, tool approval).
 type Approval struct {
-	Message string         `json:"message,omitempty"` // Markdown
+	Message string         `json:"message,omitempty"` // Markdown, but for what Data says
 	Options []string       `json:"options"`
 	Form    []ApprovalItem `json:"form,omitempty"`
+	// Data is where values stand in Message, in order. They are text, whatever
+	// Markdown would make of them.
+	Data []expression.Range `json:"message_data,omitempty"`
+}
+
+// Piece is a part of a message: words of the author, or a value.
+type Piece struct {
+	Text   string
+	IsData bool
+}
+
+// Pieces are the parts of the message in order. A message whose data cannot be where
+// it is said to be is data as a whole.
+func (a *Approval) Pieces() []Piece {
+	var pieces []Piece
+	at := 0
+	for _, data := range a.Data {
+		if data.From < at || data.To < data.From || data.To > len(a.Message) {
+			return []Piece{{Text: a.Message, IsData: true}}
+		}
+		if at < data.From {
+			pieces = append(pieces, Piece{Text: a.Message[at:data.From]})
+		}
+		pieces = append(pieces, Piece{Text: a.Message[data.From:data.To], IsData: true})
+		at = data.To
+	}
+	if at < len(a.Message) {
+		pieces = append(pieces, Piece{Text: a.Message[at:]})
+	}
+	return pieces
 }
 
 // ApprovalItem is a field of an approval's form.

@@ -42,6 +42,24 @@ func (n *Node) Render(scope expression.Scope, b *expression.Budget) (any, error)
 	return n.Value, nil
 }
 
+// RenderPlaced is Render for a node that is shown as text, and says where in the
+// text data stands. The error is always an *EvalError.
+func (n *Node) RenderPlaced(scope expression.Scope, b *expression.Budget) (value any, data []expression.Range, err error) {
+	switch {
+	case n == nil || n.constant:
+		value, err = n.Render(scope, b)
+		return value, nil, err
+	case n.Template == nil:
+		value, err = n.Render(scope, b)
+		return value, []expression.Range{{To: len(expression.Text(value))}}, err
+	}
+	value, data, err = n.Template.RenderPlaced(scope, b)
+	if err != nil {
+		return nil, nil, n.evalError(err)
+	}
+	return value, data, nil
+}
+
 func (n *Node) renderList(scope expression.Scope, b *expression.Budget) (any, error) {
 	list := make([]any, len(n.Items))
 	for i, item := range n.Items {

@@ -8,17 +8,17 @@ import (
 // Code is a text of somebody else as code in Markdown, where nothing in it is a
 // link, a picture or a cell of a table. It keeps at most a number of runes.
 func Code(text string, most int) string {
-	plain := strings.Map(func(r rune) rune {
+	plain := strings.Map(func(r rune) rune { // Readable has made escapes of the rest
 		switch {
 		case r == '`':
 			return '\''
 		case r == '|':
 			return '¦'
-		case unicode.IsControl(r):
+		case r == '\n':
 			return ' '
 		}
 		return r
-	}, Cut(text, most))
+	}, Cut(Readable(text), most))
 	if strings.TrimSpace(plain) == "" {
 		return ""
 	}
@@ -30,16 +30,16 @@ func Code(text string, most int) string {
 func Prose(text string) string {
 	var prose strings.Builder
 	begins := true // a line, of which spaces would make code
-	for _, r := range text {
+	for _, r := range Readable(text) {
 		switch {
 		case r == '\n':
 			begins = true
-		case begins && unicode.IsSpace(r), unicode.IsControl(r):
+		case begins && unicode.IsSpace(r):
 			continue
 		default:
 			begins = false
 		}
-		if strings.ContainsRune("\\`*_{}[]()#+-.!:|&<>~^$", r) {
+		if strings.ContainsRune("\\`*_{}[]()#+-=.!:|&<>~^$", r) {
 			prose.WriteByte('\\')
 		}
 		prose.WriteRune(r)

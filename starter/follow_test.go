@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/proxy"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+
+	"reprise/internal/testenv"
+)
+
+// frontend stands before a server: it counts what it is asked, and fails while its
+// database is away.
+type frontend struct {
+	address string
+
+	mu    sync.Mutex
+	away  error
+	asked map[string]int // by method
+}
+
+func newFrontend(t *testing.T, env *testenv.Env) *frontend {
+	t.Helper()
+	f := &frontend{asked: map[string]int{}}
+	service, err := proxy.NewWorkflowServiceProxyServer(proxy.WorkflowServiceProxyOptions{Client: env.Client().WorkflowService()})
+	require.NoError(t, err)
+	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		method := info.FullMethod[strings.LastIndex(info.FullMethod, "/")+1:]
+		f.mu.Lock()
+		f.asked[method]++
+		away := f.away
+		f.mu.Unlock()
+		if away != nil && method != "GetSystemInfo" {
+			return nil, serviceerror.ToStatus(away).Err()
+		}
+		response, err := next(ctx, request)
+		if err != nil {
+			err = serviceerror.ToStatus(err).Err()
+		}
+		return response, err
+	}))
+	workflowservice.RegisterWorkflowServiceServer(server, service)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	f.address = listener.Addr().String()
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return f
+}
+
+func (f *frontend) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.away = err
+}
+
+func (f *frontend) count(method string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked[method]
+}
+
+// voice is what a command says, read while it speaks.
+type voice struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (v *voice) Write(p []byte) (int, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.text.Write(p)
+}
+
+func (v *voice) String() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.text.String()
+}
+
+// sleeps is a playbook that takes a time.
+func (d *desk) sleeps(length string) (id string) {
+	d.t.Helper()
+	file := filepath.Join(d.t.TempDir(), "sleeps.yaml")
+	require.NoError(d.t, os.WriteFile(file, []byte(`apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: sleeps}
+workflow: [{step: ask, tool: approval, message: "Well?", timeout: `+length+`, on_timeout: approve}]
+`), 0o600))
+	id = d.queue + "-sleeps"
+	d.does("run", file, "--detach", "--task-queue", d.queue, "--workflow-id", id)
+	return id
+}
+
+// TestFollowOutlastsADatabase: a server that is there and cannot answer is asked again.
+func TestFollowOutlastsADatabase(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]error{
+		"unavailable": serviceerror.NewUnavailable("no hosts available for database"),
+		"internal":    serviceerror.NewInternal("GetWorkflowExecution: failed"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			id, front := d.sleeps("1s"), newFrontend(t, d.env)
+			front.fail(away)
+			var out bytes.Buffer
+			errs, ended := &voice{}, make(chan int, 1)
+			go func() {
+				ended <- Main(t.Context(), []string{"follow", id, "--address", front.address, "--namespace", d.env.Namespace}, Streams{In: strings.NewReader(""), Out: &out, Err: errs})
+			}()
+			require.Eventually(t, func() bool { return strings.Contains(errs.String(), "trying again") || len(ended) > 0 }, time.Minute, 10*time.Millisecond)
+			require.Empty(t, ended, "it has given up: %s", errs)
+			front.fail(nil)
+			require.Equal(t, exitOK, <-ended, "%s%s", &out, errs)
+			require.Contains(t, errs.String(), "the Temporal server at "+front.address+" is there and cannot answer")
+		})
+	}
+}
+
+// looks is how many looks following takes in a time.
+func looks(length time.Duration) (n int) {
+	for at := followInterval / 2; at < length; at += lookPause(followInterval, at, 0) {
+		n++
+	}
+	return n
+}
+
+func TestLooksGetRarer(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 14, looks(20*time.Second), "40 at twice a second")
+	require.Equal(t, 55, looks(10*time.Minute), "1200 at twice a second")
+	require.Equal(t, 8*time.Second, lookPause(followInterval, time.Second, 2*time.Second), "looks are not most of the load")
+	require.Equal(t, longestPause, lookPause(followInterval, time.Hour, time.Second))
+}
+
+// TestFollowingAsksLess: queries are what a server bills.
+func TestFollowingAsksLess(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	began := time.Now()
+	id, front := d.sleeps("6s"), newFrontend(t, d.env)
+	var out, errs bytes.Buffer
+	require.Equal(t, exitOK, Main(t.Context(), []string{"follow", id, "--address", front.address, "--namespace", d.env.Namespace},
+		Streams{In: strings.NewReader(""), Out: &out, Err: &errs}), "%s%s", &out, &errs)
+	require.Contains(t, errs.String(), "awaits an answer")
+	queries := front.count("QueryWorkflow")
+	t.Logf("%d queries, %d reads of history, %d descriptions in %s", queries, front.count("GetWorkflowExecutionHistory"),
+		front.count("DescribeWorkflowExecution"), time.Since(began).Round(time.Second))
+	require.Positive(t, queries)
+	require.LessOrEqual(t, queries, looks(time.Since(began))+1)
+}
