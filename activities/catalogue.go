@@ -77,7 +77,7 @@ func (c *Catalogue) Register(tool Tool) error {
 	switch _, writes := tool.(Writer); {
 	case !toolName.MatchString(spec.Name):
 		return fmt.Errorf("register tool %q: a name is made of lower-case letters, digits and _, and starts with a letter", spec.Name)
-	case spec.Name == interpreter.CheckActivity, spec.Name == playbook.WorkbookTool, LineActivities()[spec.Name] != nil:
+	case spec.Name == interpreter.CheckActivity, spec.Name == playbook.WorkbookTool, OfRuns()[spec.Name] != nil:
 		return fmt.Errorf("register tool %q: the name is reserved", spec.Name)
 	case c.tools[spec.Name] != nil:
 		return fmt.Errorf("register tool %q: the name is taken", spec.Name)

@@ -198,6 +198,7 @@ func (d destination) options(ctx workflow.Context) workflow.Context {
 		}
 		if d.kind == isDetached {
 			options.ParentClosePolicy = enumspb.PARENT_CLOSE_POLICY_ABANDON
+			options.Memo = map[string]any{interpreter.DetachedMemo: true}
 		}
 		if len(d.attributes) > 0 {
 			options.TypedSearchAttributes = temporal.NewSearchAttributes(d.attributes...)

@@ -35,6 +35,8 @@ type driver struct {
 	// plays is told of the runs of other playbooks that attempts start, by their
 	// workflow IDs; nil is nobody.
 	plays func(child string)
+	// allowance is what the call's loop has asked for; nil where each start is asked for.
+	allowance *allowance
 	// until is when a wait ends that goes on in another history.
 	until time.Time
 	// asked and bell are of a call whose attempts are answered from outside.

@@ -13,7 +13,7 @@ import (
 // Names under which workflows and queries are registered. They are part of
 // every history, so they never change.
 const (
-	PlaybookWorkflowName  = "PlaybookWorkflow"
+	PlaybookWorkflowName  = interpreter.PlaybookWorkflow
 	LoopWorkflowName      = "LoopWorkflow"
 	IterationWorkflowName = "IterationWorkflow"
 	CallWorkflowName      = "CallWorkflow"
@@ -69,4 +69,5 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(part(CallWorkflow), workflow.RegisterOptions{Name: CallWorkflowName})
 	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: interpreter.ConcurrencyWorkflow})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: interpreter.RateLimitWorkflow})
+	registry.RegisterWorkflowWithOptions(TreeWorkflow, workflow.RegisterOptions{Name: interpreter.TreeWorkflow})
 }

@@ -40,6 +40,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	}
 	branches, cancel := workflow.WithCancel(ctx)
 	r.cancel = cancel
+	r.watchCancel(ctx, branches)
 	r.watch(ctx)
 	steered.enter(ctx, r)
 	if next := r.takeTurn(ctx, branches); next != nil {
@@ -106,6 +107,7 @@ func door(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
 type run struct {
 	RunState
 	id    string // of its workflow
+	first string // ID of its first history
 	book  *playbook.Playbook
 	input Input
 	graph *interpreter.Graph
@@ -127,7 +129,7 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	state := *input.State
 	info := workflow.GetInfo(ctx)
 	r := &run{
-		id: info.WorkflowExecution.ID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
+		id: info.WorkflowExecution.ID, first: info.FirstRunID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
 		live: map[*StepRecord]*interpreter.Call{}, notices: notices{outbox: outboxOf(ctx)},
 	}
 	for i := range state.Records {

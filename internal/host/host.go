@@ -99,7 +99,7 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
 	registry.RegisterActivityWithOptions(catalogue.Check, activity.RegisterOptions{Name: interpreter.CheckActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: interpreter.DriveActivity})
-	for name, run := range activities.LineActivities() {
+	for name, run := range activities.OfRuns() {
 		registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 	}
 	for _, tool := range catalogue.Activities() {
