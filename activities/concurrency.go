@@ -138,7 +138,7 @@ func cancelForLine(ctx context.Context, cancel interpreter.LineCancel) error {
 }
 
 // requestCancel asks a run to cancel; first is the ID of its first history, "" for any.
-// One that has ended needs no cancel.
+// One that has ended needs no cancel, nor does one that is being cancelled.
 func requestCancel(ctx context.Context, run *commonpb.WorkflowExecution, first, reason string) error {
 	info := activity.GetInfo(ctx)
 	_, err := activity.GetClient(ctx).WorkflowService().RequestCancelWorkflowExecution(ctx,
@@ -148,7 +148,7 @@ func requestCancel(ctx context.Context, run *commonpb.WorkflowExecution, first, 
 			Identity:          info.WorkflowExecution.ID, RequestId: info.WorkflowExecution.RunID + info.ActivityID,
 			FirstExecutionRunId: first, Reason: reason,
 		})
-	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) {
+	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) && !errors.As(err, new(*serviceerror.CancellationAlreadyRequested)) {
 		return fmt.Errorf("cancel the run %s: %w", run.GetWorkflowId(), err)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"reprise/interpreter"
 )
@@ -54,6 +55,7 @@ func beginTree(
 	}
 	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: tree.WorkflowID(), TaskQueue: queue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		Priority:      temporal.Priority{PriorityKey: 1}, // many wait for it
 		StaticSummary: fmt.Sprintf("counts the runs below a first run, of which %d may start", tree.Most),
 	}, interpreter.TreeWorkflow, census)
 	return c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{StartWorkflowOperation: start, UpdateOptions: update})
@@ -81,32 +83,45 @@ const (
 	fellQuiet = 5
 )
 
-// cancelTree cancels all runs that belong to one that was cancelled, whatever number of
-// runs is between, and has no more start. Who nobody waits for does not belong to it,
-// nor do those below.
+// cancelTree cancels all workflows that belong to a run that was cancelled, whatever
+// number of runs is between, and has no more start. Who nobody waits for does not
+// belong to it, nor do those below.
 func cancelTree(ctx context.Context, fell interpreter.Fell) error {
+	beat, stop := heartbeats(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- cancelBelow(ctx, fell) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-beat:
+			activity.RecordHeartbeat(ctx)
+		}
+	}
+}
+
+func cancelBelow(ctx context.Context, fell interpreter.Fell) error {
 	if fell.Tree.Most > 0 {
 		if _, err := admitRuns(ctx, interpreter.Admission{Tree: fell.Tree, Close: fell.Run}); err != nil {
 			return err
 		}
 	}
 	cancelled := map[string]bool{}
-	for quiet := 0; quiet < fellQuiet; {
-		open, err := openBelow(ctx, fell)
+	for quiet := 0; quiet < fellQuiet; quiet++ {
+		levels, err := openBelow(ctx, fell)
 		if err != nil {
 			return err
 		}
-		open = slices.DeleteFunc(open, func(run *commonpb.WorkflowExecution) bool { return cancelled[run.GetRunId()] })
-		if quiet++; len(open) > 0 {
-			quiet = 0
+		for _, level := range levels {
+			level = slices.DeleteFunc(level, func(w *commonpb.WorkflowExecution) bool { return cancelled[w.GetRunId()] })
+			if err := cancelAll(ctx, fell, level); err != nil {
+				return err
+			}
+			for _, w := range level {
+				cancelled[w.GetRunId()], quiet = true, 0
+			}
 		}
-		if err := cancelAll(ctx, fell, open); err != nil {
-			return err
-		}
-		for _, run := range open {
-			cancelled[run.GetRunId()] = true
-		}
-		activity.RecordHeartbeat(ctx)
 		if err := sleepUntil(ctx, time.Now().Add(fellEvery)); err != nil {
 			return err
 		}
@@ -114,8 +129,10 @@ func cancelTree(ctx context.Context, fell interpreter.Fell) error {
 	return nil
 }
 
-// openBelow are the runs that wait for their end and belong to the cancelled one.
-func openBelow(ctx context.Context, fell interpreter.Fell) ([]*commonpb.WorkflowExecution, error) {
+// openBelow are the workflows that belong to the cancelled run, those next to it first.
+// Who waits for another is cancelled before it: what ends as cancelled then does so
+// for somebody who is too, and is no failure.
+func openBelow(ctx context.Context, fell interpreter.Fell) ([][]*commonpb.WorkflowExecution, error) {
 	c, all := activity.GetClient(ctx), map[string]*workflowpb.WorkflowExecutionInfo{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: activity.GetInfo(ctx).WorkflowNamespace, PageSize: 1000,
@@ -132,41 +149,44 @@ func openBelow(ctx context.Context, fell interpreter.Fell) ([]*commonpb.Workflow
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
 			break
 		}
-		activity.RecordHeartbeat(ctx)
 	}
-	var open []*commonpb.WorkflowExecution
+	var levels [][]*commonpb.WorkflowExecution
 	for _, id := range slices.Sorted(maps.Keys(all)) {
-		if all[id].GetType().GetName() == interpreter.PlaybookWorkflow && belongs(all, id, fell.Run) {
-			open = append(open, all[id].GetExecution())
+		level := depthBelow(all, id, fell.Run)
+		for len(levels) < level {
+			levels = append(levels, nil)
+		}
+		if level > 0 {
+			levels[level-1] = append(levels[level-1], all[id].GetExecution())
 		}
 	}
-	return open, nil
+	return levels, nil
 }
 
-// belongs reports whether a workflow is below another, and each one between waits for
-// the next.
-func belongs(all map[string]*workflowpb.WorkflowExecutionInfo, id, above string) bool {
-	for range len(all) {
+// depthBelow is how many workflows below another one a workflow is, each of which waits
+// for the next; 0 where that is not so.
+func depthBelow(all map[string]*workflowpb.WorkflowExecutionInfo, id, above string) int {
+	for depth := 1; depth <= len(all); depth++ {
 		info := all[id]
 		if _, detached := info.GetMemo().GetFields()[interpreter.DetachedMemo]; info == nil || detached {
-			return false
+			return 0
 		}
 		if id = info.GetParentExecution().GetWorkflowId(); id == above {
-			return true
+			return depth
 		}
 	}
-	return false
+	return 0
 }
 
-// cancelAll cancels runs, some at a time. One that has ended meanwhile needs none.
+// cancelAll cancels workflows, some at a time.
 func cancelAll(ctx context.Context, fell interpreter.Fell, open []*commonpb.WorkflowExecution) error {
 	var group sync.WaitGroup
 	places, failed := make(chan struct{}, felledAtOnce), make(chan error, len(open))
-	for _, run := range open {
+	for _, w := range open {
 		places <- struct{}{}
 		group.Go(func() {
 			defer func() { <-places }()
-			failed <- requestCancel(ctx, run, "", "the run "+fell.Run+" was cancelled")
+			failed <- requestCancel(ctx, w, "", "the run "+fell.Run+" was cancelled")
 		})
 	}
 	group.Wait()

@@ -30,20 +30,6 @@ type Options struct {
 	Telemetry *telemetry.Telemetry
 }
 
-// KeptWorkflows is how many workflows a process keeps in memory unless told otherwise.
-// One that waits for an answer takes some 80 kB.
-const KeptWorkflows = 2000
-
-// KeepWorkflows bounds the workflows that the workers of this process keep in memory
-// together; 0 is KeptWorkflows. One that is not kept is read again from its history
-// when something happens to it. It counts for workers that are made afterwards.
-func KeepWorkflows(most int) {
-	if most == 0 {
-		most = KeptWorkflows
-	}
-	worker.SetStickyWorkflowCacheSize(most)
-}
-
 const (
 	defaultMaxAttempts = 200
 	defaultStopTimeout = 10 * time.Second
