@@ -8,9 +8,6 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// PlaybookWorkflow is the name of the workflow that is a run.
-const PlaybookWorkflow = "PlaybookWorkflow"
-
 // Names of the workflow that counts the runs of a tree, and of what asks it.
 const (
 	TreeWorkflow  = "TreeWorkflow"

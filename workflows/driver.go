@@ -132,7 +132,8 @@ func (d *driver) left(ctx workflow.Context, wait *interpreter.Wait) *interpreter
 	if d.carry != nil {
 		left = d.carry.carried
 	}
-	left.State, left.Until = &d.call.State, time.Time{}
+	state := d.call.Snapshot()
+	left.State, left.Until = &state, time.Time{}
 	switch {
 	case !d.until.IsZero():
 		left.Until = d.until

@@ -13,7 +13,7 @@ import (
 // Names under which workflows and queries are registered. They are part of
 // every history, so they never change.
 const (
-	PlaybookWorkflowName  = interpreter.PlaybookWorkflow
+	PlaybookWorkflowName  = "PlaybookWorkflow"
 	LoopWorkflowName      = "LoopWorkflow"
 	IterationWorkflowName = "IterationWorkflow"
 	CallWorkflowName      = "CallWorkflow"

@@ -61,7 +61,8 @@ func TestRunsLimit(t *testing.T) {
 	run := w.start(again, nil)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
-	require.Equal(t, interpreter.Completed, result.Status, "a loop goes on without those of its iterations that fail")
+	require.Equal(t, interpreter.Failed, result.Status, "no run has anything else to do")
+	require.Contains(t, result.Error.Message, tooMany)
 	require.Equal(t, 25, w.countRuns(run))
 	refused := 0
 	for _, history := range w.histories {
@@ -114,12 +115,12 @@ func TestRunsLimitIsReachedUnevenly(t *testing.T) {
 	source := book(`
   - step: outer
     tool: playbook
-    loop: {in: "{{ range(20) }}", iterator: i, mode: parallel, max_concurrency: 5}
-    workload: {n: "{{ 50 if i == 7 else 0 }}"}
+    loop: {in: "{{ 0..19 }}", iterator: i, mode: parallel, max_concurrency: 5}
+    workload: {list: "{{ 0..49 if i == 7 else [] }}"}
     workflow:
       - step: inner
         tool: playbook
-        loop: {in: "{{ range(n) }}", iterator: j, mode: parallel, max_concurrency: 10}
+        loop: {in: "{{ list }}", iterator: j, mode: parallel, max_concurrency: 10}
         workload: {j: "{{ j }}"}
         workflow: [{step: end}]
 `)
@@ -145,23 +146,25 @@ func TestRunsLimitOutlivesItsWorkflow(t *testing.T) {
     workflow: [{step: end}]
 `
 	run := w.start(book(`
-  - step: first`+one+`    next: ask
+  - step: one`+one+`    next: ask
   - step: ask
     tool: webhook
-    next: second
-  - step: second`+one+`    next: third
-  - step: third`+one), nil)
-	w.await(run, "ask", "retry_pending")
+    next: two
+  - step: two`+one+`    next: three
+  - step: three`+one), nil)
+	w.await(run, "ask", interpreter.Running)
 	described, err := w.env.Client().DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
 	require.NoError(t, err)
 	tree := interpreter.Tree{Root: described.GetWorkflowExecutionInfo().GetFirstRunId()}.WorkflowID()
 	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), tree, "", "a test"))
-	_, err = w.answerTo(run.GetID(), interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "ask"}, Verb: interpreter.AnswerComplete})
-	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := w.answerTo(run.GetID(), interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "ask"}, Verb: interpreter.AnswerComplete})
+		return err == nil
+	}, patience, tick)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Failed, result.Status)
-	require.Equal(t, "step third: a run may start 2 others below it, set by REPRISE_RUNS_LIMIT, and that many have started below the first run",
+	require.Equal(t, "step three: a run may start 2 others below it, set by REPRISE_RUNS_LIMIT, and that many have started below the first run",
 		result.Error.Message)
 	require.Equal(t, interpreter.KindPlaybook, result.Error.Kind)
 	require.Equal(t, interpreter.ClassFinal, result.Error.Class)
@@ -174,13 +177,15 @@ func TestCancelReachesAllBelow(t *testing.T) {
 	t.Parallel()
 	w := bounded(t, 10_000, again)
 	w.replays, w.patience = 1, 2*patience
-	run := w.start(again+`  - step: apart
+	run := w.start(strings.Replace(again, "workflow:\n", `workflow:
+  - step: apart
     tool: playbook
     wait: false
     workflow: [{step: ask, tool: webhook}]
-`, nil)
+    next: each
+`, 1), nil)
 	below := fmt.Sprintf("RootWorkflowId = '%s' AND WorkflowType = 'PlaybookWorkflow'", run.GetID())
-	require.Eventually(t, func() bool { return w.count(below) > 60 }, patience, tick)
+	require.Eventually(t, func() bool { return w.count(below) > 40 }, patience, tick)
 	apart := run.GetID() + "/apart#1!1"
 	began := time.Now()
 	require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
