@@ -146,13 +146,13 @@ func TestRunsLimitOutlivesItsWorkflow(t *testing.T) {
     workflow: [{step: end}]
 `
 	run := w.start(book(`
-  - step: one`+one+`    next: ask
+  - step: begin`+one+`    next: ask
   - step: ask
     tool: webhook
-    next: two
-  - step: two`+one+`    next: three
-  - step: three`+one), nil)
-	w.await(run, "ask", interpreter.Running)
+    next: more
+  - step: more`+one+`    next: most
+  - step: most`+one), nil)
+	w.awaited(run.GetID(), "ask")
 	described, err := w.env.Client().DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
 	require.NoError(t, err)
 	tree := interpreter.Tree{Root: described.GetWorkflowExecutionInfo().GetFirstRunId()}.WorkflowID()
@@ -164,7 +164,7 @@ func TestRunsLimitOutlivesItsWorkflow(t *testing.T) {
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Failed, result.Status)
-	require.Equal(t, "step three: a run may start 2 others below it, set by REPRISE_RUNS_LIMIT, and that many have started below the first run",
+	require.Equal(t, "step most: a run may start 2 others below it, set by REPRISE_RUNS_LIMIT, and that many have started below the first run",
 		result.Error.Message)
 	require.Equal(t, interpreter.KindPlaybook, result.Error.Kind)
 	require.Equal(t, interpreter.ClassFinal, result.Error.Class)
