@@ -44,7 +44,11 @@ func TestAdmissionsThatNobodyAsks(t *testing.T) {
 	t.Parallel()
 	tree := interpreter.Tree{Root: "r", Most: 10}
 	for _, asked := range []interpreter.Admission{
-		{}, {Tree: tree}, {Count: 1}, {Tree: interpreter.Tree{Root: "r"}, Count: 1}, {Tree: interpreter.Tree{Most: 1}, Count: 1},
+		{},
+		{Tree: tree},
+		{Count: 1},
+		{Tree: interpreter.Tree{Root: "r"}, Count: 1},
+		{Tree: interpreter.Tree{Most: 1}, Count: 1},
 		{Tree: interpreter.Tree{Root: "r", Most: -1}, Count: 1},
 	} {
 		require.Error(t, asked.Check(), "%+v", asked)
