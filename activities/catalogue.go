@@ -85,7 +85,7 @@ func (c *Catalogue) Register(tool Tool) error {
 	switch _, writes := tool.(Writer); {
 	case !toolName.MatchString(spec.Name):
 		return fmt.Errorf("register tool %q: a name is made of lower-case letters, digits and _, and starts with a letter", spec.Name)
-	case slices.Contains(ownActivities, spec.Name), LineActivities()[spec.Name] != nil:
+	case slices.Contains(ownActivities, spec.Name), OfRuns()[spec.Name] != nil:
 		return fmt.Errorf("register tool %q: the name is reserved", spec.Name)
 	case c.tools[spec.Name] != nil:
 		return fmt.Errorf("register tool %q: the name is taken", spec.Name)

@@ -17,10 +17,12 @@ import (
 	"reprise/interpreter"
 )
 
-// LineActivities are the activities of runs that share a concurrency key, and of the
-// workflow that gives them their turns, by name.
-func LineActivities() map[string]any {
+// OfRuns are the activities of runs that share a concurrency key, of the workflow that
+// gives them their turns, and of runs that start others, by name.
+func OfRuns() map[string]any {
 	return map[string]any{
+		interpreter.AdmitActivity:      admitRuns,
+		interpreter.FellActivity:       cancelTree,
 		interpreter.LineEnterActivity:  enterLine,
 		interpreter.LineLookActivity:   lookAtLine,
 		interpreter.LineCancelActivity: cancelForLine,
@@ -130,19 +132,24 @@ func memberGoesOn(ctx context.Context, member interpreter.Member) (bool, error) 
 	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetFirstRunId() == member.RunID, nil
 }
 
-// cancelForLine asks a run to cancel, and says in its history why. One that has
-// ended needs no cancel.
+// cancelForLine asks a run to cancel, and says in its history why.
 func cancelForLine(ctx context.Context, cancel interpreter.LineCancel) error {
+	return requestCancel(ctx, &commonpb.WorkflowExecution{WorkflowId: cancel.WorkflowID}, cancel.RunID, cancel.Reason)
+}
+
+// requestCancel asks a run to cancel; first is the ID of its first history, "" for any.
+// One that has ended needs no cancel, nor does one that is being cancelled.
+func requestCancel(ctx context.Context, run *commonpb.WorkflowExecution, first, reason string) error {
 	info := activity.GetInfo(ctx)
 	_, err := activity.GetClient(ctx).WorkflowService().RequestCancelWorkflowExecution(ctx,
 		&workflowservice.RequestCancelWorkflowExecutionRequest{
-			Namespace:         info.Namespace,
-			WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: cancel.WorkflowID},
+			Namespace:         info.WorkflowNamespace,
+			WorkflowExecution: run,
 			Identity:          info.WorkflowExecution.ID, RequestId: info.WorkflowExecution.RunID + info.ActivityID,
-			FirstExecutionRunId: cancel.RunID, Reason: cancel.Reason,
+			FirstExecutionRunId: first, Reason: reason,
 		})
-	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) {
-		return fmt.Errorf("cancel the run %s: %w", cancel.WorkflowID, err)
+	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) && !errors.As(err, new(*serviceerror.CancellationAlreadyRequested)) {
+		return fmt.Errorf("cancel the run %s: %w", run.GetWorkflowId(), err)
 	}
 	return nil
 }

@@ -8,13 +8,15 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// LimitsFromEnv reads the operator's limits on retries (docs/language.md,
-// section retry): REPRISE_RETRY_MAX_RETRIES_LIMIT, a number of retries, and
-// REPRISE_RETRY_MAX_DELAY_LIMIT, a duration such as 90s or a number of seconds.
-// lookup is usually os.LookupEnv. What is not set has its default.
+// LimitsFromEnv reads the operator's limits (docs/language.md, section operator
+// limits): REPRISE_RETRY_MAX_RETRIES_LIMIT, a number of retries,
+// REPRISE_RETRY_MAX_DELAY_LIMIT, a duration such as 90s or a number of seconds, and
+// REPRISE_RUNS_LIMIT, a number of runs. lookup is usually os.LookupEnv. What is not
+// set has its default.
 func LimitsFromEnv(lookup func(string) (string, bool)) (playbook.Limits, error) {
 	limits := playbook.Limits{
 		MaxRetries: playbook.DefaultMaxRetriesLimit, MaxDelay: playbook.DefaultMaxDelayLimit,
+		MaxRuns: playbook.DefaultRunsLimit,
 	}
 	if text, set := lookup(playbook.MaxRetriesVariable); set && text != "" {
 		n, err := strconv.Atoi(text)
@@ -32,6 +34,13 @@ func LimitsFromEnv(lookup func(string) (string, bool)) (playbook.Limits, error) 
 			return limits, fmt.Errorf("%s is %q; it must be a duration such as 90s or 1h", playbook.MaxDelayVariable, text)
 		}
 		limits.MaxDelay = delay
+	}
+	if text, set := lookup(playbook.RunsVariable); set && text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return limits, fmt.Errorf("%s is %q; it must be a number of runs from 1", playbook.RunsVariable, text)
+		}
+		limits.MaxRuns = n
 	}
 	return limits, nil
 }

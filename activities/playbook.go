@@ -32,7 +32,8 @@ it, which starts another run. A run that somebody cancels by itself is a failure
 class final.
 
 Cancelling the run cancels the other one too, and pausing it holds it, also where it
-is paused at this step alone. Playbooks may call each other and themselves, 16 deep.
+is paused at this step alone. Playbooks may call each other and themselves, 16 deep,
+and 10,000 runs may start below the first one (REPRISE_RUNS_LIMIT of the worker).
 
 A file is read where the run is started, from the folder of the file that names it,
 and travels with the run: at most 100 files of 1 MiB together. A name is looked up by

@@ -57,7 +57,7 @@ func (c Carried) check(step *playbook.Step) error {
 
 // Check finds limits that no worker has.
 func (l RunLimits) Check() error {
-	if l.MaxRetries < 0 || l.MaxDelaySeconds < 0 || l.MaxPayload < 0 || l.OffloadAbove < 0 {
+	if l.MaxRetries < 0 || l.MaxDelaySeconds < 0 || l.MaxRuns < 0 || l.MaxPayload < 0 || l.OffloadAbove < 0 {
 		return errors.New("a limit is below 0")
 	}
 	return nil

@@ -32,6 +32,8 @@ type Nesting struct {
 	Above []Above `json:"above,omitempty"`
 	// Depth is how many runs are above, also those that do not wait.
 	Depth int `json:"depth,omitempty"`
+	// Tree is what bounds the runs that start.
+	Tree Tree `json:"tree,omitzero"`
 	// What follows is told where the step runs another playbook. Files are those that
 	// it names, and those that these name.
 	Files            map[string]string `json:"files,omitempty"`
@@ -69,6 +71,9 @@ func (n *Nesting) Check() error {
 	}
 	if n.Depth < 0 || n.Depth > MaxNesting || len(n.Above) > n.Depth {
 		return fmt.Errorf("%d runs above, of which %d are known", n.Depth, len(n.Above))
+	}
+	if err := n.Tree.check(); err != nil {
+		return err
 	}
 	for _, above := range n.Above {
 		if err := above.Control.Check(); err != nil {

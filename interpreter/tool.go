@@ -276,6 +276,8 @@ type RecordedFile struct {
 type RunLimits struct {
 	MaxRetries      int     `json:"max_retries,omitempty"`
 	MaxDelaySeconds float64 `json:"max_delay_seconds,omitempty"`
+	// MaxRuns is how many runs may start below a first run; 0 is no limit.
+	MaxRuns int `json:"max_runs,omitempty"`
 	// MaxPayload is how many bytes of JSON may cross a boundary at once; 0 is
 	// MaxInlinePayload.
 	MaxPayload int `json:"max_payload,omitempty"`
@@ -326,7 +328,9 @@ func (l RunLimits) carried(size, storedFrom int) int {
 
 // NewRunLimits takes the limits that a worker has.
 func NewRunLimits(limits playbook.Limits) RunLimits {
-	return RunLimits{MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds(), Apart: true}
+	return RunLimits{
+		MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds(), MaxRuns: limits.MaxRuns, Apart: true,
+	}
 }
 
 // Activity is the name of the activity that makes the attempt.

@@ -316,6 +316,7 @@ type localWorker struct {
 	worker    worker.Worker
 	catalogue *activities.Catalogue
 	closeLog  func()
+	stopWatch context.CancelFunc
 }
 
 // localStopTimeout is how long attempts under way may go on when the run has
@@ -323,6 +324,10 @@ type localWorker struct {
 const localStopTimeout = time.Second
 
 func startWorker(s *session, resources activities.Resources, closeLog func()) (*localWorker, error) {
+	cacheBytes, err := host.CacheBytes(os.LookupEnv)
+	if err != nil {
+		return nil, withStatus(exitUsage, err)
+	}
 	catalogue := activities.NewCatalogue(resources)
 	host.KeepWorkflows(0)
 	w := host.NewWorker(s.client, catalogue, host.Options{
@@ -331,10 +336,13 @@ func startWorker(s *session, resources activities.Resources, closeLog func()) (*
 	if err := w.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	return &localWorker{worker: w, catalogue: catalogue, closeLog: closeLog}, nil
+	watch, stopWatch := context.WithCancel(context.Background())
+	go host.WatchCache(watch, cacheBytes, resources.Telemetry, resources.Logger)
+	return &localWorker{worker: w, catalogue: catalogue, closeLog: closeLog, stopWatch: stopWatch}, nil
 }
 
 func (w *localWorker) stop() {
+	w.stopWatch()
 	w.worker.Stop()
 	_ = w.catalogue.Close()
 	w.closeLog()

@@ -66,6 +66,7 @@ type options struct {
 	allowPython bool
 	maxAttempts int
 	kept        int
+	cacheBytes  string
 	logLevel    string
 	logFormat   string
 	logFile     string
@@ -134,7 +135,9 @@ func newCommand() (*cobra.Command, *options) {
 		"let playbooks run Python code with the rights of this process [REPRISE_ALLOW_PYTHON]")
 	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "attempts of tools at once, 0 is 200")
 	flags.IntVar(&opts.kept, "cached-workflows", host.KeptWorkflows,
-		"workflows that are kept in memory, some 80 kB each; others are read again from their histories")
+		"workflows that are kept in memory, some 80 kB and their data each; others are read again from their histories")
+	flags.StringVar(&opts.cacheBytes, "cache-bytes", os.Getenv(host.CacheVariable),
+		"memory in use, in bytes, beyond which no workflows are kept, default half of what the process may take ["+host.CacheVariable+"]")
 	flags.StringVar(&opts.logLevel, "log-level", envOr("REPRISE_LOG_LEVEL", "warn"),
 		"debug, info, warn or error [REPRISE_LOG_LEVEL]")
 	flags.StringVar(&opts.logFormat, "log-format", envOr("REPRISE_LOG_FORMAT", "text"), "text or json [REPRISE_LOG_FORMAT]")
@@ -170,6 +173,10 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 	logger = slog.New(secret.Handler(logger.Handler()))
 	if opts.kept < 1 {
 		return exitcode.Usage, fmt.Errorf("--cached-workflows %d: it takes one at least", opts.kept)
+	}
+	cacheBytes, err := host.CacheBytes(func(string) (string, bool) { return opts.cacheBytes, true })
+	if err != nil {
+		return exitcode.Usage, err
 	}
 	resources, err := opts.resources()
 	if err != nil {
@@ -213,6 +220,9 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 	resources.Telemetry = watched.Activities()
 	catalogue := activities.NewCatalogue(resources)
 	defer func() { _ = catalogue.Close() }()
+	watch, stopWatch := context.WithCancel(ctx)
+	defer stopWatch()
+	go host.WatchCache(watch, cacheBytes, watched.Activities(), logger)
 	return work(ctx, opts, c, catalogue, watched, func() {
 		_, _ = fmt.Fprintf(stdout, "worker: listening on task queue %q, namespace %q at %s, python %s, payload store %s\n",
 			opts.taskQueue, server.Namespace, server.HostPort, onOff(opts.allowPython), store.Name())

@@ -14,25 +14,44 @@ import (
 // with a wait eleven; pages that are fetched together take far fewer.
 const handOverAfter = 900
 
-// maxHandedBytes is the state up to which a call also leaves a history that its
-// answers made large. One that has collected more would only be carried along.
-const maxHandedBytes = 1 << 20
+const (
+	// mostCarried bounds what it costs to carry a large state from history to history:
+	// a call leaves one that is so many times larger than what it takes along.
+	mostCarried = 4
+	// fullestHistory is the size in bytes at which a call leaves its history in any
+	// case, or fails where it cannot. Temporal ends a workflow at 50 MB.
+	fullestHistory = 40_000_000
+)
 
-// handingOver tells whether a step's call goes on in a history of its own.
+// handingOver tells whether a call goes on in another history.
 type handingOver struct {
-	began int  // length of the history at which the call began
-	stays bool // it has become too large to be carried
+	after int // events from which it does; 0 is those of a long history
+	began int // length of the history at which the call began
+	again int // size of the history from which it is looked at again
 }
 
 func (h *handingOver) due(ctx workflow.Context, call *interpreter.Call) bool {
+	size := workflow.GetInfo(ctx).GetCurrentHistorySize()
 	switch {
-	case workflow.GetInfo(ctx).GetCurrentHistoryLength()-h.began > handOverAfter:
+	case h.after > 0 && workflow.GetInfo(ctx).GetCurrentHistoryLength()-h.began > h.after || size > fullestHistory:
 		return true
-	case h.stays || !historyIsLong(ctx):
+	case !historyIsLong(ctx) || size < h.again:
 		return false
 	}
-	h.stays = interpreter.EncodedSize(call.State) > maxHandedBytes
-	return !h.stays
+	state, limits := interpreter.EncodedSize(call.Snapshot()), outboxOf(ctx).limits
+	if state > limits.PayloadCap() {
+		return false // it is less once the sink of its page has written
+	}
+	if workflow.GetInfo(ctx).GetCurrentHistoryLength() <= longHistory {
+		h.again = mostCarried * limits.Carried(state)
+	}
+	return size >= h.again
+}
+
+// later has the call stay until the history has grown once more by what a large one
+// has.
+func (h *handingOver) later(ctx workflow.Context) {
+	h.again = workflow.GetInfo(ctx).GetCurrentHistorySize() + largeHistory
 }
 
 // CallWorkflow goes on with the call of a step that takes more attempts than
@@ -59,10 +78,10 @@ func CallWorkflow(ctx workflow.Context, input CallInput, script interpreter.Scri
 		return nil, err
 	}
 	progress.describe(ctx)
-	stays := false // it has become too large to be taken along
+	handing := handingOver{}
 	d := &driver{
 		call: call, waiting: progress.await(ctx), plays: progress.plays(ctx), carry: &carrier{task: input.Task, carried: input.Call},
-		leaves: func() bool { return !stays && historyIsLong(ctx) },
+		leaves: func() bool { return handing.due(ctx, call) },
 	}
 	for left := d.run(ctx); left != nil; left = d.run(ctx) {
 		controls.drain(ctx)
@@ -72,7 +91,11 @@ func CallWorkflow(ctx workflow.Context, input CallInput, script interpreter.Scri
 		if failure == nil {
 			return nil, next
 		}
-		stays = true
+		if workflow.GetInfo(ctx).GetCurrentHistorySize() > fullestHistory {
+			call.Finish(interpreter.CallResult{Status: interpreter.StatusError, Error: failure, Meta: metaSoFar(ctx, call)})
+			break
+		}
+		handing.later(ctx)
 	}
 	result := *call.Result()
 	result.Shrink("the result of step "+step.Name, payloadCap(ctx))
@@ -130,7 +153,11 @@ func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carr
 	case isCancelled(err), givenUp(ctx, err):
 		return call.Cancel(workflow.Now(ctx))
 	}
-	return interpreter.CallResult{Status: interpreter.StatusError, Error: childError(err), Meta: interpreter.CallMeta{
+	return interpreter.CallResult{Status: interpreter.StatusError, Error: childError(err), Meta: metaSoFar(ctx, call)}
+}
+
+func metaSoFar(ctx workflow.Context, call *interpreter.Call) interpreter.CallMeta {
+	return interpreter.CallMeta{
 		Attempts: call.State.Attempts, Pages: call.State.Successes, StartedAt: call.State.StartedAt, EndedAt: workflow.Now(ctx),
-	}}
+	}
 }

@@ -116,6 +116,12 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 			return out, err
 		}
 	}
+	if to.kind == isDetached {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		ctx, _ = workflow.NewDisconnectedContext(ctx) // which would cancel it with this workflow
+	}
 	ctx = to.options(ctx)
 	switch to.kind {
 	case isLocal:
@@ -198,6 +204,7 @@ func (d destination) options(ctx workflow.Context) workflow.Context {
 		}
 		if d.kind == isDetached {
 			options.ParentClosePolicy = enumspb.PARENT_CLOSE_POLICY_ABANDON
+			options.Memo = map[string]any{interpreter.DetachedMemo: true}
 		}
 		if len(d.attributes) > 0 {
 			options.TypedSearchAttributes = temporal.NewSearchAttributes(d.attributes...)

@@ -35,6 +35,8 @@ type driver struct {
 	// plays is told of the runs of other playbooks that attempts start, by their
 	// workflow IDs; nil is nobody.
 	plays func(child string)
+	// allowance is what the call's loop has asked for; nil where each start is asked for.
+	allowance *allowance
 	// until is when a wait ends that goes on in another history.
 	until time.Time
 	// asked and bell are of a call whose attempts are answered from outside.
@@ -133,7 +135,8 @@ func (d *driver) left(ctx workflow.Context, wait *interpreter.Wait) *interpreter
 	if d.carry != nil {
 		left = d.carry.carried
 	}
-	left.State, left.Until = &d.call.State, time.Time{}
+	state := d.call.Snapshot()
+	left.State, left.Until = &state, time.Time{}
 	switch {
 	case !d.until.IsZero():
 		left.Until = d.until

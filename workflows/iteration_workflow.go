@@ -27,6 +27,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput, script interp
 	going, stop := workflow.WithCancel(ctx)
 	b := &batch{
 		step: step, herald: herald{book: book, once: true}, input: input, calls: make([]*interpreter.Call, len(input.Calls)), ended: input.Ended, stop: stop,
+		allowance: allowance{left: input.Admitted, none: input.Refused},
 	}
 	for i, carried := range input.Calls {
 		b.calls[i] = takeUp(ctx, book, step, input.Task, carried)
@@ -56,6 +57,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput, script interp
 		input.Task = controls.task(input.Task)
 		rest := input
 		rest.Calls, rest.Ended, rest.Control, rest.Answered = b.left, b.ended, controls.Control, controls.Answered
+		rest.Admitted = b.allowance.left
 		failure, next := goOn(ctx, IterationWorkflowName, rest, fmt.Sprintf(
 			"what %d iterations of step %s take along to another history", len(rest.Calls), step.Name))
 		if failure == nil {
@@ -102,6 +104,8 @@ type batch struct {
 	hosted   []int // calls that an activity makes
 	// place is that in the loop's window; nil where one iteration follows the other.
 	place *place
+	// allowance is how many runs of other playbooks the iterations may start.
+	allowance allowance
 }
 
 // parallel has the iterations go on together.
@@ -277,7 +281,7 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	}
 	hosted := call.Finished() // and counted
 	d := &driver{
-		call: call, waiting: b.waiter(ctx, i), carry: &carrier{task: b.input.Task, carried: carried}, place: b.place,
+		call: call, waiting: b.waiter(ctx, i), carry: &carrier{task: b.input.Task, carried: carried}, place: b.place, allowance: &b.allowance,
 		plays: func(child string) { b.plays(ctx, i, child) }, leaves: func() bool { return b.leaves(ctx) },
 	}
 	if left := d.run(ctx); left != nil {

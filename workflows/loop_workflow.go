@@ -62,15 +62,16 @@ type loop struct {
 	loop   *playbook.Loop
 	result *interpreter.LoopResult
 	// controls is what people have told the run.
-	controls *controls
-	window   *window
-	herald   herald
-	members  []*member // the batches that are open, in order of their start
-	under    int       // iterations in open batches
-	parts    []*openPart
-	started  int     // elements that have begun here or in parts, once no more will
-	shared   Shared  // what other parts use of the window
-	told     *Shared // what this part uses, as it has told its loop; nil before it lingers
+	controls  *controls
+	window    *window
+	herald    herald
+	members   []*member // the batches that are open, in order of their start
+	under     int       // iterations in open batches
+	parts     []*openPart
+	started   int       // elements that have begun here or in parts, once no more will
+	shared    Shared    // what other parts use of the window
+	allowance allowance // what the iterations may start, and have not been given
+	told      *Shared   // what this part uses, as it has told its loop; nil before it lingers
 	// largest is what the child that gave most takes in this history, bytes what
 	// all of them gave: more than the loop's result will take.
 	largest, bytes int
@@ -159,15 +160,17 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 		}
 		first, end := next, min(next+size, total)
 		next = end
+		admitted := l.admit(children, end-first, total-first)
 		window.open++
 		l.under += end - first
 		workflow.Go(children, func(ctx workflow.Context) {
 			defer func() { window.open-- }()
-			l.child(ctx, l.carried(first, end))
+			l.child(ctx, l.carried(first, end), admitted)
 			l.withinBudget(cancel)
 		})
 	}
 	l.started = next
+	l.giveBack(ctx)
 	l.wait(ctx, func() bool { return window.open == 0 })
 	switch {
 	case next == total || ctx.Err() != nil || l.result.Budget != nil:
@@ -212,10 +215,12 @@ func (l *loop) carried(first, end int) []interpreter.Carried {
 
 // child runs calls in one child workflow, which has a place in the window, and
 // takes in how they ended. While all of them wait for long it gives the place back.
-func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried) {
+// admitted is how many runs of other playbooks they may start without asking.
+func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted int) {
 	index := *calls[0].Index
 	input := IterationInput{
 		Task: l.controls.task(l.input.Task), Calls: calls, Control: l.controls.Control, Fails: len(calls) > 1,
+		Admitted: admitted, Refused: l.allowance.none && admitted < len(calls),
 		MayLeave: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < restUntil,
 	}
 	if l.loop.FailureBudget != nil && len(calls) > 1 {

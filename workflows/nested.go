@@ -41,6 +41,9 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	if failure != nil {
 		return interpreter.Outcome{Err: failure}
 	}
+	if refused := d.admit(ctx, nesting.Tree, in.Step); refused != nil {
+		return *refused
+	}
 	id := playID(task, in)
 	if d.plays != nil {
 		d.plays(id)
@@ -51,8 +54,8 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 		Files: nesting.Files,
 		Called: &Called{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
-			ScheduledAt: nesting.ScheduledAt,
-			Key:         in.OperationKey, Lap: task.Run.LapBelow(in.Attempt), Recall: d.recall(task, nesting, in),
+			Tree: nesting.Tree, ScheduledAt: nesting.ScheduledAt,
+			Key: in.OperationKey, Lap: task.Run.LapBelow(in.Attempt), Recall: d.recall(task, nesting, in),
 		},
 	}
 	if !callee.Wait {
@@ -93,6 +96,8 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 			if timer.Get(ctx, nil) == nil {
 				late = true
 				cancel()
+				ctx, _ := workflow.NewDisconnectedContext(ctx)
+				fell(ctx, input.Called.Tree, id)
 			}
 		})
 	}
@@ -278,7 +283,7 @@ func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
 		nesting.Files = interpreter.FilesOf(r.book, action, r.files())
 		nesting.Strict = r.input.Strict || r.book.Strict
 		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry
-		nesting.ScheduledAt, nesting.Before = r.Run.ScheduledAt, r.before()
+		nesting.ScheduledAt, nesting.Before, nesting.Tree = r.Run.ScheduledAt, r.before(), r.tree()
 		if r.Ticket != nil {
 			nesting.Line = r.Ticket.Line
 		}
@@ -345,7 +350,7 @@ func (c *Called) check() error {
 	if c == nil {
 		return nil
 	}
-	nesting := interpreter.Nesting{Above: c.Above, Depth: c.Depth}
+	nesting := interpreter.Nesting{Above: c.Above, Depth: c.Depth, Tree: c.Tree}
 	return cmp.Or(nesting.Check(), c.Recall.Check())
 }
 

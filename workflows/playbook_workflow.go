@@ -45,6 +45,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	r.recall(ctx)
 	branches, cancel := workflow.WithCancel(ctx)
 	r.cancel = cancel
+	r.watchCancel(ctx, branches)
 	r.watch(ctx)
 	steered.enter(ctx, r)
 	if next := r.takeTurn(ctx, branches); next != nil {
@@ -111,6 +112,7 @@ func door(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
 type run struct {
 	RunState
 	id    string // of its workflow
+	first string // ID of its first history
 	book  *playbook.Playbook
 	input Input
 	graph *interpreter.Graph
@@ -135,7 +137,7 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	state := *input.State
 	info := workflow.GetInfo(ctx)
 	r := &run{
-		id: info.WorkflowExecution.ID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
+		id: info.WorkflowExecution.ID, first: info.FirstRunID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
 		live: map[*StepRecord]*interpreter.Call{}, notices: notices{outbox: outboxOf(ctx)},
 	}
 	for i := range state.Records {

@@ -46,6 +46,8 @@ type Called struct {
 	// the first one first.
 	Depth int                 `json:"depth"`
 	Above []interpreter.Above `json:"above,omitempty"`
+	// Tree is the first run's, which bounds how many start.
+	Tree interpreter.Tree `json:"tree,omitzero"`
 	// ScheduledAt is that of the run above.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// Key and Lap are those of RunInfo.
@@ -218,6 +220,10 @@ type IterationInput struct {
 	// Fails says that a child of several iterations ends as failed where all of them
 	// failed; those of earlier builds end as completed.
 	Fails bool `json:"fails,omitempty"`
+	// Admitted is how many runs of other playbooks the child may start without asking.
+	// Refused says that there are no more.
+	Admitted int  `json:"admitted,omitempty"`
+	Refused  bool `json:"refused,omitempty"`
 	// Control is what people had told the run when the child began.
 	Control interpreter.Control `json:"control,omitzero"`
 	// Answered are the last answers from outside.

@@ -32,20 +32,6 @@ type Options struct {
 	Telemetry *telemetry.Telemetry
 }
 
-// KeptWorkflows is how many workflows a process keeps in memory unless told otherwise.
-// One that waits for an answer takes some 80 kB.
-const KeptWorkflows = 2000
-
-// KeepWorkflows bounds the workflows that the workers of this process keep in memory
-// together; 0 is KeptWorkflows. One that is not kept is read again from its history
-// when something happens to it. It counts for workers that are made afterwards.
-func KeepWorkflows(most int) {
-	if most == 0 {
-		most = KeptWorkflows
-	}
-	worker.SetStickyWorkflowCacheSize(most)
-}
-
 const (
 	defaultMaxAttempts = 200
 	defaultStopTimeout = 10 * time.Second
@@ -102,7 +88,7 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions(catalogue.Check, activity.RegisterOptions{Name: interpreter.CheckActivity})
 	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: interpreter.DriveActivity})
-	for name, run := range activities.LineActivities() {
+	for name, run := range activities.OfRuns() {
 		registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 	}
 	store, _ := catalogue.Payloads().Store.(*payload.Store)

@@ -172,11 +172,28 @@ var (
 	}
 )
 
+// What this process takes, and the workflows that it keeps.
+var (
+	Memory = &Metric{
+		"reprise_memory_live_bytes", Gauge, nil,
+		"Memory in use, as the last garbage collection found it.",
+	}
+	MemoryBound = &Metric{
+		"reprise_memory_bound_bytes", Gauge, nil,
+		"Memory in use above which the workflows that are kept are dropped.",
+	}
+	CacheDrops = &Metric{
+		"reprise_cache_drops_total", Counter, nil,
+		"Times that all workflows that were kept were dropped, as the memory in use was above its bound.",
+	}
+)
+
 // All are the metrics of a worker, in the order in which they are documented.
 func All() []*Metric {
 	return []*Metric{
 		Runs, RunTime, Steps, StepTime, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits,
 		Attempts, AttemptTime, InFlight, Pages, Rows, TurnTime, StoreTime, StoreBytes, Loads, Evaluations,
+		Memory, MemoryBound, CacheDrops,
 	}
 }
 

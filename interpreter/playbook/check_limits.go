@@ -5,14 +5,16 @@ import (
 	"time"
 )
 
-// Limits are what the operator of the workers allows a policy (docs/language.md,
-// section retry). A zero limit is none.
+// Limits are what the operator of the workers allows (docs/language.md, section
+// operator limits). A zero limit is none.
 type Limits struct {
 	// MaxRetries bounds the attempts after the first that follow failures.
 	MaxRetries int
 	// MaxDelay bounds every delay of a policy. Waits that the other side asks
 	// for are bounded by max_wait.
 	MaxDelay time.Duration
+	// MaxRuns bounds the runs that start below a first run, at any depth.
+	MaxRuns int
 }
 
 // The variables of the worker's environment that set the limits, and their
@@ -20,9 +22,11 @@ type Limits struct {
 const (
 	MaxRetriesVariable = "REPRISE_RETRY_MAX_RETRIES_LIMIT"
 	MaxDelayVariable   = "REPRISE_RETRY_MAX_DELAY_LIMIT"
+	RunsVariable       = "REPRISE_RUNS_LIMIT"
 
 	DefaultMaxRetriesLimit = 10
 	DefaultMaxDelayLimit   = time.Hour
+	DefaultRunsLimit       = 10_000
 )
 
 // checkLimits refuses a policy above the operator's limits. Attempts are

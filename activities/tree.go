@@ -1,0 +1,200 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/interpreter"
+)
+
+// admitRuns asks the workflow of a tree of runs how many more may start in it. An
+// activity that is delivered again gets the answer that the first delivery got.
+func admitRuns(ctx context.Context, admission interpreter.Admission) (admitted interpreter.Admitted, err error) {
+	c, info := activity.GetClient(ctx), activity.GetInfo(ctx)
+	update := client.UpdateWorkflowOptions{
+		UpdateID:   info.WorkflowExecution.RunID + "/" + info.ActivityID,
+		WorkflowID: admission.Tree.WorkflowID(), UpdateName: interpreter.TreeUpdate, Args: []any{admission},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	}
+	handle, err := c.UpdateWorkflow(ctx, update)
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		handle, err = beginTree(ctx, c, info.TaskQueue, update, admission.Tree)
+	}
+	if err == nil {
+		err = handle.Get(ctx, &admitted)
+	}
+	if err != nil {
+		return admitted, fmt.Errorf("ask whether %d runs may start: %w", admission.Count, err)
+	}
+	return admitted, nil
+}
+
+// beginTree begins the workflow of a tree, where there is none or it has ended, with
+// what the last one knew.
+func beginTree(
+	ctx context.Context, c client.Client, queue string, update client.UpdateWorkflowOptions, tree interpreter.Tree,
+) (client.WorkflowUpdateHandle, error) {
+	census, err := lastCensus(ctx, c, tree.WorkflowID())
+	if err != nil {
+		return nil, err
+	}
+	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+		ID: tree.WorkflowID(), TaskQueue: queue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		Priority:      temporal.Priority{PriorityKey: 1}, // many wait for it
+		StaticSummary: fmt.Sprintf("counts the runs below a first run, of which %d may start", tree.Most),
+	}, interpreter.TreeWorkflow, census)
+	return c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{StartWorkflowOperation: start, UpdateOptions: update})
+}
+
+// lastCensus is what the last workflow of a tree knew. The error is that it cannot be
+// asked: without its answer more runs than the limit would start.
+func lastCensus(ctx context.Context, c client.Client, id string) (census interpreter.Census, err error) {
+	answer, err := c.QueryWorkflow(ctx, id, "", interpreter.TreeQuery)
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return census, nil
+	}
+	if err == nil {
+		err = answer.Get(&census)
+	}
+	return census, err
+}
+
+const (
+	// felledAtOnce is how many runs are cancelled side by side.
+	felledAtOnce = 20
+	// fellEvery is how often it looks for runs that have started meanwhile, and
+	// fellQuiet how often it finds none before it ends: the list is a little late.
+	fellEvery = 2 * time.Second
+	fellQuiet = 5
+)
+
+// cancelTree cancels all workflows that belong to a run that was cancelled, whatever
+// number of runs is between, and has no more start. Who nobody waits for does not
+// belong to it, nor do those below.
+func cancelTree(ctx context.Context, fell interpreter.Fell) error {
+	beat, stop := heartbeats(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- cancelBelow(ctx, fell) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-beat:
+			activity.RecordHeartbeat(ctx)
+		}
+	}
+}
+
+func cancelBelow(ctx context.Context, fell interpreter.Fell) error {
+	if fell.Tree.Most > 0 {
+		if _, err := admitRuns(ctx, interpreter.Admission{Tree: fell.Tree, Close: fell.Run}); err != nil {
+			return err
+		}
+	}
+	cancelled := map[string]bool{}
+	for quiet := 0; quiet < fellQuiet; quiet++ {
+		levels, err := openBelow(ctx, fell)
+		if err != nil {
+			return err
+		}
+		for _, level := range levels {
+			level = slices.DeleteFunc(level, func(w *commonpb.WorkflowExecution) bool { return cancelled[w.GetRunId()] })
+			if err := cancelAll(ctx, fell, level); err != nil {
+				return err
+			}
+			for _, w := range level {
+				cancelled[w.GetRunId()], quiet = true, 0
+			}
+		}
+		if err := sleepUntil(ctx, time.Now().Add(fellEvery)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openBelow are the workflows that belong to the cancelled run, those next to it first.
+// Who waits for another is cancelled before it: what ends as cancelled then does so
+// for somebody who is too, and is no failure.
+func openBelow(ctx context.Context, fell interpreter.Fell) ([][]*commonpb.WorkflowExecution, error) {
+	c, all := activity.GetClient(ctx), map[string]*workflowpb.WorkflowExecutionInfo{}
+	request := &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: activity.GetInfo(ctx).WorkflowNamespace, PageSize: 1000,
+		Query: "ExecutionStatus = 'Running' AND RootWorkflowId = '" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(fell.First) + "'",
+	}
+	for {
+		page, err := c.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, fmt.Errorf("list the runs below %s: %w", fell.Run, err)
+		}
+		for _, info := range page.GetExecutions() {
+			all[info.GetExecution().GetWorkflowId()] = info
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			break
+		}
+	}
+	var levels [][]*commonpb.WorkflowExecution
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		level := depthBelow(all, id, fell.Run)
+		for len(levels) < level {
+			levels = append(levels, nil)
+		}
+		if level > 0 {
+			levels[level-1] = append(levels[level-1], all[id].GetExecution())
+		}
+	}
+	return levels, nil
+}
+
+// depthBelow is how many workflows below another one a workflow is, each of which waits
+// for the next; 0 where that is not so.
+func depthBelow(all map[string]*workflowpb.WorkflowExecutionInfo, id, above string) int {
+	for depth := 1; depth <= len(all); depth++ {
+		info := all[id]
+		if _, detached := info.GetMemo().GetFields()[interpreter.DetachedMemo]; info == nil || detached {
+			return 0
+		}
+		if id = info.GetParentExecution().GetWorkflowId(); id == above {
+			return depth
+		}
+	}
+	return 0
+}
+
+// cancelAll cancels workflows, some at a time.
+func cancelAll(ctx context.Context, fell interpreter.Fell, open []*commonpb.WorkflowExecution) error {
+	var group sync.WaitGroup
+	places, failed := make(chan struct{}, felledAtOnce), make(chan error, len(open))
+	for _, w := range open {
+		places <- struct{}{}
+		group.Go(func() {
+			defer func() { <-places }()
+			failed <- requestCancel(ctx, w, "", "the run "+fell.Run+" was cancelled")
+		})
+	}
+	group.Wait()
+	close(failed)
+	for err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

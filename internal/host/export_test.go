@@ -1,0 +1,4 @@
+package host
+
+// CgroupBytes is for tests.
+var CgroupBytes = cgroupBytes

@@ -1,0 +1,128 @@
+package interpreter
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"reprise/interpreter/playbook"
+)
+
+// Names of the workflow that counts the runs of a tree, and of what asks it.
+const (
+	TreeWorkflow  = "TreeWorkflow"
+	TreeUpdate    = "admit"
+	TreeQuery     = "tree"
+	AdmitActivity = "admit-runs"
+	FellActivity  = "cancel-tree"
+)
+
+// Tree is a first run with all runs that start below it, at any depth. Kept in
+// workflow history.
+type Tree struct {
+	// Root is the ID of the first run's first history, which no other run has.
+	Root string `json:"root"`
+	// Most is how many runs may start below the first one; 0 is no limit.
+	Most int `json:"most,omitempty"`
+}
+
+// WorkflowID is that of the workflow that counts the tree's runs.
+func (t Tree) WorkflowID() string { return "reprise-tree/" + t.Root }
+
+// check finds what no run makes of a tree.
+func (t Tree) check() error {
+	if t.Most < 0 || t.Most > 0 && t.Root == "" {
+		return fmt.Errorf("a tree of %d runs below %q", t.Most, t.Root)
+	}
+	return nil
+}
+
+// Admission asks whether runs may start below the first run of a tree. Kept in
+// workflow history.
+type Admission struct {
+	Tree Tree `json:"tree"`
+	// Count is how many are to start. Below 0 it is how many of those that were
+	// admitted did not.
+	Count int `json:"count,omitempty"`
+	// Runs are the workflow IDs of the runs that wait for those that are to start, the
+	// first one first.
+	Runs []string `json:"runs,omitempty"`
+	// Close is the workflow ID of a run that was cancelled: no more start that it waits
+	// for.
+	Close string `json:"close,omitempty"`
+}
+
+// Check finds what no run asks.
+func (a Admission) Check() error {
+	if a.Count == 0 && a.Close == "" || a.Tree.Most < 1 {
+		return errors.New("an admission needs a count, or a run to close, and a tree with a limit")
+	}
+	return a.Tree.check()
+}
+
+// Admitted is the answer to an Admission. Kept in workflow history.
+type Admitted struct {
+	Count int `json:"count"`
+	// Closed says that none may start as a run that waits for them was cancelled.
+	Closed bool `json:"closed,omitempty"`
+}
+
+// Census is how many runs of a tree were admitted. Kept in workflow history.
+type Census struct {
+	Admitted int `json:"admitted"`
+	// Closed are the runs that were cancelled last.
+	Closed []string `json:"closed,omitempty"`
+}
+
+// mostClosed bounds the cancelled runs that a census remembers. They end within
+// minutes.
+const mostClosed = 100
+
+// Admit counts runs, and says how many of those asked for may start.
+func (c *Census) Admit(asked Admission) Admitted {
+	if asked.Close != "" && !slices.Contains(c.Closed, asked.Close) {
+		c.Closed = append(c.Closed, asked.Close)
+		c.Closed = c.Closed[max(0, len(c.Closed)-mostClosed):]
+	}
+	if asked.Count < 0 {
+		c.Admitted = max(0, c.Admitted+asked.Count)
+		return Admitted{}
+	}
+	if slices.ContainsFunc(asked.Runs, func(run string) bool { return slices.Contains(c.Closed, run) }) {
+		return Admitted{Closed: true}
+	}
+	granted := max(0, min(asked.Count, asked.Tree.Most-c.Admitted))
+	c.Admitted += granted
+	return Admitted{Count: granted}
+}
+
+// Check finds what no census is.
+func (c Census) Check() error {
+	if c.Admitted < 0 || len(c.Closed) > mostClosed {
+		return fmt.Errorf("%d runs admitted and %d closed", c.Admitted, len(c.Closed))
+	}
+	return nil
+}
+
+// Fell asks for a cancel of all runs below one that was cancelled. Kept in workflow
+// history.
+type Fell struct {
+	Tree Tree `json:"tree"`
+	// First is the workflow ID of the tree's first run, and Run that of the cancelled one.
+	First string `json:"first"`
+	Run   string `json:"run"`
+}
+
+// DetachedMemo marks runs that nobody waits for, which a cancel of those around them
+// leaves alone.
+const DetachedMemo = "reprise_detached"
+
+// TooManyRuns is the failure of an attempt whose run may not start: that no policy
+// is asked about, as each repetition would start one more.
+func (t Tree) TooManyRuns(step string) *ErrorObject {
+	text := fmt.Sprintf("step %s: a run may start %d others below it, set by %s, and that many have started below the first run",
+		step, t.Most, playbook.RunsVariable)
+	return &ErrorObject{
+		Kind: KindPlaybook, Class: ClassFinal, Final: true, Type: "runs_limit", Message: text,
+	}
+}

@@ -1,0 +1,197 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// A first run and all runs below it are a tree, and how many may start in it is
+// bounded. One workflow per tree counts. Who starts a run asks for it first, with an
+// activity whose answer is in history; a loop asks for many at once, and hands what
+// it was granted to its iterations.
+
+const (
+	// treeIdle is how long the workflow of a tree stays that nobody asks. The next one
+	// who asks starts it again, with what the last one knew.
+	treeIdle = 10 * time.Minute
+	// admitTimeout bounds one question.
+	admitTimeout = 30 * time.Second
+	// fellTimeout bounds a cancel of all runs below one.
+	fellTimeout = 10 * time.Minute
+	// mostAdmitted is how many runs a loop asks for at once.
+	mostAdmitted = 100
+)
+
+// TreeWorkflow counts the runs that start below a first run.
+func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
+	ctx = withOutbox(ctx, interpreter.RunLimits{})
+	if err := census.Check(); err != nil {
+		return unfit(err)
+	}
+	asked := 0
+	err := workflow.SetUpdateHandlerWithOptions(ctx, interpreter.TreeUpdate,
+		func(ctx workflow.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
+			asked++
+			admitted := census.Admit(admission)
+			workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d runs of %d were admitted", census.Admitted, admission.Tree.Most))
+			return admitted, nil
+		},
+		workflow.UpdateHandlerOptions{Validator: interpreter.Admission.Check})
+	if err != nil {
+		return fmt.Errorf("set update handler: %w", err)
+	}
+	if err := workflow.SetQueryHandler(ctx, interpreter.TreeQuery, func() (interpreter.Census, error) { return census, nil }); err != nil {
+		return fmt.Errorf("set query handler: %w", err)
+	}
+	for seen := -1; seen != asked; {
+		seen = asked
+		idle := workflow.NewTimerWithOptions(ctx, treeIdle, workflow.TimerOptions{Summary: "idle"})
+		if err := workflow.Await(ctx, func() bool {
+			return idle.IsReady() || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+		}); err != nil {
+			return err
+		}
+		if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			continue
+		}
+		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+			return err
+		}
+		failure, next := goOn(ctx, interpreter.TreeWorkflow, census, "the count of a tree's runs")
+		if failure != nil {
+			return failure
+		}
+		return next
+	}
+	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+}
+
+// tree is that of the run.
+func (r *run) tree() interpreter.Tree {
+	if called := r.input.Called; called != nil {
+		return called.Tree
+	}
+	return interpreter.Tree{Root: r.first, Most: r.Limits.MaxRuns}
+}
+
+// allowance is how many runs of other playbooks a workflow may start without asking.
+type allowance struct {
+	left int
+	none bool // nobody is granted any more
+}
+
+// take uses up to n of it.
+func (a *allowance) take(n int) int {
+	taken := min(n, a.left)
+	a.left -= taken
+	return taken
+}
+
+// admit asks whether the call may start a run; nil where it may.
+func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
+	if tree.Most == 0 || d.allowance != nil && d.allowance.take(1) == 1 {
+		return nil
+	}
+	if d.allowance == nil || !d.allowance.none {
+		admitted, err := askTree(ctx, controlsOf(ctx).admission(tree, 1), step)
+		switch {
+		case ctx.Err() != nil || admitted.Closed:
+			return &interpreter.Outcome{Err: cancelledError()}
+		case err != nil:
+			return &interpreter.Outcome{Err: AttemptError(err)}
+		case admitted.Count == 1:
+			return nil
+		}
+	}
+	return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
+}
+
+// admission asks for runs that this one waits for.
+func (c *controls) admission(tree interpreter.Tree, count int) interpreter.Admission {
+	admission := interpreter.Admission{Tree: tree, Count: count}
+	for _, above := range c.above {
+		admission.Runs = append(admission.Runs, above.Run)
+	}
+	admission.Runs = append(admission.Runs, c.run)
+	return admission
+}
+
+func askTree(ctx workflow.Context, admission interpreter.Admission, step string) (interpreter.Admitted, error) {
+	summary := fmt.Sprintf("asks whether step %s may start a run", step)
+	switch {
+	case admission.Count > 1:
+		summary = fmt.Sprintf("asks whether step %s may start %d runs", step, admission.Count)
+	case admission.Count < 0:
+		summary = fmt.Sprintf("gives %d runs back that step %s has not started", -admission.Count, step)
+	}
+	to := toTool(interpreter.AdmitActivity, admitTimeout, summary)
+	return send[interpreter.Admitted](ctx, to, admission, "the question whether a run may start")
+}
+
+// admits reports whether the loop asks for the runs of its iterations.
+func (l *loop) admits() bool {
+	nesting := l.input.Task.Nesting
+	return nesting != nil && nesting.Tree.Most > 0 && l.plays()
+}
+
+// admit gives how many of the runs of n iterations may start without asking: each
+// takes one, and asks itself for what follows. It asks for many at once, and never
+// for more than the rest of the loop needs.
+func (l *loop) admit(ctx workflow.Context, n, rest int) int {
+	if !l.admits() {
+		return 0
+	}
+	if a := &l.allowance; !a.none && a.left < n {
+		count := max(n, min(rest, mostAdmitted)) - a.left
+		admitted, err := askTree(ctx, l.controls.admission(l.input.Task.Nesting.Tree, count), l.step.Name)
+		a.left += admitted.Count
+		a.none = err == nil && !admitted.Closed && admitted.Count < count
+	}
+	return l.allowance.take(n)
+}
+
+// giveBack returns what the loop's iterations have not been given.
+func (l *loop) giveBack(ctx workflow.Context) {
+	if l.allowance.left == 0 || ctx.Err() != nil {
+		return
+	}
+	back := l.controls.admission(l.input.Task.Nesting.Tree, -l.allowance.left)
+	if _, err := askTree(ctx, back, l.step.Name); err != nil {
+		logger(ctx).Warn("cannot give runs back that did not start", "error", err)
+	}
+	l.allowance.left = 0
+}
+
+// watchCancel has all runs below cancelled at once when the run is: level by level the
+// cancel would wait behind what the runs between have to do, and they would start
+// others meanwhile.
+func (r *run) watchCancel(ctx, branches workflow.Context) {
+	if len(r.book.Callers()) == 0 {
+		return
+	}
+	disconnected, _ := workflow.NewDisconnectedContext(ctx)
+	workflow.Go(disconnected, func(ctx workflow.Context) {
+		branches.Done().Receive(ctx, nil)
+		if len(r.controls.above) == 0 || r.Failure != nil { // else that one does who was cancelled first
+			fell(ctx, r.tree(), r.id)
+		}
+	})
+}
+
+// fell has the runs below a run cancelled. What comes of it is seen in their ends.
+func fell(ctx workflow.Context, tree interpreter.Tree, run string) {
+	first := run
+	if root := workflow.GetInfo(ctx).RootWorkflowExecution; root != nil {
+		first = root.ID
+	}
+	to := toTool(interpreter.FellActivity, fellTimeout, "cancels the runs below")
+	_, err := send[struct{}](ctx, to, interpreter.Fell{Tree: tree, First: first, Run: run}, "the names of runs")
+	if err != nil {
+		logger(ctx).Warn("cannot cancel the runs below at once", "error", err)
+	}
+}
