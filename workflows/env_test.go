@@ -81,6 +81,7 @@ func newStage(t *testing.T, answer play) *stage {
 	s.register(interpreter.CheckActivity, func(context.Context, interpreter.CheckInput) (interpreter.CheckResult, error) {
 		return interpreter.CheckResult{Limits: interpreter.RunLimits{Apart: true}}, nil
 	})
+	s.register(interpreter.SettleActivity, func(context.Context, []string) error { return nil }) // nothing is kept
 	s.register("http", func(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -99,8 +99,10 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
 	registry.RegisterActivityWithOptions(catalogue.Check, activity.RegisterOptions{Name: interpreter.CheckActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: interpreter.DriveActivity})
-	for name, run := range activities.LineActivities() {
-		registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
+	for _, of := range []map[string]any{activities.LineActivities(), activities.MailActivities()} {
+		for name, run := range of {
+			registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
+		}
 	}
 	for _, tool := range catalogue.Activities() {
 		registry.RegisterActivityWithOptions(tool.Run, activity.RegisterOptions{Name: tool.Name})

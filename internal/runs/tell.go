@@ -295,7 +295,8 @@ func endedActivity(event *historypb.HistoryEvent) int64 {
 
 func (t *teller) scheduled(ctx context.Context, event *historypb.HistoryEvent) error {
 	attributes := event.GetActivityTaskScheduledEventAttributes()
-	if attributes.GetActivityType().GetName() == interpreter.LineEnterActivity {
+	switch attributes.GetActivityType().GetName() {
+	case interpreter.LineEnterActivity, interpreter.SettleActivity:
 		return nil // no part of any step
 	}
 	of := &made{id: attributes.GetActivityId()}

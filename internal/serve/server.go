@@ -135,6 +135,7 @@ type Server struct {
 	waits      places
 	turns      *turns
 	progress   reporting
+	keeping    keeping
 	stopping   context.Context // ends when the server is to end
 	stop       context.CancelFunc
 	nobody     string // a secret that nobody has
@@ -161,7 +162,7 @@ func New(options Options) *Server {
 		waits: make(places, options.Limits.Waits), turns: newTurns(options.Limits.Answers),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	s.progress = reporting{send: s.tell, open: map[string]*reports{}}
+	s.progress, s.keeping = reporting{send: s.tell, open: map[string]*reports{}}, keeping{of: map[string]*entrance{}}
 	for _, route := range s.routes() {
 		s.mux.Handle(route.method+" "+route.path, s.handler(route))
 	}

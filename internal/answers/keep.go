@@ -1,0 +1,110 @@
+package answers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/client"
+
+	"reprise/interpreter"
+)
+
+// ErrFull says that as much is kept for an attempt as may be.
+var ErrFull = fmt.Errorf("%d answers to the attempt are kept, or %d bytes of them, which is the most", interpreter.MaxKept, interpreter.MaxKeptBytes)
+
+// lookedAt is how many events of a mailbox that no worker has looked at are no answers.
+const lookedAt = 2
+
+// Keeps reports whether answers to the attempt are kept that nobody has taken yet: what
+// comes now belongs behind them. The error is ErrFull where there is no room.
+func Keeps(ctx context.Context, c client.Client, kept interpreter.Kept) (bool, error) {
+	info, err := open(ctx, c, kept.Answer.Mailbox(kept.Workflow))
+	if err == nil && kept.Answer.Verb != interpreter.AnswerProgress && full(info) {
+		err = ErrFull
+	}
+	return info != nil, err
+}
+
+// full reports whether a mailbox has no room; nil is an empty one.
+func full(info *workflowpb.WorkflowExecutionInfo) bool {
+	return info.GetHistoryLength() >= lookedAt+interpreter.MaxKept || info.GetHistorySizeBytes() >= interpreter.MaxKeptBytes
+}
+
+// Keep keeps an answer until a worker delivers it. Of reports of progress the newest is
+// kept. The error is ErrClosed where the workflow that would take it has ended, or
+// ErrFull. A mailbox is bounded by what its description says: who keeps answers one
+// after the other exceeds no bound, and each that does so at the same time by one answer.
+func Keep(ctx context.Context, c client.Client, kept interpreter.Kept) error {
+	host, err := c.DescribeWorkflowExecution(ctx, kept.Workflow, "")
+	switch {
+	case errors.As(err, new(*serviceerror.NotFound)):
+		return fmt.Errorf("%w: %s", ErrClosed, kept.Workflow)
+	case err != nil:
+		return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
+	case host.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		return fmt.Errorf("%w: %s", ErrClosed, kept.Workflow)
+	}
+	id := kept.Answer.Mailbox(kept.Workflow)
+	options := client.StartWorkflowOptions{
+		ID: id, TaskQueue: host.GetExecutionConfig().GetTaskQueue().GetName(), StaticSummary: "answers to step " + kept.Answer.Step,
+	}
+	if kept.Answer.Verb == interpreter.AnswerProgress {
+		options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING
+		if _, err := c.ExecuteWorkflow(ctx, options, interpreter.MailboxWorkflow, interpreter.Mailbox{Progress: &kept}); err != nil {
+			return fmt.Errorf("keep the progress for %s: %w", kept.Workflow, err)
+		}
+		return nil
+	}
+	info, err := open(ctx, c, id)
+	if err != nil {
+		return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
+	}
+	if full(info) {
+		return ErrFull
+	}
+	if _, err = c.SignalWithStartWorkflow(ctx, id, interpreter.KeepSignal, kept, options, interpreter.MailboxWorkflow, interpreter.Mailbox{}); err != nil {
+		return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
+	}
+	return nil
+}
+
+// open describes a mailbox that keeps something; nil where there is none.
+func open(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	info := described.GetWorkflowExecutionInfo()
+	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return nil, nil
+	}
+	return info, nil
+}
+
+// Refused says why an answer that was kept did not fit; false where no mailbox has said
+// so.
+func Refused(ctx context.Context, c client.Client, kept interpreter.Kept) (why string, found bool) {
+	id := kept.Answer.Mailbox(kept.Workflow)
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return "", false
+	}
+	var result interpreter.MailboxResult
+	if err := c.GetWorkflow(ctx, id, described.GetWorkflowExecutionInfo().GetExecution().GetRunId()).Get(ctx, &result); err != nil {
+		return "", false
+	}
+	digest := kept.Answer.Digest()
+	for _, one := range result.Refused {
+		if one.Digest == digest {
+			return one.Message, true
+		}
+	}
+	return "", false
+}
