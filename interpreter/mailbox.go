@@ -45,6 +45,8 @@ type Mailbox struct {
 	// Progress is the newest report of progress, which has a mailbox of its own: nil where
 	// answers come by signals.
 	Progress *Kept `json:"progress,omitempty"`
+	// Refused are answers that the mailbox before this one found not to fit.
+	Refused []KeptRefusal `json:"refused,omitempty"`
 }
 
 // Delivered says what became of an answer that was kept; kept in workflow history.

@@ -31,6 +31,7 @@ func MailboxWorkflow(ctx workflow.Context, box interpreter.Mailbox) (*interprete
 	// What comes out has come in as it is, so nothing is too large to be sent.
 	ctx = withOutbox(ctx, interpreter.RunLimits{MaxPayload: math.MaxInt32})
 	m := &mailbox{over: map[interpreter.AnswerTo]bool{}, seen: map[string]bool{}}
+	m.result.Refused = box.Refused
 	if box.Progress != nil {
 		m.deliver(ctx, *box.Progress)
 	}
@@ -72,6 +73,9 @@ func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.Kept) {
 		switch said.Fate {
 		case interpreter.FateRefused:
 			m.result.Refused = append(m.result.Refused, interpreter.KeptRefusal{Digest: digest, Message: said.Message})
+			if over := len(m.result.Refused) - interpreter.MaxKept; over > 0 {
+				m.result.Refused = m.result.Refused[over:]
+			}
 		case interpreter.FateTaken:
 			m.over[at] = kept.Answer.Verb != interpreter.AnswerProgress
 		case interpreter.FateLate:

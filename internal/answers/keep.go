@@ -22,14 +22,17 @@ const lookedAt = 2
 // Keeps reports whether answers to the attempt are kept that nobody has taken yet: what
 // comes now belongs behind them. The error is ErrFull where there is no room.
 func Keeps(ctx context.Context, c client.Client, kept interpreter.Kept) (bool, error) {
-	info, err := open(ctx, c, kept.Answer.Mailbox(kept.Workflow))
-	if err == nil && kept.Answer.Verb != interpreter.AnswerProgress && full(info) {
-		err = ErrFull
+	info, err := describe(ctx, c, kept.Answer.Mailbox(kept.Workflow))
+	if err != nil || !open(info) {
+		return false, err
 	}
-	return info != nil, err
+	if kept.Answer.Verb != interpreter.AnswerProgress && full(info) {
+		return true, ErrFull
+	}
+	return true, nil
 }
 
-// full reports whether a mailbox has no room; nil is an empty one.
+// full reports whether an open mailbox has no room.
 func full(info *workflowpb.WorkflowExecutionInfo) bool {
 	return info.GetHistoryLength() >= lookedAt+interpreter.MaxKept || info.GetHistorySizeBytes() >= interpreter.MaxKeptBytes
 }
@@ -59,49 +62,56 @@ func Keep(ctx context.Context, c client.Client, kept interpreter.Kept) error {
 		}
 		return nil
 	}
-	info, err := open(ctx, c, id)
-	if err != nil {
+	info, err := describe(ctx, c, id)
+	switch {
+	case err != nil:
 		return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
-	}
-	if full(info) {
+	case open(info) && full(info):
 		return ErrFull
 	}
-	if _, err = c.SignalWithStartWorkflow(ctx, id, interpreter.KeepSignal, kept, options, interpreter.MailboxWorkflow, interpreter.Mailbox{}); err != nil {
+	_, err = c.SignalWithStartWorkflow(ctx, id, interpreter.KeepSignal, kept, options, interpreter.MailboxWorkflow,
+		interpreter.Mailbox{Refused: refusals(ctx, c, info)})
+	if err != nil {
 		return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
 	}
 	return nil
 }
 
-// open describes a mailbox that keeps something; nil where there is none.
-func open(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
+// describe describes the last mailbox with an ID; nil where there was none.
+func describe(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if errors.As(err, new(*serviceerror.NotFound)) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
+	return described.GetWorkflowExecutionInfo(), err
+}
+
+// open reports whether a mailbox keeps something.
+func open(info *workflowpb.WorkflowExecutionInfo) bool {
+	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+}
+
+// refusals are the answers that a mailbox which has ended found not to fit.
+func refusals(ctx context.Context, c client.Client, info *workflowpb.WorkflowExecutionInfo) []interpreter.KeptRefusal {
+	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return nil
 	}
-	info := described.GetWorkflowExecutionInfo()
-	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return nil, nil
+	var result interpreter.MailboxResult
+	if c.GetWorkflow(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()).Get(ctx, &result) != nil {
+		return nil // who repeats one of them is told that it is too late
 	}
-	return info, nil
+	return result.Refused
 }
 
 // Refused says why an answer that was kept did not fit; false where no mailbox has said
 // so.
 func Refused(ctx context.Context, c client.Client, kept interpreter.Kept) (why string, found bool) {
-	id := kept.Answer.Mailbox(kept.Workflow)
-	described, err := c.DescribeWorkflowExecution(ctx, id, "")
-	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
-		return "", false
-	}
-	var result interpreter.MailboxResult
-	if err := c.GetWorkflow(ctx, id, described.GetWorkflowExecutionInfo().GetExecution().GetRunId()).Get(ctx, &result); err != nil {
+	info, err := describe(ctx, c, kept.Answer.Mailbox(kept.Workflow))
+	if err != nil {
 		return "", false
 	}
 	digest := kept.Answer.Digest()
-	for _, one := range result.Refused {
+	for _, one := range refusals(ctx, c, info) {
 		if one.Digest == digest {
 			return one.Message, true
 		}
