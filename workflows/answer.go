@@ -115,6 +115,7 @@ const (
 type forwarded struct {
 	id     string
 	answer interpreter.Answer
+	digest string // what tells the answer from another one; of progress it is the same
 }
 
 // forward passes an answer on to the workflow that takes it. One is on its way at a time:
@@ -122,18 +123,18 @@ type forwarded struct {
 // that wait the newest progress is enough, and what was said before; what is too much is
 // dropped.
 func (c *controls) forward(ctx workflow.Context, id string, answer interpreter.Answer) {
-	to, progress := 0, answer.Verb == interpreter.AnswerProgress
+	to, digest := 0, ""
+	if answer.Verb != interpreter.AnswerProgress {
+		digest = answer.Digest()
+	}
 	for i := range c.forwards {
 		waits := &c.forwards[i]
 		if waits.id != id {
 			continue
 		}
 		to++
-		switch same := reflect.DeepEqual(waits.answer.AnswerTo, answer.AnswerTo) && waits.answer.Verb == answer.Verb; {
-		case same && progress:
+		if waits.digest == digest && reflect.DeepEqual(waits.answer.AnswerTo, answer.AnswerTo) {
 			waits.answer = answer
-			return
-		case same && waits.answer.Digest() == answer.Digest():
 			return
 		}
 	}
@@ -141,7 +142,7 @@ func (c *controls) forward(ctx workflow.Context, id string, answer interpreter.A
 		logger(ctx).Warn("an answer was dropped: too many wait to be passed on", "step", answer.Step, "verb", answer.Verb)
 		return
 	}
-	c.forwards = append(c.forwards, forwarded{id, answer})
+	c.forwards = append(c.forwards, forwarded{id, answer, digest})
 	if !c.forwarding {
 		c.forwarding = true
 		workflow.Go(ctx, c.passOn)
