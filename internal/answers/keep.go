@@ -62,19 +62,26 @@ func Keep(ctx context.Context, c client.Client, kept interpreter.Kept) error {
 		}
 		return nil
 	}
-	info, err := describe(ctx, c, id)
-	switch {
-	case err != nil:
-		return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
-	case open(info) && full(info):
-		return ErrFull
+	for {
+		info, err := describe(ctx, c, id)
+		switch {
+		case err != nil:
+		case !open(info):
+			_, err = c.SignalWithStartWorkflow(ctx, id, interpreter.KeepSignal, kept, options, interpreter.MailboxWorkflow,
+				interpreter.Mailbox{Refused: refusals(ctx, c, info)})
+		case full(info):
+			return ErrFull
+		default:
+			err = c.SignalWorkflow(ctx, id, info.GetExecution().GetRunId(), interpreter.KeepSignal, kept)
+			if errors.As(err, new(*serviceerror.NotFound)) {
+				continue // it has ended meanwhile, and the next one is told what did not fit
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
+		}
+		return nil
 	}
-	_, err = c.SignalWithStartWorkflow(ctx, id, interpreter.KeepSignal, kept, options, interpreter.MailboxWorkflow,
-		interpreter.Mailbox{Refused: refusals(ctx, c, info)})
-	if err != nil {
-		return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
-	}
-	return nil
 }
 
 // describe describes the last mailbox with an ID; nil where there was none.

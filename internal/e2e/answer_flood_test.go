@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -119,5 +118,3 @@ func TestProgressBeyondTheUpdatesOfAHistory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, step(t, result, "import").Attempts)
 }
-
-var _ = client.Options{}

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/callback"
@@ -70,7 +73,9 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 	a.work()
 	require.Equal(t, "first", a.ends(run).Result.Data)
 	for body, status := range map[string]int{`{"result": "first"}`: http.StatusOK, `{"result": 7}`: http.StatusConflict} {
-		require.Eventually(t, func() bool { return a.tell(token, "complete", body).status == status }, patience, tick, body)
+		require.Eventually(t, func() bool {
+			return a.tell(token, "complete", body).status == status
+		}, patience, 10*tick, body)
 	}
 }
 
@@ -100,7 +105,11 @@ output: "{{ release.option }}"
 	a.work()
 	after := a.token()
 	for body, status := range map[string]int{reject: http.StatusOK, approve: http.StatusConflict, maybe: http.StatusUnprocessableEntity} {
-		require.Eventually(t, func() bool { return a.tell(token, "complete", body).status == status }, patience, tick, body)
+		require.Eventually(t, func() bool {
+			given := a.tell(token, "complete", body)
+			t.Log(body, given.status, string(given.body))
+			return given.status == status
+		}, 20*time.Second, 10*tick, body)
 	}
 	require.Equal(t, http.StatusAccepted, a.tell(after, "complete", `{}`).status)
 	require.Equal(t, "reject", a.ends(run).Result.Data)
@@ -167,6 +176,20 @@ func TestManyTokensOfOneRun(t *testing.T) {
 	group.Wait()
 	a.work()
 	require.Equal(t, many*(many+1)/2, a.ends(run).Result.Data)
+}
+
+// fullClient is one by whose account no mailbox has room.
+type fullClient struct{ client.Client }
+
+func (f fullClient) DescribeWorkflowExecution(
+	ctx context.Context, workflowID, runID string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if !strings.HasPrefix(workflowID, "reprise-answers/") {
+		return f.Client.DescribeWorkflowExecution(ctx, workflowID, runID)
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, HistoryLength: 1000,
+	}}, nil
 }
 
 // crowd starts a run whose one child awaits many answers.

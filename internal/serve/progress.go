@@ -69,7 +69,7 @@ func (p *reporting) report(ctx context.Context, workflowID string, given interpr
 }
 
 // errReporting is the problem of a report for which there is no room.
-var errReporting = problem(http.StatusTooManyRequests, "too-many-reports",
+var errReporting = problem(http.StatusServiceUnavailable, "busy",
 	"%d attempts report progress at the moment; repeat this one", mostReporting).with("Retry-After", "5")
 
 // sent notes what became of a report, and has the newest one sent after a pause.
