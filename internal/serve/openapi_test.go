@@ -132,7 +132,7 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	tell(&full, "complete", open, `{}`)
 	tell(&full, "fail", open, `{"message": "x"}`)
 	_, third := a.ask("third", approval)
-	typed(&full, "/v1/approvals/"+third, `by=ada&option=approve`)
+	typed(&full, "/v1/approvals/"+third, `by=ada&option=reject`)
 
 	for _, err := range []error{errAway, errors.New("no")} {
 		failing := *w
