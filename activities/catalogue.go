@@ -74,18 +74,13 @@ var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // Payloads are how large the values of runs may be.
 func (c *Catalogue) Payloads() Payloads { return c.res.Payloads }
 
-// ownActivities are the names of activities that are no tools.
-var ownActivities = []string{
-	interpreter.CheckActivity, interpreter.EndedActivity, interpreter.ForgetActivity, interpreter.RecallActivity, playbook.WorkbookTool,
-}
-
 // Register adds a tool. Names are lower-case words, and each is taken once.
 func (c *Catalogue) Register(tool Tool) error {
 	spec := tool.Spec()
 	switch _, writes := tool.(Writer); {
 	case !toolName.MatchString(spec.Name):
 		return fmt.Errorf("register tool %q: a name is made of lower-case letters, digits and _, and starts with a letter", spec.Name)
-	case slices.Contains(ownActivities, spec.Name), OfRuns()[spec.Name] != nil:
+	case spec.Name == playbook.WorkbookTool, interpreter.IsServiceActivity(spec.Name):
 		return fmt.Errorf("register tool %q: the name is reserved", spec.Name)
 	case c.tools[spec.Name] != nil:
 		return fmt.Errorf("register tool %q: the name is taken", spec.Name)

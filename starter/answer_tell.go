@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"reprise/internal/answers"
 	"reprise/internal/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
@@ -119,7 +120,7 @@ func (t *replier) tell(ctx context.Context) (replyDocument, error) {
 	}
 	t.asked, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", t.answer.Index)
 	switch {
-	case errors.Is(err, runs.ErrNoAnswer):
+	case errors.Is(err, answers.ErrNoAnswer):
 		return t.leave(ctx)
 	case err != nil:
 		return replyDocument{}, err
@@ -188,7 +189,7 @@ func (t *replier) means(asked runs.Asked) bool {
 // answer already, or be about to wait, which the workflows know.
 func (t *replier) sendBlind(ctx context.Context) (doc replyDocument, err error) {
 	if t.answer.Index != nil { // so that others are named than that which does not wait
-		if t.asked, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", nil); err != nil && !errors.Is(err, runs.ErrNoAnswer) {
+		if t.asked, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", nil); err != nil && !errors.Is(err, answers.ErrNoAnswer) {
 			return doc, err
 		}
 	}
@@ -217,9 +218,9 @@ func (t *replier) send(ctx context.Context, to string) (replyDocument, error) {
 		return t.taken(taken), nil
 	case errors.As(err, &refused):
 		return t.refuse("%s", refused.Message), nil
-	case errors.Is(err, runs.ErrClosed):
+	case errors.Is(err, answers.ErrClosed):
 		return t.recall(ctx), nil
-	case errors.Is(err, runs.ErrNoAnswer):
+	case errors.Is(err, answers.ErrNoAnswer):
 		return t.leave(ctx)
 	}
 	return replyDocument{}, err
@@ -259,10 +260,12 @@ func (t *replier) leave(ctx context.Context) (replyDocument, error) {
 	case !mayAwait(step):
 		return t.refuse("step %s awaits no answers: its tool is none of webhook and approval", step.Name), nil
 	}
-	err := t.reader.Leave(ctx, t.run.WorkflowID, t.answer)
+	err := t.reader.Keep(ctx, t.run.WorkflowID, t.answer)
 	switch {
-	case errors.Is(err, runs.ErrClosed):
+	case errors.Is(err, answers.ErrClosed):
 		return t.recall(ctx), nil
+	case errors.Is(err, answers.ErrFull):
+		return t.refuse("no worker of its task queue %q answers, and %s", t.run.TaskQueue, err), nil
 	case err != nil:
 		return replyDocument{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
+	"reprise/internal/answers"
 	"reprise/internal/host"
 	"reprise/internal/runs"
 	"reprise/internal/testenv"
@@ -374,7 +375,7 @@ func TestAnswerAfterTheEnd(t *testing.T) {
 	require.Equal(t, "one", taken.ID)
 	answer.By = "somebody else"
 	_, err = reader.Answer(t.Context(), id, answer)
-	require.ErrorIs(t, err, runs.ErrClosed)
+	require.ErrorIs(t, err, answers.ErrClosed)
 	_, found := reader.Recall(t.Context(), id, answer, 1)
 	require.False(t, found)
 }
@@ -388,7 +389,7 @@ func TestAnswerTwice(t *testing.T) {
 	d.awaits(id, 1, 1)
 	reader := &runs.Reader{Client: d.env.Client(), Namespace: d.env.Namespace}
 	answer := interpreter.Answer{Verb: interpreter.AnswerFail, Message: "locked", AnswerTo: interpreter.AnswerTo{Step: "import"}, ID: "one"}
-	require.NoError(t, reader.Leave(t.Context(), id, answer))
+	require.NoError(t, reader.Keep(t.Context(), id, answer))
 	d.awaits(id, 1, 2)
 	taken, err := reader.Answer(t.Context(), id, answer)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ import (
 // section answers).
 const (
 	// AnswerUpdate takes an interpreter.Answer and gives an interpreter.Taken.
-	AnswerUpdate = "answer"
+	AnswerUpdate = interpreter.AnswerUpdate
 	// AnswerSignal takes an interpreter.Answer.
 	AnswerSignal = "answer"
 )
@@ -96,14 +97,71 @@ func (c *controls) drainAnswers(ctx workflow.Context) {
 func (c *controls) answerTold(ctx workflow.Context, answer interpreter.Answer) {
 	_, err := c.answer(ctx, answer)
 	if id := interpreter.AnsweredAt(err); id != "" {
-		if c.awaitReachable(ctx, id) == nil {
-			signal(ctx, id, AnswerSignal, answer)
-		}
+		c.forward(ctx, id, answer)
 		return
 	}
 	if err != nil {
 		logger(ctx).Warn("an answer was refused", "step", answer.Step, "verb", answer.Verb, "error", err.Error())
 	}
+}
+
+// Bounds of the answers that wait to be passed on: of those to one call, and of all.
+const (
+	maxForwardedTo = 100
+	maxForwarded   = 2000
+)
+
+// forwarded is an answer that is passed on to another workflow.
+type forwarded struct {
+	id     string
+	answer interpreter.Answer
+	digest string // what tells the answer from another one; of progress it is the same
+}
+
+// forward passes an answer on to the workflow that takes it. One is on its way at a time:
+// Temporal fails every task of a workflow that sends too many signals at once. Of those
+// that wait the newest progress is enough, and what was said before; what is too much is
+// dropped.
+func (c *controls) forward(ctx workflow.Context, id string, answer interpreter.Answer) {
+	to, digest := 0, ""
+	if answer.Verb != interpreter.AnswerProgress {
+		digest = answer.Digest()
+	}
+	for i := range c.forwards {
+		waits := &c.forwards[i]
+		if waits.id != id {
+			continue
+		}
+		to++
+		if waits.digest == digest && reflect.DeepEqual(waits.answer.AnswerTo, answer.AnswerTo) {
+			waits.answer = answer
+			return
+		}
+	}
+	if to >= maxForwardedTo || len(c.forwards) >= maxForwarded {
+		logger(ctx).Warn("an answer was dropped: too many wait to be passed on", "step", answer.Step, "verb", answer.Verb)
+		return
+	}
+	c.forwards = append(c.forwards, forwarded{id, answer, digest})
+	if !c.forwarding {
+		c.forwarding = true
+		workflow.Go(ctx, c.passOn)
+	}
+}
+
+// passOn passes on what waits, one answer after the other.
+func (c *controls) passOn(ctx workflow.Context) {
+	for len(c.forwards) > 0 {
+		next := c.forwards[0]
+		c.forwards = c.forwards[1:]
+		if c.awaitReachable(ctx, next.id) != nil {
+			return
+		}
+		if err := signal(ctx, next.id, AnswerSignal, next.answer).Get(ctx, nil); err != nil {
+			logger(ctx).Warn("an answer could not be passed on", "step", next.answer.Step, "workflow_id", next.id, "error", err)
+		}
+	}
+	c.forwarding = false
 }
 
 // reachable reports whether the workflow that takes an answer in place of this one
@@ -368,6 +426,12 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 		d.tellCancel(ctx)
 		d.cancel(ctx)
 	case d.call.Answered() || over():
+		if !d.call.Answered() {
+			d.settle(ctx)
+		}
+		if !d.call.Answered() && (ctx.Err() != nil || !over()) {
+			return
+		}
 		d.rested()
 		d.silence()
 		mark := d.askMark()

@@ -56,10 +56,13 @@ type controls struct {
 	// over; nil where that is not known, and for a workflow that knows of no other.
 	elsewhere func(interpreter.AnswerTo) error
 	// handed are the IDs of workflows to which calls have left this one.
-	handed   map[string]bool
-	children []*steered
-	place    *place // in the window of a loop, nil for none
-	shared   func(workflow.Context, Shared)
+	handed map[string]bool
+	// forwards are answers that wait to be passed on, and forwarding says that one is.
+	forwards   []forwarded
+	forwarding bool
+	children   []*steered
+	place      *place // in the window of a loop, nil for none
+	shared     func(workflow.Context, Shared)
 }
 
 // openWait is a wait of a call in this workflow that people may end.

@@ -10,8 +10,9 @@ const (
 	largeHistory = 3_000_000
 )
 
-// historyIsLong reports whether a workflow should leave what follows to another.
+// historyIsLong reports whether a workflow should leave what follows to another. Temporal
+// also suggests it of a workflow that has nearly had the updates that it may have.
 func historyIsLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
-	return info.GetCurrentHistoryLength() > longHistory || info.GetCurrentHistorySize() > largeHistory
+	return info.GetCurrentHistoryLength() > longHistory || info.GetCurrentHistorySize() > largeHistory || info.GetContinueAsNewSuggested()
 }

@@ -68,6 +68,7 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(part(IterationWorkflow), workflow.RegisterOptions{Name: IterationWorkflowName})
 	registry.RegisterWorkflowWithOptions(part(CallWorkflow), workflow.RegisterOptions{Name: CallWorkflowName})
 	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: interpreter.ConcurrencyWorkflow})
+	registry.RegisterWorkflowWithOptions(MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: interpreter.RateLimitWorkflow})
 	registry.RegisterWorkflowWithOptions(TreeWorkflow, workflow.RegisterOptions{Name: interpreter.TreeWorkflow})
 }

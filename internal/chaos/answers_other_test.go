@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"reprise/internal/answers"
 	"reprise/internal/callback"
 	"reprise/internal/runs"
 	"reprise/internal/seal"
@@ -396,7 +397,7 @@ func (o *otherSystem) sayDirectly(p plan, s saying, token string) (became, how s
 		return wasTaken, "by update"
 	case err == nil:
 		return wasTaken, "by update"
-	case errors.As(err, &refused), errors.Is(err, runs.ErrClosed):
+	case errors.As(err, &refused), errors.Is(err, answers.ErrClosed):
 		return wasRefused, err.Error()
 	}
 	return wasLost, err.Error()

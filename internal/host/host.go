@@ -88,12 +88,11 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions(catalogue.Check, activity.RegisterOptions{Name: interpreter.CheckActivity})
 	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: interpreter.DriveActivity})
-	for name, run := range activities.OfRuns() {
-		registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
-	}
 	store, _ := catalogue.Payloads().Store.(*payload.Store)
-	for name, run := range runs.Activities(store) {
-		registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
+	for _, of := range []map[string]any{activities.OfRuns(), activities.MailActivities(), runs.Activities(store)} {
+		for name, run := range of {
+			registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
+		}
 	}
 	for _, tool := range catalogue.Activities() {
 		registry.RegisterActivityWithOptions(tool.Run, activity.RegisterOptions{Name: tool.Name})

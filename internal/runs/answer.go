@@ -3,20 +3,15 @@ package runs
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
+	"reprise/internal/answers"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -38,23 +33,15 @@ func (a Asked) To() interpreter.AnswerTo {
 	return interpreter.AnswerTo{Step: a.Step, Visit: a.Visit, Index: a.Index, Attempt: a.Attempt}
 }
 
-// Errors of answers that came to nothing.
-var (
-	// ErrNoAnswer says that no worker has answered: what was sent may take effect yet.
-	ErrNoAnswer = errors.New("no worker answers")
-	// ErrClosed says that the workflow has ended.
-	ErrClosed = errors.New("the workflow has ended")
-)
-
 // Awaiting finds the attempts of a run that await their answers: of a step, or of
 // all steps for "", and of one iteration where index is not nil. Left counts the
 // children of loops that were not asked: it asks a hundred of a loop at most. The
-// error is ErrNoAnswer where no worker answers.
+// error is answers.ErrNoAnswer where no worker answers.
 func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (asked []Asked, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	switch {
 	case err != nil && ctx.Err() == nil && !unavailable(err):
-		return nil, 0, fmt.Errorf("%w: %w", ErrNoAnswer, err)
+		return nil, 0, fmt.Errorf("%w: %w", answers.ErrNoAnswer, err)
 	case err != nil:
 		return nil, 0, err
 	}
@@ -154,79 +141,11 @@ func nearest(open []string, index int) []string {
 	return open
 }
 
-// MostFollowed bounds how often an answer is sent on to another workflow.
-const MostFollowed = 4
-
-// Answer sends an answer to a workflow, and on to another where that says so. An
-// answer that says for which attempt it is, and is no report of progress, has the
-// same effect however often it is sent, also when the workflow has ended. The error
-// is an *interpreter.AnswerError, ErrNoAnswer or ErrClosed where that is why.
+// Answer sends an answer to a workflow, and on to another where that says so, as
+// answers.Give does.
 func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.Taken, error) {
-	taken, _, err := r.AnswerAt(ctx, workflowID, answer)
+	taken, _, err := answers.Give(ctx, r.Client, workflowID, answer, r.patience())
 	return taken, err
-}
-
-// AnswerAt is Answer, with the ID of the workflow that was asked last.
-func (r *Reader) AnswerAt(ctx context.Context, workflowID string, answer interpreter.Answer) (taken interpreter.Taken, at string, err error) {
-	for range MostFollowed {
-		taken, err = r.answer(ctx, workflowID, answer)
-		next := interpreter.AnsweredAt(err)
-		if next == "" || next == workflowID {
-			return taken, workflowID, err
-		}
-		workflowID = next
-	}
-	return interpreter.Taken{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
-}
-
-func (r *Reader) answer(ctx context.Context, workflowID string, answer interpreter.Answer) (taken interpreter.Taken, err error) {
-	asked, cancel := context.WithTimeout(ctx, r.patience())
-	defer cancel()
-	handle, err := r.Client.UpdateWorkflow(asked, client.UpdateWorkflowOptions{
-		UpdateID: answerID(answer), WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{answer},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = handle.Get(asked, &taken)
-	}
-	var refused *temporal.ApplicationError
-	var late *client.WorkflowUpdateServiceTimeoutOrCanceledError
-	switch {
-	case err == nil || ctx.Err() != nil:
-		return taken, err
-	case errors.As(err, &refused) && refused.Type() == "AcceptedUpdateCompletedWorkflow", errors.As(err, new(*serviceerror.NotFound)):
-		return taken, fmt.Errorf("%w: %s", ErrClosed, workflowID)
-	case errors.As(err, &refused) && strings.HasPrefix(refused.Type(), "answer_"):
-		return taken, answerError(refused)
-	case errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
-		return taken, fmt.Errorf("%w: %w", ErrNoAnswer, err)
-	}
-	return taken, fmt.Errorf("answer %s: %w", workflowID, err)
-}
-
-// answerError is the error of an answer as the workflow has told it.
-func answerError(told *temporal.ApplicationError) error {
-	refused := &interpreter.AnswerError{Type: told.Type(), Message: told.Message()}
-	if told.HasDetails() {
-		_ = told.Details(&refused.WorkflowID)
-	}
-	return refused
-}
-
-// answerID is the ID of the update that brings an answer. It is the same for the same
-// answer to the same attempt, so that the server knows it again, also when the workflow
-// has ended; "" where the next one may be meant for something else.
-func answerID(answer interpreter.Answer) string {
-	if answer.Verb == interpreter.AnswerProgress || answer.Attempt == 0 {
-		return ""
-	}
-	answer.ID = ""
-	encoded, err := json.Marshal(answer)
-	if err != nil {
-		return ""
-	}
-	sum := sha256.Sum256(encoded)
-	return "answer-" + hex.EncodeToString(sum[:16])
 }
 
 // mostRecalled bounds the attempts of which Recall asks.
@@ -238,11 +157,11 @@ const mostRecalled = 10
 func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.Taken, found bool) {
 	attempts = cmp.Or(attempts, mostRecalled)
 	for attempt := attempts; attempt > max(0, attempts-mostRecalled); attempt-- {
-		if answer.Attempt = attempt; answerID(answer) == "" {
+		if answer.Attempt = attempt; answers.ID(answer) == "" {
 			return taken, false
 		}
 		asked, cancel := context.WithTimeout(ctx, r.patience())
-		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: answerID(answer)})
+		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: answers.ID(answer)})
 		err := handle.Get(asked, &taken)
 		cancel()
 		if err == nil {
@@ -252,15 +171,7 @@ func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpret
 	return taken, false
 }
 
-// Leave sends an answer of which nobody waits to hear what becomes of it: it is
-// taken when a worker is back. The error is ErrClosed where the run has ended.
-func (r *Reader) Leave(ctx context.Context, workflowID string, answer interpreter.Answer) error {
-	err := r.Client.SignalWorkflow(ctx, workflowID, "", workflows.AnswerSignal, answer)
-	switch {
-	case errors.As(err, new(*serviceerror.NotFound)):
-		return fmt.Errorf("%w: %s", ErrClosed, workflowID)
-	case err != nil:
-		return fmt.Errorf("leave the answer for %s: %w", workflowID, err)
-	}
-	return nil
+// Keep keeps an answer that no worker takes now, as answers.Keep does.
+func (r *Reader) Keep(ctx context.Context, workflowID string, answer interpreter.Answer) error {
+	return answers.Keep(ctx, r.Client, interpreter.KeptAnswer{Workflow: workflowID, Answer: answer})
 }

@@ -295,9 +295,8 @@ func endedActivity(event *historypb.HistoryEvent) int64 {
 
 func (t *teller) scheduled(ctx context.Context, event *historypb.HistoryEvent) error {
 	attributes := event.GetActivityTaskScheduledEventAttributes()
-	switch attributes.GetActivityType().GetName() {
-	case interpreter.LineEnterActivity, interpreter.RecallActivity, interpreter.EndedActivity:
-		return nil // no part of any step
+	if interpreter.IsServiceActivity(attributes.GetActivityType().GetName()) {
+		return nil
 	}
 	of := &made{id: attributes.GetActivityId()}
 	if attributes.GetActivityType().GetName() == interpreter.DriveActivity {

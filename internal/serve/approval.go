@@ -20,8 +20,8 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 
+	"reprise/internal/answers"
 	"reprise/internal/callback"
-	"reprise/internal/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -159,7 +159,7 @@ func (s *Server) asks(ctx context.Context, address callback.Address) (asked, err
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	found, workflowID := asked{address: address}, address.Workflow
-	for range runs.MostFollowed {
+	for range answers.MostFollowed {
 		value, err := s.Client.QueryWorkflow(limited, workflowID, "", workflows.AskedQuery, address.To)
 		if err == nil {
 			found.Asked = workflows.Asked{}

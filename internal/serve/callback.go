@@ -13,8 +13,8 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 
+	"reprise/internal/answers"
 	"reprise/internal/callback"
-	"reprise/internal/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -131,27 +131,35 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 }
 
 // tell gives an answer to the workflow that hosts the attempt, or to the one that it
-// names. Where no worker says what became of it, or too many answers ask, the Temporal
-// server keeps it.
+// names. Where no worker says what became of it, or too many answers ask, it is kept; so is
+// what comes while others are kept, behind them.
 func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	if size, most := given.Sent(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
 		return answer{}, problem(http.StatusRequestEntityTooLarge, "too-large",
 			"the answer takes %d bytes on its way to the run, which takes %d; keep what is larger elsewhere, and answer with where that is", size, most)
 	}
-	at := workflowID
-	if over, ok := s.turns.take(ctx, workflowID); ok {
-		defer over()
-		said, asked, err := s.ask(ctx, workflowID, given)
-		if !errors.Is(err, errUnsaid) {
-			return said, err
-		}
-		at = asked
+	ctx = context.WithoutCancel(ctx) // the answer came whole, whoever gives up waiting
+	kept := interpreter.KeptAnswer{Workflow: workflowID, Answer: given}
+	keeps, err := s.keeps(ctx, kept)
+	if err != nil {
+		return answer{}, err
 	}
-	said, err := s.leave(ctx, at, given)
+	if !keeps {
+		if over, ok := s.turns.take(ctx, workflowID); ok {
+			defer over()
+			said, at, err := s.ask(ctx, workflowID, given)
+			if !errors.Is(err, errUnsaid) {
+				return said, s.orRefused(ctx, kept, err)
+			}
+			kept.Workflow = at
+		}
+	}
+	said, err := s.keep(ctx, kept)
 	if errors.Is(err, errLate) && given.Verb != interpreter.AnswerProgress { // the workflow may have ended with it
-		if said, _, err = s.ask(ctx, at, given); errors.Is(err, errUnsaid) {
+		if said, _, err = s.ask(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
 			err = errLate
 		}
+		err = s.orRefused(ctx, kept, err)
 	}
 	return said, err
 }
@@ -163,21 +171,18 @@ var errUnsaid = errors.New("nobody says what became of the answer")
 // ask gives an answer to a workflow and says what became of it, and which workflow was
 // asked last.
 func (s *Server) ask(ctx context.Context, workflowID string, given interpreter.Answer) (said answer, at string, err error) {
-	taken, at, err := s.runs().AnswerAt(context.WithoutCancel(ctx), workflowID, given)
+	taken, at, err := answers.Give(ctx, s.Client, workflowID, given, answerPatience)
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil:
 		return told(taken, given), at, nil
 	case errors.As(err, &refused) && refused.Type == interpreter.AnswerRefused:
-		return answer{}, at, problem(http.StatusUnprocessableEntity, "answer-refused", "%s", refused.Message)
+		return answer{}, at, errRefused(refused.Message)
 	case errors.As(err, &refused):
 		return answer{}, at, errLate
 	}
 	return answer{}, at, errUnsaid
 }
-
-// runs are asked with the patience that answers have.
-func (s *Server) runs() *runs.Reader { return &runs.Reader{Client: s.Client, Patience: answerPatience} }
 
 // told says what became of an answer.
 func told(taken interpreter.Taken, given interpreter.Answer) answer {
@@ -187,23 +192,17 @@ func told(taken interpreter.Taken, given interpreter.Answer) answer {
 	return answer{status: http.StatusAccepted, body: callbackAnswer{Taken: true}}
 }
 
-// leave leaves an answer with the Temporal server. That a request was given up does
-// not end this: the answer came whole.
-func (s *Server) leave(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerPatience)
-	defer cancel()
-	err := s.runs().Leave(limited, workflowID, given)
-	switch {
-	case errors.Is(err, runs.ErrClosed):
-		return answer{}, errLate
-	case err != nil:
-		return answer{}, err
-	}
-	return answer{status: http.StatusAccepted, body: callbackAnswer{}}, nil
+// errRefused is the problem of an answer that the step does not take.
+func errRefused(why string) error {
+	return problem(http.StatusUnprocessableEntity, "answer-refused", "%s", why)
 }
 
 // errLate is the problem of an answer that comes too late.
 var errLate = problem(http.StatusConflict, "answer-late", "the attempt is over, and the answer came too late or is another one than it has")
+
+// errFull is the problem of an answer for which there is no room.
+var errFull = problem(http.StatusTooManyRequests, "answers-full",
+	"%s; nobody has taken one of them yet, try again later", answers.ErrFull).with("Retry-After", "60")
 
 // gone reports whether an error says that a workflow has ended, or is not known.
 func gone(err error) bool {

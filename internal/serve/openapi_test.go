@@ -126,6 +126,14 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	typed(w, path, `by=ada&option=reject`)
 	typed(w, path, `by=bob&option=reject`)
 
+	full := *w
+	full.options.Client = fullClient{w.env.Client()}
+	full.serve()
+	tell(&full, "complete", open, `{}`)
+	tell(&full, "fail", open, `{"message": "x"}`)
+	_, third := a.ask("third", approval)
+	typed(&full, "/v1/approvals/"+third, `by=ada&option=reject`)
+
 	for _, err := range []error{errAway, errors.New("no")} {
 		failing := *w
 		failing.options.Client = failingClient{w.env.Client(), err}

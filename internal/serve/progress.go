@@ -9,13 +9,16 @@ import (
 	"reprise/interpreter"
 )
 
-// progressPause is the least time between two reports of progress of one attempt that
-// go to its workflow: each is kept in its history.
-const progressPause = 500 * time.Millisecond
-
-// mostReporting bounds the attempts whose reports are held back; those of others go on
-// at once.
-const mostReporting = 10_000
+const (
+	// progressPause is the least time between two reports of progress of one attempt that
+	// go to its workflow: each is kept in its history.
+	progressPause = 500 * time.Millisecond
+	// keptPause is that time while no worker takes them: each is a workflow of its own
+	// then, in the place of the one before.
+	keptPause = 10 * time.Second
+	// mostReporting bounds the attempts whose reports are held back.
+	mostReporting = 10_000
+)
 
 // reporting holds back reports of progress that come too often. The newest counts:
 // it is sent when the pause is over, or before another answer to the attempt.
@@ -24,13 +27,17 @@ type reporting struct {
 	mu   sync.Mutex
 	open map[string]*reports // by the key of the attempt
 	left sync.WaitGroup      // those that are to be sent
+	// ends says that the server is about to end, and nothing is held back any more.
+	ends bool
 }
 
 // reports are those of one attempt.
 type reports struct {
 	sending sync.Mutex // held while one is sent, so that none overtakes another
 	newest  *interpreter.Answer
-	over    error // why the last one was refused, nil where it was not
+	over    error       // why the last one was refused, nil where it was not
+	kept    bool        // no worker has taken it
+	pause   *time.Timer // until the next one is sent; nil while one is
 }
 
 // report takes a report of progress. The first one is sent at once; one that is held
@@ -48,7 +55,7 @@ func (p *reporting) report(ctx context.Context, workflowID string, given interpr
 		return answer{status: http.StatusAccepted, body: callbackAnswer{}}, nil
 	case len(p.open) >= mostReporting:
 		p.mu.Unlock()
-		return p.send(ctx, workflowID, given)
+		return answer{}, errReporting
 	}
 	one = &reports{}
 	one.sending.Lock()
@@ -57,16 +64,39 @@ func (p *reporting) report(ctx context.Context, workflowID string, given interpr
 	p.mu.Unlock()
 	told, err := p.send(ctx, workflowID, given)
 	one.sending.Unlock()
-	p.mu.Lock()
-	one.over = err
-	p.mu.Unlock()
-	time.AfterFunc(progressPause, func() { p.next(workflowID, given.Key, one) })
+	p.sent(workflowID, given.Key, one, told, err)
 	return told, err
+}
+
+// errReporting is the problem of a report for which there is no room.
+var errReporting = problem(http.StatusServiceUnavailable, "busy",
+	"%d attempts report progress at the moment; repeat this one", mostReporting).with("Retry-After", "5")
+
+// sent notes what became of a report, and has the newest one sent after a pause.
+func (p *reporting) sent(workflowID, key string, one *reports, told answer, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.became(one, told, err)
+	pause := progressPause
+	switch {
+	case p.ends || p.open[key] != one:
+		pause = 0
+	case one.kept:
+		pause = keptPause
+	}
+	one.pause = time.AfterFunc(pause, func() { p.next(workflowID, key, one) })
+}
+
+// became notes what became of the last report. It is called under the lock.
+func (p *reporting) became(one *reports, told answer, err error) {
+	said, _ := told.body.(callbackAnswer)
+	one.over, one.kept = err, err == nil && !said.Taken
 }
 
 // next sends the newest report, if there is one, and looks again after a pause.
 func (p *reporting) next(workflowID, key string, one *reports) {
 	p.mu.Lock()
+	one.pause = nil
 	if one.newest == nil || one.over != nil {
 		if p.open[key] == one {
 			delete(p.open, key)
@@ -76,25 +106,23 @@ func (p *reporting) next(workflowID, key string, one *reports) {
 		return
 	}
 	p.mu.Unlock()
-	p.flush(context.Background(), workflowID, one)
-	time.AfterFunc(progressPause, func() { p.next(workflowID, key, one) })
+	told, err := p.flush(context.Background(), workflowID, one)
+	p.sent(workflowID, key, one, told, err)
 }
 
 // flush sends the newest report that was held back.
-func (p *reporting) flush(ctx context.Context, workflowID string, one *reports) {
+func (p *reporting) flush(ctx context.Context, workflowID string, one *reports) (told answer, err error) {
 	one.sending.Lock()
 	defer one.sending.Unlock()
 	p.mu.Lock()
 	newest := one.newest
 	one.newest = nil
-	p.mu.Unlock()
 	if newest == nil {
-		return
+		defer p.mu.Unlock()
+		return answer{body: callbackAnswer{Taken: !one.kept}}, one.over
 	}
-	_, err := p.send(ctx, workflowID, *newest)
-	p.mu.Lock()
-	one.over = err
 	p.mu.Unlock()
+	return p.send(ctx, workflowID, *newest)
 }
 
 // before sends what was held back of an attempt, before another answer to it.
@@ -103,10 +131,30 @@ func (p *reporting) before(ctx context.Context, workflowID, key string) {
 	one := p.open[key]
 	delete(p.open, key) // what comes behind the answer is late, and told so
 	p.mu.Unlock()
-	if one != nil {
-		p.flush(ctx, workflowID, one)
+	if one == nil {
+		return
 	}
+	told, err := p.flush(ctx, workflowID, one)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.became(one, told, err)
+	one.hurry()
 }
 
-// end waits until everything that was held back has been sent.
-func (p *reporting) end() { p.left.Wait() }
+// end sends everything that was held back.
+func (p *reporting) end() {
+	p.mu.Lock()
+	p.ends = true
+	for _, one := range p.open {
+		one.hurry()
+	}
+	p.mu.Unlock()
+	p.left.Wait()
+}
+
+// hurry ends the pause. It is called under the lock.
+func (r *reports) hurry() {
+	if r.pause != nil && r.pause.Stop() {
+		r.pause.Reset(0)
+	}
+}

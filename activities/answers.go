@@ -1,0 +1,91 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+
+	"reprise/internal/answers"
+	"reprise/interpreter"
+)
+
+const (
+	// mailPatience bounds what is done in one go, within the limit of the activities.
+	mailPatience = 8 * time.Second
+	// settleEvery is how often it is looked whether a mailbox is empty.
+	settleEvery = 200 * time.Millisecond
+	// deliveriesOfOne is how many answers are given to one workflow at a time. The Temporal
+	// server takes ten of all its clients, and what is given up there is done all the same.
+	deliveriesOfOne = 4
+)
+
+// MailActivities are the activities for answers that were kept, by name.
+func MailActivities() map[string]any {
+	p := postman{answers.NewQueues(deliveriesOfOne)}
+	return map[string]any{interpreter.DeliverActivity: p.deliver, interpreter.SettleActivity: settleAnswers}
+}
+
+// postman delivers answers that were kept, a few at a time to each workflow.
+type postman struct{ queues *answers.Queues }
+
+// deliver gives an answer that was kept to the workflow that takes it. The error is that
+// nobody has said what became of it.
+func (p postman) deliver(ctx context.Context, kept interpreter.KeptAnswer) (interpreter.Delivered, error) {
+	limited, cancel := context.WithTimeout(ctx, mailPatience)
+	defer cancel()
+	done, err := p.queues.Enter(limited, kept.Workflow)
+	if err != nil {
+		return interpreter.Delivered{}, fmt.Errorf("deliver an answer: others are delivered there: %w", err)
+	}
+	defer done()
+	_, _, err = answers.Give(limited, activity.GetClient(ctx), kept.Workflow, kept.Answer, mailPatience)
+	var refused *interpreter.AnswerError
+	switch {
+	case err == nil:
+		return interpreter.Delivered{Fate: interpreter.FateTaken}, nil
+	case errors.Is(err, answers.ErrClosed):
+		return interpreter.Delivered{Fate: interpreter.FateLate}, nil
+	case errors.As(err, &refused) && refused.Type == interpreter.AnswerRefused:
+		return interpreter.Delivered{Fate: interpreter.FateRefused, Message: refused.Message}, nil
+	case errors.As(err, &refused):
+		activity.GetLogger(ctx).Warn("an answer that was kept was refused", "workflow_id", kept.Workflow, "step", kept.Answer.Step,
+			"verb", kept.Answer.Verb, "error", refused.Message)
+		return interpreter.Delivered{Fate: interpreter.FateLate, Message: refused.Message}, nil
+	}
+	return interpreter.Delivered{}, fmt.Errorf("deliver an answer: %w", err)
+}
+
+// errMail says that answers are still to be delivered.
+var errMail = errors.New("answers to the attempt are being delivered")
+
+// settleAnswers returns once none of the mailboxes has anything to deliver.
+func settleAnswers(ctx context.Context, mailboxes []string) error {
+	ctx, cancel := context.WithTimeout(ctx, mailPatience)
+	defer cancel()
+	c := activity.GetClient(ctx)
+	for _, id := range mailboxes {
+		for {
+			described, err := c.DescribeWorkflowExecution(ctx, id, "")
+			if errors.As(err, new(*serviceerror.NotFound)) {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("look for answers that are kept: %w", err)
+			}
+			if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				break
+			}
+			select {
+			case <-time.After(settleEvery):
+			case <-ctx.Done():
+				return errMail
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// Package answers brings answers from outside to the workflows whose attempts await
+// them: at once, or by way of a mailbox where no worker takes them now
+// (docs/decisions/0023-kept-answers.md).
+package answers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/interpreter"
+)
+
+// Errors of answers that came to nothing.
+var (
+	// ErrNoAnswer says that no worker has answered: what was sent may take effect yet.
+	ErrNoAnswer = errors.New("no worker answers")
+	// ErrClosed says that the workflow has ended.
+	ErrClosed = errors.New("the workflow has ended")
+)
+
+// MostFollowed bounds how often an answer is sent on to another workflow.
+const MostFollowed = 4
+
+// Give sends an answer to a workflow, and on to another where that says so; at is the ID
+// of the one that was asked last, and patience how long each may take. An answer that
+// says for which attempt it is, and is no report of progress, has the same effect however
+// often it is sent, also when the workflow has ended. The error is an
+// *interpreter.AnswerError, ErrNoAnswer or ErrClosed where that is why.
+func Give(
+	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
+) (taken interpreter.Taken, at string, err error) {
+	for range MostFollowed {
+		taken, err = give(ctx, c, workflowID, answer, patience)
+		next := interpreter.AnsweredAt(err)
+		if next == "" || next == workflowID {
+			return taken, workflowID, err
+		}
+		workflowID = next
+	}
+	return interpreter.Taken{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
+}
+
+func give(
+	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
+) (taken interpreter.Taken, err error) {
+	asked, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	handle, err := c.UpdateWorkflow(asked, client.UpdateWorkflowOptions{
+		UpdateID: ID(answer), WorkflowID: workflowID, UpdateName: interpreter.AnswerUpdate, Args: []any{answer},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(asked, &taken)
+	}
+	var refused *temporal.ApplicationError
+	var late *client.WorkflowUpdateServiceTimeoutOrCanceledError
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return taken, err
+	case errors.As(err, &refused) && refused.Type() == "AcceptedUpdateCompletedWorkflow", errors.As(err, new(*serviceerror.NotFound)):
+		return taken, fmt.Errorf("%w: %s", ErrClosed, workflowID)
+	case errors.As(err, &refused) && strings.HasPrefix(refused.Type(), "answer_"):
+		return taken, answerError(refused)
+	case errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
+		return taken, fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	}
+	return taken, fmt.Errorf("answer %s: %w", workflowID, err)
+}
+
+// answerError is the error of an answer as the workflow has told it.
+func answerError(told *temporal.ApplicationError) error {
+	refused := &interpreter.AnswerError{Type: told.Type(), Message: told.Message()}
+	if told.HasDetails() {
+		_ = told.Details(&refused.WorkflowID)
+	}
+	return refused
+}
+
+// ID is the ID of the update that brings an answer. It is the same for the same answer to
+// the same attempt, so that the server knows it again, also when the workflow has ended;
+// "" where the next one may be meant for something else. The same progress may be reported
+// twice, and is known by the ID that its sender gave it.
+func ID(answer interpreter.Answer) string {
+	switch {
+	case answer.Attempt == 0 || answer.Verb == interpreter.AnswerProgress && answer.ID == "":
+		return ""
+	case answer.Verb != interpreter.AnswerProgress:
+		answer.ID = ""
+	}
+	encoded, err := json.Marshal(answer)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(encoded)
+	return "answer-" + hex.EncodeToString(sum[:16])
+}

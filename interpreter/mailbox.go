@@ -1,0 +1,109 @@
+package interpreter
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"strconv"
+)
+
+// Answers that no worker takes at once are kept in a mailbox: a workflow of its own for
+// each attempt, so that a flood of answers fills the mailbox of its attempt and nothing
+// else (docs/decisions/0023-kept-answers.md). Its names are part of histories, so they
+// never change.
+const (
+	// AnswerUpdate takes an Answer and gives a Taken.
+	AnswerUpdate = "answer"
+	// MailboxWorkflow takes a Mailbox and gives a MailboxResult.
+	MailboxWorkflow = "MailboxWorkflow"
+	// KeepSignal brings a KeptAnswer.
+	KeepSignal = "keep"
+	// DeliverActivity takes a KeptAnswer and gives a Delivered. SettleActivity takes a list of
+	// mailboxes, by ID, and returns once they are empty.
+	DeliverActivity = "answer_deliver"
+	SettleActivity  = "answer_settle"
+)
+
+// Bounds of a mailbox.
+const (
+	// MaxKeptAnswers is how many answers are kept for one attempt.
+	MaxKeptAnswers = 100
+	// MaxKeptBytes is the size of its history, in bytes, from which a mailbox takes no
+	// more. Temporal ends a workflow whose history has 50 MB.
+	MaxKeptBytes = 8 << 20
+)
+
+// KeptAnswer is an answer on its way to the workflow that takes it, or knows which one does;
+// kept in workflow history.
+type KeptAnswer struct {
+	Workflow string `json:"workflow"`
+	Answer   Answer `json:"answer"`
+}
+
+// Mailbox is the argument of MailboxWorkflow; kept in workflow history.
+type Mailbox struct {
+	// Progress is the newest report of progress, which has a mailbox of its own: nil where
+	// answers come by signals.
+	Progress *KeptAnswer `json:"progress,omitempty"`
+	// Refused are answers that the mailbox before this one found not to fit.
+	Refused []KeptRefusal `json:"refused,omitempty"`
+}
+
+// Delivered says what became of an answer that was kept; kept in workflow history.
+type Delivered struct {
+	Fate    Fate   `json:"fate"`
+	Message string `json:"message,omitempty"`
+}
+
+// Fate is what became of an answer.
+type Fate string
+
+// The fates of answers.
+const (
+	FateTaken   Fate = "taken"   // it counts
+	FateRefused Fate = "refused" // it does not fit, and another one may
+	FateLate    Fate = "late"    // the attempt has another one, or is over
+)
+
+// MailboxResult says which answers did not fit; kept in workflow history.
+type MailboxResult struct {
+	Refused []KeptRefusal `json:"refused,omitempty"`
+}
+
+// KeptRefusal is an answer that did not fit.
+type KeptRefusal struct {
+	Digest  string `json:"digest"`
+	Message string `json:"message"`
+}
+
+// Mailbox is the workflow ID of the mailbox that keeps the answer: that of its attempt
+// where it names one by its key, as tokens do, else that of the step in the run whose
+// workflow ID is given. Reports of progress have one of their own, so that they take no
+// room from answers.
+func (a Answer) Mailbox(workflow string) string {
+	return a.AnswerTo.mailbox(workflow, a.Verb == AnswerProgress)
+}
+
+// Mailboxes are the workflow IDs of all that may keep answers to an attempt of a run.
+func (a AnswerTo) Mailboxes(run string) []string {
+	step := AnswerTo{Step: a.Step, Index: a.Index}
+	return []string{a.mailbox(run, true), a.mailbox(run, false), step.mailbox(run, true), step.mailbox(run, false)}
+}
+
+func (a AnswerTo) mailbox(workflow string, progress bool) string {
+	id := "reprise-answers/" + url.PathEscape(a.Key)
+	if a.Key == "" {
+		id = "reprise-answers-of-step/" + url.PathEscape(workflow) + "/" + url.PathEscape(a.Step)
+		if a.Index != nil {
+			id += "/" + strconv.Itoa(*a.Index)
+		}
+	}
+	if len(id) > mostLineID {
+		digest := sha256.Sum256([]byte(id))
+		id = id[:mostLineID] + "~" + hex.EncodeToString(digest[:16])
+	}
+	if progress {
+		id += "~progress"
+	}
+	return id
+}
