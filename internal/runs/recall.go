@@ -23,7 +23,7 @@ import (
 // that has ended without a word, by name. store is that of large values.
 func Activities(store *payload.Store) map[string]any {
 	reader := func(ctx context.Context) *Reader {
-		return &Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).WorkflowNamespace}
+		return &Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).Namespace}
 	}
 	return map[string]any{
 		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
