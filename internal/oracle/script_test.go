@@ -331,7 +331,8 @@ func mapKeys[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// normal leaves of errors, wherever they stand, what is foretold of them.
+// normal leaves of errors, wherever they stand, what is foretold of them. What is empty
+// says nothing: whether nothing was collected yet, or pages of nothing, is not told apart.
 func normal(value any) any {
 	switch v := value.(type) {
 	case []any:
@@ -345,7 +346,7 @@ func normal(value any) any {
 		_, class := v["class"]
 		all := map[string]any{}
 		for k, each := range v {
-			if kind && class && (!slices.Contains(foretoldOfErrors, k) || each == nil || each == false || each == 0) {
+			if kind && class && (!slices.Contains(foretoldOfErrors, k) || each == nil || each == false || each == 0 || len(canonical(each)) == 2) {
 				continue
 			}
 			all[k] = normal(each)
