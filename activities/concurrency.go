@@ -143,7 +143,7 @@ func requestCancel(ctx context.Context, run *commonpb.WorkflowExecution, first, 
 	info := activity.GetInfo(ctx)
 	_, err := activity.GetClient(ctx).WorkflowService().RequestCancelWorkflowExecution(ctx,
 		&workflowservice.RequestCancelWorkflowExecutionRequest{
-			Namespace:         info.WorkflowNamespace,
+			Namespace:         info.Namespace,
 			WorkflowExecution: run,
 			Identity:          info.WorkflowExecution.ID, RequestId: info.WorkflowExecution.RunID + info.ActivityID,
 			FirstExecutionRunId: first, Reason: reason,

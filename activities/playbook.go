@@ -7,15 +7,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// playbookTool runs another playbook. A workflow does so, and no activity.
-type playbookTool struct{}
-
-// Spec describes the tool.
-func (playbookTool) Spec() playbook.ToolSpec {
-	return playbook.ToolSpec{
-		Name:    playbook.PlaybookTool,
-		Summary: "Runs another playbook as a run of its own.",
-		Doc: `The other playbook is written out as a list of steps (workflow), a file (path), or
+const playbookDoc = `The other playbook is written out as a list of steps (workflow), a file (path), or
 one of the worker's folder of playbooks (name). It runs as a child run with a workflow
 ID of its own, RUN/STEP#VISIT!ATTEMPT, in a loop RUN/STEP#VISIT/INDEX!ATTEMPT: its
 status, events and dead letters are found by that. Its result is the result of the
@@ -40,7 +32,17 @@ and travels with the run: at most 100 files of 1 MiB together. A name is looked 
 the worker once, when the run begins (--playbooks); what was found is recorded, so a
 file that changes meanwhile changes nothing. A name may be a template over workload;
 then names lists what it may give, so that whoever may start this playbook reaches no
-others with it.`,
+others with it.`
+
+// playbookTool runs another playbook. A workflow does so, and no activity.
+type playbookTool struct{}
+
+// Spec describes the tool.
+func (playbookTool) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name:    playbook.PlaybookTool,
+		Summary: "Runs another playbook as a run of its own.",
+		Doc:     playbookDoc,
 		Fields: []playbook.Field{
 			{Name: playbook.FieldWorkflow, Kind: playbook.KindSteps, Doc: "The steps, which see each other and what workload hands in."},
 			{Name: playbook.FieldPath, Kind: playbook.KindLiteral, Doc: "The file, relative to the one that names it."},

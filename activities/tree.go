@@ -135,7 +135,7 @@ func cancelBelow(ctx context.Context, fell interpreter.Fell) error {
 func openBelow(ctx context.Context, fell interpreter.Fell) ([][]*commonpb.WorkflowExecution, error) {
 	c, all := activity.GetClient(ctx), map[string]*workflowpb.WorkflowExecutionInfo{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: activity.GetInfo(ctx).WorkflowNamespace, PageSize: 1000,
+		Namespace: activity.GetInfo(ctx).Namespace, PageSize: 1000,
 		Query: "ExecutionStatus = 'Running' AND RootWorkflowId = '" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(fell.First) + "'",
 	}
 	for {

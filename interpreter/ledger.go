@@ -33,11 +33,11 @@ type Note struct {
 type Noted int
 
 const (
-	// NotNoted: nothing.
+	// NotNoted says that there are no notes.
 	NotNoted Noted = iota
-	// NotedOnce: notes of an activity that no other worker had before.
+	// NotedOnce says that there are notes of an activity that no other worker had before.
 	NotedOnce
-	// NotedAgain: notes of one that was handed out more than once. A worker that was
+	// NotedAgain says that there are notes of one that was handed out more than once. A worker that was
 	// frozen and not lost may still write, and must find that this was written. So
 	// what is left of a note is that it was made.
 	NotedAgain

@@ -81,7 +81,7 @@ type KeptRefusal struct {
 // workflow ID is given. Reports of progress have one of their own, so that they take no
 // room from answers.
 func (a Answer) Mailbox(workflow string) string {
-	return a.AnswerTo.mailbox(workflow, a.Verb == AnswerProgress)
+	return a.mailbox(workflow, a.Verb == AnswerProgress)
 }
 
 // Mailboxes are the workflow IDs of all that may keep answers to an attempt of a run.

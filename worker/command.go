@@ -171,10 +171,7 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 	}
 	defer closeLog()
 	logger = slog.New(secret.Handler(logger.Handler()))
-	if opts.kept < 1 {
-		return exitcode.Usage, fmt.Errorf("--cached-workflows %d: it takes one at least", opts.kept)
-	}
-	cacheBytes, err := host.CacheBytes(func(string) (string, bool) { return opts.cacheBytes, true })
+	cacheBytes, err := opts.cache()
 	if err != nil {
 		return exitcode.Usage, err
 	}
@@ -230,6 +227,14 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 			_, _ = fmt.Fprintf(stdout, "worker: metrics at %s\n", url)
 		}
 	})
+}
+
+// cache is how many bytes the workflows that are kept may take.
+func (o *options) cache() (int64, error) {
+	if o.kept < 1 {
+		return 0, fmt.Errorf("--cached-workflows %d: it takes one at least", o.kept)
+	}
+	return host.CacheBytes(func(string) (string, bool) { return o.cacheBytes, true })
 }
 
 // resources are what the options and the environment give to tools.

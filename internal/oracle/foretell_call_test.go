@@ -228,10 +228,10 @@ func (c *call) perform() outcome {
 
 // outcome is what an answer is to a call.
 func (a answer) outcome() outcome {
-	switch {
-	case a.broken == "drop":
+	switch a.broken {
+	case "drop":
 		return outcome{failure: &failure{kind: "connection", class: "retryable"}}
-	case a.broken == "json":
+	case "json":
 		return outcome{failure: &failure{kind: "http", class: "retryable", status: a.status}}
 	}
 	told := a.told()

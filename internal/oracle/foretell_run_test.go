@@ -121,8 +121,7 @@ type stepEnded struct {
 	at       time.Duration
 	attempts int
 	loop     map[string]any // stats
-	handled  bool
-	cut      bool // truncated
+	cut      bool           // truncated
 }
 
 // record is what is foretold of a visit of a step.
@@ -362,7 +361,7 @@ func (w *walk) visit(s *step, sc scope, id string, at time.Duration) stepEnded {
 		if failed, _ := e.loop["failed"].(int); failed > 0 {
 			w.failed = true
 		}
-		if failed, _ := e.loop["failed"].(int); failed > 0 && e.status != "failed" {
+		if failed, _ := e.loop["failed"].(int); failed > 0 {
 			w.o.figures = append(w.o.figures, []string{s.name, fmt.Sprint(failed), fmt.Sprint(e.loop["total"])})
 		}
 	} else {

@@ -9,12 +9,12 @@ import (
 // link, a picture or a cell of a table. It keeps at most a number of runes.
 func Code(text string, most int) string {
 	plain := strings.Map(func(r rune) rune { // Readable has made escapes of the rest
-		switch {
-		case r == '`':
+		switch r {
+		case '`':
 			return '\''
-		case r == '|':
+		case '|':
 			return '¦'
-		case r == '\n':
+		case '\n':
 			return ' '
 		}
 		return r
