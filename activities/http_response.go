@@ -34,7 +34,7 @@ func (t *httpTool) read(ctx context.Context, response *http.Response) (interpret
 	var e *Error
 	if errors.As(err, &e) {
 		related, _ := links(response.Header.Values("Link"), response.Request.URL) // nobody goes on by them
-		e.Answer = &interpreter.ToolMeta{Status: response.StatusCode, Links: related, URL: finalURL(response.Request)}
+		e.Answer = &interpreter.ToolMeta{Status: response.StatusCode, Links: related, URL: redacted(response.Request.URL)}
 		if e.Headers == nil {
 			e.Answer.Headers = headers
 		}

@@ -360,8 +360,6 @@ func (w *walk) visit(s *step, sc scope, id string, at time.Duration) stepEnded {
 		e = w.o.loop(s, sc, id, at)
 		if failed, _ := e.loop["failed"].(int); failed > 0 {
 			w.failed = true
-		}
-		if failed, _ := e.loop["failed"].(int); failed > 0 {
 			w.o.figures = append(w.o.figures, []string{s.name, fmt.Sprint(failed), fmt.Sprint(e.loop["total"])})
 		}
 	} else {

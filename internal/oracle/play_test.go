@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
@@ -127,6 +128,14 @@ type deaf struct{ client.Client }
 
 func (*deaf) DescribeWorkflow(context.Context, string, string) (*client.WorkflowExecutionDescription, error) {
 	return nil, serviceerror.NewNotFound("there is no server")
+}
+
+func (*deaf) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return nil, serviceerror.NewNotFound("there is no server")
+}
+
+func (*deaf) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	return &workflowservice.ListWorkflowExecutionsResponse{}, nil
 }
 
 // play runs a round in the test environment.

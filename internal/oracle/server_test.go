@@ -85,6 +85,9 @@ func (g *graph) quick() {
 			}
 		}
 		if s.below != nil {
+			// Another attempt continues the run of the one before, which only a server
+			// can tell of, and the oracle does not foretell.
+			s.retry = nil
 			s.below.quick()
 		}
 	}
