@@ -88,7 +88,7 @@ var layers = []struct {
 	},
 	{
 		"activities",
-		slices.Concat(running, []string{"internal/secrets", "internal/seal", "internal/callback", "internal/bookshelf", "internal/meter"}),
+		slices.Concat(running, []string{"internal/secrets", "internal/seal", "internal/callback", "internal/bookshelf", "internal/meter", "internal/answers"}),
 		"tools know the boundary structs, what masks and seals secrets and makes tokens, where playbooks are found by name, and nothing of the workflows that call them",
 	},
 }
