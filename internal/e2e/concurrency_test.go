@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/worker"
@@ -481,8 +483,12 @@ workflow:
 // it gave one, each in order. No history of the line is longer than it may be.
 func (w *world) turns(key string) (asked, granted []string) {
 	w.t.Helper()
-	histories := testenv.Histories(w.t, w.env.Client(), w.lineOf(key), "")
-	require.Greater(w.t, len(histories), 1, "the line goes on in another history")
+	return w.turnsOf(w.lineOf(key))
+}
+
+func (w *world) turnsOf(line string) (asked, granted []string) {
+	w.t.Helper()
+	histories := testenv.Histories(w.t, w.env.Client(), line, "")
 	convert := converter.GetDefaultDataConverter()
 	for _, history := range histories {
 		require.LessOrEqual(w.t, len(history.History.GetEvents()), 4096)
@@ -548,4 +554,59 @@ func TestAKeyMustBeText(t *testing.T) {
 		require.Contains(t, result.Error.Message, want)
 	}
 	require.Empty(t, gate.arrived())
+}
+
+// TestTheFirstTaskDiesWithItsWorker: a worker is killed that has a run's first task, so
+// the run asks for its turn long after others have that began later. It goes before them.
+func TestTheFirstTaskDiesWithItsWorker(t *testing.T) {
+	t.Parallel()
+	w, gate := newWorld(t), newTurnstile(t)
+	source := stays(w.turning("limit: 1"), "60")
+	first := w.spawn()
+	all := []client.WorkflowRun{w.enter("holder", source, gate.url)}
+	w.await(all[0], "stay", interpreter.RetryPending)
+	require.NoError(t, syscall.Kill(first.PID(), syscall.SIGSTOP)) // its polls stay open
+	lost, err := w.env.Client().ExecuteWorkflow(t.Context(),
+		client.StartWorkflowOptions{ID: w.queue + "/lost", TaskQueue: w.queue, WorkflowTaskTimeout: 15 * time.Second},
+		workflows.PlaybookWorkflowName, workflows.Input{
+			Name: "test.yaml", Source: source, Workload: expression.Of(map[string]any{"api": gate.url}),
+		})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return w.happened(lost, enums.EVENT_TYPE_WORKFLOW_TASK_STARTED) == 1 }, patience, tick)
+	first.Kill()
+	w.spawn()
+	all = append(all, lost)
+	for _, id := range []string{"second", "third"} {
+		run := w.enter(id, source, gate.url)
+		w.awaitTicket(run, interpreter.LineQueued)
+		all = append(all, run)
+	}
+	w.awaitTicket(lost, interpreter.LineQueued)
+	require.Equal(t, 1, w.happened(lost, enums.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT))
+	require.Equal(t, 1, w.status(lost).Queue.Place)
+	var want []string
+	for _, run := range all {
+		want = append(want, run.GetID())
+		w.await(run, "stay", interpreter.RetryPending)
+		require.Equal(t, want, gate.arrived())
+		w.cancel(run)
+	}
+	asked, granted := w.turnsOf(w.lineOf("acme"))
+	require.Equal(t, []string{want[0], want[2], want[3], want[1]}, asked)
+	require.Equal(t, want, granted)
+	w.replayLine("acme")
+}
+
+// happened counts the events of a kind in the history of a run.
+func (w *world) happened(run client.WorkflowRun, kind enums.EventType) (n int) {
+	w.t.Helper()
+	events := w.env.Client().GetWorkflowHistory(w.t.Context(), run.GetID(), run.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		require.NoError(w.t, err)
+		if event.GetEventType() == kind {
+			n++
+		}
+	}
+	return n
 }
