@@ -448,14 +448,7 @@ workflow:
 	for i := range runs {
 		all = append(all, w.enterWith(fmt.Sprintf("%03d", i), source, gate.url, false))
 	}
-	standing := func() (standing interpreter.LineStanding) {
-		answer, err := w.env.Client().QueryWorkflow(t.Context(), w.lineOf("acme"), "", interpreter.LineQuery, []interpreter.Member{})
-		if err == nil {
-			_ = answer.Get(&standing)
-		}
-		return standing
-	}
-	require.Eventually(t, func() bool { return standing().Waiting == runs-limit }, patience, time.Second)
+	require.Eventually(t, func() bool { return w.standing("acme").Waiting == runs-limit }, patience, time.Second)
 	for range 32 { // so that the line's history gets long; the last run is where it was
 		require.Eventually(t, func() bool {
 			return w.env.Client().SignalWorkflow(t.Context(), w.lineOf("acme"), "", interpreter.LineSignal, map[string]any{
@@ -473,19 +466,15 @@ workflow:
 		require.NoError(t, run.Get(ctx, nil), run.GetID())
 	}
 	require.Equal(t, limit, gate.most)
-	asked, granted := w.turns("acme")
+	require.Greater(t, len(testenv.Histories(t, w.env.Client(), w.lineOf("acme"), "")), 1, "the line goes on in another history")
+	asked, granted := w.turnsOf(w.lineOf("acme"))
 	require.Len(t, asked, runs)
 	require.Equal(t, asked, granted)
 	w.replayLine("acme")
 }
 
-// turns are the runs that have asked the line of a key for a turn, and those to which
-// it gave one, each in order. No history of the line is longer than it may be.
-func (w *world) turns(key string) (asked, granted []string) {
-	w.t.Helper()
-	return w.turnsOf(w.lineOf(key))
-}
-
+// turnsOf are the runs that have asked a line for a turn, and those to which it gave
+// one, each in order. No history of the line is longer than it may be.
 func (w *world) turnsOf(line string) (asked, granted []string) {
 	w.t.Helper()
 	histories := testenv.Histories(w.t, w.env.Client(), line, "")
