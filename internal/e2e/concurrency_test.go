@@ -426,7 +426,7 @@ func TestRunsThatWaitForEachOther(t *testing.T) {
 
 // TestALongQueue: 60 runs wait under one key while the worker is killed and another
 // one starts. Their line goes on in another history meanwhile, and each has its turn in
-// the order in which it asked.
+// the order in which it began.
 func TestALongQueue(t *testing.T) {
 	t.Parallel()
 	const runs, limit = 60, 10
@@ -469,7 +469,8 @@ workflow:
 	require.Greater(t, len(testenv.Histories(t, w.env.Client(), w.lineOf("acme"), "")), 1, "the line goes on in another history")
 	asked, granted := w.turnsOf(w.lineOf("acme"))
 	require.Len(t, asked, runs)
-	require.Equal(t, asked, granted)
+	require.ElementsMatch(t, asked, granted)
+	require.IsIncreasing(t, granted[limit:]) // all of these waited before the first turn was free
 	w.replayLine("acme")
 }
 
