@@ -40,7 +40,7 @@ func start(ctx context.Context, opts options, logger log.Logger) (*server, error
 		return nil, err
 	}
 	if err := ensureNamespaces(ctx, store, clusterName, opts); err != nil {
-		return nil, err
+		return nil, nameFullDisk(err)
 	}
 	core, err := newTemporal(opts, chosen, store, logger)
 	if err != nil {

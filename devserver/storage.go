@@ -24,6 +24,10 @@ import (
 // complete.
 const lastTable = "executions_visibility"
 
+// firstTable is the one that it creates first: a file with it, and without the last,
+// is one whose schema was cut off.
+const firstTable = "namespaces"
+
 // memoryPage is the size of a page of a database in memory, in bytes. A commit that has
 // moved rows between pages looks at every page that SQLite has cached, and of a database
 // in memory that is every page: with the 4 KiB of files a seventh of what the server did
@@ -47,7 +51,16 @@ func openStorage(file string) (*config.SQL, error) {
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("find the folder of database file %q: %w", file, err)
 	}
-	conf := &config.SQL{
+	conf := inFile(path)
+	if err := ensureSchema(conf); err != nil {
+		return nil, fmt.Errorf("prepare database file %q: %w", file, err)
+	}
+	return conf, nil
+}
+
+// inFile describes a database in a file.
+func inFile(path string) *config.SQL {
+	return &config.SQL{
 		PluginName: sqlite.PluginName,
 		// The name becomes part of a URI.
 		DatabaseName: strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path),
@@ -60,10 +73,6 @@ func openStorage(file string) (*config.SQL, error) {
 			"busy_timeout": "5000",
 		},
 	}
-	if err := ensureSchema(conf); err != nil {
-		return nil, fmt.Errorf("prepare database file %q: %w", file, err)
-	}
-	return conf, nil
 }
 
 // settle moves the write-ahead log into the database file, so that the file
@@ -85,22 +94,59 @@ func openAdmin(conf *config.SQL) (sqlplugin.AdminDB, error) {
 		log.NewNoopLogger(), metrics.NoopMetricsHandler)
 }
 
+// ensureSchema makes the schema in a file that has none.
 func ensureSchema(conf *config.SQL) error {
 	db, err := openAdmin(conf)
 	if err != nil {
-		return err
+		return nameFullDisk(err)
 	}
 	defer func() { _ = db.Close() }()
 	tables, err := db.ListTables(conf.DatabaseName)
 	if err != nil {
-		return err
+		return nameFullDisk(err)
 	}
 	switch {
 	case len(tables) == 0:
-		return sqliteschema.SetupSchemaOnDB(db)
+		return nameFullDisk(makeSchema(db))
 	case slices.Contains(tables, lastTable):
 		return nil
+	case slices.Contains(tables, firstTable):
+		return errors.New("its schema was cut off while it was made, so no run was ever in it: remove the file")
 	default:
-		return errors.New("it holds other tables, or a schema that was cut off; choose another file or remove it")
+		return errors.New("it holds the tables of something else: choose another file")
 	}
+}
+
+// Codes of SQLite for a full disk: that of any file, of which the lower byte counts, and
+// that of the index of the write-ahead log.
+const (
+	codeFull      = 13
+	codeIndexFull = 10 | 19<<8
+)
+
+// nameFullDisk says of an error that the disk is full, where SQLite found it so, and
+// what to do.
+func nameFullDisk(err error) error {
+	var coded interface{ Code() int }
+	if errors.As(err, &coded) && (coded.Code()&0xff == codeFull || coded.Code() == codeIndexFull) {
+		return fmt.Errorf("the disk is full: make room on it, or choose a file on another one: %w", err)
+	}
+	return err
+}
+
+// makeSchema makes it whole or not at all, so that what stops it, as a full disk does,
+// leaves a file in which the next start makes it. The database has one connection.
+func makeSchema(db sqlplugin.AdminDB) error {
+	if err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := sqliteschema.SetupSchemaOnDB(db)
+	if err == nil {
+		err = db.Exec("COMMIT")
+	}
+	if err != nil {
+		// SQLite has rolled back by itself where it says that the disk is full.
+		_ = db.Exec("ROLLBACK")
+	}
+	return err
 }
