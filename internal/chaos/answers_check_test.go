@@ -168,6 +168,14 @@ func (o *otherSystem) last(at *begun, taken *saying, maybe map[int]*saying, end 
 		}
 		return ""
 	}
+	if o.refuses[at.item] && strings.Contains(end.failure, "404") {
+		for _, s := range maybe {
+			if s.verb == interpreter.AnswerComplete && o.answers[at.item][s.n] {
+				return ""
+			}
+		}
+		return "it was to confirm an answer that was not taken"
+	}
 	for _, s := range maybe {
 		if s.verb == interpreter.AnswerFail && strings.Contains(end.failure, s.message()) && (s.final || at.attempt == o.most) {
 			return ""

@@ -144,6 +144,12 @@ type otherSystem struct {
 	n       int
 	halts   []halt
 	trouble []string
+
+	refuses  map[int]bool // items whose answers it does not confirm until it is repaired
+	repaired bool
+	again    map[int]map[string]bool // what it was asked since, by item and by what tells attempts apart
+	answers  map[int]map[int]bool    // what it was to confirm, by item
+	confirms map[int]int             // and has, before it was repaired and since
 }
 
 func newOtherSystem(t *testing.T, plans [][]plan, most int, serve string, keys *seal.Keys, reader *runs.Reader) *otherSystem {
@@ -151,6 +157,7 @@ func newOtherSystem(t *testing.T, plans [][]plan, most int, serve string, keys *
 	ctx, cancel := context.WithCancel(t.Context())
 	o := &otherSystem{
 		plans: plans, most: most, serve: serve, keys: keys, reader: reader, ctx: ctx, begun: map[[2]int]*begun{}, keyed: map[string]int{},
+		refuses: map[int]bool{}, again: map[int]map[string]bool{}, answers: map[int]map[int]bool{}, confirms: map[int]int{},
 	}
 	server := httptest.NewServer(o)
 	o.url = server.URL
@@ -174,17 +181,17 @@ func (o *otherSystem) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, _ := io.ReadAll(r.Body)
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Path == "/confirm" {
-		var body struct {
-			Got json.RawMessage `json:"got"`
-		}
-		_ = json.Unmarshal(text, &body)
-		_, _ = w.Write(body.Got)
+		o.confirm(w, text)
 		return
 	}
 	var body struct{ Token, Key string }
 	_ = json.Unmarshal(text, &body)
 	item, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/start/"))
 	operation, number, _ := strings.Cut(body.Key, ":")
+	if o.isRepaired() {
+		o.startAgain(w, item, operation, number, body.Token)
+		return
+	}
 	attempt, _ := strconv.Atoi(number)
 	if r.Header.Get("Idempotency-Key") != body.Key || attempt < 1 || attempt > o.most || item >= len(o.plans) {
 		o.complain("%s, attempt %q, sent as %q: no such attempt is due", r.URL, body.Key, r.Header.Get("Idempotency-Key"))

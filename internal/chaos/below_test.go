@@ -265,7 +265,7 @@ func (r *belowRound) play() time.Duration {
 		}
 		require.LessOrEqual(r.t, again, 3, "%d iterations are left: %s", len(letters), letters[0].Error.Message)
 		r.t.Logf("reprocess %d of %d iterations", again, len(letters))
-		r.startAgain(origin, letters)
+		r.startAgain(origin, letters, map[string]any{"broken": []any{}})
 		if again == 1 {
 			r.strikeBelow()
 		}
@@ -342,25 +342,25 @@ func (r *belowRound) idleReads() bool {
 	return true
 }
 
-func (r *belowRound) reader() *deadletter.Reader {
+func (r *stage) reader() *deadletter.Reader {
 	return &deadletter.Reader{Reader: runs.Reader{Client: r.env.Client(), Store: testenv.PayloadStore(r.t)}}
 }
 
 // letters are the iterations that are left.
-func (r *belowRound) letters(origin client.WorkflowRun) []deadletter.Letter {
+func (r *stage) letters(origin client.WorkflowRun) []deadletter.Letter {
 	r.t.Helper()
 	chain, err := r.reader().Chain(r.t.Context(), origin.GetID(), "")
 	require.NoError(r.t, err)
 	return chain.Select(deadletter.Filter{Cancelled: true})
 }
 
-// startAgain starts the next reprocess, with the source repaired.
-func (r *belowRound) startAgain(origin client.WorkflowRun, letters []deadletter.Letter) {
+// startAgain starts the next reprocess, with a workload that is changed.
+func (r *stage) startAgain(origin client.WorkflowRun, letters []deadletter.Letter, changed map[string]any) {
 	r.t.Helper()
 	chain, err := r.reader().Chain(r.t.Context(), origin.GetID(), "")
 	require.NoError(r.t, err)
 	input := chain.Origin.Input.Alone()
-	values, err := expression.Canonical(expression.Merge(input.Workload.Data, map[string]any{"broken": []any{}}))
+	values, err := expression.Canonical(expression.Merge(input.Workload.Data, changed))
 	require.NoError(r.t, err)
 	input.Workload = expression.Of(values)
 	book, err := interpreter.Load(input.Name, input.Source)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -175,13 +176,44 @@ func TestReprocessOfStoppedPlaybooks(t *testing.T) {
 				t.Parallel()
 				w := newWriting(t)
 				run := w.start(book(source), map[string]any{"slow": []any{1}})
-				w.awaitRequests("/slow", 1)
+				w.awaitSlow(run.GetID())
 				ends(w, run)
 				w.resolve(run, deadletter.Filter{Cancelled: true}, map[string]any{"slow": []any{}})
 				w.requireOnce()
 			})
 		}
 	}
+}
+
+// awaitSlow waits until the slow call is all that is under way: whatever else has been
+// asked for has its answer in a history.
+func (w *writing) awaitSlow(id string) {
+	w.t.Helper()
+	w.awaitRequests("/slow", 1)
+	require.Eventually(w.t, func() bool {
+		calls, still := w.underWay(id)
+		return still && calls == 1
+	}, patience, tick)
+}
+
+// underWay counts the calls that a run and those below it await. It is false where one
+// of them is about to go on. A run is looked at before those below it: where it awaits
+// them and they have not ended, it awaits them still.
+func (w *writing) underWay(id string) (calls int, still bool) {
+	described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), id, "")
+	if err != nil || described.GetPendingWorkflowTask() != nil ||
+		described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return 0, false
+	}
+	calls = len(described.GetPendingActivities())
+	for _, child := range described.GetPendingChildren() {
+		below, still := w.underWay(child.GetWorkflowId())
+		if !still {
+			return 0, false
+		}
+		calls += below
+	}
+	return calls, true
 }
 
 func (w *writing) terminate(id string) {
@@ -208,7 +240,7 @@ func TestReprocessOfAReprocess(t *testing.T) {
 	t.Parallel()
 	w := newWriting(t)
 	run := w.start(book(playbookShapes["two down"]), map[string]any{"broken": []any{0, 2}, "slow": []any{1}})
-	w.awaitRequests("/slow", 1)
+	w.awaitSlow(run.GetID())
 	w.terminate(run.GetID())
 	again := w.reprocess(run, w.chain(run).Select(deadletter.Filter{Cancelled: true}), "", map[string]any{"slow": []any{}})
 	_, err := w.outcome(again)
