@@ -149,7 +149,9 @@ func (g *graph) yaml() []any {
 // source is the whole playbook.
 func (g *graph) source() string {
 	top := fields{
-		{"apiVersion", bare("reprise/v1")}, {"kind", bare("Playbook")}, {"metadata", fields{{"name", "oracle"}}},
+		{"apiVersion", bare("reprise/v1")},
+		{"kind", bare("Playbook")},
+		{"metadata", fields{{"name", "oracle"}}},
 		{"workload", fields{{"api", "http://127.0.0.1:1"}}},
 	}
 	top = top.add("strict", g.strict).add("output", g.output).add("workflow", g.yaml())
