@@ -180,12 +180,9 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 		return exitcode.Usage, err
 	}
 	resources.Logger, resources.Secrets = logger, secret
-	server, err := connect.Resolve(opts.server)
+	server, err := opts.address()
 	if err != nil {
 		return exitcode.Usage, err
-	}
-	if server.HostPort == "" {
-		server.HostPort = defaultAddress
 	}
 	kept := localserver.KeptAt(server.HostPort)
 	server = connect.WithKey(server, kept.Key)
@@ -227,6 +224,13 @@ func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stde
 			_, _ = fmt.Fprintf(stdout, "worker: metrics at %s\n", url)
 		}
 	})
+}
+
+// address is the server, on this machine unless one is named.
+func (o *options) address() (client.Options, error) {
+	server, err := connect.Resolve(o.server)
+	server.HostPort = cmp.Or(server.HostPort, defaultAddress)
+	return server, err
 }
 
 // cache is how many bytes the workflows that are kept may take.
