@@ -71,7 +71,7 @@ mutation: ## turn operators and conditions around, one at a time, and run the te
 
 .PHONY: soak
 soak: bin/devserver ## run loops of every size in every way, then 50,000 forged inputs, then a loop of 100,000 (hours on a small machine)
-	@go test ./internal/e2e -count=1 -timeout 8h -run '^(TestLoopMatrix|TestRateLimitIsNotIdleAfterDeaths)$$' -soak
+	@go test ./internal/e2e -count=1 -timeout 8h -run '^(TestLoopMatrix|TestRateLimitIsNotIdleAfterDeaths|TestProgressBeyondTheUpdatesOfAHistory)$$' -soak
 	@go test ./workflows -count=1 -timeout 1h -run '^TestForgedInputsEnd$$' -forgeries 50000 -forgery.seed 0
 	@$(MAKE) bench BENCHFLAGS='-only scale'
 

@@ -110,13 +110,13 @@ func (w *world) count(query string) int {
 func TestRunsLimitIsReachedUnevenly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.resources.Limits = playbook.Limits{MaxRuns: 70}
+	w.resources.Limits = playbook.Limits{MaxRuns: 40}
 	w.work()
 	source := book(`
   - step: outer
     tool: playbook
     loop: {in: "{{ 0..19 }}", iterator: i, mode: parallel, max_concurrency: 5}
-    workload: {list: "{{ 0..49 if i == 7 else [] }}"}
+    workload: {list: "{{ 0..19 if i == 7 else [] }}"}
     workflow:
       - step: inner
         tool: playbook
@@ -129,7 +129,7 @@ func TestRunsLimitIsReachedUnevenly(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
 	require.Equal(t, interpreter.LoopStats{Total: 20, Success: 20}, result.Steps[0].Loop.Stats)
-	require.Equal(t, 70, w.countRuns(run))
+	require.Equal(t, 40, w.countRuns(run))
 	for _, history := range w.histories {
 		require.Equal(t, "Completed", history.Ending(), "%s", history)
 	}
