@@ -67,7 +67,7 @@ func TestAFloodOnOneKey(t *testing.T) {
 	require.Eventually(t, func() bool { return w.standing("acme").Waiting == runs-limit }, patience, time.Second)
 	open()
 	w.allEnd(all)
-	require.Equal(t, limit, gate.most)
+	require.LessOrEqual(t, gate.most, limit)
 	asked, granted := w.turnsOf(w.lineOf("acme"))
 	require.Len(t, asked, runs)
 	require.ElementsMatch(t, asked, granted)

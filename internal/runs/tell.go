@@ -93,12 +93,22 @@ type unsent struct {
 
 // made is an activity.
 type made struct {
-	id      string
-	one     attemptInput            // of a tool
-	many    *interpreter.DriveInput // of the one that hosts calls
-	input   *commonpb.Payloads      // of the same
-	started *historypb.HistoryEvent // nil until it has ended
-	settled *interpreter.Settlement // by which people have let it begin, nil for none
+	scheduled time.Time
+	id        string
+	one       attemptInput            // of a tool
+	many      *interpreter.DriveInput // of the one that hosts calls
+	input     *commonpb.Payloads      // of the same
+	started   *historypb.HistoryEvent // nil until it has ended
+	settled   *interpreter.Settlement // by which people have let it begin, nil for none
+}
+
+// began is when the activity's first delivery may have begun: history has the start of the
+// last one alone, which takes over what others have done.
+func (m *made) began() time.Time {
+	if m.started.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
+		return m.scheduled
+	}
+	return m.started.GetEventTime().AsTime()
 }
 
 // attemptInput is what events need of a ToolInput.
@@ -298,7 +308,7 @@ func (t *teller) scheduled(ctx context.Context, event *historypb.HistoryEvent) e
 	if interpreter.IsServiceActivity(attributes.GetActivityType().GetName()) {
 		return nil
 	}
-	of := &made{id: attributes.GetActivityId()}
+	of := &made{id: attributes.GetActivityId(), scheduled: event.GetEventTime().AsTime()}
 	if attributes.GetActivityType().GetName() == interpreter.DriveActivity {
 		of.many, of.input = &interpreter.DriveInput{}, attributes.GetInput()
 		if err := t.decode(ctx, t.workflowID, attributes.GetInput(), of.many); err != nil {
@@ -563,7 +573,7 @@ func (t *teller) driven(
 		made[len(made)-1].Error = failure // it has all of it
 	}
 	if event.At = ended; of.started != nil {
-		event.At = of.started.GetEventTime().AsTime()
+		event.At = of.began()
 	}
 	// A page may be behind the last attempt, and what comes first is the next.
 	event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
