@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	seedFlag   = flag.Uint64("oracle.seed", 0, "seed of the first playbook; 0 is another one each time")
+	seedFlag   = flag.Uint64("oracle.seed", 1000, "seed of the first playbook; 0 is another one each time")
 	roundsFlag = flag.Int("oracle.rounds", 40, "how many playbooks are run in skipped time")
 	serverFlag = flag.Int("oracle.server", 6, "how many playbooks are run on a server")
 )
