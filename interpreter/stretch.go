@@ -33,7 +33,8 @@ const (
 	stretchMessage = 200
 )
 
-// Add notes an attempt; failure is nil where it succeeded.
+// Add notes an attempt; failure is nil where it succeeded. What stands in s stays as it
+// is.
 func (s Stretches) Add(in ToolInput, began, ended time.Time, failure *ErrorObject) Stretches {
 	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Began: began, Ended: ended}
 	if failure != nil {
@@ -43,9 +44,9 @@ func (s Stretches) Add(in ToolInput, began, ended time.Time, failure *ErrorObjec
 		}
 	}
 	if n := len(s); n > 0 && (failure == nil && s[n-1].Error == nil || n == mostStretches) {
-		last := &s[n-1]
+		last := s[n-1]
 		last.AttemptTo, last.PageTo, last.Ended, last.Error = in.Attempt, max(in.Page, last.Page), ended, stretch.Error
-		return s
+		return append(s[:n-1:n-1], last) // a heartbeat may be reading s
 	}
 	return append(s, stretch)
 }
