@@ -24,10 +24,10 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
-	"reprise/internal/answers"
 	"reprise/internal/callback"
 	"reprise/internal/seal"
 	"reprise/internal/secrets"
+	"reprise/internal/slots"
 	"reprise/interpreter"
 )
 
@@ -143,7 +143,7 @@ type Server struct {
 	arrivals   *crowd // bodies of callers, and of those who have a token
 	strangers  *crowd // bodies of others
 	progress   reporting
-	keeping    *answers.Queues // of mailboxes: one answer at a time, so that their bounds hold
+	keeping    *slots.ByKey    // of mailboxes: one answer at a time, so that their bounds hold
 	stopping   context.Context // ends when the server is to end
 	stop       context.CancelFunc
 	nobody     string // a secret that nobody has
@@ -171,7 +171,7 @@ func New(options Options) *Server {
 		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	s.progress, s.keeping = reporting{send: s.tell, open: map[string]*reports{}}, answers.NewQueues(1)
+	s.progress, s.keeping = reporting{send: s.tell, open: map[string]*reports{}}, slots.New(1, 0)
 	for _, route := range s.routes() {
 		s.mux.Handle(route.method+" "+route.path, s.handler(route))
 	}

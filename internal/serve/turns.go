@@ -3,8 +3,9 @@ package serve
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
+
+	"reprise/internal/slots"
 )
 
 const (
@@ -26,53 +27,35 @@ const (
 // turns bound what goes on at the same time: what one sender has, and all.
 type turns struct {
 	all      chan struct{}
-	each     int           // of one sender
-	waiting  int           // how many more of one sender wait; 0 is no bound
-	patience time.Duration // for how long; 0 is not at all
-
-	mu sync.Mutex
-	of map[string]*queue // by sender
-}
-
-// queue are those of one sender.
-type queue struct {
-	places chan struct{}
-	length int // those that have a place, and those that wait for one
+	each     *slots.ByKey  // by sender
+	patience time.Duration // how long one waits; 0 is not at all
 }
 
 // newTurns are those of answers, by workflow ID.
 func newTurns(most int) *turns {
-	return &turns{
-		all: make(chan struct{}, most), each: answersOfOne, waiting: waitingForOne, patience: turnPatience, of: map[string]*queue{},
-	}
+	return &turns{all: make(chan struct{}, most), each: slots.New(answersOfOne, waitingForOne), patience: turnPatience}
 }
 
 // newPlaces are those of requests, of which nobody has all.
 func newPlaces(most int, patience time.Duration) *turns {
-	return &turns{all: make(chan struct{}, most), each: max(1, most/placesOfOne), patience: patience, of: map[string]*queue{}}
+	return &turns{all: make(chan struct{}, most), each: slots.New(max(1, most/placesOfOne), 0), patience: patience}
 }
 
 // take waits for a turn; ok is false where none comes soon. over ends it.
 func (t *turns) take(ctx context.Context, sender string) (over func(), ok bool) {
-	one, ok := t.join(sender)
-	if !ok {
-		return nil, false
-	}
 	limited, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
-	if !acquire(limited, one.places) {
-		t.part(sender, one)
+	leave, err := t.each.Enter(limited, sender)
+	if err != nil {
 		return nil, false
 	}
-	if !acquire(limited, t.all) {
-		<-one.places
-		t.part(sender, one)
+	if slots.Acquire(limited, t.all) != nil {
+		leave()
 		return nil, false
 	}
 	return func() {
 		<-t.all
-		<-one.places
-		t.part(sender, one)
+		leave()
 	}, true
 }
 
@@ -87,42 +70,4 @@ func (t *turns) enter(ctx context.Context, sender string) (leave func(), err err
 
 func busy() *Problem {
 	return problem(http.StatusServiceUnavailable, "busy", "the server has too many requests under way; repeat this one").with("Retry-After", "1")
-}
-
-// acquire takes a place, at once where one is free.
-func acquire(ctx context.Context, places chan struct{}) bool {
-	select {
-	case places <- struct{}{}:
-		return true
-	default:
-	}
-	select {
-	case places <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (t *turns) join(sender string) (*queue, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	one := t.of[sender]
-	if one == nil {
-		one = &queue{places: make(chan struct{}, t.each)}
-		t.of[sender] = one
-	}
-	if t.waiting > 0 && one.length == t.each+t.waiting {
-		return nil, false
-	}
-	one.length++
-	return one, true
-}
-
-func (t *turns) part(sender string, one *queue) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if one.length--; one.length == 0 {
-		delete(t.of, sender)
-	}
 }

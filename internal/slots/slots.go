@@ -1,0 +1,89 @@
+// Package slots bounds what goes on at the same time for one key, such as a workflow
+// or a sender.
+package slots
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrBusy says that as many wait for a slot of a key as may.
+var ErrBusy = errors.New("too many wait for a slot")
+
+// ByKey has slots for each key.
+type ByKey struct {
+	each    int
+	waiting int // how many more of a key wait; 0 is no bound
+
+	mu sync.Mutex
+	of map[string]*queue
+}
+
+// queue are those of one key.
+type queue struct {
+	slots  chan struct{}
+	length int // those that have a slot, and those that wait for one
+}
+
+// New has so many slots for each key, and lets so many more wait for one; waiting is 0
+// for any number.
+func New(each, waiting int) *ByKey {
+	return &ByKey{each: each, waiting: waiting, of: map[string]*queue{}}
+}
+
+// Enter waits for a slot of a key until ctx is done. leave gives the slot to the next
+// one. The error is ErrBusy or that of ctx.
+func (b *ByKey) Enter(ctx context.Context, key string) (leave func(), err error) {
+	one, err := b.join(key)
+	if err != nil {
+		return nil, err
+	}
+	if err := Acquire(ctx, one.slots); err != nil {
+		b.part(key, one)
+		return nil, err
+	}
+	return func() {
+		<-one.slots
+		b.part(key, one)
+	}, nil
+}
+
+// Acquire takes a slot: at once where one is free, else when there is one. The error is
+// that of ctx.
+func Acquire(ctx context.Context, slots chan<- struct{}) error {
+	select {
+	case slots <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *ByKey) join(key string) (*queue, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.of[key]
+	if one == nil {
+		one = &queue{slots: make(chan struct{}, b.each)}
+		b.of[key] = one
+	}
+	if b.waiting > 0 && one.length == b.each+b.waiting {
+		return nil, ErrBusy
+	}
+	one.length++
+	return one, nil
+}
+
+func (b *ByKey) part(key string, one *queue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if one.length--; one.length == 0 {
+		delete(b.of, key)
+	}
+}
