@@ -74,12 +74,11 @@ func BenchmarkDrivePages(b *testing.B) {
 			for b.Loop() {
 				call := pagedCall(b, catalogue, task)
 				for !call.Finished() {
-					state := call.Detach()
 					output, err := catalogue.Drive(b.Context(), interpreter.DriveInput{
-						Task: task, Calls: []interpreter.Carried{{State: &state}}, Width: 1, Pages: true,
+						Task: task, Calls: []interpreter.Carried{{State: call.Handed(true)}}, Width: 1, Pages: true,
 					}, interpreter.Script{})
 					require.NoError(b, err)
-					call.Attach(travel(output).Calls[0], time.Now())
+					call.Apply(travel(output).Calls[0], time.Now())
 				}
 				require.Len(b, call.Result().Data.Data, 100*benchPages)
 			}

@@ -113,10 +113,8 @@ func (d *hosting) noteTaken() {
 func (d *hosting) output() interpreter.DriveOutput {
 	output := d.progress.output()
 	output.Budget = d.tally.over()
-	if d.in.Pages {
-		for i, driven := range output.Calls {
-			output.Calls[i] = driven.Handed(d.in.Calls[i].State)
-		}
+	for i, driven := range output.Calls {
+		output.Calls[i] = driven.Handed(d.in.Calls[i].State)
 	}
 	return output
 }

@@ -204,11 +204,10 @@ func resumed(t *testing.T, in interpreter.DriveInput, turned interpreter.Driven)
 	book, step, err := in.Task.Load()
 	require.NoError(t, err)
 	call := in.Task.Call(book, step, in.Calls[0], func() float64 { return 0 })
-	call.Attach(turned, call.State.StartedAt)
+	call.Apply(turned, call.State.StartedAt)
 	require.True(t, call.TurnsPage())
-	state := call.Detach()
 	next := in
 	next.Calls = slices.Clone(in.Calls)
-	next.Calls[0].State = &state
+	next.Calls[0].State = call.Handed(true)
 	return next
 }

@@ -169,8 +169,7 @@ func turning(t *testing.T, then string, first any) interpreter.DriveInput {
 	call.Next(time.Now())
 	call.Attempted(interpreter.Outcome{Data: first}, time.Now())
 	require.True(t, call.TurnsPage())
-	state := call.Detach()
-	in.Calls[0].State = &state
+	in.Calls[0].State = call.Handed(true)
 	return in
 }
 

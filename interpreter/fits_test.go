@@ -245,8 +245,7 @@ func driveAnyhow(rng *rand.Rand, call *interpreter.Call) {
 		now := started.Add(time.Duration(round) * time.Minute)
 		call.TurnsPage()
 		if call.Detachable() {
-			state := call.Detach()
-			call.Attach(interpreter.Driven{State: &state}, now)
+			call.Apply(interpreter.Driven{State: call.Handed(true)}, now)
 		}
 		call.Verdict()
 		call.Ledgers(now)

@@ -83,9 +83,9 @@ func (r *StepRecord) Follow(call *Call) {
 	r.Attempts, r.Pages, r.Awaits = call.Attempt(), call.State.Successes, call.Awaiting()
 }
 
-// BatchOutput is what a batch of a loop's iterations gives: those that ended, and
-// those that wait. Kept in workflow history.
-type BatchOutput struct {
+// CallsOutput is what the calls of a batch come to, or that of one step, which is an
+// iteration without an index. Kept in workflow history.
+type CallsOutput struct {
 	Iterations []IterationResult `json:"iterations"`
 	// Budget is the error of the loop where its failure budget was spent here.
 	Budget *ErrorObject `json:"budget,omitempty"`

@@ -151,7 +151,13 @@ func within(errors []LoopError, between, room int) int {
 
 // Shrink makes sure that the output takes at most most bytes: a result that is
 // too large becomes a failure that says so, and bulky error data is left out.
-func (o *BatchOutput) Shrink(step *playbook.Step, most int) {
+func (o *CallsOutput) Shrink(step *playbook.Step, most int) {
+	if step.Loop == nil {
+		for i := range o.Iterations {
+			o.Iterations[i].Result.Shrink("the result of step "+step.Name, most-MaxFailureDetails)
+		}
+		return
+	}
 	share := (most - MaxFailureDetails) / max(len(o.Iterations), 1)
 	for i := range o.Iterations {
 		result := &o.Iterations[i].Result

@@ -70,7 +70,7 @@ func TestShrunkLoop(t *testing.T) {
 // TestShrunkBatch: iterations that failed keep what failed them, and their data goes.
 func TestShrunkBatch(t *testing.T) {
 	t.Parallel()
-	output := &interpreter.BatchOutput{Iterations: make([]interpreter.IterationResult, 50)}
+	output := &interpreter.CallsOutput{Iterations: make([]interpreter.IterationResult, 50)}
 	for i := range output.Iterations {
 		output.Iterations[i] = interpreter.IterationResult{Index: i, Result: interpreter.CallResult{
 			Status: interpreter.StatusError,
@@ -115,7 +115,7 @@ func TestShrunkBatchSaysWhatIsTooLarge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			meta := interpreter.CallMeta{Attempts: 2, Tool: interpreter.ToolMeta{Status: 200}}
-			output := &interpreter.BatchOutput{Iterations: []interpreter.IterationResult{
+			output := &interpreter.CallsOutput{Iterations: []interpreter.IterationResult{
 				{Index: 7, Result: interpreter.CallResult{Status: interpreter.StatusSuccess, Data: bulk(10)}},
 				{Index: 8, Result: interpreter.CallResult{
 					Status: interpreter.StatusSuccess, Data: bulk(test.bytes - 2), Meta: meta, Warnings: []string{"before"},

@@ -282,36 +282,48 @@ func (c *Call) Detachable() bool {
 	return true
 }
 
-// Detach gives the call's state without what it has collected, so that
-// thousands of pages do not travel with every further page.
-func (c *Call) Detach() CallState {
+// Handed is the call's state as it goes to an activity, nil where it has not begun.
+// Where that only turns pages it goes without what was collected, so that thousands
+// of pages do not travel with every further page.
+func (c *Call) Handed(pages bool) *CallState {
+	if !c.Begun() {
+		return nil
+	}
 	state := c.Snapshot()
-	if list, isList := state.Collected.Data.([]any); isList {
+	if list, isList := state.Collected.Data.([]any); isList && pages {
 		state.Collected, state.Detached = expression.Of([]any{}), len(list)
 	}
-	return state
+	return &state
 }
 
-// Attach takes the state of a detached call back, and an outcome that it has
-// not taken in yet.
-func (c *Call) Attach(driven Driven, now time.Time) {
+// Apply takes what an activity has made of the call: its end, or how far it has come,
+// with an outcome that is not in that yet. It reports whether the call came further.
+func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
+	switch {
+	case driven.Result != nil:
+		c.Finish(*driven.Result)
+		return true
+	case driven.State == nil:
+		return false
+	}
 	before := c.State
 	c.State = *driven.State
 	c.State.Detached = 0
 	c.State.Seen = slices.Concat(before.Seen[:min(driven.SeenBefore, len(before.Seen))], c.State.Seen)
-	added, _ := c.State.Collected.Data.([]any)
-	if collected, isList := before.Collected.Data.([]any); isList {
+	if collected, isList := before.Collected.Data.([]any); isList && driven.State.Detached > 0 {
+		added, _ := c.State.Collected.Data.([]any)
 		c.State.Collected = expression.Of(append(collected, added...))
 	}
 	if driven.Outcome != nil {
 		c.Attempted(*driven.Outcome, now)
 	}
+	return c.Beyond(before)
 }
 
-// Handed leaves out of a detached call's state what its host has at hand, before
-// it goes back there.
+// Handed leaves out of a call's state what its host has at hand, before it goes back
+// there.
 func (d Driven) Handed(before *CallState) Driven {
-	if d.State == nil || before == nil {
+	if d.State == nil || before == nil || d.State.Restarts != before.Restarts { // a restart has begun to see anew
 		return d
 	}
 	state := *d.State

@@ -61,12 +61,11 @@ func (a *apart) drive() interpreter.CallResult {
 
 // turnPages reports whether the call came further.
 func (a *apart) turnPages(call *interpreter.Call) bool {
-	before, detached := call.Detach(), a.fresh()
+	before, detached := *call.Handed(true), a.fresh()
 	require.NoError(a.t, json.Unmarshal([]byte(a.json(before)), &detached.State))
 	var driven interpreter.Driven
 	require.NoError(a.t, json.Unmarshal([]byte(a.json(a.fetch(detached))), &driven))
-	call.Attach(driven, a.now)
-	further := call.Beyond(before)
+	further := call.Apply(driven, a.now)
 	require.True(a.t, further, "nothing was done:\n%s", a.text.String())
 	return further
 }
@@ -287,14 +286,14 @@ func TestTurnsPage(t *testing.T) {
 	require.True(t, waiting.TurnsPage())
 }
 
-// TestDetachLeavesBehindWhatItCan: neither what was collected nor the last page
+// TestPagesAreHandedOverAlone: neither what was collected nor the last page
 // travels.
-func TestDetachLeavesBehindWhatItCan(t *testing.T) {
+func TestPagesAreHandedOverAlone(t *testing.T) {
 	t.Parallel()
 	call := pagesOf(t, ", collect: {path: rows}", "")
 	page(call, started, 1, 2)
 	page(call, started, 3)
-	detached := call.Detach()
+	detached := *call.Handed(true)
 	require.Equal(t, []any{}, detached.Collected.Data)
 	require.Nil(t, detached.Last.Data.Data)
 	require.Nil(t, detached.Last.Contribution.Data)
@@ -307,11 +306,11 @@ func TestDetachLeavesBehindWhatItCan(t *testing.T) {
 	page(further, started, 5)
 	require.Equal(t, []any{4}, state.Collected.Data, "a snapshot stays as it is")
 	require.Equal(t, 3, state.Successes)
-	call.Attach(interpreter.Driven{State: &state}, started)
+	call.Apply(interpreter.Driven{State: &state}, started)
 	require.Equal(t, []any{1, 2, 3, 4}, call.State.Collected.Data)
 	last := interpreter.Outcome{Data: map[string]any{"more": false, "rows": []any{5}}}
-	begun := call.Detach()
-	call.Attach(interpreter.Driven{State: &begun, Outcome: &last}, started)
+	begun := call.Handed(true)
+	call.Apply(interpreter.Driven{State: begun, Outcome: &last}, started)
 	require.True(t, call.Finished())
 	require.Equal(t, []any{1, 2, 3, 4, 5}, call.Result().Data.Data)
 	require.Equal(t, 4, call.Result().Meta.Pages)

@@ -43,7 +43,7 @@ type observer struct {
 	// loops is what loops told last, by workflow ID.
 	loops map[string]workflows.Progress
 	// calls is what calls that go on in histories of their own told last.
-	calls map[string]workflows.StepRecord
+	calls map[string]workflows.IterationRecord
 	// idle are the iterations that had nothing under way at the last look.
 	idle map[string]bool
 	// held says that something was paused at the last look.
@@ -52,7 +52,7 @@ type observer struct {
 
 func newObserver(s *session, run client.WorkflowRun) *observer {
 	return &observer{
-		session: s, run: run, loops: map[string]workflows.Progress{}, calls: map[string]workflows.StepRecord{},
+		session: s, run: run, loops: map[string]workflows.Progress{}, calls: map[string]workflows.IterationRecord{},
 		idle: map[string]bool{},
 	}
 }
@@ -180,8 +180,8 @@ func (o *observer) handedOver(ctx context.Context, record workflows.StepRecord) 
 	if record.Call == "" || !record.EndedAt.IsZero() {
 		return record
 	}
-	if progress, err := o.reader().Progress(ctx, record.Call, ""); err == nil && len(progress.Steps) == 1 {
-		o.calls[record.Call] = progress.Steps[0]
+	if call, err := o.reader().CallProgress(ctx, record.Call); err == nil {
+		o.calls[record.Call] = call
 	}
 	if last, found := o.calls[record.Call]; found { // else it is about to begin or to end
 		record = runs.HandedOver(record, last)

@@ -397,7 +397,7 @@ func TestWebhookTimelines(t *testing.T) {
 // is known there.
 func TestAnswersWhileABatchLeaves(t *testing.T) {
 	t.Parallel()
-	input := workflows.IterationInput{Task: interpreter.Task{Name: "test.yaml", Step: "import", Visit: 1, Source: `
+	input := workflows.CallsInput{Task: interpreter.Task{Name: "test.yaml", Step: "import", Visit: 1, Source: `
 apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: test}
@@ -454,7 +454,7 @@ workflow:
 	}, time.Second)
 	after.env.RegisterDelayedCallback(func() { after.update(workflows.AnswerUpdate, "complete of 0", to(0, done)) }, 65*time.Minute)
 	after.env.ExecuteWorkflow(alone, input)
-	var output workflows.IterationOutput
+	var output workflows.CallsOutput
 	require.NoError(t, after.env.GetWorkflowResult(&output))
 	text = strings.Join(after.events, "\n")
 	require.Contains(t, text, "fail of 0 again: taken")

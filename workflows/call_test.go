@@ -57,9 +57,12 @@ func TestCallThatCannotGoOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := longAfter(t, 4)
-			input := workflows.CallInput{Task: interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: largePages}}
+			input := workflows.CallsInput{
+				Task:  interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: largePages},
+				Calls: []interpreter.Carried{{}},
+			}
 			input.Task.Limits.MaxPayload = test.most
-			s.env.ExecuteWorkflow(aloneCall, input)
+			s.env.ExecuteWorkflow(alone, input)
 			require.True(t, s.env.IsWorkflowCompleted())
 			if !test.stays {
 				var next *workflow.ContinueAsNewError
@@ -67,10 +70,10 @@ func TestCallThatCannotGoOn(t *testing.T) {
 				require.Len(t, s.attempts, 4)
 				return
 			}
-			require.NoError(t, s.env.GetWorkflowError())
 			require.Len(t, s.attempts, 6)
-			var result interpreter.CallResult
-			require.NoError(t, s.env.GetWorkflowResult(&result))
+			var output workflows.CallsOutput
+			require.NoError(t, details(s.env.GetWorkflowError(), &output))
+			result := output.Iterations[0].Result
 			require.Equal(t, interpreter.KindPayloadTooLarge, result.Error.Kind)
 			require.Contains(t, result.Error.Message, "the result of step fetch is")
 			require.Equal(t, 6, result.Meta.Attempts)

@@ -24,20 +24,10 @@ type carrier struct {
 // travel with others has to be fetched by an attempt of its own. The error is
 // that of a cancelled ctx.
 func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (further bool, err error) {
-	carried := c.carried
-	state := call.Detach()
-	carried.State = &state
-	output := hostCalls(ctx, interpreter.DriveInput{
-		Task: c.task, Calls: []interpreter.Carried{carried}, Width: 1, Pages: true,
-	}, fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.carried.Index), call.State.Successes+1))
-	if len(output.Calls) == 1 && output.Calls[0].State != nil {
-		call.Attach(output.Calls[0], workflow.Now(ctx))
-		if output.Calls[0].Outcome != nil {
-			logVerdict(ctx, call)
-		}
-	}
-	// A cancelled activity has given its pages too.
-	return call.Beyond(state), ctx.Err()
+	input := interpreter.DriveInput{Task: c.task, Calls: []interpreter.Carried{c.carried}, Width: 1, Pages: true}
+	_, further = hostCalls(ctx, input, []*interpreter.Call{call},
+		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.carried.Index), call.State.Successes+1))
+	return further, ctx.Err() // a cancelled activity has given its pages too
 }
 
 // forgetTimeout bounds how long ledgers may take to forget.
@@ -57,16 +47,28 @@ func forget(ctx workflow.Context, task Task, noted interpreter.Noted, calls ...i
 	}
 }
 
-// hostCalls runs DriveActivity. What a cancelled or failed one has done comes back
-// too; where nothing does, the output has no calls.
-func hostCalls(ctx workflow.Context, input interpreter.DriveInput, summary string) interpreter.DriveOutput {
+// hostCalls has DriveActivity take calls further, and applies what it gives: what a
+// cancelled or failed one has done comes back too. further says that one of them came
+// further. Where nothing comes back, the output has no calls.
+func hostCalls(
+	ctx workflow.Context, input interpreter.DriveInput, calls []*interpreter.Call, summary string,
+) (output interpreter.DriveOutput, further bool) {
+	for at, call := range calls {
+		input.Calls[at].State = call.Handed(input.Pages)
+	}
 	controls := controlsOf(ctx)
 	input.ControlID, input.ControlVersion = controls.run, controls.Version
 	input.Task = controls.task(input.Task)
 	to := toHost(interpreter.DriveActivity, maxDriveTime, summary)
 	output, err := send[interpreter.DriveOutput](ctx, to, hosted{input}, "the input of "+summary)
-	if err != nil || len(output.Calls) != len(input.Calls) {
-		return interpreter.DriveOutput{}
+	if err != nil || len(output.Calls) != len(calls) {
+		return interpreter.DriveOutput{}, false
 	}
-	return output
+	for at, driven := range output.Calls {
+		further = calls[at].Apply(driven, workflow.Now(ctx)) || further
+		if driven.Outcome != nil {
+			logVerdict(ctx, calls[at])
+		}
+	}
+	return output, further
 }

@@ -308,8 +308,12 @@ func (b *batch) describe(ctx workflow.Context) {
 				continue
 			}
 			rows++
-			asking += askingOf(runID(b.input.Task), b.step.Name, &record.Index, record.Awaits)
-			table.row(strconv.Itoa(record.Index), "**"+string(record.Status)+"**", strconv.Itoa(record.Attempts),
+			name, index := strconv.Itoa(record.Index), &record.Index
+			if b.step.Loop == nil {
+				name, index = source.Code(b.step.Name, mostText), nil
+			}
+			asking += askingOf(runID(b.input.Task), b.step.Name, index, record.Awaits)
+			table.row(name, "**"+string(record.Status)+"**", strconv.Itoa(record.Attempts),
 				moment(record.NextRetryAt), because(record.Waiting, record.Error))
 		}
 		if n > 0 {
@@ -321,12 +325,4 @@ func (b *batch) describe(ctx workflow.Context) {
 		text += "\n" + table.String()
 	}
 	workflow.SetCurrentDetails(ctx, text+asking)
-}
-
-// describe writes where the call stands.
-func (p *callProgress) describe(ctx workflow.Context) {
-	table := newSheet("step", "state", "progress", "next retry", "waits for, or last error")
-	table.row(stepCells(ctx, p.record, p.call)...)
-	asking := askingOf(p.id, p.record.Step, nil, p.call.Awaiting())
-	workflow.SetCurrentDetails(ctx, controlsOf(ctx).standing()+table.String()+asking)
 }

@@ -161,10 +161,9 @@ func TestBatchOfFailuresIsRed(t *testing.T) {
 	t.Parallel()
 	final := failure(interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Status: 401})
 	for _, c := range []struct {
-		name    string
-		answer  play
-		earlier bool // the loop that started the child is of an earlier build
-		red     bool
+		name   string
+		answer play
+		red    bool
 	}{
 		{name: "all", answer: always(final), red: true},
 		{name: "all but one", answer: func(n int, in interpreter.ToolInput) (any, error) {
@@ -173,16 +172,14 @@ func TestBatchOfFailuresIsRed(t *testing.T) {
 			}
 			return nil, final
 		}},
-		{name: "all, of an earlier build", answer: always(final), earlier: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s, input := newStage(t, c.answer), batchOfFive("parallel")
-			input.Fails = !c.earlier
 			input.Task.Source = strings.Replace(input.Task.Source, "when: error is defined", "when: error.class == 'retryable'", 1)
 			s.env.ExecuteWorkflow(alone, input)
 			err := s.env.GetWorkflowError()
-			var output workflows.IterationOutput
+			var output workflows.CallsOutput
 			if c.red {
 				require.ErrorContains(t, err, "all 5 iterations failed, the first with: ")
 				require.NoError(t, details(err, &output))

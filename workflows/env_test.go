@@ -56,11 +56,8 @@ type stage struct {
 	recalled interpreter.Recalled
 }
 
-// Names under which a batch runs without its loop, and a call without its run.
-const (
-	alone     = "batch"
-	aloneCall = "call"
-)
+// alone is the name under which calls run without their loop, or their run.
+const alone = "batch"
 
 // play is what the tool http answers to its n-th attempt, from 1.
 type play func(n int, in interpreter.ToolInput) (any, error)
@@ -74,8 +71,7 @@ func newStage(t *testing.T, answer play) *stage {
 	s.env.SetTestTimeout(time.Minute)
 	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a busy machine is no deadlock
 	workflows.Register(s.env)
-	s.env.RegisterWorkflowWithOptions(workflows.IterationWorkflow, workflow.RegisterOptions{Name: alone})
-	s.env.RegisterWorkflowWithOptions(workflows.CallWorkflow, workflow.RegisterOptions{Name: aloneCall})
+	s.env.RegisterWorkflowWithOptions(workflows.CallsWorkflow, workflow.RegisterOptions{Name: alone})
 	// Hosts nothing, so that every attempt is one that the test plays.
 	s.register(interpreter.DriveActivity, func(_ context.Context, in interpreter.DriveInput) (interpreter.DriveOutput, error) {
 		return interpreter.DriveOutput{Calls: make([]interpreter.Driven, len(in.Calls))}, nil

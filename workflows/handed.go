@@ -163,30 +163,22 @@ func (l LoopInput) check(book *playbook.Playbook, step *playbook.Step) error {
 	return p.Shared.check()
 }
 
-// check holds the input of a batch against its step.
-func (b IterationInput) check(book *playbook.Playbook, step *playbook.Step) error {
+// check holds the input of calls against their step.
+func (c CallsInput) check(book *playbook.Playbook, step *playbook.Step) error {
 	switch {
-	case step.Loop == nil:
+	case len(c.Calls) == 0:
+		return errors.New("there are no calls")
+	case step.Loop == nil && len(c.Calls)+len(c.Ended) > 1:
 		return fmt.Errorf("step %q has no loop", step.Name)
-	case len(b.Calls) == 0:
-		return errors.New("a batch without iterations")
-	case b.Known != nil && (b.Known.Size < 0 || b.Known.Success < 0 || b.Known.Failed < 0):
-		return fmt.Errorf("a loop of %d, of which %d succeeded and %d failed", b.Known.Size, b.Known.Success, b.Known.Failed)
+	case c.Known != nil && (c.Known.Size < 0 || c.Known.Success < 0 || c.Known.Failed < 0):
+		return fmt.Errorf("a loop of %d, of which %d succeeded and %d failed", c.Known.Size, c.Known.Success, c.Known.Failed)
 	}
-	for _, ended := range b.Ended {
+	for _, ended := range c.Ended {
 		if err := ended.Result.Check(); err != nil && !ended.Cancelled {
 			return fmt.Errorf("iteration %d: %w", ended.Index, err)
 		}
 	}
-	return cmp.Or(b.Task.Check(book, step, b.Calls...), b.Control.Check())
-}
-
-// check holds the input of a call against its step.
-func (c CallInput) check(book *playbook.Playbook, step *playbook.Step) error {
-	if step.Loop != nil {
-		return fmt.Errorf("step %q has a loop", step.Name)
-	}
-	return cmp.Or(c.Task.Check(book, step, c.Call), c.Control.Check())
+	return cmp.Or(c.Task.Check(book, step, c.Calls...), c.Control.Check())
 }
 
 // handed is the input of a workflow that runs a part of a run.

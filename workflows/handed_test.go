@@ -214,7 +214,7 @@ func continuedInputs(t *testing.T) []handedOn {
 	}{{"parallel", waiting}, {"sequential", failing}} {
 		s := longOnceFailed(t, batch.answer)
 		s.env.ExecuteWorkflow(alone, batchOfFive(batch.mode))
-		all = append(all, handedOn{batch.mode + " batch that goes on", workflows.IterationWorkflowName, next(t, s)})
+		all = append(all, handedOn{batch.mode + " batch that goes on", workflows.CallsWorkflowName, next(t, s)})
 	}
 	run := handedOn{"run that goes on", workflows.PlaybookWorkflowName, []any{workflows.Input{Name: "test.yaml", Source: longPlaybook}}}
 	for range 2 {

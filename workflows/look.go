@@ -66,8 +66,6 @@ func (l *loop) iterations() (Iterations, error) {
 
 // answerLooks lets a child of a loop be asked for its iterations.
 func (b *batch) answerLooks(ctx workflow.Context) error {
-	b.waits, b.until = make([]*interpreter.Wait, len(b.calls)), make([]time.Time, len(b.calls))
-	b.children = make([]string, len(b.calls))
 	return workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations)
 }
 
@@ -102,10 +100,15 @@ func (b *batch) records() []IterationRecord {
 	most := interpreter.MostAttempts(b.step, b.input.Task.Limits)
 	for _, ended := range b.input.Ended {
 		state := interpreter.CallState{Todo: []interpreter.Todo{{End: &ended.Result}}}
-		records = append(records, iterationOf(ended.Index, state, time.Time{}, most))
+		record := iterationOf(state, time.Time{}, most)
+		record.Index = ended.Index
+		records = append(records, record)
 	}
 	for i, call := range b.calls {
-		record := iterationOf(*b.input.Calls[i].Index, call.State, b.until[i], most)
+		record := iterationOf(call.State, b.until[i], most)
+		if index := call.Index(); index != nil {
+			record.Index = *index
+		}
 		record.Child = b.children[i]
 		switch wait := b.waits[i]; {
 		case wait != nil && wait.Reason == interpreter.ReasonPlace:
@@ -126,9 +129,9 @@ func (b *batch) records() []IterationRecord {
 }
 
 // iterationOf tells the state of a call.
-func iterationOf(index int, state interpreter.CallState, until time.Time, most int) IterationRecord {
+func iterationOf(state interpreter.CallState, until time.Time, most int) IterationRecord {
 	record := IterationRecord{
-		Index: index, Status: interpreter.Running, Attempts: state.Attempts, MaxAttempts: most, Pages: state.Successes,
+		Status: interpreter.Running, Attempts: state.Attempts, MaxAttempts: most, Pages: state.Successes,
 		Error: state.Failure(),
 	}
 	if len(state.Todo) == 0 {

@@ -45,7 +45,7 @@ func (l *loop) full(ctx workflow.Context) bool {
 }
 
 // weigh notes how much a child has given.
-func (l *loop) weigh(ctx workflow.Context, output IterationOutput) {
+func (l *loop) weigh(ctx workflow.Context, output CallsOutput) {
 	size := interpreter.EncodedSize(output)
 	l.largest = max(l.largest, outboxOf(ctx).limits.Carried(size))
 	l.bytes += size

@@ -218,8 +218,8 @@ func (l *loop) carried(first, end int) []interpreter.Carried {
 // admitted is how many runs of other playbooks they may start without asking.
 func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted int) {
 	index := *calls[0].Index
-	input := IterationInput{
-		Task: l.controls.task(l.input.Task), Calls: calls, Control: l.controls.Control, Fails: len(calls) > 1,
+	input := CallsInput{
+		Task: l.controls.task(l.input.Task), Calls: calls, Control: l.controls.Control,
 		Admitted: admitted, Refused: l.allowance.none && admitted < len(calls),
 		MayLeave: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < restUntil,
 	}
@@ -234,8 +234,8 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted
 		l.close(m)
 		l.describe(ctx)
 	}()
-	to := toChild(IterationWorkflowName, m.id, l.step.Name, l.summary(calls), actsIn(calls))
-	output, err := send[IterationOutput](ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
+	to := toChild(CallsWorkflowName, m.id, l.step.Name, l.summary(calls), actsIn(calls))
+	output, err := send[CallsOutput](ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
 	if err != nil {
 		if !givenUp(ctx, err) {
 			l.failAll(ctx, calls, childError(err))

@@ -13,10 +13,9 @@ import (
 // Names under which workflows and queries are registered. They are part of
 // every history, so they never change.
 const (
-	PlaybookWorkflowName  = "PlaybookWorkflow"
-	LoopWorkflowName      = "LoopWorkflow"
-	IterationWorkflowName = "IterationWorkflow"
-	CallWorkflowName      = "CallWorkflow"
+	PlaybookWorkflowName = "PlaybookWorkflow"
+	LoopWorkflowName     = "LoopWorkflow"
+	CallsWorkflowName    = "CallsWorkflow"
 
 	// ProgressQuery answers with a Progress.
 	ProgressQuery = "progress"
@@ -65,8 +64,7 @@ type Registry interface {
 func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(PlaybookWorkflow, workflow.RegisterOptions{Name: PlaybookWorkflowName})
 	registry.RegisterWorkflowWithOptions(part(LoopWorkflow), workflow.RegisterOptions{Name: LoopWorkflowName})
-	registry.RegisterWorkflowWithOptions(part(IterationWorkflow), workflow.RegisterOptions{Name: IterationWorkflowName})
-	registry.RegisterWorkflowWithOptions(part(CallWorkflow), workflow.RegisterOptions{Name: CallWorkflowName})
+	registry.RegisterWorkflowWithOptions(part(CallsWorkflow), workflow.RegisterOptions{Name: CallsWorkflowName})
 	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: interpreter.ConcurrencyWorkflow})
 	registry.RegisterWorkflowWithOptions(MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: interpreter.RateLimitWorkflow})

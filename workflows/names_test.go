@@ -64,10 +64,10 @@ func TestNamesNeverChange(t *testing.T) {
 	t.Parallel()
 	found := constants(t)
 	for name, want := range map[string]string{
-		"PlaybookWorkflowName":  "PlaybookWorkflow",
-		"LoopWorkflowName":      "LoopWorkflow",
-		"IterationWorkflowName": "IterationWorkflow",
-		"ProgressQuery":         "progress",
+		"PlaybookWorkflowName": "PlaybookWorkflow",
+		"LoopWorkflowName":     "LoopWorkflow",
+		"CallsWorkflowName":    "CallsWorkflow",
+		"ProgressQuery":        "progress",
 	} {
 		require.Equal(t, want, found[name], "constant %s", name)
 	}

@@ -46,7 +46,7 @@ type placeGiven struct {
 // once it was given one again. The child stays open meanwhile, and shows what it
 // waits for.
 type place struct {
-	input    *IterationInput
+	input    *CallsInput
 	width    int  // how many of its calls may go on at a time
 	held     bool // the child has a place
 	mayLeave bool
@@ -65,7 +65,7 @@ type resting struct {
 }
 
 // newPlace is the place with which a child begins. All of its calls want to go on.
-func newPlace(ctx workflow.Context, input *IterationInput, width int, ended func() (ended, failed int)) *place {
+func newPlace(ctx workflow.Context, input *CallsInput, width int, ended func() (ended, failed int)) *place {
 	return &place{
 		input: input, ended: ended, width: max(width, 1), held: true, wanting: len(input.Calls),
 		mayLeave: input.MayLeave && workflow.GetInfo(ctx).ParentWorkflowExecution != nil,

@@ -27,22 +27,22 @@ var stored = map[string][]string{
 	"batches": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
-		"04-IterationWorkflow.json",
-		"05-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
+		"04-CallsWorkflow.json",
+		"05-CallsWorkflow.json",
 	},
 	"cancel_loop": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
-		"04-IterationWorkflow.json",
-		"05-IterationWorkflow.json",
-		"06-IterationWorkflow.json",
-		"07-IterationWorkflow.json",
-		"08-IterationWorkflow.json",
-		"09-IterationWorkflow.json",
-		"10-IterationWorkflow.json",
-		"11-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
+		"04-CallsWorkflow.json",
+		"05-CallsWorkflow.json",
+		"06-CallsWorkflow.json",
+		"07-CallsWorkflow.json",
+		"08-CallsWorkflow.json",
+		"09-CallsWorkflow.json",
+		"10-CallsWorkflow.json",
+		"11-CallsWorkflow.json",
 	},
 	"cancel_wait": {
 		"01-PlaybookWorkflow.json",
@@ -50,16 +50,16 @@ var stored = map[string][]string{
 	"commands_at_once": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
-		"04-IterationWorkflow.json",
-		"05-IterationWorkflow.json",
-		"06-IterationWorkflow.json",
-		"07-IterationWorkflow.json",
-		"08-IterationWorkflow.json",
-		"09-IterationWorkflow.json",
-		"10-IterationWorkflow.json",
-		"11-IterationWorkflow.json",
-		"12-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
+		"04-CallsWorkflow.json",
+		"05-CallsWorkflow.json",
+		"06-CallsWorkflow.json",
+		"07-CallsWorkflow.json",
+		"08-CallsWorkflow.json",
+		"09-CallsWorkflow.json",
+		"10-CallsWorkflow.json",
+		"11-CallsWorkflow.json",
+		"12-CallsWorkflow.json",
 	},
 	"error_route": {
 		"01-PlaybookWorkflow.json",
@@ -70,10 +70,10 @@ var stored = map[string][]string{
 	"failure_budget": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
-		"04-IterationWorkflow.json",
-		"05-IterationWorkflow.json",
-		"06-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
+		"04-CallsWorkflow.json",
+		"05-CallsWorkflow.json",
+		"06-CallsWorkflow.json",
 	},
 	"fan_out": {
 		"01-PlaybookWorkflow.json",
@@ -87,9 +87,9 @@ var stored = map[string][]string{
 	"loop": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
-		"04-IterationWorkflow.json",
-		"05-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
+		"04-CallsWorkflow.json",
+		"05-CallsWorkflow.json",
 	},
 	"notices": {
 		"01-PlaybookWorkflow.json",
@@ -103,23 +103,23 @@ var stored = map[string][]string{
 	"person": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
 	},
 	// Of a build whose histories did not tell of waits for a person.
 	"person_unnoted": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
 	},
 	"places": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
-		"04-IterationWorkflow.json",
-		"05-IterationWorkflow.json",
-		"06-IterationWorkflow.json",
-		"07-IterationWorkflow.json",
-		"08-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
+		"04-CallsWorkflow.json",
+		"05-CallsWorkflow.json",
+		"06-CallsWorkflow.json",
+		"07-CallsWorkflow.json",
+		"08-CallsWorkflow.json",
 	},
 	"playbooks": {
 		"01-PlaybookWorkflow.json",
@@ -127,18 +127,18 @@ var stored = map[string][]string{
 		"03-PlaybookWorkflow.json",
 		"04-PlaybookWorkflow.json",
 		"05-LoopWorkflow.json",
-		"06-IterationWorkflow.json",
-		"07-IterationWorkflow.json",
+		"06-CallsWorkflow.json",
+		"07-CallsWorkflow.json",
 		"08-LoopWorkflow.json",
-		"09-IterationWorkflow.json",
+		"09-CallsWorkflow.json",
 		"10-PlaybookWorkflow.json",
 		"11-LoopWorkflow.json",
-		"12-IterationWorkflow.json",
-		"13-IterationWorkflow.json",
+		"12-CallsWorkflow.json",
+		"13-CallsWorkflow.json",
 		"14-PlaybookWorkflow.json",
 		"15-LoopWorkflow.json",
-		"16-IterationWorkflow.json",
-		"17-IterationWorkflow.json",
+		"16-CallsWorkflow.json",
+		"17-CallsWorkflow.json",
 	},
 	"poll_exhausted": {
 		"01-PlaybookWorkflow.json",
@@ -146,7 +146,7 @@ var stored = map[string][]string{
 	"reprocess": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
 	},
 	"retry_after": {
 		"01-PlaybookWorkflow.json",
@@ -154,18 +154,18 @@ var stored = map[string][]string{
 	"sink_failure": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
-		"04-IterationWorkflow.json",
-		"05-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
+		"04-CallsWorkflow.json",
+		"05-CallsWorkflow.json",
 	},
 	"sinks": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
-		"04-IterationWorkflow.json",
-		"05-IterationWorkflow.json",
-		"06-IterationWorkflow.json",
-		"07-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
+		"04-CallsWorkflow.json",
+		"05-CallsWorkflow.json",
+		"06-CallsWorkflow.json",
+		"07-CallsWorkflow.json",
 	},
 	"statement_parameters": {
 		"01-PlaybookWorkflow.json",
@@ -173,10 +173,10 @@ var stored = map[string][]string{
 	"timeout": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",
-		"03-IterationWorkflow.json",
-		"04-IterationWorkflow.json",
-		"05-IterationWorkflow.json",
-		"06-IterationWorkflow.json",
+		"03-CallsWorkflow.json",
+		"04-CallsWorkflow.json",
+		"05-CallsWorkflow.json",
+		"06-CallsWorkflow.json",
 	},
 	"turns_of_pages": {
 		"01-PlaybookWorkflow.json",
@@ -306,13 +306,13 @@ func TestReplayFailsWithFewerChildren(t *testing.T) {
 // found wanting all the same.
 func TestReplayCoversChildren(t *testing.T) {
 	t.Parallel()
-	idle := func(workflow.Context, workflows.IterationInput) (*workflows.IterationOutput, error) {
-		return &workflows.IterationOutput{}, nil
+	idle := func(workflow.Context, workflows.CallsInput) (*workflows.CallsOutput, error) {
+		return &workflows.CallsOutput{}, nil
 	}
 	loaded := load(t, "loop")
-	require.NoError(t, testenv.Replay(loaded[:1], changed(workflows.IterationWorkflowName, idle), 1))
-	err := testenv.Replay(loaded, changed(workflows.IterationWorkflowName, idle), 1)
-	require.ErrorContains(t, err, "IterationWorkflow")
+	require.NoError(t, testenv.Replay(loaded[:1], changed(workflows.CallsWorkflowName, idle), 1))
+	err := testenv.Replay(loaded, changed(workflows.CallsWorkflowName, idle), 1)
+	require.ErrorContains(t, err, "CallsWorkflow")
 }
 
 // TestHistoriesNameNoMachine: what is stored is the same for everybody.

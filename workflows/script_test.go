@@ -36,14 +36,14 @@ func TestScriptsTravelApart(t *testing.T) {
 			require.Len(t, next.Input.Payloads, len(args))
 			first := string(next.Input.Payloads[0].Data)
 			require.Equal(t, !apart, strings.Contains(first, "apiVersion"), first)
-			var rest workflows.IterationInput
+			var rest workflows.CallsInput
 			var text interpreter.Script
 			require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &rest, &text))
 			require.Equal(t, input.Task.Source, rest.Task.With(text).Source)
 
 			after.env.SetStartTime(began.Add(20 * time.Minute))
 			after.env.ExecuteWorkflow(alone, rest, text)
-			var output workflows.IterationOutput
+			var output workflows.CallsOutput
 			require.NoError(t, after.env.GetWorkflowResult(&output))
 			require.Equal(t, []int{0, 1, 2, 3, 4}, indexes(t, output))
 		})
@@ -87,7 +87,7 @@ func TestScriptsCount(t *testing.T) {
 			t.Parallel()
 			s := longAfter(t, 2)
 			task := interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Limits: interpreter.RunLimits{Apart: true, MaxPayload: 400_000}}
-			s.env.ExecuteWorkflow(aloneCall, workflows.CallInput{Task: task}, interpreter.Script{
+			s.env.ExecuteWorkflow(alone, workflows.CallsInput{Task: task, Calls: []interpreter.Carried{{}}}, interpreter.Script{
 				Source: largePages + "#" + strings.Repeat("x", test.padding) + "\n",
 			})
 			require.True(t, s.env.IsWorkflowCompleted())

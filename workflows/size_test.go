@@ -34,7 +34,7 @@ func TestCountedIsConverted(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		workflows.PlaybookWorkflowName, workflows.LoopWorkflowName, workflows.IterationWorkflowName,
+		workflows.PlaybookWorkflowName, workflows.LoopWorkflowName, workflows.CallsWorkflowName,
 	} {
 		require.NotZero(t, compared[name], name)
 	}
@@ -44,9 +44,9 @@ func TestCountedIsConverted(t *testing.T) {
 func compare(t *testing.T, workflow string, given bool, payloads *commonpb.Payloads) {
 	t.Helper()
 	into, known := map[string][2]any{
-		workflows.PlaybookWorkflowName:  {&workflows.Result{}, &workflows.Input{}},
-		workflows.LoopWorkflowName:      {&interpreter.LoopResult{}, &workflows.LoopInput{}},
-		workflows.IterationWorkflowName: {&workflows.IterationOutput{}, &workflows.IterationInput{}},
+		workflows.PlaybookWorkflowName: {&workflows.Result{}, &workflows.Input{}},
+		workflows.LoopWorkflowName:     {&interpreter.LoopResult{}, &workflows.LoopInput{}},
+		workflows.CallsWorkflowName:    {&workflows.CallsOutput{}, &workflows.CallsInput{}},
 	}[workflow]
 	if !known {
 		return

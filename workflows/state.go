@@ -204,12 +204,12 @@ type Part struct {
 	Shared    Shared `json:"shared,omitzero"`
 }
 
-// IterationInput starts IterationWorkflow; kept in workflow history. It holds
-// the elements of one batch and never the collection.
-type IterationInput struct {
+// CallsInput starts CallsWorkflow; kept in workflow history. It holds the elements of
+// one batch and never the collection.
+type CallsInput struct {
 	Calls []interpreter.Carried `json:"calls"`
 	Task  Task                  `json:"task"`
-	// Ended are the iterations of the batch that ended in histories before.
+	// Ended are the calls that ended in histories before.
 	Ended []interpreter.IterationResult `json:"ended,omitempty"`
 	// Known is how far the loop had come, where the batch counts on for its
 	// failure budget.
@@ -217,24 +217,11 @@ type IterationInput struct {
 	// MayLeave says that the child leaves its place in the loop's window while all
 	// that it does is wait for long.
 	MayLeave bool `json:"may_leave,omitempty"`
-	// Fails says that a child of several iterations ends as failed where all of them
-	// failed; those of earlier builds end as completed.
-	Fails bool `json:"fails,omitempty"`
 	// Admitted is how many runs of other playbooks the child may start without asking.
 	// Refused says that there are no more.
 	Admitted int  `json:"admitted,omitempty"`
 	Refused  bool `json:"refused,omitempty"`
 	// Control is what people had told the run when the child began.
-	Control interpreter.Control `json:"control,omitzero"`
-	// Answered are the last answers from outside.
-	Answered []Answered `json:"answered,omitempty"`
-}
-
-// CallInput starts CallWorkflow; kept in workflow history.
-type CallInput struct {
-	Task Task                `json:"task"`
-	Call interpreter.Carried `json:"call"`
-	// Control is what people had told the run when the call went on here.
 	Control interpreter.Control `json:"control,omitzero"`
 	// Answered are the last answers from outside.
 	Answered []Answered `json:"answered,omitempty"`
@@ -248,13 +235,7 @@ func (l LoopInput) apart() (any, *interpreter.Script) {
 	return l, script
 }
 
-func (b IterationInput) apart() (any, *interpreter.Script) {
-	task, script := b.Task.Apart()
-	b.Task = task
-	return b, script
-}
-
-func (c CallInput) apart() (any, *interpreter.Script) {
+func (c CallsInput) apart() (any, *interpreter.Script) {
 	task, script := c.Task.Apart()
 	c.Task = task
 	return c, script
@@ -269,5 +250,5 @@ func (h hosted) apart() (any, *interpreter.Script) {
 	return h.DriveInput, script
 }
 
-// IterationOutput is what IterationWorkflow gives.
-type IterationOutput = interpreter.BatchOutput
+// CallsOutput is what CallsWorkflow gives.
+type CallsOutput = interpreter.CallsOutput

@@ -67,10 +67,10 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 func (r *run) makeCall(ctx workflow.Context, record *StepRecord, task Task, call *interpreter.Call) interpreter.CallResult {
 	r.live[record] = call
 	defer delete(r.live, record)
-	handing := handingOver{after: handOverAfter, began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
+	renewal := renewal{after: handOverAfter, began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
 	d := &driver{
 		call: call, waiting: r.waiter(ctx, record), carry: &carrier{task: task}, plays: r.plays(ctx, record),
-		leaves: func() bool { return handing.due(ctx, call) },
+		leaves: func() bool { return renewal.due(ctx, call) },
 	}
 	left := d.run(ctx)
 	if left == nil {

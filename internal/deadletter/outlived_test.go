@@ -50,26 +50,26 @@ func registerSlow(w worker.Worker) {
 				WorkflowID:        workflow.GetInfo(ctx).WorkflowExecution.ID + "/" + string(rune('0'+i)),
 				ParentClosePolicy: enums.PARENT_CLOSE_POLICY_ABANDON,
 			})
-			workflow.ExecuteChildWorkflow(child, workflows.IterationWorkflowName, workflows.IterationInput{
+			workflow.ExecuteChildWorkflow(child, workflows.CallsWorkflowName, workflows.CallsInput{
 				Calls: []interpreter.Carried{{Index: &i, Size: 4, Element: element}},
 			})
 		}
 		return workflow.Await(ctx, func() bool { return false })
 	}, workflow.RegisterOptions{Name: workflows.LoopWorkflowName})
-	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, input workflows.IterationInput) (*workflows.IterationOutput, error) {
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, input workflows.CallsInput) (*workflows.CallsOutput, error) {
 		var problem string
 		workflow.GetSignalChannel(ctx, "end").Receive(ctx, &problem)
 		result := interpreter.CallResult{Status: interpreter.StatusSuccess}
 		if problem != "" {
 			result.Status, result.Error = interpreter.StatusError, &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Message: problem}
 		}
-		output := &workflows.IterationOutput{Iterations: []interpreter.IterationResult{{Index: *input.Calls[0].Index, Result: result}}}
+		output := &workflows.CallsOutput{Iterations: []interpreter.IterationResult{{Index: *input.Calls[0].Index, Result: result}}}
 		if problem != "" {
 			return nil, temporal.NewApplicationErrorWithOptions(problem, string(interpreter.KindHTTP),
 				temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 		}
 		return output, nil
-	}, workflow.RegisterOptions{Name: workflows.IterationWorkflowName})
+	}, workflow.RegisterOptions{Name: workflows.CallsWorkflowName})
 }
 
 // TestIterationsThatOutliveTheirLoop: how they ended is in no history of a

@@ -72,12 +72,8 @@ func TestTheDoorCannotBeWalkedAround(t *testing.T) {
 			input: workflows.LoopInput{Task: forgedTask("each"), Chosen: &workflows.Chosen{Indexes: []int{0}, Size: 1}},
 		},
 		"a batch": {
-			workflow: workflows.IterationWorkflowName, want: refusal + "it is a part of a run",
-			input: workflows.IterationInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{Index: &index}}},
-		},
-		"a call": {
-			workflow: workflows.CallWorkflowName, want: refusal + "it is a part of a run",
-			input: workflows.CallInput{Task: forgedTask("once")},
+			workflow: workflows.CallsWorkflowName, want: refusal + "it is a part of a run",
+			input: workflows.CallsInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{Index: &index}}},
 		},
 		"places that are not those of the elements": {
 			workflow: workflows.PlaybookWorkflowName, want: refusal + `step "each": 1 places for 2 elements`,
@@ -194,25 +190,26 @@ func TestForgedPartsEndWithASentence(t *testing.T) {
 			input: workflows.LoopInput{Task: forgedTask("each"), Chosen: &workflows.Chosen{Size: 3}},
 		},
 		"no place": {
-			workflow: workflows.IterationWorkflowName, want: "a call without its place in the loop",
-			input: workflows.IterationInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{}}},
+			workflow: workflows.CallsWorkflowName, want: "a call without its place in the loop",
+			input: workflows.CallsInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{}}},
 		},
 		"a wait for nothing": {
-			workflow: workflows.IterationWorkflowName, want: "it waits for nothing",
-			input: workflows.IterationInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{
+			workflow: workflows.CallsWorkflowName, want: "it waits for nothing",
+			input: workflows.CallsInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{
 				Index: &index, Size: 3, State: &interpreter.CallState{Todo: []interpreter.Todo{
 					{Wait: &interpreter.Wait{Delay: -1}}, {Attempt: &interpreter.PendingAttempt{}},
 				}},
 			}}},
 		},
 		"a policy that is not there": {
-			workflow: workflows.CallWorkflowName, want: "policy 9 of 0",
-			input: workflows.CallInput{Task: forgedTask("once"), Call: interpreter.Carried{
+			workflow: workflows.CallsWorkflowName, want: "policy 9 of 0",
+			input: workflows.CallsInput{Task: forgedTask("once"), Calls: []interpreter.Carried{{
 				State: &interpreter.CallState{Todo: []interpreter.Todo{{Attempt: &interpreter.PendingAttempt{}}}, Collector: 9},
-			}},
+			}}},
 		},
-		"a step with a loop": {
-			workflow: workflows.CallWorkflowName, want: `step "each" has a loop`, input: workflows.CallInput{Task: forgedTask("each")},
+		"two calls of a step without a loop": {
+			workflow: workflows.CallsWorkflowName, want: `step "once" has no loop`,
+			input: workflows.CallsInput{Task: forgedTask("once"), Calls: []interpreter.Carried{{}, {}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

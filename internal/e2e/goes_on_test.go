@@ -131,11 +131,11 @@ func TestWhatGoesOnInAnotherHistory(t *testing.T) {
 		workflow    string // in which the call goes on
 		tells       bool
 	}{
-		{"sequential batch", "mode: sequential, batch: 6", 0, 5, "IterationWorkflow", false},
-		{"parallel batch", "mode: parallel, batch: 6", 0, 5, "IterationWorkflow", false},
-		{"parallel batch, waiting", "mode: parallel, batch: 6", 0, 5, "IterationWorkflow", true},
-		{"sequential", "mode: sequential", 0, 5, "IterationWorkflow", false},
-		{"step", "", longElement, longElement, "CallWorkflow", false},
+		{"sequential batch", "mode: sequential, batch: 6", 0, 5, "CallsWorkflow", false},
+		{"parallel batch", "mode: parallel, batch: 6", 0, 5, "CallsWorkflow", false},
+		{"parallel batch, waiting", "mode: parallel, batch: 6", 0, 5, "CallsWorkflow", true},
+		{"sequential", "mode: sequential", 0, 5, "CallsWorkflow", false},
+		{"step", "", longElement, longElement, "CallsWorkflow", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +151,7 @@ func TestWhatGoesOnInAnotherHistory(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 			require.True(t, slices.ContainsFunc(w.histories, func(h testenv.RunHistory) bool {
-				return h.Type == c.workflow && (h.Ending() == "ContinuedAsNew" || c.workflow == "CallWorkflow")
+				return h.Type == c.workflow && (h.Ending() == "ContinuedAsNew" || c.workflow == "CallsWorkflow")
 			}), "no %s goes on", c.workflow)
 
 			var results, writes []any

@@ -31,7 +31,7 @@ output: {polls: "{{ vars.polls }}", attempts: "{{ steps.poll.meta.attempts }}"}
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Equal(t, map[string]any{"polls": 900, "attempts": 900}, result.Result.Data)
 	require.Equal(t, 900, w.api.CountRequests(run.GetID(), "/api/v1/jobs"))
-	w.requireRuns(run.GetID(), run.GetRunID(), "CallWorkflow")
+	w.requireRuns(run.GetID(), run.GetRunID(), "CallsWorkflow")
 }
 
 // TestLargeAnswersGoOn: a poll whose answers are large leaves the history of its
@@ -57,7 +57,7 @@ output: "{{ steps.poll.meta.attempts }}"
 		types[history.Type]++
 		require.LessOrEqual(t, proto.Size(history.History), maxBytes, "%s", history)
 	}
-	require.GreaterOrEqual(t, types["CallWorkflow"], 2)
+	require.GreaterOrEqual(t, types["CallsWorkflow"], 2)
 }
 
 // TestLongCycleGoesOn: a cycle of more visits than one history should hold goes on in

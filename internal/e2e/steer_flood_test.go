@@ -174,7 +174,7 @@ func TestCommandsStaySmall(t *testing.T) {
 			signalled := event.GetSignalExternalWorkflowExecutionInitiatedEventAttributes().GetInput()
 			started := event.GetStartChildWorkflowExecutionInitiatedEventAttributes()
 			require.Less(t, proto.Size(signalled), most, "%s tells %s", history.WorkflowID, signalled)
-			if started.GetWorkflowType().GetName() == workflows.IterationWorkflowName {
+			if started.GetWorkflowType().GetName() == workflows.CallsWorkflowName {
 				require.Less(t, proto.Size(started.GetInput().GetPayloads()[0]), most, "%s starts %s", history.WorkflowID, started)
 			}
 		}

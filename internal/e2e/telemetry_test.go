@@ -582,9 +582,9 @@ func TestTraceGoesOnInAnotherHistory(t *testing.T) {
 output: 1
 `, each)), nil)
 			worker.Stop()
-			for _, kind := range []string{"PlaybookWorkflow", "IterationWorkflow", "CallWorkflow"} {
+			for _, kind := range []string{"PlaybookWorkflow", "CallsWorkflow", "CallsWorkflow"} {
 				require.True(t, slices.ContainsFunc(w.histories, func(h testenv.RunHistory) bool {
-					return h.Type == kind && (h.Ending() == "ContinuedAsNew" || kind == "CallWorkflow")
+					return h.Type == kind && (h.Ending() == "ContinuedAsNew" || kind == "CallsWorkflow")
 				}), "no %s goes on", kind)
 			}
 			want := []string{

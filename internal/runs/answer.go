@@ -67,8 +67,8 @@ func (r *Reader) awaitingOf(
 			continue
 		case record.Call != "":
 			at.WorkflowID = record.Call
-			if below, err := r.Progress(ctx, record.Call, ""); err == nil && len(below.Steps) == 1 {
-				record = HandedOver(record, below.Steps[0])
+			if call, err := r.CallProgress(ctx, record.Call); err == nil {
+				record = HandedOver(record, call)
 			}
 		}
 		if record.Awaits != nil {

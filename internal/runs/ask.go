@@ -32,6 +32,19 @@ func (r *Reader) ask(ctx context.Context, workflowID, runID, query string, into 
 	return value.Get(into)
 }
 
+// CallProgress asks the workflow in which the call of a step has histories of its own
+// how far the call is.
+func (r *Reader) CallProgress(ctx context.Context, workflowID string) (workflows.IterationRecord, error) {
+	var answer workflows.Iterations
+	if err := r.ask(ctx, workflowID, "", workflows.IterationsQuery, &answer); err != nil {
+		return workflows.IterationRecord{}, err
+	}
+	if len(answer.Iterations) != 1 {
+		return workflows.IterationRecord{}, fmt.Errorf("the workflow %s makes %d calls and not that of a step", workflowID, len(answer.Iterations))
+	}
+	return answer.Iterations[0], nil
+}
+
 // LoopProgress asks a loop, and the parts of a large one that are under way: a
 // call for each of them, two or three for a loop of 100,000 iterations, and one for
 // each part whose last iterations wait.

@@ -207,8 +207,8 @@ func (r *Reader) open(ctx context.Context, records []workflows.StepRecord) (ids 
 		case record.Child != "":
 			ids = append(ids, record.Child)
 		case record.Call != "":
-			if call, err := r.Progress(ctx, record.Call, ""); err == nil && len(call.Steps) == 1 && call.Steps[0].Child != "" {
-				ids = append(ids, call.Steps[0].Child)
+			if call, err := r.CallProgress(ctx, record.Call); err == nil && call.Child != "" {
+				ids = append(ids, call.Child)
 			}
 		}
 	}

@@ -204,7 +204,7 @@ func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string
 		switch begun.workflow {
 		case workflows.LoopWorkflowName:
 			err = r.below(ctx, loop, begun.workflowID, begun.runID)
-		case workflows.IterationWorkflowName:
+		case workflows.CallsWorkflowName:
 			err = r.iterations(ctx, loop, begun)
 		}
 		if err != nil {
@@ -216,7 +216,7 @@ func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string
 
 // iterations collects what one batch told.
 func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error {
-	var output workflows.IterationOutput
+	var output workflows.CallsOutput
 	told, err := r.result(ctx, begun, &output)
 	if err != nil || begun.end == nil {
 		return err
@@ -254,7 +254,7 @@ func wasCancelled(begun *child) bool {
 func (r *Reader) fail(
 	ctx context.Context, loop *Loop, begun *child, told bool, failed []interpreter.IterationResult,
 ) error {
-	var input workflows.IterationInput
+	var input workflows.CallsInput
 	if err := r.decode(ctx, begun.workflowID, begun.input, &input); err != nil {
 		return err
 	}

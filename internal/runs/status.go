@@ -308,8 +308,8 @@ func unavailable(err error) bool {
 // step tells where a visit of a step is.
 func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 	if record.Call != "" && record.EndedAt.IsZero() && q.spend() {
-		if progress, err := q.Progress(ctx, record.Call, ""); err == nil && len(progress.Steps) == 1 {
-			record = HandedOver(record, progress.Steps[0])
+		if call, err := q.CallProgress(ctx, record.Call); err == nil {
+			record = HandedOver(record, call)
 		}
 	}
 	step := stepOf(record)
@@ -341,10 +341,10 @@ func underWay(loop *workflows.LoopRecord) bool {
 
 // HandedOver is the record of a step whose call goes on in histories of its own,
 // as far as that has come.
-func HandedOver(record, call workflows.StepRecord) workflows.StepRecord {
+func HandedOver(record workflows.StepRecord, call workflows.IterationRecord) workflows.StepRecord {
 	record.Status, record.Waiting, record.NextRetryAt = call.Status, call.Waiting, call.NextRetryAt
 	record.Child = cmp.Or(call.Child, record.Child)
-	record.Attempts, record.Pages, record.Error, record.LastError = call.Attempts, call.Pages, call.Error, call.LastError
+	record.Attempts, record.Pages, record.LastError = call.Attempts, call.Pages, call.Error
 	record.Awaits = call.Awaits
 	return record
 }

@@ -195,21 +195,17 @@ func (t *teller) begin(ctx context.Context, first *historypb.HistoryEvent) error
 				t.calls[call{index: -1, sink: notice.Place}] = &lastMade{attempt: state.Attempts, page: notice.Number, failure: state.Last.Error}
 			}
 		}
-	case workflows.IterationWorkflowName:
-		var input workflows.IterationInput
+	case workflows.CallsWorkflowName:
+		var input workflows.CallsInput
 		if err := t.decode(ctx, t.workflowID, t.h.input, &input); err != nil {
 			return err
 		}
 		for _, carried := range input.Calls {
-			t.indexes = append(t.indexes, *carried.Index)
+			if carried.Index != nil {
+				t.indexes = append(t.indexes, *carried.Index)
+			}
 			t.carried(carried)
 		}
-	case workflows.CallWorkflowName:
-		var input workflows.CallInput
-		if err := t.decode(ctx, t.workflowID, t.h.input, &input); err != nil {
-			return err
-		}
-		t.carried(input.Call)
 	}
 	return nil
 }

@@ -227,7 +227,7 @@ func (t *teller) children(ctx context.Context) error {
 func (t *teller) batches(ctx context.Context) (map[*child]*batchTold, map[int]bool, error) {
 	batches, failed := map[*child]*batchTold{}, map[int]bool{}
 	for _, begun := range t.h.children {
-		if begun.workflow != workflows.IterationWorkflowName {
+		if begun.workflow != workflows.CallsWorkflowName || t.workflow != workflows.LoopWorkflowName {
 			continue
 		}
 		told, err := t.batch(ctx, begun)
@@ -251,8 +251,8 @@ func (t *teller) batches(ctx context.Context) (map[*child]*batchTold, map[int]bo
 
 // batchTold is what a loop's history has of a child.
 type batchTold struct {
-	input  workflows.IterationInput
-	output workflows.IterationOutput
+	input  workflows.CallsInput
+	output workflows.CallsOutput
 	told   bool
 }
 

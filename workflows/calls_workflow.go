@@ -1,0 +1,431 @@
+package workflows
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// CallsWorkflow makes calls of a step: the iterations of one batch of its loop, usually
+// one, or the one call of a step that has become too long for the history of its run.
+// It ends as failed where all of them failed, so that the failure shows where people
+// look for it; what they came to travels in the details. It continues as new as often
+// as its history gets long.
+func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Script) (*CallsOutput, error) {
+	input.Task = input.Task.With(script)
+	ctx = withOutbox(ctx, input.Task.Limits)
+	book, step, err := load(input.Task, input)
+	if err != nil {
+		return nil, err
+	}
+	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
+	going, stop := workflow.WithCancel(ctx)
+	b := newBatch(ctx, book, step, input, stop)
+	if err := b.answerLooks(ctx); err != nil {
+		return nil, err
+	}
+	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
+		b.place = newPlace(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomes)
+	}
+	controls.Answered, controls.elsewhere = input.Answered, b.answeredElsewhere
+	controls.listen(ctx, b.place)
+	if err := controls.answers(ctx); err != nil {
+		return nil, err
+	}
+	b.describe(ctx)
+	for {
+		b.makeCalls(going)
+		if len(b.left) == 0 || going.Err() != nil {
+			break
+		}
+		controls.drain(ctx)
+		failure, next := goOn(ctx, CallsWorkflowName, b.rest(controls), fmt.Sprintf(
+			"what %d calls of step %s take along to another history", len(b.left), step.Name))
+		if failure == nil {
+			return nil, next
+		}
+		b.stay(ctx, failure)
+	}
+	b.describe(ctx)
+	return b.finish(ctx)
+}
+
+func newBatch(
+	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, input CallsInput, stop workflow.CancelFunc,
+) *batch {
+	n := len(input.Calls)
+	b := &batch{
+		step: step, herald: herald{book: book, once: step.Loop != nil}, input: input, ended: input.Ended, stop: stop,
+		calls: make([]*interpreter.Call, n), drivers: make([]*driver, n), over: make([]bool, n), counted: make([]bool, n),
+		waits: make([]*interpreter.Wait, n), until: make([]time.Time, n), children: make([]string, n),
+		allowance: allowance{left: input.Admitted, none: input.Refused},
+	}
+	for i, carried := range input.Calls {
+		b.calls[i] = takeUp(ctx, book, step, input.Task, carried)
+	}
+	return b
+}
+
+// takeUp makes a call where it left off.
+func takeUp(
+	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, carried interpreter.Carried,
+) *interpreter.Call {
+	name := fmt.Sprintf("%s#%d", step.Name, task.Visit)
+	if carried.Index != nil {
+		name = fmt.Sprintf("%s/%d", name, *carried.Index)
+	}
+	call := task.Call(book, step, carried, stream(ctx, name))
+	if call.Waits(workflow.Now(ctx)) != nil {
+		call.WaitedUntil(carried.Until, workflow.Now(ctx))
+	}
+	return call
+}
+
+// batch is the calls of one CallsWorkflow.
+type batch struct {
+	step    *playbook.Step
+	herald  herald
+	input   CallsInput
+	calls   []*interpreter.Call
+	drivers []*driver // of calls that have begun here
+	ended   []interpreter.IterationResult
+	over    []bool // calls that are in ended
+	// counted are calls that metrics have, as an activity has taken them to their end.
+	counted []bool
+	// budget is the error of the loop once its failure budget is spent; stop then
+	// cancels what is under way.
+	budget *interpreter.ErrorObject
+	stop   workflow.CancelFunc
+	// left are the calls that continue in the next history of this workflow: from the
+	// moment one of them leaves, all do.
+	left    []int
+	leaving bool
+	renewal renewal
+	waits   []*interpreter.Wait // of calls under way, nil for none
+	until   []time.Time         // of these waits
+	// children are the runs of other playbooks that calls have started last.
+	children []string
+	hosted   []int // calls that an activity makes
+	// place is that in the loop's window; nil where one iteration follows the other.
+	place *place
+	// allowance is how many runs of other playbooks the iterations may start.
+	allowance allowance
+}
+
+// makeCalls takes the calls to their ends, or to where they continue in another
+// history.
+func (b *batch) makeCalls(ctx workflow.Context) {
+	if b.place != nil {
+		b.parallel(ctx, b.step.Loop.MaxConcurrency)
+	} else {
+		b.sequential(ctx)
+	}
+	if b.budget != nil {
+		b.abandon()
+	}
+	slices.Sort(b.left)
+}
+
+// parallel makes the calls at the same time.
+func (b *batch) parallel(ctx workflow.Context, width int) {
+	all := b.open()
+	for due := b.due(all); b.worthHosting(ctx, due) && b.host(ctx, due, width); {
+		due = b.due(due)
+	}
+	group := workflow.NewWaitGroup(ctx)
+	for _, i := range all {
+		group.Add(1)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			defer group.Done()
+			began := b.place.begin(ctx) == nil
+			b.iterate(ctx, i)
+			if began {
+				b.place.end(ctx)
+			}
+		})
+	}
+	group.Wait(ctx)
+}
+
+// open are the calls that have not ended.
+func (b *batch) open() []int {
+	open := make([]int, 0, len(b.calls))
+	for i := range b.calls {
+		if !b.over[i] {
+			open = append(open, i)
+		}
+	}
+	return open
+}
+
+// outcomes counts the iterations that have ended, and those among them that failed.
+func (b *batch) outcomes() (ended, failed int) {
+	for _, iteration := range b.ended {
+		if iteration.Result.Failed() && !iteration.Cancelled {
+			failed++
+		}
+	}
+	return len(b.ended), failed
+}
+
+// due are those of the calls that an activity can take further.
+func (b *batch) due(calls []int) []int {
+	return slices.DeleteFunc(slices.Clone(calls), func(i int) bool {
+		return b.calls[i].Begun() && !b.calls[i].SinkDue() || b.calls[i].InWorkflow()
+	})
+}
+
+// worthHosting reports whether calls that are due go to one activity: not where that
+// would make no more than the one sink that is due.
+func (b *batch) worthHosting(ctx workflow.Context, due []int) bool {
+	return !historyIsLong(ctx) && (len(due) > 1 || len(due) == 1 && !b.calls[due[0]].Begun())
+}
+
+// sequential takes one call after the other to its end, waits and sinks included.
+func (b *batch) sequential(ctx workflow.Context) {
+	open := b.open()
+	for at, i := range open {
+		if len(b.left) > 0 {
+			b.left = append(b.left, i)
+			continue
+		}
+		for !b.calls[i].InWorkflow() && (!b.calls[i].Begun() || b.calls[i].SinkDue()) {
+			if due := open[at:]; !b.worthHosting(ctx, due) || !b.host(ctx, due, 0) {
+				break
+			}
+		}
+		b.iterate(ctx, i)
+	}
+}
+
+// host has one activity make all attempts, pages and sinks of some calls that
+// need no wait; with a width of 0 in order, up to the first that does. It comes
+// back with the state of each that did not end: one that waits, or one whose
+// sink writes what has to be in history first. The rest goes on from there, one
+// attempt at a time where the activity itself failed. further is false there.
+func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) {
+	if ctx.Err() != nil {
+		return false
+	}
+	input := interpreter.DriveInput{
+		Task: b.input.Task, Width: width, Known: b.known(), Calls: make([]interpreter.Carried, len(due)),
+	}
+	calls := make([]*interpreter.Call, len(due))
+	for at, i := range due {
+		calls[at], input.Calls[at] = b.calls[i], b.input.Calls[i]
+	}
+	first, last := input.Calls[0].Index, input.Calls[len(due)-1].Index
+	summary := indexed(b.step.Name, first)
+	if len(due) > 1 {
+		summary = fmt.Sprintf("%s[%d–%d]", b.step.Name, *first, *last)
+	}
+	b.hosted = due
+	defer func() { b.hosted = nil }()
+	output, further := hostCalls(ctx, input, calls, summary)
+	var noted interpreter.Noted
+	var ended []interpreter.Carried
+	for at, driven := range output.Calls {
+		if driven.Result == nil {
+			continue
+		}
+		if noted = max(noted, driven.Noted); driven.Noted != interpreter.NotNoted {
+			ended = append(ended, input.Calls[at].Bare())
+		}
+		b.counted[due[at]] = true
+		countCall(ctx, calls[at])
+		b.count(*driven.Result)
+	}
+	b.describe(ctx)
+	forget(ctx, b.input.Task, noted, ended...)
+	b.withinBudget(output.Budget)
+	return further && b.budget == nil
+}
+
+// rest is the input with which the calls that are left continue as new.
+func (b *batch) rest(controls *controls) CallsInput {
+	rest := b.input
+	rest.Task = controls.task(rest.Task)
+	rest.Calls = make([]interpreter.Carried, len(b.left))
+	for at, i := range b.left {
+		rest.Calls[at] = b.input.Calls[i]
+	}
+	rest.Ended, rest.Control, rest.Answered = b.ended, controls.Control, controls.Answered
+	rest.Admitted = b.allowance.left
+	return rest
+}
+
+// stay has calls that are too large to continue in another history continue in this
+// one. Where that is full they fail.
+func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
+	now := workflow.Now(ctx)
+	full := workflow.GetInfo(ctx).GetCurrentHistorySize() > fullestHistory
+	for _, i := range b.left {
+		switch call := b.calls[i]; {
+		case full:
+			call.Finish(interpreter.CallResult{
+				Status: interpreter.StatusError, Error: failure, Meta: metaSoFar(ctx, call), Warnings: interpreter.Unwritten(b.step),
+			})
+			b.counted[i] = true
+			countCall(ctx, call)
+		case call.Waits(now) != nil:
+			call.WaitedUntil(b.input.Calls[i].Until, now)
+		}
+	}
+	if b.place != nil {
+		b.place.wanting += len(b.left)
+	}
+	b.left, b.leaving = nil, false
+	b.renewal.later(ctx)
+}
+
+// known is how far the loop has come, nil where it has no failure budget to keep.
+func (b *batch) known() *interpreter.Known {
+	if b.input.Known == nil {
+		return nil
+	}
+	known := *b.input.Known
+	return &known
+}
+
+// abandon ends iterations that were to go on elsewhere.
+func (b *batch) abandon() {
+	for _, i := range b.left {
+		b.end(i, interpreter.IterationResult{Cancelled: true})
+	}
+	b.left = nil
+}
+
+// end notes how a call has ended.
+func (b *batch) end(i int, result interpreter.IterationResult) {
+	if index := b.input.Calls[i].Index; index != nil {
+		result.Index = *index
+	}
+	b.ended, b.over[i] = append(b.ended, result), true
+}
+
+// count adds an iteration that has ended to what the batch knows of the loop.
+func (b *batch) count(result interpreter.CallResult) {
+	if b.input.Known != nil {
+		b.input.Known.Count(result)
+	}
+}
+
+// withinBudget ends the batch once the failure budget of its loop is spent: what
+// is under way is cancelled, the rest never begins. spent says that an activity
+// has found so.
+func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
+	if spent == nil && b.input.Known != nil {
+		spent = b.input.Known.Spent(b.step)
+	}
+	if spent != nil && b.budget == nil {
+		b.budget = spent
+		b.stop()
+	}
+}
+
+// iterate takes one call to its end, with the sinks of its policies and of the loop.
+func (b *batch) iterate(ctx workflow.Context, i int) {
+	call := b.calls[i]
+	if ctx.Err() != nil && !call.Finished() && b.step.Loop != nil {
+		b.end(i, interpreter.IterationResult{Cancelled: true})
+		return
+	}
+	if b.drivers[i] == nil {
+		b.drivers[i] = &driver{
+			call: call, waiting: b.waiter(ctx, i), carry: &carrier{task: b.input.Task, carried: b.input.Calls[i]}, place: b.place,
+			allowance: b.allowed(), plays: func(child string) { b.plays(ctx, i, child) }, leaves: func() bool { return b.leaves(ctx) },
+		}
+	}
+	if left := b.drivers[i].run(ctx); left != nil {
+		b.input.Calls[i] = *left
+		b.left = append(b.left, i)
+		return
+	}
+	result := *call.Result()
+	b.end(i, interpreter.IterationResult{
+		Result: result, Cancelled: result.Failed() && result.Error.Kind == interpreter.KindCancelled,
+	})
+	if b.counted[i] {
+		return
+	}
+	if len(b.calls) > 1 { // alone, the batch ends with it and says so
+		b.describe(ctx)
+	}
+	b.count(result)
+	b.withinBudget(nil)
+}
+
+// allowed is how many runs of other playbooks the calls may start without asking; nil
+// where each start is asked for.
+func (b *batch) allowed() *allowance {
+	if b.step.Loop == nil {
+		return nil
+	}
+	return &b.allowance
+}
+
+// leaves reports whether a call continues in another history. When one leaves, all do,
+// those that wait included.
+func (b *batch) leaves(ctx workflow.Context) bool {
+	if !b.leaving && !b.renewal.due(ctx, b.calls...) {
+		return false
+	}
+	b.leaving = true
+	b.place.keep()
+	controlsOf(ctx).move()
+	return true
+}
+
+// output is the iterations that ended, in their order.
+func (b *batch) output() *CallsOutput {
+	if b.step.Loop != nil && b.step.Loop.StatsOnly {
+		for i := range b.ended {
+			b.ended[i].Result.Data = expression.Value{}
+		}
+	}
+	slices.SortFunc(b.ended, func(x, y interpreter.IterationResult) int { return x.Index - y.Index })
+	return &CallsOutput{Iterations: b.ended, Budget: b.budget}
+}
+
+func (b *batch) finish(ctx workflow.Context) (*CallsOutput, error) {
+	output := b.output()
+	output.Shrink(b.step, payloadCap(ctx))
+	if ctx.Err() != nil {
+		return nil, temporal.NewCanceledError(*output)
+	}
+	failure := b.failure(output)
+	if failure == nil {
+		return output, nil
+	}
+	message := failure.Message
+	if n := len(output.Iterations); n > 1 {
+		message = fmt.Sprintf("all %d iterations failed, the first with: %s", n, failure.ShortMessage())
+	}
+	return nil, temporal.NewApplicationErrorWithOptions(message, string(failure.Kind),
+		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
+}
+
+// failure is that of the first iteration where all of them failed. What Temporal
+// may not keep of a failure is better a result.
+func (b *batch) failure(output *CallsOutput) *interpreter.ErrorObject {
+	several := len(output.Iterations) > 1
+	if len(output.Iterations) == 0 {
+		return nil
+	}
+	for _, iteration := range output.Iterations {
+		if !iteration.Result.Failed() || several && iteration.Cancelled {
+			return nil
+		}
+	}
+	if several && interpreter.EncodedSize(output) > interpreter.MaxFailureDetails {
+		return nil
+	}
+	return output.Iterations[0].Result.Error
+}

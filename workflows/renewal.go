@@ -1,0 +1,82 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// handOverAfter is by how many events the history of a run grows while a step
+// makes its call, before the call goes on in one of its own. An attempt takes six,
+// with a wait eleven; pages that are fetched together take far fewer.
+const handOverAfter = 900
+
+const (
+	// mostCarried bounds what it costs to carry a large state from history to history:
+	// a call leaves one that is so many times larger than what it takes along.
+	mostCarried = 4
+	// fullestHistory is the size in bytes at which a call leaves its history in any
+	// case, or fails where it cannot. Temporal ends a workflow at 50 MB.
+	fullestHistory = 40_000_000
+)
+
+// renewal decides when calls continue in another history.
+type renewal struct {
+	after int // events from which they do; 0 is those of a long history
+	began int // length of the history at which they began
+	again int // size of the history from which it is looked at again
+}
+
+func (r *renewal) due(ctx workflow.Context, calls ...*interpreter.Call) bool {
+	info := workflow.GetInfo(ctx)
+	length, size := info.GetCurrentHistoryLength(), info.GetCurrentHistorySize()
+	switch {
+	case r.after > 0 && length-r.began > r.after || size > fullestHistory:
+		return true
+	case !historyIsLong(ctx) || size < r.again:
+		return false
+	}
+	limits, state := outboxOf(ctx).limits, 0
+	for _, call := range calls {
+		if !call.Finished() {
+			state += interpreter.EncodedSize(call.Snapshot())
+		}
+	}
+	if state > limits.PayloadCap() {
+		return false // it is less once the sinks of their pages have written
+	}
+	if length <= longHistory && size > largeHistory {
+		r.again = mostCarried * limits.Carried(state)
+	}
+	return size >= r.again
+}
+
+// later has the calls stay until the history has grown once more by what a large one
+// has.
+func (r *renewal) later(ctx workflow.Context) {
+	r.again = workflow.GetInfo(ctx).GetCurrentHistorySize() + largeHistory
+}
+
+// handOver has a child go on with a call that has become too long for the run's own
+// history.
+func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carried, call *interpreter.Call) interpreter.CallResult {
+	id := childID(task, "")
+	r.controls.handed[id] = true
+	defer delete(r.controls.handed, id)
+	input := CallsInput{Task: task, Calls: []interpreter.Carried{carried}, Control: r.controls.handsOn(ctx, task.Step)}
+	to := toChild(CallsWorkflowName, id, task.Step, task.Step+": goes on after many attempts", takesStep(task.Step)).with(describePart(r.book, task))
+	output, err := send[CallsOutput](ctx, to, input, "the state of step "+task.Step)
+	switch {
+	case err == nil && len(output.Iterations) == 1:
+		return output.Iterations[0].Result
+	case err == nil, isCancelled(err), givenUp(ctx, err):
+		return call.Cancel(workflow.Now(ctx))
+	}
+	return interpreter.CallResult{Status: interpreter.StatusError, Error: childError(err), Meta: metaSoFar(ctx, call)}
+}
+
+func metaSoFar(ctx workflow.Context, call *interpreter.Call) interpreter.CallMeta {
+	return interpreter.CallMeta{
+		Attempts: call.State.Attempts, Pages: call.State.Successes, StartedAt: call.State.StartedAt, EndedAt: workflow.Now(ctx),
+	}
+}
