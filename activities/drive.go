@@ -60,7 +60,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script
 	err = d.driveAll(hosted(ctx, d.delivery))
 	switch {
 	case err == nil && !d.cut.Load():
-		return d.output().Shrink(step, c.res.Payloads.MaxBytes), nil
+		return d.finish()
 	case err == nil, workerStopped(ctx):
 		d.delivery.handBack(ctx, d.interrupted.Load() || err != nil)
 		return interpreter.DriveOutput{}, deliverAgain(errStopped)
@@ -70,6 +70,22 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script
 		return interpreter.DriveOutput{}, deliverAgain(errLostTouch)
 	}
 	return interpreter.DriveOutput{}, err
+}
+
+// finish is what the activity gives. Where it has one call, whose last attempt failed, it
+// ends as failed, so that the failure shows where people look for it; what was done
+// travels in the details.
+func (d *hosting) finish() (interpreter.DriveOutput, error) {
+	output := d.output().Shrink(d.step, d.catalogue.res.Payloads.MaxBytes)
+	if len(output.Calls) > 1 {
+		return output, nil
+	}
+	failure := output.Calls[0].Failure(d.in.Calls[0].State)
+	if failure == nil || interpreter.EncodedSize(output) > interpreter.MaxFailureDetails {
+		return output, nil
+	}
+	return interpreter.DriveOutput{}, temporal.NewApplicationErrorWithOptions(failure.Message, string(failure.Kind),
+		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 }
 
 // lost ends an activity whose workers are lost without getting further. What
@@ -281,13 +297,6 @@ func (p *progress) set(i int, driven interpreter.Driven) {
 	defer p.mu.Unlock()
 	p.calls[i] = driven
 	p.fresh = append(p.fresh, i)
-}
-
-// keep is set for an activity that ends now: no heartbeat will tell.
-func (p *progress) keep(i int, driven interpreter.Driven) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.calls[i] = driven
 }
 
 // hold puts what is known of a call into the heartbeats, if it fits.

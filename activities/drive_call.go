@@ -80,14 +80,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 	h.chunk, h.before = h.call.NewChunk(h.clock.now()), h.call.Snapshot()
 	ctx = context.WithValue(ctx, placeKey{}, &place{at: h.at})
 	defer leavePlace(ctx)
-	if h.in.Pages {
-		driven, err := h.pages(ctx)
-		if h.progress.keep(h.at, driven); err != nil || h.cut.Load() {
-			h.progress.hold(h.at, driven)
-		}
-		return err
-	}
-	driven, err := h.whole(ctx)
+	driven, err := h.run(ctx)
 	h.progress.set(h.at, driven)
 	h.tally.count(driven.Result)
 	return err
@@ -101,29 +94,44 @@ func (h *hostedCall) note() {
 	}
 }
 
-// pages fetches pages of a call, with their sinks, until something else is due;
-// that is left to the workflow, which holds what was collected before.
-func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
-	for h.call.TurnsPage() && !h.chunk.Full(h.call, h.clock.now()) && !workerStopping(ctx) {
+// run takes the call as far as it goes without a wait: to its end, to where it has had
+// its share, or, where the workflow holds what was collected before, to where something
+// else than a page is due.
+func (h *hostedCall) run(ctx context.Context) (interpreter.Driven, error) {
+	for ctx.Err() == nil {
+		if h.in.Pages && !h.call.TurnsPage() {
+			return h.handBack(), nil
+		}
 		command := h.call.Next(h.clock.now())
-		if command.Kind == interpreter.DoSink {
+		if command.Kind != interpreter.DoSink {
+			h.say()
+		}
+		switch command.Kind {
+		case interpreter.DoAttempt:
+			if h.chunk.Full(h.call, h.clock.now()) || h.stops(ctx) {
+				return h.here(), nil
+			}
+			size, err := h.page(ctx, command.Input)
+			if err != nil {
+				return h.here(), err
+			}
+			if h.in.Pages && size.all > maxPageBytes {
+				return h.handBack(), nil
+			}
+			h.chunk.Add(size.all)
+		case interpreter.DoWait, interpreter.DoHold:
+			return h.here(), nil
+		case interpreter.DoSink:
 			if end, err := h.sink(ctx, command.Sink); end != sinkDone || err != nil {
 				return h.leftAt(end), err
 			}
-			continue
+			h.say()
+		case interpreter.DoFinish:
+			return h.ended(command.Result), nil
 		}
-		size, err := h.page(ctx, command.Input)
-		if err != nil {
-			return interpreter.Driven{State: &h.before, Made: h.made}, err
-		}
-		if size.all > maxPageBytes || !h.call.TurnsPage() {
-			return h.handBack(), nil
-		}
-		h.chunk.Add(size.all)
 		h.note()
 	}
-	state := h.call.Snapshot()
-	return interpreter.Driven{State: &state, Made: h.made}, nil
+	return h.here(), ctx.Err()
 }
 
 // page makes an attempt of the call's own. The error is one that ends the
@@ -145,7 +153,8 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 
 // here leaves the call where it is.
 func (h *hostedCall) here() interpreter.Driven {
-	return interpreter.Driven{State: &h.call.State, Made: h.made}
+	state := h.call.Snapshot()
+	return interpreter.Driven{State: &state, Made: h.made}
 }
 
 // leftAt leaves the call where a sink has ended that is not done.
@@ -201,38 +210,6 @@ func (h *hostedCall) handBack() interpreter.Driven {
 		return h.here()
 	}
 	return interpreter.Driven{State: &h.before, Outcome: h.outcome, Made: h.made}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
-}
-
-// whole takes a call to its end, or to where it waits or has had its share.
-func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
-	for ctx.Err() == nil {
-		command := h.call.Next(h.clock.now())
-		if command.Kind != interpreter.DoSink {
-			h.say()
-		}
-		switch command.Kind {
-		case interpreter.DoAttempt:
-			if h.chunk.Full(h.call, h.clock.now()) || h.stops(ctx) {
-				return h.here(), nil
-			}
-			size, err := h.page(ctx, command.Input)
-			if err != nil {
-				return h.here(), err
-			}
-			h.chunk.Add(size.data)
-		case interpreter.DoWait, interpreter.DoHold:
-			return h.here(), nil
-		case interpreter.DoSink:
-			if end, err := h.sink(ctx, command.Sink); end != sinkDone || err != nil {
-				return h.leftAt(end), err
-			}
-			h.say()
-		case interpreter.DoFinish:
-			return h.ended(command.Result), nil
-		}
-		h.note()
-	}
-	return h.here(), ctx.Err()
 }
 
 // ended is the end of the call. Of one stretch of attempts the result says enough.

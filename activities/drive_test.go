@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -225,9 +226,18 @@ func (s *stageOf) tryDrive(in interpreter.DriveInput) (interpreter.DriveOutput, 
 	return output, nil
 }
 
+// drive gives what the activity did, which travels in the details of a failure where
+// the last attempt of its one call failed.
 func (s *stageOf) drive(in interpreter.DriveInput) []interpreter.Driven {
 	s.t.Helper()
 	output, err := s.tryDrive(in)
+	var failure *temporal.ApplicationError
+	if errors.As(err, &failure) {
+		require.NoError(s.t, failure.Details(&output))
+		require.Len(s.t, in.Calls, 1)
+		require.Equal(s.t, failure.Type(), string(output.Calls[0].Failure(in.Calls[0].State).Kind))
+		return output.Calls
+	}
 	require.NoError(s.t, err)
 	return output.Calls
 }

@@ -206,6 +206,22 @@ type Driven struct {
 	Made Stretches `json:"made,omitempty"`
 }
 
+// Failure is that of the last attempt which was made since a state, nil where it
+// succeeded.
+func (d Driven) Failure(since *CallState) *ErrorObject {
+	switch {
+	case d.Result != nil:
+		return d.Result.Error
+	case d.Outcome != nil && d.Outcome.PutOff():
+		return nil
+	case d.Outcome != nil:
+		return d.Outcome.Err
+	case d.State == nil || since != nil && since.Attempts == d.State.Attempts:
+		return nil
+	}
+	return d.State.Last.Error
+}
+
 // Bounds of what one activity fetches of a call (language.md, section
 // next_call), so that what a lost worker costs stays small.
 const (

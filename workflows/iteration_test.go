@@ -128,8 +128,8 @@ func TestBatchGoesOnInAnotherHistory(t *testing.T) {
 func TestBatchThatCannotGoOn(t *testing.T) {
 	t.Parallel()
 	s := longOnceFailed(t, func(n int, in interpreter.ToolInput) (any, error) {
-		if *in.Index == failsFirst {
-			return failing(n, in)
+		if *in.Index == failsFirst && in.Attempt == 1 {
+			return nil, unavailable()
 		}
 		return strings.Repeat("x", 100_000), nil
 	})
