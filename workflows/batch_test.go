@@ -14,17 +14,17 @@ import (
 func TestAutoBatch(t *testing.T) {
 	t.Parallel()
 	step := &playbook.Step{Name: "each", Loop: &playbook.Loop{AutoBatch: true, Batch: 1}}
-	for n, want := range map[int]int{0: 1, 1: 1, 99: 1, 100: 1, 101: 2, 200: 2, 201: 3, 1000: 10, 4901: 50, 5000: 50, 5001: 50, 1_000_000: 50} {
+	for n, want := range map[int]int{0: 1, 1: 1, 99: 1, 100: 1, 101: 3, 200: 5, 201: 6, 1000: 25, 1960: 49, 1961: 50, 5001: 50, 1_000_000: 50} {
 		require.Equal(t, want, step.Loop.BatchOf(n), "%d elements", n)
 	}
 	some := make([]expression.Value, 7)
 	for name, input := range map[string]LoopInput{
 		"the loop":    {Elements: make([]expression.Value, 2950)},
-		"a part":      {Elements: some, Part: &Part{First: 600, Size: 2950}},
-		"a reprocess": {Elements: some, Chosen: &Chosen{Indexes: []int{1, 5, 9, 100, 2000, 2001, 2949}, Size: 2950}},
+		"a part":      {Elements: some, Part: &Part{First: 600, Size: 1190}},
+		"a reprocess": {Elements: some, Chosen: &Chosen{Indexes: []int{1, 5, 9, 100, 800, 801, 1189}, Size: 1190}},
 		"a part of a reprocess": {
 			Elements: some, Part: &Part{First: 1, Size: 400},
-			Chosen: &Chosen{Indexes: []int{1, 5, 9, 100, 2000, 2001, 2949}, Size: 2950},
+			Chosen: &Chosen{Indexes: []int{1, 5, 9, 100, 800, 801, 1189}, Size: 1190},
 		},
 	} {
 		require.Equal(t, 30, newLoop(input, step, &controls{}).batchSize(), name)

@@ -58,14 +58,14 @@ func TestIterationID(t *testing.T) {
 		"alone":                     {playbook.Loop{}, 10, nil, 7, "run/fetch#2/7"},
 		"within a batch":            {playbook.Loop{Batch: 4}, 10, nil, 7, "run/fetch#2/4"},
 		"the last of a batch":       {playbook.Loop{Batch: 4}, 10, nil, 3, "run/fetch#2/0"},
-		"a batch of its own":        {playbook.Loop{AutoBatch: true}, 1000, nil, 19, "run/fetch#2/10"},
+		"a batch of its own":        {playbook.Loop{AutoBatch: true}, 1000, nil, 30, "run/fetch#2/25"},
 		"behind the last":           {playbook.Loop{}, 10, nil, 10, ""},
 		"before the first":          {playbook.Loop{}, 10, nil, -1, ""},
 		"chosen":                    {playbook.Loop{}, 100, chosen, 40, "run/fetch#2/40"},
 		"chosen, within a batch":    {playbook.Loop{Batch: 2}, 100, chosen, 41, "run/fetch#2/40"},
 		"chosen, alone in a batch":  {playbook.Loop{Batch: 2}, 100, chosen, 77, "run/fetch#2/77"},
 		"not chosen":                {playbook.Loop{Batch: 2}, 100, chosen, 4, ""},
-		"chosen of a larger loop's": {playbook.Loop{AutoBatch: true}, 300, chosen, 77, "run/fetch#2/41"},
+		"chosen of a larger loop's": {playbook.Loop{AutoBatch: true}, 300, chosen, 77, "run/fetch#2/40"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

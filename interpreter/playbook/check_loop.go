@@ -12,47 +12,6 @@ func checkLoop(c *checker) {
 	for _, loop := range c.pb.loops() {
 		c.checkWindow(loop)
 		c.checkShares(loop)
-		c.checkBatch(loop)
-	}
-}
-
-// manyElements is from how many a loop should run in batches, and veryMany from
-// how many in large ones.
-const (
-	manyElements = 100
-	veryMany     = 1000
-)
-
-// checkBatch recommends batches for a large collection, as far as the workload
-// alone tells how large it is.
-func (c *checker) checkBatch(loop *Loop) {
-	if loop.Words.Has("batch") || loop.Collection == nil {
-		return
-	}
-	for _, ref := range loop.Collection.Refs() {
-		if c.pb.DataPath(ref)[0] != "workload" {
-			return
-		}
-	}
-	collection, err := loop.Collection.Render(c.workloadScope(), c.budget())
-	if err != nil {
-		return
-	}
-	n := 0
-	switch collection := collection.(type) {
-	case []any:
-		n = len(collection)
-	case map[string]any:
-		n = len(collection)
-	}
-	batch, gain := 10, "in half the time or less"
-	if n >= veryMany {
-		batch, gain = 50, "many times as fast"
-	}
-	if n >= manyElements {
-		c.warnf(loop.Collection.Pos, codeManyElements,
-			"the loop has %d elements, and each has a child workflow of its own; batch: %d gives the same results %s, and batch: auto grows with the collection",
-			n, batch, gain)
 	}
 }
 

@@ -30,7 +30,6 @@ const (
 	codeNoEffect               = "no-effect"
 	codeIgnoreAfterSuccess     = "ignore-after-success"
 	codeJSONText               = "json-text"
-	codeManyElements           = "many-elements"
 	codeOperatorLimit          = "operator-limit"
 	codePagesNotCollected      = "pages-not-collected"
 	codeRawOutsideURL          = "raw-outside-url"
@@ -90,7 +89,6 @@ var checkCodes = []CodeDoc{
 	{codeIgnoreAfterSuccess, "a policy for successes has ignore, which is for failures"},
 	{codeNoEffect, "a word does nothing where it stands (warning)"},
 	{codeJSONText, "JSON is written as text with templates in it (warning)"},
-	{codeManyElements, "a loop over 100 elements or more without `batch` (warning)"},
 	{codeOperatorLimit, "a policy is above a limit that the worker's environment sets"},
 	{codePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},
 	{codeRawOutsideURL, "there is a | raw where nothing is escaped"},

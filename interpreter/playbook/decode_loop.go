@@ -10,7 +10,7 @@ import (
 const (
 	defaultElement        = "item"
 	defaultMaxConcurrency = 10
-	defaultBatch          = 1
+	defaultBatch          = "auto"
 	DefaultCompleted      = 0.95
 	DefaultPartialSuccess = 0.50
 	defaultMinSamples     = 1000
@@ -38,8 +38,8 @@ var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 		as(kindInteger, (*decoder).maxConcurrency).from(1).to(MaxConcurrencyLimit).byRule().or(defaultMaxConcurrency),
 	},
 	{
-		key{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default 1"},
-		as(kindInteger, (*decoder).batch).from(1).to(maxBatch).byRule().also("auto").or(defaultBatch),
+		key{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default auto"},
+		as(kindInteger, (*decoder).batch).from(1).to(maxBatch).byRule().also(defaultBatch).or(defaultBatch),
 	},
 	{
 		key{name: "failure_budget", doc: "ends the loop early; off unless given"},
@@ -68,7 +68,7 @@ func (*Loop) section() *section { return loopSection }
 func (l *Loop) decode(d *decoder, f *fields, where at) bool {
 	*l = Loop{
 		Pos: f.pos, Words: f.words, Values: f.places(Words{}, ""), Element: defaultElement, Mode: Sequential,
-		MaxConcurrency: defaultMaxConcurrency, Batch: defaultBatch,
+		MaxConcurrency: defaultMaxConcurrency, AutoBatch: true,
 		Thresholds: Thresholds{Completed: DefaultCompleted, PartialSuccess: DefaultPartialSuccess},
 	}
 	d.words(f, l, where)
@@ -111,13 +111,12 @@ func (d *decoder) batch(w written, loop *Loop) {
 	n := w.node
 	text := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !strings.Contains(n.Value, "{{")
 	switch {
-	case text && n.Value == "auto":
-		loop.AutoBatch = true
+	case text && n.Value == defaultBatch:
 	case text && !d.broken[n]:
 		d.errorf(position(n), codeWrongType, "batch must be a whole number or auto, not %s", describeYAML(n))
 	default:
 		if v, ok := d.integer(n, "batch"); ok {
-			loop.Batch = v
+			loop.Batch, loop.AutoBatch = v, false
 		}
 	}
 }

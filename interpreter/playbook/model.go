@@ -196,7 +196,7 @@ type Loop struct {
 	Mode           LoopMode
 	MaxConcurrency int
 	Batch          int  // iterations per child, unless AutoBatch
-	AutoBatch      bool // as the collection is large: see BatchOf
+	AutoBatch      bool // the size of the collection says how many: see BatchOf
 	FailureBudget  *FailureBudget
 	Thresholds     Thresholds
 	// StatsOnly leaves the results of iterations out of the loop's result.
@@ -206,10 +206,12 @@ type Loop struct {
 	DeadLetter *Sink
 }
 
-// Batches that grow with the collection: about 100 children, each of at most so
-// many iterations.
+// Batches that grow with the collection (language.md, section loop): a child for each
+// of up to shownAlone elements, which people look at one by one, and beyond that
+// about autoChildren of them, each of at most maxAutoBatch iterations.
 const (
-	autoChildren = 100
+	shownAlone   = 100
+	autoChildren = 40
 	maxAutoBatch = 50
 )
 
@@ -217,10 +219,13 @@ const (
 // follows from n alone, so that all parts of a loop, and a reprocess of some of
 // its iterations, have the same.
 func (l *Loop) BatchOf(n int) int {
-	if !l.AutoBatch {
+	switch {
+	case !l.AutoBatch:
 		return max(l.Batch, 1)
+	case n <= shownAlone:
+		return 1
 	}
-	return min(max((n+autoChildren-1)/autoChildren, 1), maxAutoBatch)
+	return min((n+autoChildren-1)/autoChildren, maxAutoBatch)
 }
 
 // LoopMode says whether iterations overlap.
