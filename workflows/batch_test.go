@@ -19,7 +19,7 @@ func TestAutoBatch(t *testing.T) {
 	}
 	some := make([]expression.Value, 7)
 	for name, input := range map[string]LoopInput{
-		"the loop":    {Elements: make([]expression.Value, 2950)},
+		"the loop":    {Elements: make([]expression.Value, 1190)},
 		"a part":      {Elements: some, Part: &Part{First: 600, Size: 1190}},
 		"a reprocess": {Elements: some, Chosen: &Chosen{Indexes: []int{1, 5, 9, 100, 800, 801, 1189}, Size: 1190}},
 		"a part of a reprocess": {
