@@ -59,7 +59,7 @@ func TestCallThatCannotGoOn(t *testing.T) {
 			s := longAfter(t, 4)
 			input := workflows.CallInput{Task: interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: largePages}}
 			input.Task.Limits.MaxPayload = test.most
-			s.env.ExecuteWorkflow(aloneCall, input)
+			s.runCall(input)
 			require.True(t, s.env.IsWorkflowCompleted())
 			if !test.stays {
 				var next *workflow.ContinueAsNewError

@@ -144,7 +144,7 @@ func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carr
 	id := childID(task, "")
 	r.controls.handed[id] = true
 	defer delete(r.controls.handed, id)
-	input := CallInput{Task: task, Call: carried, Control: r.controls.handsOn(ctx, task.Step)}
+	input := CallInput{Task: task, Call: carried, Control: r.controls.Of(task.Step)}
 	to := toChild(CallWorkflowName, id, task.Step, task.Step+": goes on after many attempts", takesStep(task.Step)).with(describePart(r.book, task))
 	result, err := send[interpreter.CallResult](ctx, to, input, "the state of step "+task.Step)
 	switch {

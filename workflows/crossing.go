@@ -145,7 +145,7 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 
 // parted is an input with a task, whose script travels as an argument of its own.
 type parted interface {
-	apart() (rest any, script *interpreter.Script)
+	apart() (rest any, script interpreter.Script)
 }
 
 // travelling are the arguments as which input leaves, and how many bytes of them go
@@ -155,11 +155,9 @@ func travelling(ctx workflow.Context, input any, what string) (args []any, bytes
 	o, total, carried := outboxOf(ctx), 0, 0
 	if parted, is := input.(parted); is {
 		rest, script := parted.apart()
-		if input = rest; script != nil {
-			sent := o.pack(*script)
-			total, carried = sent.size, o.limits.CarriedScript(sent.size)
-			args = []any{sent.value}
-		}
+		sent := o.pack(script)
+		input, total, carried = rest, sent.size, o.limits.CarriedScript(sent.size)
+		args = []any{sent.value}
 	}
 	sent := encode(input)
 	failure = interpreter.CheckSize(total+sent.size, o.limits.PayloadCap(), what)

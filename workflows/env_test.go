@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -62,6 +63,29 @@ const (
 	aloneCall = "call"
 )
 
+// runBatch executes a batch without its loop.
+func (s *stage) runBatch(input workflows.IterationInput) {
+	task, script := input.Task.Apart()
+	input.Task = task
+	s.env.ExecuteWorkflow(alone, input, script)
+}
+
+// runCall executes a call without its run.
+func (s *stage) runCall(input workflows.CallInput) {
+	task, script := input.Task.Apart()
+	input.Task = task
+	s.env.ExecuteWorkflow(aloneCall, input, script)
+}
+
+// nextBatch is the input with which a batch continues as new.
+func nextBatch(t *testing.T, next *workflow.ContinueAsNewError) (input workflows.IterationInput) {
+	t.Helper()
+	var script interpreter.Script
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input, &script))
+	input.Task = input.Task.With(script)
+	return input
+}
+
 // play is what the tool http answers to its n-th attempt, from 1.
 type play func(n int, in interpreter.ToolInput) (any, error)
 
@@ -81,7 +105,7 @@ func newStage(t *testing.T, answer play) *stage {
 		return interpreter.DriveOutput{Calls: make([]interpreter.Driven, len(in.Calls))}, nil
 	})
 	s.register(interpreter.CheckActivity, func(context.Context, interpreter.CheckInput) (interpreter.CheckResult, error) {
-		return interpreter.CheckResult{Limits: interpreter.RunLimits{Apart: true}}, nil
+		return interpreter.CheckResult{Limits: interpreter.RunLimits{}}, nil
 	})
 	s.register(interpreter.RecallActivity, func(context.Context, interpreter.Recall) (interpreter.Recalled, error) {
 		return s.recalled, nil

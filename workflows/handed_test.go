@@ -213,7 +213,7 @@ func continuedInputs(t *testing.T) []handedOn {
 		answer play
 	}{{"parallel", waiting}, {"sequential", failing}} {
 		s := longOnceFailed(t, batch.answer)
-		s.env.ExecuteWorkflow(alone, batchOfFive(batch.mode))
+		s.runBatch(batchOfFive(batch.mode))
 		all = append(all, handedOn{batch.mode + " batch that goes on", workflows.IterationWorkflowName, next(t, s)})
 	}
 	run := handedOn{"run that goes on", workflows.PlaybookWorkflowName, []any{workflows.Input{Name: "test.yaml", Source: longPlaybook}}}

@@ -344,7 +344,7 @@ func (b *batch) finish(ctx workflow.Context) (*IterationOutput, error) {
 // may not keep of a failure is better a result.
 func (b *batch) failure(output *IterationOutput) *interpreter.ErrorObject {
 	several := len(output.Iterations) > 1
-	if len(output.Iterations) == 0 || several && !b.input.Fails {
+	if len(output.Iterations) == 0 {
 		return nil
 	}
 	for _, iteration := range output.Iterations {

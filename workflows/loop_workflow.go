@@ -219,7 +219,7 @@ func (l *loop) carried(first, end int) []interpreter.Carried {
 func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted int) {
 	index := *calls[0].Index
 	input := IterationInput{
-		Task: l.controls.task(l.input.Task), Calls: calls, Control: l.controls.Control, Fails: len(calls) > 1,
+		Task: l.controls.task(l.input.Task), Calls: calls, Control: l.controls.Control,
 		Admitted: admitted, Refused: l.allowance.none && admitted < len(calls),
 		MayLeave: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < restUntil,
 	}

@@ -81,10 +81,6 @@ func indexSuffix(in interpreter.ToolInput) string {
 // has started. It is part of histories.
 const TimeoutSummary = "timeout of "
 
-// finalBelow marks runs in which a failure that no policy is asked about is that in
-// the runs above too: else an endless recursion is tried again at every depth.
-const finalBelow = "final-below-is-final"
-
 // playChild runs a playbook as a child and waits for its end, as long as the attempt
 // may take.
 func playChild(ctx workflow.Context, id string, input Input, in interpreter.ToolInput) interpreter.Outcome {
@@ -106,9 +102,6 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 	result, err := send[Result](scope, to, input, "what step "+in.Step+" hands to the playbook that it runs")
 	cancel()
 	outcome, ended := endOf(id, result, err)
-	if err == nil && outcome.Err != nil && outcome.Err.Final {
-		outcome.Err.Final = workflow.GetVersion(ctx, finalBelow, workflow.DefaultVersion, 1) != workflow.DefaultVersion
-	}
 	switch {
 	case ctx.Err() != nil:
 		return interpreter.Outcome{Err: cancelledError()}
@@ -360,7 +353,7 @@ func takesResumes(steering Steering) bool { return steering.Resumes && steering.
 
 // below are the runs above one that a step starts.
 func (c *controls) below(ctx workflow.Context, step, line string) []interpreter.Above {
-	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.handsOn(ctx, step), Line: line})
+	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Line: line})
 }
 
 // task is a task with what is known by now of the runs above.

@@ -21,10 +21,6 @@ import (
 // their attempts under way before it goes on in another history.
 const noticePatience = 5 * time.Minute
 
-// carriesNotices marks runs whose notices go along into another history; those before
-// waited for them.
-const carriesNotices = "notices-go-along"
-
 // newsSignal passes news from a part of a run to the workflow above it; kept in
 // histories.
 const newsSignal = "news"
@@ -203,11 +199,9 @@ func (r *run) settleNotices(ctx workflow.Context) {
 // packNotices has the notices under way go along into another history, once their
 // attempts have ended.
 func (r *run) packNotices(ctx workflow.Context) {
-	if len(r.notices.under) > 0 && workflow.GetVersion(ctx, carriesNotices, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-		r.notices.leaving = true
-		for _, under := range r.notices.under {
-			under.controls.move()
-		}
+	r.notices.leaving = len(r.notices.under) > 0
+	for _, under := range r.notices.under {
+		under.controls.move()
 	}
 	r.settleNotices(ctx)
 }

@@ -77,11 +77,7 @@ func payloadCap(ctx workflow.Context) int { return outboxOf(ctx).limits.PayloadC
 // carried is how many bytes of a task travel through Temporal itself.
 func (o *outbox) carried(task Task) int {
 	task, script := task.Apart()
-	size := o.limits.Carried(interpreter.EncodedSize(task))
-	if script != nil {
-		size += o.limits.CarriedScript(o.pack(*script).size)
-	}
-	return size
+	return o.limits.Carried(interpreter.EncodedSize(task)) + o.limits.CarriedScript(o.pack(script).size)
 }
 
 // admit returns once size bytes may go through Temporal: at once, or in a later

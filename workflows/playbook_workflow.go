@@ -337,20 +337,13 @@ func (r *run) failLate(ctx workflow.Context, done ended, err error) interpreter.
 	return failed
 }
 
-// takenOnLate marks runs in which a failure of vars or of a route is asked of the
-// routes for errors; those before failed at once.
-const takenOnLate = "failed-vars-ask-routes"
-
 // takenOn asks the routes of a step that failed late. If those cannot be evaluated
 // either, the failure stays unhandled.
 func (r *run) takenOn(
 	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
 ) ([]interpreter.Arrival, bool) {
 	arrivals, handled, err := r.follow(ctx, step, result, args)
-	if err != nil || !handled || workflow.GetVersion(ctx, takenOnLate, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return nil, false
-	}
-	return arrivals, true
+	return arrivals, handled && err == nil
 }
 
 // follow evaluates vars, after a success, and the routes.

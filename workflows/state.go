@@ -217,9 +217,6 @@ type IterationInput struct {
 	// MayLeave says that the child leaves its place in the loop's window while all
 	// that it does is wait for long.
 	MayLeave bool `json:"may_leave,omitempty"`
-	// Fails says that a child of several iterations ends as failed where all of them
-	// failed; those of earlier builds end as completed.
-	Fails bool `json:"fails,omitempty"`
 	// Admitted is how many runs of other playbooks the child may start without asking.
 	// Refused says that there are no more.
 	Admitted int  `json:"admitted,omitempty"`
@@ -242,19 +239,19 @@ type CallInput struct {
 
 // The script of a task travels beside each of these inputs (crossing.go).
 
-func (l LoopInput) apart() (any, *interpreter.Script) {
+func (l LoopInput) apart() (any, interpreter.Script) {
 	task, script := l.Task.Apart()
 	l.Task = task
 	return l, script
 }
 
-func (b IterationInput) apart() (any, *interpreter.Script) {
+func (b IterationInput) apart() (any, interpreter.Script) {
 	task, script := b.Task.Apart()
 	b.Task = task
 	return b, script
 }
 
-func (c CallInput) apart() (any, *interpreter.Script) {
+func (c CallInput) apart() (any, interpreter.Script) {
 	task, script := c.Task.Apart()
 	c.Task = task
 	return c, script
@@ -263,7 +260,7 @@ func (c CallInput) apart() (any, *interpreter.Script) {
 // hosted is the input of an activity that hosts calls.
 type hosted struct{ interpreter.DriveInput }
 
-func (h hosted) apart() (any, *interpreter.Script) {
+func (h hosted) apart() (any, interpreter.Script) {
 	task, script := h.Task.Apart()
 	h.Task = task
 	return h.DriveInput, script
