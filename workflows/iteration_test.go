@@ -134,8 +134,10 @@ func TestBatchThatCannotGoOn(t *testing.T) {
 	input := batchOfFive("sequential")
 	input.Task.Limits.MaxPayload = 200_000
 	s.runBatch(input)
+	err := s.env.GetWorkflowError()
+	require.ErrorContains(t, err, "all 5 iterations failed")
 	var output workflows.IterationOutput
-	require.NoError(t, s.env.GetWorkflowResult(&output))
+	require.NoError(t, details(err, &output))
 	require.Len(t, output.Iterations, 5)
 	for _, iteration := range output.Iterations[failsFirst:] {
 		require.Equal(t, interpreter.KindPayloadTooLarge, iteration.Result.Error.Kind)
