@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"go.temporal.io/sdk/workflow"
-
 )
 
 // steered is a child that is told what people say. It is told one thing at a time: a
