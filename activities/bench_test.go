@@ -77,7 +77,7 @@ func BenchmarkDrivePages(b *testing.B) {
 					state := call.Detach()
 					output, err := catalogue.Drive(b.Context(), interpreter.DriveInput{
 						Task: task, Calls: []interpreter.Carried{{State: &state}}, Width: 1, Pages: true,
-					}, interpreter.Script{})
+					}, interpreter.Script{Source: task.Source})
 					require.NoError(b, err)
 					call.Attach(travel(output).Calls[0], time.Now())
 				}
@@ -155,7 +155,7 @@ func BenchmarkDriveBatch(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		output, err := catalogue.Drive(b.Context(), in, interpreter.Script{})
+		output, err := catalogue.Drive(b.Context(), in, interpreter.Script{Source: benchLoop})
 		require.NoError(b, err)
 		require.Equal(b, calls-1, output.Calls[calls-1].Result.Data.Data)
 	}

@@ -327,3 +327,11 @@ func (c *Call) Snapshot() CallState {
 func failsWell(policy *playbook.Policy) bool {
 	return policy.Then.OnExhausted == playbook.ExhaustedSucceed || policy.Then.Ignore
 }
+
+// MapOrNil gives the error of a value that is neither a map nor nil.
+func MapOrNil(what string, value expression.Value) error {
+	if _, isMap := value.Data.(map[string]any); !isMap && value.Data != nil {
+		return fmt.Errorf("%s is a %s and no map", what, expression.TypeName(value.Data))
+	}
+	return nil
+}

@@ -60,7 +60,7 @@ func (h *handingOver) later(ctx workflow.Context) {
 func CallWorkflow(ctx workflow.Context, input CallInput, script interpreter.Script) (*interpreter.CallResult, error) {
 	input.Task = input.Task.With(script)
 	ctx = withOutbox(ctx, input.Task.Limits)
-	book, step, err := load(input.Task, input)
+	book, step, err := load(input.Task)
 	if err != nil {
 		return nil, err
 	}

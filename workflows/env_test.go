@@ -86,6 +86,20 @@ func nextBatch(t *testing.T, next *workflow.ContinueAsNewError) (input workflows
 	return input
 }
 
+// chained registers workflows of which the environment says, as a server does, what the
+// first run ID of their chain is.
+type chained struct{ *testsuite.TestWorkflowEnvironment }
+
+func (c chained) RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions) {
+	if options.Name == workflows.PlaybookWorkflowName {
+		w = func(ctx workflow.Context, input workflows.Input) (*workflows.Result, error) {
+			workflow.GetInfo(ctx).FirstRunID = "first-of-the-chain"
+			return workflows.PlaybookWorkflow(ctx, input)
+		}
+	}
+	c.TestWorkflowEnvironment.RegisterWorkflowWithOptions(w, options)
+}
+
 // play is what the tool http answers to its n-th attempt, from 1.
 type play func(n int, in interpreter.ToolInput) (any, error)
 
@@ -97,7 +111,7 @@ func newStage(t *testing.T, answer play) *stage {
 	s.env.SetStartTime(began)
 	s.env.SetTestTimeout(time.Minute)
 	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a busy machine is no deadlock
-	workflows.Register(s.env)
+	workflows.Register(chained{s.env})
 	s.env.RegisterWorkflowWithOptions(workflows.IterationWorkflow, workflow.RegisterOptions{Name: alone})
 	s.env.RegisterWorkflowWithOptions(workflows.CallWorkflow, workflow.RegisterOptions{Name: aloneCall})
 	// Hosts nothing, so that every attempt is one that the test plays.

@@ -19,7 +19,7 @@ import (
 func IterationWorkflow(ctx workflow.Context, input IterationInput, script interpreter.Script) (*IterationOutput, error) {
 	input.Task = input.Task.With(script)
 	ctx = withOutbox(ctx, input.Task.Limits)
-	book, step, err := load(input.Task, input)
+	book, step, err := load(input.Task)
 	if err != nil {
 		return nil, err
 	}

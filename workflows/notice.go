@@ -227,22 +227,6 @@ func (u Untold) notice(book *playbook.Playbook) *playbook.Sink {
 	return nil
 }
 
-// checkUntold holds the notices that go on against the playbook.
-func (s *RunState) checkUntold(book *playbook.Playbook) error {
-	r := &run{RunState: *s, book: book}
-	for _, one := range s.Untold {
-		notice := one.notice(book)
-		if notice == nil || one.Number < 1 || one.Number > s.Told || one.Call.State == nil {
-			return fmt.Errorf("notice %d of %q at %q", one.Number, one.News.Event, one.Place)
-		}
-		scope := interpreter.NewScope(book, s.Run, s.Data)
-		if err := r.noticeCall(notice, one, scope, nil, nil).Check(); err != nil {
-			return fmt.Errorf("the notice %s: %w", one.Place, err)
-		}
-	}
-	return nil
-}
-
 // tellEnd tells how the run has ended, and waits until that is told.
 func (r *run) tellEnd(ctx workflow.Context, result *Result) {
 	ended := failedWith(result.Error)

@@ -89,6 +89,8 @@ type Chosen struct {
 // RunState is everything that a run takes along into its next history; kept in
 // workflow history.
 type RunState struct {
+	// First is the run ID of the first history of the chain, as the server knows it.
+	First  string                `json:"first"`
 	Run    interpreter.RunInfo   `json:"run"`
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
 	// Files are the playbooks of the worker's folder that the run names, as the door
