@@ -88,7 +88,9 @@ func nextBatch(t *testing.T, next *workflow.ContinueAsNewError) (input workflows
 
 // chained registers workflows of which the environment says, as a server does, what the
 // first run ID of their chain is.
-type chained struct{ *testsuite.TestWorkflowEnvironment }
+type chained struct {
+	*testsuite.TestWorkflowEnvironment
+}
 
 func (c chained) RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions) {
 	if options.Name == workflows.PlaybookWorkflowName {
