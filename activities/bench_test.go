@@ -76,7 +76,7 @@ func BenchmarkDrivePages(b *testing.B) {
 				for !call.Finished() {
 					output, err := catalogue.Drive(b.Context(), interpreter.DriveInput{
 						Task: task, Calls: []interpreter.Carried{{State: call.Handed(true)}}, Width: 1, Pages: true,
-					}, interpreter.Script{})
+					}, interpreter.Script{Source: task.Source})
 					require.NoError(b, err)
 					call.Apply(travel(output).Calls[0], time.Now())
 				}
@@ -154,7 +154,7 @@ func BenchmarkDriveBatch(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		output, err := catalogue.Drive(b.Context(), in, interpreter.Script{})
+		output, err := catalogue.Drive(b.Context(), in, interpreter.Script{Source: benchLoop})
 		require.NoError(b, err)
 		require.Equal(b, calls-1, output.Calls[calls-1].Result.Data.Data)
 	}

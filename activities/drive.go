@@ -32,9 +32,6 @@ const (
 func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script interpreter.Script) (interpreter.DriveOutput, error) {
 	in.Task = in.Task.With(script)
 	book, step, err := in.Task.Load()
-	if err == nil {
-		err = in.Task.Check(book, step, in.Calls...)
-	}
 	if err != nil {
 		return interpreter.DriveOutput{}, applicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,

@@ -149,7 +149,7 @@ const (
 func driveInput(loopWords, then string, elements ...string) interpreter.DriveInput {
 	in := interpreter.DriveInput{Width: 10, Task: interpreter.Task{
 		Name: "driven.yaml", Source: fmt.Sprintf(driven, loopWords, then), Step: "fetch", Visit: 1,
-		Run: interpreter.RunInfo{WorkflowID: "w", RunID: "r"}, Limits: interpreter.RunLimits{Apart: true},
+		Run: interpreter.RunInfo{WorkflowID: "w", RunID: "r"},
 	}}
 	for i, element := range elements {
 		index := i
@@ -212,12 +212,8 @@ func (s *stageOf) tryDrive(in interpreter.DriveInput) (interpreter.DriveOutput, 
 	s.t.Helper()
 	var output interpreter.DriveOutput
 	task, script := in.Task.Apart()
-	args := []any{in}
-	if script != nil { // nil for one of an earlier build
-		in.Task = task
-		args = []any{in, *script}
-	}
-	value, err := s.env.ExecuteActivity(interpreter.DriveActivity, args...)
+	in.Task = task
+	value, err := s.env.ExecuteActivity(interpreter.DriveActivity, in, script)
 	if err != nil {
 		return output, err
 	}

@@ -40,8 +40,7 @@ func TestEstimatesOfJSON(t *testing.T) { // it looks at what this process has al
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 
-		size, ok := expression.Size(v)
-		require.True(t, ok)
+		size := interpreter.EncodedSize(v)
 		require.LessOrEqual(t, least, size, name)
 		require.LessOrEqual(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), memory, name)
 		runtime.KeepAlive(v)

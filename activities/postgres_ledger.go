@@ -80,10 +80,9 @@ func notePostgres(ctx context.Context, tx pgx.Tx, w *tableWrite) (fresh freshEnt
 	return fresh, err
 }
 
-// lacksLedger reports whether an error is that a table of the ledger is not
-// there, or is one of an older build.
+// lacksLedger reports whether an error is that a table of the ledger is not there.
 func lacksLedger(err error) bool {
-	return isSQLState(err, "42P01", "42703") // undefined_table, undefined_column
+	return isSQLState(err, "42P01") // undefined_table
 }
 
 // refusesNotes reports whether the user of the connection may not make the
@@ -108,7 +107,6 @@ func createLedger(ctx context.Context, conn *pgx.Conn) error {
 		for _, statement := range []string{
 			"CREATE TABLE IF NOT EXISTS " + writesTable + " (operation_key text PRIMARY KEY, " +
 				"written_at timestamptz NOT NULL DEFAULT now(), fingerprint text, rows_written bigint)",
-			"ALTER TABLE " + writesTable + " ADD COLUMN IF NOT EXISTS fingerprint text, ADD COLUMN IF NOT EXISTS rows_written bigint",
 			"CREATE TABLE IF NOT EXISTS " + notesTable + " (call_key text NOT NULL, written bigint NOT NULL, " +
 				"continuation bytea NOT NULL, noted_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (call_key, written))",
 		} {

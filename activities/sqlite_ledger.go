@@ -54,11 +54,10 @@ func (l *sqliteLedger) key(ctx context.Context, w *tableWrite) (*writtenBefore, 
 }
 
 // exec runs a statement on a table of the ledger, which is made first where it
-// is not there or of an older build. A statement that fails leaves SQLite's
-// transaction as it was.
+// is not there. A statement that fails leaves SQLite's transaction as it was.
 func (l *sqliteLedger) exec(ctx context.Context, create func(context.Context) error, statement string, args ...any) (sql.Result, error) {
 	result, err := l.tx.ExecContext(ctx, statement, args...)
-	if err == nil || !strings.Contains(err.Error(), "no such table") && !strings.Contains(err.Error(), "has no column") {
+	if err == nil || !strings.Contains(err.Error(), "no such table") {
 		return result, err
 	}
 	if err := create(ctx); err != nil {
@@ -68,24 +67,9 @@ func (l *sqliteLedger) exec(ctx context.Context, create func(context.Context) er
 }
 
 func (l *sqliteLedger) createWrites(ctx context.Context) error {
-	create := "CREATE TABLE IF NOT EXISTS " + writesTable + " (operation_key TEXT PRIMARY KEY, " +
-		"written_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, fingerprint TEXT, rows_written INTEGER)"
-	if _, err := l.tx.ExecContext(ctx, create); err != nil {
-		return err
-	}
-	var columns string
-	if err := l.tx.QueryRowContext(ctx, "SELECT group_concat(name) FROM pragma_table_info(?)", writesTable).Scan(&columns); err != nil {
-		return err
-	}
-	if strings.Contains(columns, "fingerprint") {
-		return nil
-	}
-	for _, column := range []string{"fingerprint TEXT", "rows_written INTEGER"} { // of an older build
-		if _, err := l.tx.ExecContext(ctx, "ALTER TABLE "+writesTable+" ADD COLUMN "+column); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := l.tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+writesTable+" (operation_key TEXT PRIMARY KEY, "+
+		"written_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, fingerprint TEXT, rows_written INTEGER)")
+	return err
 }
 
 // note notes how a call goes on, or gives what was noted before.

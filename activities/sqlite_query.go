@@ -83,9 +83,7 @@ func (s *sqlStatement) largestValue(limit int64, columns int) int64 {
 		largest = limit * wideRow / int64(columns)
 	}
 	for _, value := range s.values {
-		if size, ok := expression.Size(value); ok {
-			largest += int64(size)
-		}
+		largest += int64(interpreter.EncodedSize(value))
 	}
 	return largest + 1<<10 // what a row takes beside its values
 }

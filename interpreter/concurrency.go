@@ -438,14 +438,3 @@ func (t *Ticket) Answered(answer LineAnswer) bool {
 	t.State, t.By = answer.State, answer.By
 	return true
 }
-
-// Check finds what no run has.
-func (t *Ticket) Check(book *playbook.Playbook) error {
-	if t == nil {
-		return nil
-	}
-	if book.Concurrency == nil || t.Line != t.Name.ID() || t.Name.Key == "" {
-		return fmt.Errorf("a place in the line %q", t.Line)
-	}
-	return nil
-}

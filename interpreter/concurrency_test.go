@@ -289,17 +289,3 @@ func concurrencyBook(t *testing.T, words string) *playbook.Playbook {
 	require.NoError(t, err)
 	return book
 }
-
-// TestTicketCheck: what no run takes along is refused.
-func TestTicketCheck(t *testing.T) {
-	t.Parallel()
-	book, name := concurrencyBook(t, `key: "{{ tenant }}"`), interpreter.LineName{Playbook: "test", Key: "acme"}
-	var none *interpreter.Ticket
-	require.NoError(t, none.Check(book))
-	require.NoError(t, (&interpreter.Ticket{Line: name.ID(), Name: name}).Check(book))
-	require.Error(t, (&interpreter.Ticket{Line: "another workflow", Name: name}).Check(book))
-	require.Error(t, (&interpreter.Ticket{Line: interpreter.LineName{}.ID()}).Check(book))
-	without := *book
-	without.Concurrency = nil
-	require.Error(t, (&interpreter.Ticket{Line: name.ID(), Name: name}).Check(&without))
-}

@@ -76,14 +76,6 @@ type Recall struct {
 	Suffix string   `json:"suffix,omitempty"`
 }
 
-// Check finds what no run asks for.
-func (r *Recall) Check() error {
-	if r != nil && (r.Key == "" || len(r.Attempts) > MaxEarlier || len(r.Runs) > MaxEarlier) {
-		return fmt.Errorf("%d attempts and %d runs before it", len(r.Attempts), len(r.Runs))
-	}
-	return nil
-}
-
 // MaxEarlier bounds the earlier runs that are asked.
 const MaxEarlier = 5
 

@@ -116,19 +116,6 @@ func (c Control) CheckSize() error {
 	return nil
 }
 
-// Check finds what no command makes of a Control.
-func (c Control) Check() error {
-	if c.Version < 0 || !slices.IsSorted(c.Steps) {
-		return fmt.Errorf("control %d of %d steps", c.Version, len(c.Steps))
-	}
-	for _, step := range sortedKeys(c.Tunings) {
-		if err := c.Tunings[step].Check(); err != nil {
-			return fmt.Errorf("step %q: %w", step, err)
-		}
-	}
-	return nil
-}
-
 // Check finds what cannot be set.
 func (t Tuning) Check() error {
 	if t.MaxConcurrency < 0 || t.MaxConcurrency > playbook.MaxConcurrencyLimit {

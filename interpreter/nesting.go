@@ -61,28 +61,6 @@ func (n *Nesting) Brief() []Above {
 	return brief
 }
 
-// Check finds what no run makes of a Nesting.
-func (n *Nesting) Check() error {
-	if n == nil {
-		return nil
-	}
-	if len(n.Before) > MaxEarlier {
-		return fmt.Errorf("%d runs before it", len(n.Before))
-	}
-	if n.Depth < 0 || n.Depth > MaxNesting || len(n.Above) > n.Depth {
-		return fmt.Errorf("%d runs above, of which %d are known", n.Depth, len(n.Above))
-	}
-	if err := n.Tree.check(); err != nil {
-		return err
-	}
-	for _, above := range n.Above {
-		if err := above.Control.Check(); err != nil {
-			return fmt.Errorf("run %q: %w", above.Run, err)
-		}
-	}
-	return nil
-}
-
 // Callee is the playbook that an attempt of PlaybookTool runs.
 type Callee struct {
 	Name, Source string
@@ -94,7 +72,7 @@ type Callee struct {
 // Callee finds the playbook that an attempt runs. Errors are final.
 func (c *Call) Callee(in ToolInput, files map[string]string) (Callee, *ErrorObject) {
 	callee := Callee{Workload: in.Fields[playbook.FieldWorkload], Wait: true}
-	if err := mapOrNil(playbook.FieldWorkload, callee.Workload); err != nil {
+	if err := MapOrNil(playbook.FieldWorkload, callee.Workload); err != nil {
 		return callee, c.uncallable("%v", err)
 	}
 	if wait, given := in.Fields[playbook.FieldWait]; given {

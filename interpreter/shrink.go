@@ -26,18 +26,17 @@ const warningRoom = 200
 // Measure gives the size of a value that is about to cross a boundary, and the
 // error of one that cannot, because it takes more than most.
 func Measure(v any, most int, what string) (int, *ErrorObject) {
-	return MeasureBeside(0, v, most, what)
+	size := EncodedSize(v)
+	return size, CheckSize(size, most, what)
 }
 
-// MeasureBeside is Measure of a value that crosses together with others, which take
-// so many bytes.
-func MeasureBeside(others int, v any, most int, what string) (int, *ErrorObject) {
-	size := EncodedSize(v)
-	if size+others <= most {
-		return size, nil
+// CheckSize gives the error of what takes more bytes than may cross a boundary.
+func CheckSize(size, most int, what string) *ErrorObject {
+	if size <= most {
+		return nil
 	}
-	return size, tooLarge(fmt.Sprintf("%s is %d bytes, more than the %d that a payload may have; "+
-		"write rows away with a sink instead of returning them", what, size+others, most))
+	return tooLarge(fmt.Sprintf("%s is %d bytes, more than the %d that a payload may have; "+
+		"write rows away with a sink instead of returning them", what, size, most))
 }
 
 func tooLarge(message string) *ErrorObject {
@@ -149,12 +148,15 @@ func within(errors []LoopError, between, room int) int {
 	return len(errors)
 }
 
+// aroundResult is more bytes than an output of one call has around its result.
+const aroundResult = 1000
+
 // Shrink makes sure that the output takes at most most bytes: a result that is
 // too large becomes a failure that says so, and bulky error data is left out.
 func (o *CallsOutput) Shrink(step *playbook.Step, most int) {
 	if step.Loop == nil {
 		for i := range o.Iterations {
-			o.Iterations[i].Result.Shrink("the result of step "+step.Name, most-MaxFailureDetails)
+			o.Iterations[i].Result.Shrink("the result of step "+step.Name, most-aroundResult)
 		}
 		return
 	}

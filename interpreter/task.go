@@ -33,9 +33,8 @@ type Task struct {
 	// Nesting is what the task knows of runs above and below; nil where there are
 	// none.
 	Nesting *Nesting `json:"nesting,omitempty"`
-	// Source is the playbook. It travels as a Script, and as a part of the task only in
-	// runs that began under earlier builds.
-	Source string `json:"source,omitempty"`
+	// Source is the playbook, which travels as a Script.
+	Source string `json:"-"`
 }
 
 // Script is the playbook of a task, and those that it names. It is the same for all
@@ -68,12 +67,8 @@ const (
 	ScriptsAbove = 4 << 10
 )
 
-// Apart takes the script out of a task that is to travel. It is nil where the run
-// began under a build that knew of none: a replay sends what was sent.
-func (t Task) Apart() (Task, *Script) {
-	if !t.Limits.Apart {
-		return t, nil
-	}
+// Apart takes the script out of a task that is to travel.
+func (t Task) Apart() (Task, Script) {
 	script := Script{Source: t.Source}
 	t.Source = ""
 	if t.Nesting != nil {
@@ -81,15 +76,11 @@ func (t Task) Apart() (Task, *Script) {
 		script.Files, nesting.Files = nesting.Files, nil
 		t.Nesting = &nesting
 	}
-	return t, &script
+	return t, script
 }
 
-// With puts the script back into a task that has travelled. One without a source is
-// none: the task has its own.
+// With puts the script back into a task that has travelled.
 func (t Task) With(script Script) Task {
-	if script.Source == "" {
-		return t
-	}
 	t.Source = script.Source
 	if len(script.Files) > 0 {
 		var nesting Nesting
@@ -363,4 +354,12 @@ func (c *Call) Snapshot() CallState {
 
 func failsWell(policy *playbook.Policy) bool {
 	return policy.Then.OnExhausted == playbook.ExhaustedSucceed || policy.Then.Ignore
+}
+
+// MapOrNil gives the error of a value that is neither a map nor nil.
+func MapOrNil(what string, value expression.Value) error {
+	if _, isMap := value.Data.(map[string]any); !isMap && value.Data != nil {
+		return fmt.Errorf("%s is a %s and no map", what, expression.TypeName(value.Data))
+	}
+	return nil
 }

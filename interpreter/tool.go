@@ -12,14 +12,13 @@ import (
 // request. It is kept in workflow history, so it holds names of connections
 // and never their secrets.
 type ToolInput struct {
-	Tool string `json:"tool"`
-	Step string `json:"step"`
-	// Playbook is its name, "" from builds that did not tell.
-	Playbook string `json:"playbook,omitempty"`
-	Visit    int    `json:"visit"`           // visits of the step so far, from 1
-	Index    *int   `json:"index,omitempty"` // iteration, nil without a loop
-	Page     int    `json:"page"`            // successes so far + 1
-	Attempt  int    `json:"attempt"`         // attempts of this call, from 1
+	Tool     string `json:"tool"`
+	Step     string `json:"step"`
+	Playbook string `json:"playbook,omitempty"` // its name
+	Visit    int    `json:"visit"`              // visits of the step so far, from 1
+	Index    *int   `json:"index,omitempty"`    // iteration, nil without a loop
+	Page     int    `json:"page"`               // successes so far + 1
+	Attempt  int    `json:"attempt"`            // attempts of this call, from 1
 	// Place is the sink's place in the playbook, "" for a step's own call.
 	Place string `json:"place,omitempty"`
 	// Fields are the tool's fields, rendered. A statement is kept as the author
@@ -59,9 +58,8 @@ type ToolInput struct {
 	// workflow knew of: an older one is not believed.
 	ControlID      string `json:"control_id,omitempty"`
 	ControlVersion int    `json:"control_version,omitempty"`
-	// RunID is that of the playbook's run, the first of its chain, "" from builds
-	// that did not tell. A run that makes up for another has that one's, and a
-	// ControlID of its own.
+	// RunID is that of the playbook's run, the first of its chain. A run that makes up
+	// for another has that one's, and a ControlID of its own.
 	RunID string `json:"run_id,omitempty"`
 	// Sends is the field with the request that the attempt is, where its tool has
 	// several: on_start or on_cancel.
@@ -285,9 +283,6 @@ type RunLimits struct {
 	// store and only a reference to it through Temporal; 0 is never: there is
 	// no store.
 	OffloadAbove int `json:"offload_above,omitempty"`
-	// Apart says that scripts travel apart from their tasks. Runs that began under
-	// earlier builds do not have it.
-	Apart bool `json:"apart,omitempty"`
 }
 
 // MaxInlinePayload is the largest JSON, in bytes, that may cross a boundary
@@ -329,7 +324,7 @@ func (l RunLimits) carried(size, storedFrom int) int {
 // NewRunLimits takes the limits that a worker has.
 func NewRunLimits(limits playbook.Limits) RunLimits {
 	return RunLimits{
-		MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds(), MaxRuns: limits.MaxRuns, Apart: true,
+		MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds(), MaxRuns: limits.MaxRuns,
 	}
 }
 

@@ -29,8 +29,7 @@ type Answered struct {
 	Key    string            `json:"key"`    // of the attempt
 	Digest string            `json:"digest"` // of the answer
 	Taken  interpreter.Taken `json:"taken"`
-	// Verb, Option, By and At say what was answered, by whom and when; those that
-	// earlier versions took have none.
+	// Verb, Option, By and At say what was answered, by whom and when.
 	Verb   interpreter.AnswerVerb `json:"verb,omitempty"`
 	Option string                 `json:"option,omitempty"`
 	By     string                 `json:"by,omitempty"`

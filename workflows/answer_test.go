@@ -431,10 +431,10 @@ workflow:
 	before.env.OnActivity("webhook", mock.Anything, mock.MatchedBy(func(in interpreter.ToolInput) bool { return *in.Index == 2 })).
 		After(time.Minute).Return(interpreter.ToolResult{}, nil)
 	before.env.OnActivity("webhook", mock.Anything, mock.Anything).Return(interpreter.ToolResult{}, nil)
-	before.env.ExecuteWorkflow(alone, input)
+	before.runBatch(input)
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, before.env.GetWorkflowError(), &next)
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
+	input = nextBatch(t, next)
 	text := strings.Join(before.events, "\n")
 	require.Contains(t, text, "T+10s fail of 0: taken")
 	require.Contains(t, text, "T+20s complete of 1: taken")
@@ -453,7 +453,7 @@ workflow:
 		after.update(workflows.AnswerUpdate, "complete of 2", to(2, done))
 	}, time.Second)
 	after.env.RegisterDelayedCallback(func() { after.update(workflows.AnswerUpdate, "complete of 0", to(0, done)) }, 65*time.Minute)
-	after.env.ExecuteWorkflow(alone, input)
+	after.runBatch(input)
 	var output workflows.CallsOutput
 	require.NoError(t, after.env.GetWorkflowResult(&output))
 	text = strings.Join(after.events, "\n")

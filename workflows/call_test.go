@@ -62,7 +62,7 @@ func TestCallThatCannotGoOn(t *testing.T) {
 				Calls: []interpreter.Carried{{}},
 			}
 			input.Task.Limits.MaxPayload = test.most
-			s.env.ExecuteWorkflow(alone, input)
+			s.runBatch(input)
 			require.True(t, s.env.IsWorkflowCompleted())
 			if !test.stays {
 				var next *workflow.ContinueAsNewError

@@ -21,7 +21,7 @@ import (
 func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Script) (*CallsOutput, error) {
 	input.Task = input.Task.With(script)
 	ctx = withOutbox(ctx, input.Task.Limits)
-	book, step, err := load(input.Task, input)
+	book, step, err := load(input.Task)
 	if err != nil {
 		return nil, err
 	}

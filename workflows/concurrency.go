@@ -27,8 +27,6 @@ const (
 	// mostLeaving is how often a run that ends has a line begun again which somebody
 	// has ended, so that the next one gets its turn.
 	mostLeaving = 5
-	// beginsLine marks runs that do so at all.
-	beginsLine = "leaving-begins-the-line"
 )
 
 // takeTurn returns when the run may begin, or is not to: because it failed, was
@@ -186,7 +184,7 @@ func (r *run) leaveLine(ctx workflow.Context) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	request := interpreter.LineRequest{Member: r.member(ctx), Leave: true}
 	err := signal(ctx, r.Ticket.Line, interpreter.LineSignal, request).Get(ctx, nil)
-	if err != nil && workflow.GetVersion(ctx, beginsLine, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+	if err != nil {
 		to := toTool(interpreter.LineEnterActivity, lineTimeout, "leaves the line, which somebody has ended")
 		to.tries = mostLeaving
 		err = r.enterLine(ctx, to, request)

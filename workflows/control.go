@@ -196,15 +196,10 @@ func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 	return ended
 }
 
-// leavesPaused marks workflows in which waits of a step that is paused by itself are
-// left where all that waits is to be tried now; those before ended them.
-const leavesPaused = "retry-now-leaves-paused-steps"
-
 // leaves reports whether a decision is not for a step, because nothing of that may be
 // tried now. The run says so; whom it tells was meant.
 func (c *controls) leaves(ctx workflow.Context, settlement *Settlement, step string) bool {
-	return settlement != nil && !settlement.Skip && c.Holds(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.run &&
-		workflow.GetVersion(ctx, leavesPaused, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	return settlement != nil && !settlement.Skip && c.Holds(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.run
 }
 
 // open notes a wait that people may end, until it is over.

@@ -145,23 +145,23 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 
 // parted is an input with a task, whose script travels as an argument of its own.
 type parted interface {
-	apart() (rest any, script *interpreter.Script)
+	apart() (rest any, script interpreter.Script)
 }
 
 // travelling are the arguments as which input leaves, and how many bytes of them go
-// through Temporal itself. The error is that of an input that is too large.
+// through Temporal itself. They are encoded here, once. The error is that of an input
+// that is too large.
 func travelling(ctx workflow.Context, input any, what string) (args []any, bytes int, failure *interpreter.ErrorObject) {
-	o, beside, carried := outboxOf(ctx), 0, 0
+	o, total, carried := outboxOf(ctx), 0, 0
 	if parted, is := input.(parted); is {
 		rest, script := parted.apart()
-		if input = rest; script != nil {
-			packed := o.pack(*script)
-			beside, carried = packed.size, o.limits.CarriedScript(packed.size)
-			args = []any{packed.value}
-		}
+		sent := o.pack(script)
+		input, total, carried = rest, sent.size, o.limits.CarriedScript(sent.size)
+		args = []any{sent.value}
 	}
-	size, failure := interpreter.MeasureBeside(beside, input, o.limits.PayloadCap(), what)
-	return append([]any{input}, args...), o.limits.Carried(size) + carried, failure
+	sent := encode(input)
+	failure = interpreter.CheckSize(total+sent.size, o.limits.PayloadCap(), what)
+	return append([]any{sent.value}, args...), o.limits.Carried(sent.size) + carried, failure
 }
 
 // note writes something small into the history, for those who read it.

@@ -96,7 +96,7 @@ func TestDetailsOfABatch(t *testing.T) {
 	input.Task.Source = strings.Replace(input.Task.Source, "when: error is defined", "when: error.class == 'retryable'", 1)
 	var during string
 	s.env.RegisterDelayedCallback(func() { during = s.details("") }, 30*time.Minute)
-	s.env.ExecuteWorkflow(alone, input)
+	s.runBatch(input)
 	require.Contains(t, during, "`fetch`: 1 failed, 1 retry_pending, 3 completed\n")
 	require.Contains(t, during, "| 3 | **failed** | 1 |  | `HTTP 401` |")
 	require.Contains(t, during, "| 2 | **retry_pending** | 1 | 2025-03-01 13:00:00 UTC | `attempt 2/3 of fetch[2] in 1h0m0s: HTTP 503` |")
@@ -177,7 +177,7 @@ func TestBatchOfFailuresIsRed(t *testing.T) {
 			t.Parallel()
 			s, input := newStage(t, c.answer), batchOfFive("parallel")
 			input.Task.Source = strings.Replace(input.Task.Source, "when: error is defined", "when: error.class == 'retryable'", 1)
-			s.env.ExecuteWorkflow(alone, input)
+			s.runBatch(input)
 			err := s.env.GetWorkflowError()
 			var output workflows.CallsOutput
 			if c.red {

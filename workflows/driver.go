@@ -223,12 +223,9 @@ type HoldMark struct {
 	Index *int   `json:"index,omitempty"`
 }
 
-// notesHolds marks histories that tell of holds; those before did not.
-const notesHolds = "holds-are-noted"
-
 // noteHold tells the history, once, that the call waits for a person.
 func (d *driver) noteHold(ctx workflow.Context, hold interpreter.Hold) {
-	if !hold.Exhausted || hold.Noted || workflow.GetVersion(ctx, notesHolds, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if !hold.Exhausted || hold.Noted {
 		return
 	}
 	note(ctx, HoldMark{Held: d.call.Place(), Index: d.call.Index()})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -59,6 +60,38 @@ type stage struct {
 // alone is the name under which calls run without their loop, or their run.
 const alone = "batch"
 
+// runBatch executes calls without their loop, or their run.
+func (s *stage) runBatch(input workflows.CallsInput) {
+	task, script := input.Task.Apart()
+	input.Task = task
+	s.env.ExecuteWorkflow(alone, input, script)
+}
+
+// nextBatch is the input with which a batch continues as new.
+func nextBatch(t *testing.T, next *workflow.ContinueAsNewError) (input workflows.CallsInput) {
+	t.Helper()
+	var script interpreter.Script
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input, &script))
+	input.Task = input.Task.With(script)
+	return input
+}
+
+// chained registers workflows of which the environment says, as a server does, what the
+// first run ID of their chain is.
+type chained struct {
+	*testsuite.TestWorkflowEnvironment
+}
+
+func (c chained) RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions) {
+	if options.Name == workflows.PlaybookWorkflowName {
+		w = func(ctx workflow.Context, input workflows.Input) (*workflows.Result, error) {
+			workflow.GetInfo(ctx).FirstRunID = "first-of-the-chain"
+			return workflows.PlaybookWorkflow(ctx, input)
+		}
+	}
+	c.TestWorkflowEnvironment.RegisterWorkflowWithOptions(w, options)
+}
+
 // play is what the tool http answers to its n-th attempt, from 1.
 type play func(n int, in interpreter.ToolInput) (any, error)
 
@@ -70,14 +103,14 @@ func newStage(t *testing.T, answer play) *stage {
 	s.env.SetStartTime(began)
 	s.env.SetTestTimeout(time.Minute)
 	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a busy machine is no deadlock
-	workflows.Register(s.env)
+	workflows.Register(chained{s.env})
 	s.env.RegisterWorkflowWithOptions(workflows.CallsWorkflow, workflow.RegisterOptions{Name: alone})
 	// Hosts nothing, so that every attempt is one that the test plays.
 	s.register(interpreter.DriveActivity, func(_ context.Context, in interpreter.DriveInput) (interpreter.DriveOutput, error) {
 		return interpreter.DriveOutput{Calls: make([]interpreter.Driven, len(in.Calls))}, nil
 	})
 	s.register(interpreter.CheckActivity, func(context.Context, interpreter.CheckInput) (interpreter.CheckResult, error) {
-		return interpreter.CheckResult{Limits: interpreter.RunLimits{Apart: true}}, nil
+		return interpreter.CheckResult{Limits: interpreter.RunLimits{}}, nil
 	})
 	s.register(interpreter.RecallActivity, func(context.Context, interpreter.Recall) (interpreter.Recalled, error) {
 		return s.recalled, nil

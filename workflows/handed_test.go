@@ -6,17 +6,13 @@ import (
 	"flag"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -28,21 +24,19 @@ var (
 	forgerySeed = flag.Uint64("forgery.seed", 1, "seed of the forged inputs; 0 draws a new seed")
 )
 
-// handedOn is an input that a worker has written.
-type handedOn struct {
+// given is what a client starts a workflow with.
+type given struct {
 	name     string
 	workflow string
 	args     []any // as JSON has them: the input, and the script of its task
 }
 
-// TestForgedInputsEnd: an input of the next history or of a child that somebody
-// has changed at random either runs or is refused. It never panics, and never
-// keeps the workflow from ending.
+// TestForgedInputsEnd: whatever a client writes into the input of a run, of one that
+// continues, of a reprocess or of a child, the workflow runs or is refused. It never
+// panics, and never keeps from ending.
 func TestForgedInputsEnd(t *testing.T) {
 	t.Parallel()
-	goesOn := continuedInputs(t)
-	inputs := slices.Concat(storedInputs(t), goesOn)
-	require.GreaterOrEqual(t, len(goesOn), 5)
+	inputs := clientInputs(t)
 	seed := *forgerySeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -52,9 +46,6 @@ func TestForgedInputsEnd(t *testing.T) {
 	endings := map[string]int{}
 	for i := range *forgeries {
 		forged := inputs[random.IntN(len(inputs))]
-		if i%2 == 0 {
-			forged = goesOn[random.IntN(len(goesOn))]
-		}
 		forged.args = clone(forged.args).([]any)
 		for range 1 + random.IntN(3) {
 			forge(random, forged.args)
@@ -69,16 +60,22 @@ func TestForgedInputsEnd(t *testing.T) {
 	require.Greater(t, endings["ran"], *forgeries/10)
 }
 
-// TestWhatWorkersHandOnFits: the inputs themselves are taken.
-func TestWhatWorkersHandOnFits(t *testing.T) {
+// TestClientsWriteNoState: a run that follows another history, as cron schedules and
+// retries do too, takes a state only from that history.
+func TestClientsWriteNoState(t *testing.T) {
 	t.Parallel()
-	for _, given := range slices.Concat(storedInputs(t), continuedInputs(t)) {
-		require.Equal(t, "ran", given.ending(t), given.name)
+	for _, input := range clientInputs(t) {
+		want := "refused"
+		if input.name == "run" || input.name == "reprocess" {
+			want = "ran"
+		}
+		require.Equal(t, want, input.ending(t), input.name)
 	}
 }
 
-// ending says how a workflow with the input ends.
-func (h handedOn) ending(t *testing.T) string {
+// ending says how a workflow with the input ends that is retried: its history follows
+// another one.
+func (g given) ending(t *testing.T) string {
 	t.Helper()
 	s := newStage(t, func(n int, _ interpreter.ToolInput) (any, error) {
 		if n%3 == 1 {
@@ -89,31 +86,12 @@ func (h handedOn) ending(t *testing.T) string {
 	s.env.SetTestTimeout(20 * time.Second)
 	s.env.SetContinuedExecutionRunID("before")
 	var args []any
-	for _, arg := range h.args {
+	for _, arg := range g.args {
 		encoded, err := json.Marshal(arg)
 		require.NoError(t, err)
 		args = append(args, json.RawMessage(encoded))
 	}
-	if h.workflow == workflows.PlaybookWorkflowName {
-		s.env.ExecuteWorkflow(h.workflow, args...)
-	} else {
-		s.env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
-			ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: "child"})
-			workflow.Go(ctx, func(ctx workflow.Context) { // a loop with a place for everybody
-				for {
-					workflow.GetSignalChannel(ctx, "place").Receive(ctx, nil)
-					workflow.SignalExternalWorkflow(ctx, "child", "", "control", map[string]any{"place": map[string]any{}})
-				}
-			})
-			workflow.Go(ctx, func(ctx workflow.Context) { // and a person who gives up what waits for one
-				for workflow.Sleep(ctx, 1000*time.Hour) == nil {
-					workflow.SignalExternalWorkflow(ctx, "child", "", "control", map[string]any{"settle": map[string]any{"skip": true}})
-				}
-			})
-			return workflow.ExecuteChildWorkflow(ctx, h.workflow, args...).Get(ctx, nil)
-		}, workflow.RegisterOptions{Name: "parent"})
-		s.env.ExecuteWorkflow("parent")
-	}
+	s.env.ExecuteWorkflow(g.workflow, args...)
 	if !s.env.IsWorkflowCompleted() {
 		return "hangs"
 	}
@@ -135,31 +113,43 @@ func (h handedOn) ending(t *testing.T) string {
 	return "ran"
 }
 
-// storedInputs are those of the children in the stored histories.
-func storedInputs(t *testing.T) []handedOn {
+// clientInputs are a run, a reprocess, both with a state that a client has written, and
+// children without a parent.
+func clientInputs(t *testing.T) []given {
 	t.Helper()
-	var all []handedOn
-	for _, name := range slices.Sorted(maps.Keys(stored)) {
-		for i, history := range load(t, name) {
-			if history.Type == workflows.PlaybookWorkflowName || i > 3 {
-				continue
-			}
-			started := history.History.Events[0].GetWorkflowExecutionStartedEventAttributes()
-			all = append(all, handedOn{
-				name: filepath.Join(name, stored[name][i]), workflow: history.Type, args: decoded(t, started.Input),
-			})
-		}
+	origin := interpreter.RunInfo{WorkflowID: "origin", RunID: "first", Playbook: "test"}
+	again := &workflows.Reprocess{Origin: origin, Loops: []workflows.ReprocessLoop{{
+		Step: "each", Visit: 1, Args: expression.Of(map[string]any{"a": 1}), Vars: expression.Of(map[string]any{"v": 1}),
+		Steps:    expression.Of(map[string]any{"fetch": map[string]any{"status": "success"}}),
+		Elements: []expression.Value{expression.Of("b"), expression.Of("d")}, Chosen: workflows.Chosen{Indexes: []int{1, 3}, Size: 5},
+	}}}
+	state := &workflows.RunState{Run: origin, Routing: interpreter.Routing{
+		Visits: map[string]int{"fetch": 1}, Waiting: []interpreter.Arrival{{Step: "each"}},
+	}}
+	batch := batchOfFive("parallel")
+	var inputs []given
+	for _, one := range []struct {
+		name, workflow string
+		input          any
+	}{
+		{"run", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook}},
+		{"reprocess", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook, Reprocess: again}},
+		{"run with a state", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook, State: state}},
+		{"reprocess with a state", workflows.PlaybookWorkflowName, workflows.Input{
+			Name: "test.yaml", Source: longPlaybook, Reprocess: again, State: state,
+		}},
+		{"run of a step", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook, Called: &workflows.Called{Depth: 1}}},
+		{"loop", workflows.LoopWorkflowName, workflows.LoopInput{Task: batch.Task, Elements: make([]expression.Value, 2)}},
+		{"batch", workflows.CallsWorkflowName, batch},
+		{"call", workflows.CallsWorkflowName, workflows.CallsInput{Task: batch.Task}},
+	} {
+		text, err := json.Marshal(one.input)
+		require.NoError(t, err)
+		var arg any
+		require.NoError(t, json.Unmarshal(text, &arg))
+		inputs = append(inputs, given{one.name, one.workflow, []any{arg}})
 	}
-	return all
-}
-
-func decoded(t *testing.T, payloads *commonpb.Payloads) []any {
-	t.Helper()
-	args := make([]any, len(payloads.GetPayloads()))
-	for i, payload := range payloads.GetPayloads() {
-		require.NoError(t, converter.GetDefaultDataConverter().FromPayload(payload, &args[i]))
-	}
-	return args
+	return inputs
 }
 
 // longPlaybook goes round a cycle, collects pages and writes them.
@@ -197,60 +187,6 @@ workflow:
     next: [{when: "{{ false }}", then: [{step: fetch}]}, {else: [{step: last}]}]
   - step: last
 `
-
-// continuedInputs are those with which runs, batches and calls go on.
-func continuedInputs(t *testing.T) []handedOn {
-	t.Helper()
-	waiting := func(n int, in interpreter.ToolInput) (any, error) {
-		if *in.Index == failsFirst+1 {
-			return map[string]any{"pending": true}, nil
-		}
-		return failing(n, in)
-	}
-	var all []handedOn
-	for _, batch := range []struct {
-		mode   string
-		answer play
-	}{{"parallel", waiting}, {"sequential", failing}} {
-		s := longOnceFailed(t, batch.answer)
-		s.env.ExecuteWorkflow(alone, batchOfFive(batch.mode))
-		all = append(all, handedOn{batch.mode + " batch that goes on", workflows.CallsWorkflowName, next(t, s)})
-	}
-	run := handedOn{"run that goes on", workflows.PlaybookWorkflowName, []any{workflows.Input{Name: "test.yaml", Source: longPlaybook}}}
-	for range 2 {
-		s := longOnceFailed(t, func(n int, in interpreter.ToolInput) (any, error) {
-			if n%3 == 1 {
-				return nil, unavailable()
-			}
-			return map[string]any{"rows": []any{n}, "more": n < 5}, nil
-		})
-		s.env.SetContinuedExecutionRunID("before")
-		s.env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
-			child := handedOn{name: "child of the run, " + info.WorkflowType.Name, workflow: info.WorkflowType.Name}
-			child.args = decoded(t, converter.GetPayloads(args))
-			all = append(all, child)
-		})
-		s.env.ExecuteWorkflow(run.workflow, run.args...)
-		var goesOn *workflow.ContinueAsNewError
-		if !errors.As(s.env.GetWorkflowError(), &goesOn) {
-			require.NoError(t, s.env.GetWorkflowError())
-			break
-		}
-		run.args = next(t, s)
-		all = append(all, run)
-	}
-	telling := longOnceFailed(t, until(1, unavailable()))
-	telling.refuses = func(int, interpreter.ToolInput) error { return unavailable() }
-	telling.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longTelling})
-	return append(all, handedOn{"run with a notice that goes on", workflows.PlaybookWorkflowName, next(t, telling)})
-}
-
-func next(t *testing.T, s *stage) []any {
-	t.Helper()
-	var next *workflow.ContinueAsNewError
-	require.ErrorAs(t, s.env.GetWorkflowError(), &next)
-	return decoded(t, next.Input)
-}
 
 func clone(v any) any {
 	switch v := v.(type) {
@@ -333,17 +269,4 @@ func instead(random *rand.Rand, was any) any {
 		}
 	}
 	return []any{nil, "x", 5, []any{}, map[string]any{}}[random.IntN(5)]
-}
-
-// TestPartOfAChoiceFits: a part of a reprocess begins at a place of the
-// collection, which may lie behind the number of elements that were chosen.
-func TestPartOfAChoiceFits(t *testing.T) {
-	t.Parallel()
-	part := workflows.LoopInput{
-		Task: batchOfFive("parallel").Task, Elements: make([]expression.Value, 1),
-		Chosen: &workflows.Chosen{Indexes: []int{4}, Size: 5}, Part: &workflows.Part{First: 4, Size: 2, Success: 1},
-	}
-	require.Equal(t, "ran", handedOn{workflow: workflows.LoopWorkflowName, args: []any{part}}.ending(t))
-	part.Chosen = nil
-	require.Equal(t, "refused", handedOn{workflow: workflows.LoopWorkflowName, args: []any{part}}.ending(t))
 }

@@ -32,14 +32,12 @@ func goesOn(t *testing.T, mode string, answer, later play) (before, after *stage
 func takenOn(t *testing.T, before *stage, mode string, later play) (after *stage, output workflows.CallsOutput) {
 	t.Helper()
 	after = newStage(t, later)
-	before.env.ExecuteWorkflow(alone, batchOfFive(mode))
+	before.runBatch(batchOfFive(mode))
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, before.env.GetWorkflowError(), &next)
 	require.Equal(t, began, before.env.Now().UTC())
-	var input workflows.CallsInput
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
 	after.env.SetStartTime(began.Add(20 * time.Minute))
-	after.env.ExecuteWorkflow(alone, input)
+	after.runBatch(nextBatch(t, next))
 	require.NoError(t, after.env.GetWorkflowResult(&output))
 	return after, output
 }
@@ -135,9 +133,11 @@ func TestBatchThatCannotGoOn(t *testing.T) {
 	})
 	input := batchOfFive("sequential")
 	input.Task.Limits.MaxPayload = 200_000
-	s.env.ExecuteWorkflow(alone, input)
+	s.runBatch(input)
+	err := s.env.GetWorkflowError()
+	require.ErrorContains(t, err, "all 5 iterations failed")
 	var output workflows.CallsOutput
-	require.NoError(t, details(s.env.GetWorkflowError(), &output))
+	require.NoError(t, details(err, &output))
 	require.Len(t, s.attempts, 6)
 	require.Len(t, output.Iterations, 5)
 	for _, iteration := range output.Iterations {

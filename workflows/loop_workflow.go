@@ -19,7 +19,7 @@ import (
 func LoopWorkflow(ctx workflow.Context, input LoopInput, script interpreter.Script) (*interpreter.LoopResult, error) {
 	input.Task = input.Task.With(script)
 	ctx = withOutbox(ctx, input.Task.Limits)
-	book, step, err := load(input.Task, input)
+	book, step, err := load(input.Task)
 	if err != nil {
 		return nil, err
 	}

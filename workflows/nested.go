@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -81,10 +80,6 @@ func indexSuffix(in interpreter.ToolInput) string {
 // has started. It is part of histories.
 const TimeoutSummary = "timeout of "
 
-// finalBelow marks runs in which a failure that no policy is asked about is that in
-// the runs above too: else an endless recursion is tried again at every depth.
-const finalBelow = "final-below-is-final"
-
 // playChild runs a playbook as a child and waits for its end, as long as the attempt
 // may take.
 func playChild(ctx workflow.Context, id string, input Input, in interpreter.ToolInput) interpreter.Outcome {
@@ -106,9 +101,6 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 	result, err := send[Result](scope, to, input, "what step "+in.Step+" hands to the playbook that it runs")
 	cancel()
 	outcome, ended := endOf(id, result, err)
-	if err == nil && outcome.Err != nil && outcome.Err.Final {
-		outcome.Err.Final = workflow.GetVersion(ctx, finalBelow, workflow.DefaultVersion, 1) != workflow.DefaultVersion
-	}
 	switch {
 	case ctx.Err() != nil:
 		return interpreter.Outcome{Err: cancelledError()}
@@ -333,7 +325,7 @@ func recorded(answer interpreter.CheckResult) map[string]string {
 // checkCalled refuses what only a run above can say.
 func checkCalled(ctx workflow.Context, input Input) error {
 	if workflow.GetInfo(ctx).ParentWorkflowExecution != nil {
-		return input.Called.check()
+		return nil
 	}
 	if input.Called != nil {
 		return errNotCalled
@@ -346,21 +338,13 @@ func checkCalled(ctx workflow.Context, input Input) error {
 	return nil
 }
 
-func (c *Called) check() error {
-	if c == nil {
-		return nil
-	}
-	nesting := interpreter.Nesting{Above: c.Above, Depth: c.Depth, Tree: c.Tree}
-	return cmp.Or(nesting.Check(), c.Recall.Check())
-}
-
 // takesResumes is what a run is told that a step has started: that something goes on
 // which was held.
 func takesResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
 
 // below are the runs above one that a step starts.
 func (c *controls) below(ctx workflow.Context, step, line string) []interpreter.Above {
-	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.handsOn(ctx, step), Line: line})
+	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Line: line})
 }
 
 // task is a task with what is known by now of the runs above.

@@ -21,10 +21,6 @@ import (
 // their attempts under way before it goes on in another history.
 const noticePatience = 5 * time.Minute
 
-// carriesNotices marks runs whose notices go along into another history; those before
-// waited for them.
-const carriesNotices = "notices-go-along"
-
 // newsSignal passes news from a part of a run to the workflow above it; kept in
 // histories.
 const newsSignal = "news"
@@ -203,11 +199,9 @@ func (r *run) settleNotices(ctx workflow.Context) {
 // packNotices has the notices under way go along into another history, once their
 // attempts have ended.
 func (r *run) packNotices(ctx workflow.Context) {
-	if len(r.notices.under) > 0 && workflow.GetVersion(ctx, carriesNotices, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-		r.notices.leaving = true
-		for _, under := range r.notices.under {
-			under.controls.move()
-		}
+	r.notices.leaving = len(r.notices.under) > 0
+	for _, under := range r.notices.under {
+		under.controls.move()
 	}
 	r.settleNotices(ctx)
 }
@@ -228,22 +222,6 @@ func (u Untold) notice(book *playbook.Playbook) *playbook.Sink {
 	for _, notice := range book.Notices(u.News.Event) {
 		if notice.Place == u.Place {
 			return notice
-		}
-	}
-	return nil
-}
-
-// checkUntold holds the notices that go on against the playbook.
-func (s *RunState) checkUntold(book *playbook.Playbook) error {
-	r := &run{RunState: *s, book: book}
-	for _, one := range s.Untold {
-		notice := one.notice(book)
-		if notice == nil || one.Number < 1 || one.Number > s.Told || one.Call.State == nil {
-			return fmt.Errorf("notice %d of %q at %q", one.Number, one.News.Event, one.Place)
-		}
-		scope := interpreter.NewScope(book, s.Run, s.Data)
-		if err := r.noticeCall(notice, one, scope, nil, nil).Check(); err != nil {
-			return fmt.Errorf("the notice %s: %w", one.Place, err)
 		}
 	}
 	return nil

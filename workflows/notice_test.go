@@ -383,7 +383,7 @@ func TestNotifyGoesOn(t *testing.T) {
 	require.EqualValues(t, "completed", result.Status)
 	require.True(t, result.Late)
 	require.Equal(t, []any{"late  running    running", "late  running    running", "completed  completed    completed"}, after.said())
-	require.Equal(t, minutes(16, 17, 30), after.writtenAt)
+	require.Equal(t, minutes(16, 17, 75), after.writtenAt)
 	for _, in := range after.written[:2] {
 		require.Equal(t, before.written[0].OperationKey, in.OperationKey)
 	}

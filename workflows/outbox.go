@@ -25,23 +25,36 @@ type outbox struct {
 	script  *packed // that was sent last
 }
 
+// encoded is a value as Temporal's data converter writes it.
+type encoded struct {
+	value any // which the converter takes as it is
+	size  int // in bytes, as JSON
+}
+
+// encode writes a value, with metadata beside it. What cannot be written stays as it
+// is: the converter says so of it.
+func encode(value any, metadata ...string) encoded {
+	payload, err := converter.GetDefaultDataConverter().ToPayload(value)
+	if err != nil {
+		return encoded{value: value}
+	}
+	for _, name := range metadata {
+		payload.Metadata[name] = []byte("1")
+	}
+	return encoded{value: converter.NewRawValue(payload), size: len(payload.GetData())}
+}
+
 // packed is a script as it travels.
 type packed struct {
 	interpreter.Script
-	value any
-	size  int // in bytes, as JSON
+	encoded
 }
 
 // pack encodes a script, once for all children that get the same. The payload store
 // knows it by its mark.
 func (o *outbox) pack(script interpreter.Script) *packed {
-	if last := o.script; last != nil && last.Equal(script) {
-		return last
-	}
-	o.script = &packed{Script: script, value: script}
-	if payload, err := converter.GetDefaultDataConverter().ToPayload(script); err == nil { // of texts there is no error
-		payload.Metadata[interpreter.ScriptMark] = []byte("1")
-		o.script.value, o.script.size = converter.NewRawValue(payload), len(payload.GetData())
+	if last := o.script; last == nil || !last.Equal(script) {
+		o.script = &packed{Script: script, encoded: encode(script, interpreter.ScriptMark)}
 	}
 	return o.script
 }
@@ -64,11 +77,7 @@ func payloadCap(ctx workflow.Context) int { return outboxOf(ctx).limits.PayloadC
 // carried is how many bytes of a task travel through Temporal itself.
 func (o *outbox) carried(task Task) int {
 	task, script := task.Apart()
-	size := o.limits.Carried(interpreter.EncodedSize(task))
-	if script != nil {
-		size += o.limits.CarriedScript(o.pack(*script).size)
-	}
-	return size
+	return o.limits.Carried(interpreter.EncodedSize(task)) + o.limits.CarriedScript(o.pack(script).size)
 }
 
 // admit returns once size bytes may go through Temporal: at once, or in a later

@@ -35,7 +35,7 @@ func TestPartsDoNotWaitForTheSlowest(t *testing.T) {
   - step: each
     tool: http
     url: http://x
-    loop: {collection: "{{ 1..810 }}", mode: parallel, max_concurrency: 10}
+    loop: {collection: "{{ 1..810 }}", mode: parallel, max_concurrency: 10, batch: 1}
     retry: [{when: error is defined, then: {max_attempts: 2, jitter: none}}]
 output: "{{ [each.stats, each.results == 0..809] }}"
 `)
@@ -77,7 +77,7 @@ func TestPartsThatDoNotLinger(t *testing.T) {
   - step: each
     tool: http
     url: http://x
-    loop: {collection: "{{ 1..420 }}", %s}
+    loop: {collection: "{{ 1..420 }}", batch: 1, %s}
     retry: [{when: error is defined, then: {max_attempts: 2, jitter: none}}]
 `, words))
 			require.Equal(t, "completed", string(result.Status), "%+v", result.Error)

@@ -60,8 +60,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	return r.execute(ctx, branches)
 }
 
-// enter has a run that begins checked at the door, and holds the state of one that
-// goes on against its playbook.
+// enter validates a run that begins. The state of one that continues has to be its own.
 func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 	begins := input.State == nil
 	if begins {
@@ -82,7 +81,7 @@ func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 		err = input.Reprocess.check(book)
 	}
 	if err == nil && !begins {
-		err = checkContinued(ctx, book, *input)
+		err = checkContinued(ctx, input.State)
 	}
 	if err != nil {
 		return nil, unfit(err)
@@ -112,7 +111,6 @@ func door(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
 type run struct {
 	RunState
 	id    string // of its workflow
-	first string // ID of its first history
 	book  *playbook.Playbook
 	input Input
 	graph *interpreter.Graph
@@ -137,15 +135,16 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	state := *input.State
 	info := workflow.GetInfo(ctx)
 	r := &run{
-		id: info.WorkflowExecution.ID, first: info.FirstRunID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
+		id: info.WorkflowExecution.ID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
 		live: map[*StepRecord]*interpreter.Call{}, notices: notices{outbox: outboxOf(ctx)},
 	}
 	for i := range state.Records {
 		r.records = append(r.records, &state.Records[i])
 	}
-	if state.Run.RunID != "" {
+	if state.First != "" {
 		return r
 	}
+	r.First = info.FirstRunID
 	r.Run = interpreter.RunInfo{
 		WorkflowID: r.id, RunID: info.FirstRunID,
 		StartedAt: info.WorkflowStartTime, Playbook: book.Name, ScheduledAt: scheduledAt(ctx),
@@ -337,20 +336,13 @@ func (r *run) failLate(ctx workflow.Context, done ended, err error) interpreter.
 	return failed
 }
 
-// takenOnLate marks runs in which a failure of vars or of a route is asked of the
-// routes for errors; those before failed at once.
-const takenOnLate = "failed-vars-ask-routes"
-
 // takenOn asks the routes of a step that failed late. If those cannot be evaluated
 // either, the failure stays unhandled.
 func (r *run) takenOn(
 	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
 ) ([]interpreter.Arrival, bool) {
 	arrivals, handled, err := r.follow(ctx, step, result, args)
-	if err != nil || !handled || workflow.GetVersion(ctx, takenOnLate, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return nil, false
-	}
-	return arrivals, true
+	return arrivals, handled && err == nil
 }
 
 // follow evaluates vars, after a success, and the routes.

@@ -105,12 +105,6 @@ var stored = map[string][]string{
 		"02-LoopWorkflow.json",
 		"03-CallsWorkflow.json",
 	},
-	// Of a build whose histories did not tell of waits for a person.
-	"person_unnoted": {
-		"01-PlaybookWorkflow.json",
-		"02-LoopWorkflow.json",
-		"03-CallsWorkflow.json",
-	},
 	"places": {
 		"01-PlaybookWorkflow.json",
 		"02-LoopWorkflow.json",

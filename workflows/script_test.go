@@ -6,48 +6,31 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
 	"reprise/workflows"
 )
 
-// TestScriptsTravelApart: a batch that goes on in another history has its playbook in
-// an argument of its own; one of an earlier build hands on what it was handed.
+// TestScriptsTravelApart: a batch that continues as new has its playbook in an argument
+// of its own.
 func TestScriptsTravelApart(t *testing.T) {
 	t.Parallel()
-	for name, apart := range map[string]bool{"apart": true, "as earlier builds did": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			before, after := longOnceFailed(t, failing), newStage(t, fine)
-			input := batchOfFive("sequential")
-			input.Task.Limits.Apart = apart
-			task, script := input.Task.Apart()
-			given := input
-			given.Task = task
-			args := []any{given}
-			if apart {
-				args = append(args, *script)
-			}
-			before.env.ExecuteWorkflow(alone, args...)
-			var next *workflow.ContinueAsNewError
-			require.ErrorAs(t, before.env.GetWorkflowError(), &next)
-			require.Len(t, next.Input.Payloads, len(args))
-			first := string(next.Input.Payloads[0].Data)
-			require.Equal(t, !apart, strings.Contains(first, "apiVersion"), first)
-			var rest workflows.CallsInput
-			var text interpreter.Script
-			require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &rest, &text))
-			require.Equal(t, input.Task.Source, rest.Task.With(text).Source)
+	before, after := longOnceFailed(t, failing), newStage(t, fine)
+	input := batchOfFive("sequential")
+	before.runBatch(input)
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, before.env.GetWorkflowError(), &next)
+	require.Len(t, next.Input.Payloads, 2)
+	require.NotContains(t, string(next.Input.Payloads[0].Data), "apiVersion")
+	rest := nextBatch(t, next)
+	require.Equal(t, input.Task.Source, rest.Task.Source)
 
-			after.env.SetStartTime(began.Add(20 * time.Minute))
-			after.env.ExecuteWorkflow(alone, rest, text)
-			var output workflows.CallsOutput
-			require.NoError(t, after.env.GetWorkflowResult(&output))
-			require.Equal(t, []int{0, 1, 2, 3, 4}, indexes(t, output))
-		})
-	}
+	after.env.SetStartTime(began.Add(20 * time.Minute))
+	after.runBatch(rest)
+	var output workflows.CallsOutput
+	require.NoError(t, after.env.GetWorkflowResult(&output))
+	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes(t, output))
 }
 
 // TestTasksTravelWithTheirFiles: the playbooks that a step runs are a part of the
@@ -55,21 +38,15 @@ func TestScriptsTravelApart(t *testing.T) {
 func TestTasksTravelWithTheirFiles(t *testing.T) {
 	t.Parallel()
 	whole := interpreter.Task{
-		Name: "a.yaml", Source: "source of a", Step: "each", Limits: interpreter.RunLimits{Apart: true},
+		Name: "a.yaml", Source: "source of a", Step: "each",
 		Nesting: &interpreter.Nesting{Depth: 2, Files: map[string]string{"b.yaml": "source of b"}},
 	}
 	task, script := whole.Apart()
 	require.Equal(t, interpreter.Nesting{Depth: 2}, *task.Nesting)
 	require.Empty(t, task.Source)
-	require.Equal(t, &interpreter.Script{Source: "source of a", Files: map[string]string{"b.yaml": "source of b"}}, script)
-	require.Equal(t, whole, task.With(*script))
+	require.Equal(t, interpreter.Script{Source: "source of a", Files: map[string]string{"b.yaml": "source of b"}}, script)
+	require.Equal(t, whole, task.With(script))
 	require.Len(t, whole.Nesting.Files, 1, "what was taken apart stays whole")
-	require.Equal(t, whole, whole.With(interpreter.Script{}), "an earlier build's task has its own")
-
-	whole.Limits.Apart = false
-	task, script = whole.Apart()
-	require.Nil(t, script)
-	require.Equal(t, whole, task)
 }
 
 // TestScriptsCount: the playbook counts towards what may be taken along, also in an
@@ -86,7 +63,7 @@ func TestScriptsCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := longAfter(t, 2)
-			task := interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Limits: interpreter.RunLimits{Apart: true, MaxPayload: 400_000}}
+			task := interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Limits: interpreter.RunLimits{MaxPayload: 400_000}}
 			s.env.ExecuteWorkflow(alone, workflows.CallsInput{Task: task, Calls: []interpreter.Carried{{}}}, interpreter.Script{
 				Source: largePages + "#" + strings.Repeat("x", test.padding) + "\n",
 			})

@@ -89,6 +89,8 @@ type Chosen struct {
 // RunState is everything that a run takes along into its next history; kept in
 // workflow history.
 type RunState struct {
+	// First is the run ID of the first history of the chain, as the server knows it.
+	First  string                `json:"first"`
 	Run    interpreter.RunInfo   `json:"run"`
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
 	// Files are the playbooks of the worker's folder that the run names, as the door
@@ -229,13 +231,13 @@ type CallsInput struct {
 
 // The script of a task travels beside each of these inputs (crossing.go).
 
-func (l LoopInput) apart() (any, *interpreter.Script) {
+func (l LoopInput) apart() (any, interpreter.Script) {
 	task, script := l.Task.Apart()
 	l.Task = task
 	return l, script
 }
 
-func (c CallsInput) apart() (any, *interpreter.Script) {
+func (c CallsInput) apart() (any, interpreter.Script) {
 	task, script := c.Task.Apart()
 	c.Task = task
 	return c, script
@@ -244,7 +246,7 @@ func (c CallsInput) apart() (any, *interpreter.Script) {
 // hosted is the input of an activity that hosts calls.
 type hosted struct{ interpreter.DriveInput }
 
-func (h hosted) apart() (any, *interpreter.Script) {
+func (h hosted) apart() (any, interpreter.Script) {
 	task, script := h.Task.Apart()
 	h.Task = task
 	return h.DriveInput, script

@@ -2,12 +2,9 @@ package workflows
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 
 	"go.temporal.io/sdk/workflow"
-
-	"reprise/interpreter"
 )
 
 // steered is a child that is told what people say. It is told one thing at a time: a
@@ -40,23 +37,6 @@ func (c *controls) tell(ctx workflow.Context, id string, steering Steering) {
 	}
 }
 
-// tellsTogether marks workflows that tell a child one thing at a time; those before
-// told all at once.
-const tellsTogether = "steering-waits-and-merges"
-
-// tellsOfStep marks runs that hand to a child what people have told of its step; those
-// before handed on all of it.
-const tellsOfStep = "steering-of-one-step"
-
-// handsOn is what a child for a step begins with of what people have told the run.
-func (c *controls) handsOn(ctx workflow.Context, step string) interpreter.Control {
-	of := c.Of(step)
-	if reflect.DeepEqual(of, c.Control) || workflow.GetVersion(ctx, tellsOfStep, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return c.Control
-	}
-	return of
-}
-
 // tell tells the child at once, or where it has not heard yet what it was told last,
 // when it has. It waits until the child has begun.
 func (s *steered) tell(ctx workflow.Context, steering Steering) {
@@ -66,8 +46,7 @@ func (s *steered) tell(ctx workflow.Context, steering Steering) {
 	if steering.Run == "" { // of a run above it knows only what is said of the step below it
 		steering.Control = steering.Control.Of(s.step)
 	}
-	heard := s.told == nil || s.told.IsReady() && len(s.waiting) == 0
-	if heard || workflow.GetVersion(ctx, tellsTogether, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if s.told == nil || s.told.IsReady() && len(s.waiting) == 0 {
 		s.told = signalChild(ctx, s.child, ControlSignal, steering)
 		return
 	}

@@ -85,15 +85,12 @@ func (r *run) makeCall(ctx workflow.Context, record *StepRecord, task Task, call
 // task is what the calls of a step need, wherever they are hosted.
 func (r *run) task(start interpreter.Start) Task {
 	task := Task{
-		Name: r.input.Name, Source: r.input.Source, Run: r.Run, Step: start.Step.Name, Visit: start.Visit,
+		Name: r.input.Name, Source: r.input.Source, Hash: shortHash(r.book), Run: r.Run, Step: start.Step.Name, Visit: start.Visit,
 		Data: interpreter.Capture(r.book, r.Data, r.book.CallNodes(start.Step)), Args: expression.Of(start.Args),
 		Limits: r.Limits, Nesting: r.nesting(start.Step),
 	}
 	if r.Run.WorkflowID != r.id {
 		task.ID = r.id
-	}
-	if task.Limits.Apart {
-		task.Hash = shortHash(r.book)
 	}
 	return task
 }
@@ -168,7 +165,7 @@ func (r *run) makeLoop(
 // loopInput is what the loop of a step runs over: its collection, or in a
 // reprocess the elements chosen from it.
 func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope) (LoopInput, error) {
-	input := LoopInput{Task: r.task(start), Control: r.controls.handsOn(ctx, start.Step.Name)}
+	input := LoopInput{Task: r.task(start), Control: r.controls.Of(start.Step.Name)}
 	if r.input.Reprocess != nil {
 		again := r.input.Reprocess.Loops[r.Reprocessed]
 		input.Elements, input.Chosen = again.Elements, &again.Chosen

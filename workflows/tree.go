@@ -76,7 +76,7 @@ func (r *run) tree() interpreter.Tree {
 	if called := r.input.Called; called != nil {
 		return called.Tree
 	}
-	return interpreter.Tree{Root: r.first, Most: r.Limits.MaxRuns}
+	return interpreter.Tree{Root: r.First, Most: r.Limits.MaxRuns}
 }
 
 // allowance is how many runs of other playbooks a workflow may start without asking.

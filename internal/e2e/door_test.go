@@ -1,14 +1,12 @@
 package e2e_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"reprise/internal/testenv"
 	"reprise/interpreter"
@@ -151,75 +149,6 @@ func TestScheduleDoesNotOpenTheDoor(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, refused, 2)
-}
-
-// TestForgedPartsEndWithASentence: a parent that is no run of a playbook gives
-// its children what would make them panic.
-func TestForgedPartsEndWithASentence(t *testing.T) {
-	t.Parallel()
-	w := newWorking(t)
-	queue := w.env.NewTaskQueue()
-	other := worker.New(w.env.Dial(t, client.Options{Logger: quiet{}}), queue, worker.Options{})
-	other.RegisterWorkflowWithOptions(func(ctx workflow.Context, name string, input json.RawMessage) error {
-		ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{TaskQueue: w.queue})
-		return workflow.ExecuteChildWorkflow(ctx, name, input).Get(ctx, nil)
-	}, workflow.RegisterOptions{Name: "forger"})
-	require.NoError(t, other.Start())
-	t.Cleanup(other.Stop)
-	index := 1
-	for name, forged := range map[string]struct {
-		workflow string
-		input    any
-		want     string
-	}{
-		"places": {
-			workflow: workflows.LoopWorkflowName, want: "1 places for 2 elements",
-			input: workflows.LoopInput{
-				Task: forgedTask("each"), Elements: make([]expression.Value, 2), Chosen: &workflows.Chosen{Indexes: []int{0}, Size: 3},
-			},
-		},
-		"places that no loop has": {
-			workflow: workflows.LoopWorkflowName, want: "501 places and 0 iterations that are shared",
-			input: workflows.LoopInput{
-				Task: forgedTask("each"), Elements: make([]expression.Value, 2),
-				Part: &workflows.Part{Size: 2, MayLinger: true, Shared: workflows.Shared{Places: 501}},
-			},
-		},
-		"a choice of none": {
-			workflow: workflows.LoopWorkflowName, want: "none of the elements is chosen",
-			input: workflows.LoopInput{Task: forgedTask("each"), Chosen: &workflows.Chosen{Size: 3}},
-		},
-		"no place": {
-			workflow: workflows.CallsWorkflowName, want: "a call without its place in the loop",
-			input: workflows.CallsInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{}}},
-		},
-		"a wait for nothing": {
-			workflow: workflows.CallsWorkflowName, want: "it waits for nothing",
-			input: workflows.CallsInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{
-				Index: &index, Size: 3, State: &interpreter.CallState{Todo: []interpreter.Todo{
-					{Wait: &interpreter.Wait{Delay: -1}}, {Attempt: &interpreter.PendingAttempt{}},
-				}},
-			}}},
-		},
-		"a policy that is not there": {
-			workflow: workflows.CallsWorkflowName, want: "policy 9 of 0",
-			input: workflows.CallsInput{Task: forgedTask("once"), Calls: []interpreter.Carried{{
-				State: &interpreter.CallState{Todo: []interpreter.Todo{{Attempt: &interpreter.PendingAttempt{}}}, Collector: 9},
-			}}},
-		},
-		"two calls of a step without a loop": {
-			workflow: workflows.CallsWorkflowName, want: `step "once" has no loop`,
-			input: workflows.CallsInput{Task: forgedTask("once"), Calls: []interpreter.Carried{{}, {}}},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, "forger", forged.workflow, forged.input)
-			require.NoError(t, err)
-			require.ErrorContains(t, run.Get(t.Context(), nil), refusal)
-			require.ErrorContains(t, run.Get(t.Context(), nil), forged.want)
-		})
-	}
 }
 
 // TestLongWorkflowIDs: whatever ID a run has that Temporal takes, its children

@@ -45,7 +45,7 @@ func requireAsReference(t *testing.T, data []byte) {
 	}
 }
 
-// requireWritten compares what Encode and Size give with encoding/json.
+// requireWritten compares what Encode gives with encoding/json.
 func requireWritten(t *testing.T, v any) {
 	t.Helper()
 
@@ -58,13 +58,6 @@ func requireWritten(t *testing.T, v any) {
 	got, err := expression.Encode(v)
 	require.NoError(t, err)
 	require.Equal(t, strings.TrimSuffix(want.String(), "\n"), string(got))
-
-	kept, err := json.Marshal(expression.Of(v))
-	require.NoError(t, err)
-
-	size, ok := expression.Size(v)
-	require.True(t, ok)
-	require.Equal(t, len(kept), size, "%s", kept)
 }
 
 var jsonTexts = []string{
@@ -125,9 +118,6 @@ func TestEncodeWhatIsNotCanonical(t *testing.T) {
 	for _, v := range []any{math.NaN(), []any{math.Inf(1)}, json.Number("1x"), map[string]any{"a": func() {}}, circle} {
 		_, err := expression.Encode(v)
 		require.ErrorContains(t, err, "cannot be written as JSON")
-
-		_, ok := expression.Size(v)
-		require.False(t, ok, "%T", v)
 	}
 }
 
@@ -144,7 +134,6 @@ func TestPagesAreReadAtOnce(t *testing.T) { // it counts allocations
 	v := decode(t, string(page))
 
 	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { _, _ = expression.Encode(v) }), 1.0)
-	require.Zero(t, testing.AllocsPerRun(10, func() { _, _ = expression.Size(v) }))
 }
 
 // rowsOf is a page of JSON.
@@ -173,7 +162,6 @@ func BenchmarkJSON(b *testing.B) {
 	for name, run := range map[string]func(){
 		"Decode": func() { _, _ = expression.Decode(page) },
 		"Encode": func() { _, _ = expression.Encode(v) },
-		"Size":   func() { _, _ = expression.Size(v) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // weigher adds up what a value is as JSON without making it. It stops beyond
@@ -106,99 +104,3 @@ func weigh(b *Budget, v any) error {
 	}
 	return b.text(w.size)
 }
-
-// Size gives how many bytes a canonical value takes in what encoding/json writes
-// of a struct that holds it, where <, > and & are escaped too. It makes nothing
-// and costs a fraction of writing. ok is false for what is not canonical.
-func Size(v any) (bytes int, ok bool) { return keptSize(v, 0) }
-
-func keptSize(v any, depth int) (size int, ok bool) {
-	if depth > maxDepth {
-		return 0, false
-	}
-	switch v := v.(type) {
-	case nil:
-		return len("null"), true
-	case bool:
-		return len(strconv.FormatBool(v)), true
-	case int:
-		return scalarSize(v), true
-	case json.Number:
-		return len(v), isNumber(string(v))
-	case float64:
-		var digits [24]byte
-		return len(jsontext.AppendFloat(digits[:0], v, 64)), isFinite(v)
-	case string:
-		return keptTextSize(v), true
-	case []any:
-		return keptListSize(v, depth)
-	case map[string]any:
-		return keptMapSize(v, depth)
-	default:
-		return 0, false
-	}
-}
-
-func keptListSize(list []any, depth int) (size int, ok bool) {
-	if list == nil {
-		return len("null"), true
-	}
-	size = max(2, len(list)+1) // brackets and commas
-	for _, element := range list {
-		n, ok := keptSize(element, depth+1)
-		if !ok {
-			return 0, false
-		}
-		size += n
-	}
-	return size, true
-}
-
-func keptMapSize(m map[string]any, depth int) (size int, ok bool) {
-	if m == nil {
-		return len("null"), true
-	}
-	size = max(2, 2*len(m)+1)
-	for key, element := range m { // any order: only the sum is kept
-		n, ok := keptSize(element, depth+1)
-		if !ok {
-			return 0, false
-		}
-		size += keptTextSize(key) + n
-	}
-	return size, true
-}
-
-// keptTextSize is the length of a text with its quotes and escapes.
-func keptTextSize(s string) int {
-	size := len(s) + 2
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf {
-			size += int(keptEscapes[c])
-			i++
-			continue
-		}
-		char, bytes := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case char == utf8.RuneError && bytes == 1:
-			size += len(`\ufffd`) - bytes
-		case char == '\u2028' || char == '\u2029': // JavaScript reads them as line breaks
-			size += len(`\u2028`) - bytes
-		}
-		i += bytes
-	}
-	return size
-}
-
-// keptEscapes is how many bytes an ASCII character takes beside its own.
-var keptEscapes = func() (extra [utf8.RuneSelf]uint8) {
-	for c := range byte(' ') {
-		extra[c] = 5
-	}
-	for _, c := range []byte("\"\\\b\f\n\r\t") {
-		extra[c] = 1
-	}
-	extra['<'], extra['>'], extra['&'] = 5, 5, 5
-	return extra
-}()
