@@ -66,7 +66,7 @@ func TestPartsLinger(t *testing.T) {
     tool: http
     url: "{{ api }}/"
     params: {n: "{{ n }}"}
-    loop: {collection: "{{ 0..%d }}", element: n, mode: parallel, max_concurrency: %d}
+    loop: {collection: "{{ 0..%d }}", element: n, mode: parallel, max_concurrency: %d, batch: 1}
     retry: [{when: error is defined, then: {max_attempts: 2, jitter: none}}]
 `, n-1, window)), map[string]any{"api": server.URL})
 	loop := run.GetID() + "/fetch#1"
