@@ -269,7 +269,7 @@ func (a answer) told() *time.Duration {
 // names is what conditions and what a policy does see.
 func (c *call) names(out outcome) scope {
 	retry := map[string]any{"attempt": c.attempt, "count": c.all}
-	s := scope{"_retry": retry, "args": c.request.args, "pages": c.pages}
+	s := scope{"_retry": retry, "args": c.request.args, "pages": c.pages, "error": nil, "response": nil, "page": nil}
 	for _, p := range c.s.retry {
 		if p.collect != nil && p.collect.into != "" {
 			s[p.collect.into] = c.pages

@@ -40,16 +40,16 @@ func (c *call) exhausted(p *policy, out outcome) *ended {
 		return c.failsWith(out, p)
 	case p.next != nil && word != "fail":
 		return c.lastPage(out, p, true)
-	case word == "succeed":
+	case word == "succeed": // what was polled for last is no page
 		return c.succeeds(out, p, true)
 	}
 	if p.next != nil {
 		part, failed := c.collects(p.collect, out.data)
-		if failed == nil {
-			failed = c.writes(p.page, c.pageID(), c.names(out), part)
-		}
 		if failed != nil {
 			return c.fails(failed)
+		}
+		if c.writes(p.page, c.pageID(), c.names(out), part) != nil { // what failed first is told, and ends the sinks
+			p = nil
 		}
 	}
 	f := &failure{kind: "exhausted", class: "final", attempt: c.all, exhausted: true}
@@ -91,7 +91,7 @@ func (c *call) lastPage(out outcome, p *policy, truncated bool) *ended {
 // succeeds is a call that ends well.
 func (c *call) succeeds(out outcome, p *policy, truncated bool) *ended {
 	data := c.data()
-	if p != nil && p.result != nil && !p.ignore && !p.repeats() {
+	if p != nil && p.result != nil && !p.ignore {
 		var err error
 		if data, err = render(p.result, c.names(out)); err != nil {
 			return c.fails(c.expression())
@@ -102,6 +102,9 @@ func (c *call) succeeds(out outcome, p *policy, truncated bool) *ended {
 
 // written writes what is written once per call.
 func (c *call) written(out outcome, data any, truncated bool) *ended {
+	if out.failure != nil {
+		out = outcome{data: c.last} // it is ignored, or a success by now
+	}
 	sc := c.names(out)
 	for i, p := range c.s.retry {
 		if p.sink == nil || p.next == nil && p.collect == nil && !c.tallies[i].matched {
@@ -121,9 +124,7 @@ func (c *call) failsWith(out outcome, p *policy) *ended {
 	sc := c.names(out)
 	e := c.fails(out.failure)
 	if p != nil {
-		if failed := c.writes(p.sink, c.id, sc, c.collected()); failed != nil {
-			return c.fails(failed)
-		}
+		_ = c.writes(p.sink, c.id, sc, c.collected()) // what failed first is told
 	}
 	return e
 }
