@@ -429,7 +429,7 @@ func (p *policy) wait(n int) time.Duration {
 func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended {
 	if out.failure != nil {
 		if !c.sleeps(wait) {
-			return c.fails(out.failure)
+			return c.failsWith(out, p)
 		}
 		if p.restart {
 			return c.restart()
@@ -438,7 +438,7 @@ func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended
 	}
 	if p.next == nil {
 		if !c.sleeps(wait) {
-			return c.fails(&failure{kind: "cancelled"})
+			return c.skipped(p)
 		}
 		return nil
 	}
@@ -470,10 +470,10 @@ func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended
 			c.tallies[i].successes = 0
 		}
 	}
-	c.attempt = 0
 	if !c.sleeps(wait) {
-		return c.fails(&failure{kind: "cancelled"})
+		return c.skipped(p)
 	}
+	c.attempt = 0
 	return nil
 }
 
@@ -670,6 +670,12 @@ func (c *call) data() any {
 		return nil
 	}
 	return []any{}
+}
+
+// skipped is a call that somebody ended while it waited behind a success.
+func (c *call) skipped(p *policy) *ended {
+	f := &failure{kind: "explicit", class: "final", attempt: c.all}
+	return c.failsWith(outcome{failure: f}, p)
 }
 
 // sleeps waits. It gives false where somebody skips what waits.

@@ -34,7 +34,14 @@ func (c *call) exhausted(p *policy, out outcome) *ended {
 	word := p.onExhausted
 	switch {
 	case out.failure != nil && word == "succeed":
-		return c.written(out, c.data(), true)
+		data := c.data()
+		if p.result != nil && !c.got {
+			var err error
+			if data, err = render(p.result, c.names(out)); err != nil {
+				return c.fails(c.expression())
+			}
+		}
+		return c.written(out, data, true)
 	case out.failure != nil:
 		out.failure.exhausted = true
 		return c.failsWith(out, p)

@@ -40,6 +40,7 @@ type step struct {
 	workload    fields // that it is handed
 	timeout     time.Duration
 	style       style
+	who         []any // what tells its calls apart
 }
 
 type loop struct {
