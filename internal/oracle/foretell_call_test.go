@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"reprise/internal/runs"
 )
 
 // failure is what is foretold of an error.
@@ -140,6 +142,7 @@ func (c *call) run() ended {
 		c.attempt++
 		c.all++
 		out := c.perform()
+		c.attempted(out.failure != nil)
 		if out.failure != nil {
 			out.failure.attempt = c.all
 		}
@@ -456,8 +459,8 @@ func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended
 		return c.fails(failed)
 	}
 	if c.sent[before.sent().key()] = true; guarded && c.sent[c.request.sent().key()] {
-		if failed := c.writes(p.page, c.pageID(), sc, part); failed != nil {
-			return c.fails(failed)
+		if failed := c.writes(p.page, c.pageID(), sc, part); failed != nil && p.endOnRepeat {
+			return c.fails(failed) // else the call has failed before
 		}
 		return c.repeats(p, out, true)
 	}
@@ -680,6 +683,9 @@ func (c *call) skipped(p *policy) *ended {
 
 // sleeps waits. It gives false where somebody skips what waits.
 func (c *call) sleeps(wait time.Duration) bool {
+	if wait > 0 {
+		c.o.tells(runs.StepRetry)
+	}
 	until, skipped := c.o.waits(c.now, wait)
 	c.now = until
 	return !skipped

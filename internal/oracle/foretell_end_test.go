@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"reprise/internal/runs"
 )
 
 // ends is a call that ends with this outcome; the policy is the one that it matched.
@@ -172,6 +174,9 @@ func (o *oracle) writes(s *sink, id string, sc scope, at time.Duration) (time.Du
 	}
 	if s.tool == "file" {
 		at = o.holds(at)
+		o.tells("sink's action started")
+		o.tells("sink's action completed")
+		o.tells(runs.SinkCompleted)
 		o.files[s.path] = append(o.files[s.path], canonical(normal(args)))
 		return at, nil
 	}
@@ -179,12 +184,14 @@ func (o *oracle) writes(s *sink, id string, sc scope, at time.Duration) (time.Du
 	if err != nil {
 		return at, &failure{kind: "expression", class: "final", deaf: true}
 	}
-	below := &step{name: s.place, tool: "http", method: "POST", url: literal{to}, body: literal{normal(args)}, retry: s.retry}
+	below := &step{name: s.place, tool: "http", method: "POST", url: literal{to}, body: literal{normal(args)}, retry: s.retry, writes: true}
 	c := &call{o: o, s: below, scope: sc, id: id + " sink " + s.place, now: at, tallies: make([]tally, len(s.retry))}
 	e := c.run()
 	if e.failure != nil {
+		o.tells(runs.SinkFailed)
 		return c.now, &failure{kind: "sink", class: e.failure.class, status: e.failure.status, exhausted: e.failure.exhausted, deaf: true}
 	}
+	o.tells(runs.SinkCompleted)
 	return c.now, nil
 }
 
@@ -267,6 +274,22 @@ func (o *oracle) iteration(s *step, sc scope, element any, i, size int, id strin
 		"_loop":        map[string]any{"index": i, "count": i + 1, "size": size},
 	})
 	id = fmt.Sprintf("%s index %d", id, i)
+	if o.below == 0 {
+		o.item.index = i
+		defer func() { o.item.index = -1 }()
+	}
+	o.tells(runs.IterationStarted)
+	e := o.elementOf(s, sc, id, at)
+	if e.failure != nil {
+		o.tells(runs.IterationFailed)
+	} else {
+		o.tells(runs.IterationCompleted)
+	}
+	return e
+}
+
+// elementOf is the call of an iteration and the sink behind it.
+func (o *oracle) elementOf(s *step, sc scope, id string, at time.Duration) ended {
 	e := o.call(s, sc, id, at)
 	if e.failure != nil || s.loop.sink == nil {
 		return e

@@ -41,6 +41,7 @@ type step struct {
 	timeout     time.Duration
 	style       style
 	who         []any // what tells its calls apart
+	writes      bool  // it stands for a sink
 }
 
 type loop struct {

@@ -28,6 +28,8 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 const (
 	// quicker is how much shorter waits are on a real server.
 	quicker = 50
+	// silence is how long a webhook awaits an answer there, in time as it is.
+	silence = 15 * time.Second
 	// patience is how long a run may take there.
 	patience = 4 * time.Minute
 	// replays is how often its histories are replayed.
@@ -67,7 +69,9 @@ func (r *round) quick() *round {
 
 func (g *graph) quick() {
 	for _, s := range g.steps {
-		s.timeout = 0
+		if s.timeout = 0; s.tool == "webhook" {
+			s.timeout = silence
+		}
 		sinks := []*sink{s.sink}
 		if s.loop != nil {
 			sinks = append(sinks, s.loop.sink)
@@ -161,6 +165,7 @@ func (r *round) onServer(t *testing.T) came {
 	histories := testenv.Histories(t, env.Client(), id, started.GetRunID())
 	require.NoError(t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, replays,
 		testenv.StoredIn(testenv.PayloadStore(t))))
+	c.events, c.order = told(ctx, t, env, id, started.GetRunID())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.log, c.files = a.log, written(t, dir)
