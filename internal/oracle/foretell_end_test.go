@@ -174,8 +174,8 @@ func (o *oracle) writes(s *sink, id string, sc scope, at time.Duration) (time.Du
 	}
 	if s.tool == "file" {
 		at = o.holds(at)
-		o.tells("sink's action started")
-		o.tells("sink's action completed")
+		o.tells(sinksAction + " started")
+		o.tells(sinksAction + " completed")
 		o.tells(runs.SinkCompleted)
 		o.files[s.path] = append(o.files[s.path], canonical(normal(args)))
 		return at, nil
