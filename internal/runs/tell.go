@@ -695,11 +695,14 @@ func reached(before interpreter.CallState, driven interpreter.Driven) (after int
 		told.Attempt = after.Attempts
 		return after, &told
 	}
-	if failure != nil && (failure.Attempt != after.Attempts || failure.Kind == interpreter.KindSink) {
+	if failure != nil && (failure.Attempt != after.Attempts || slices.Contains(behindAttempts, failure.Kind)) {
 		failure = nil
 	}
 	return after, failure
 }
+
+// behindAttempts are the kinds of failures of calls whose last attempt succeeded.
+var behindAttempts = []interpreter.Kind{interpreter.KindSink, interpreter.KindExhausted, interpreter.KindRepeat}
 
 // pair adds the start and the end of attempts.
 func (t *teller) pair(id int64, which string, event Event, ended time.Time, failure *interpreter.ErrorObject) {
