@@ -214,7 +214,7 @@ func (h *hostedCall) handBack() interpreter.Driven {
 
 // ended is the end of the call. Of one stretch of attempts the result says enough.
 func (h *hostedCall) ended(result interpreter.CallResult) interpreter.Driven {
-	driven := interpreter.Driven{Result: &result, Noted: h.call.State.Noted}
+	driven := interpreter.Driven{Result: &result, Noted: h.call.State.Noted, Written: h.call.State.Written}
 	if len(h.made) > 1 {
 		driven.Made = h.made
 	}

@@ -138,6 +138,9 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 		// What a poll that never became ready said last is no page.
 		c.end(c.failure(*c.exhaustedError(decision), now))
 		return
+	case decision.Ruling == RulingTruncates && pollMayGiveUp(then):
+		c.end(c.success(decision, budget, now)) // neither is it where that is a success
+		return
 	case decision.repeats() && c.pageRepeats(then):
 		// It is neither collected nor written.
 		c.repeated(c.repeatError("page %d is the same as the page before", c.State.Successes), decision, budget, now)
@@ -156,6 +159,13 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 	default:
 		c.end(c.success(decision, budget, now), c.pageSink(decision)...)
 	}
+}
+
+// pollMayGiveUp reports whether a policy polls, takes the last answer for a success
+// where that never became ready, and does not call it a page.
+func pollMayGiveUp(then *playbook.Then) bool {
+	return then.Repeats && then.NextCall == nil && then.OnExhausted == playbook.ExhaustedSucceed &&
+		then.Collect == nil && then.PerIteration == nil
 }
 
 // matched notes policies that matched a success.
@@ -463,7 +473,7 @@ func (c *Call) collectPage(decision Decision) error {
 	if c.config.then(number).Collect == nil {
 		number = 0
 		if !decision.repeats() {
-			number = c.config.usedLast(c.State.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
+			number = c.collector()
 		}
 	}
 	if number == 0 {
@@ -478,6 +488,12 @@ func (c *Call) collectPage(decision Decision) error {
 	c.State.Collected = expression.Of(sum)
 	c.State.Last.Contribution = expression.Of(contribution)
 	return nil
+}
+
+// collector is the policy whose collect was used last, else the first that has one;
+// 0 for none.
+func (c *Call) collector() int {
+	return c.config.usedLast(c.State.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
 }
 
 // usedLast is the policy of those that have something which was used last, else

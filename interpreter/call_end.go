@@ -110,18 +110,17 @@ func pages(n int) string {
 // was collected, or the last page. Where a failure ends it, what was collected
 // goes first.
 func (c *Call) data(decision Decision, budget *expression.Budget) (any, error) {
-	failed, collected := c.State.Last.Error != nil, c.State.Collector != 0
-	if failed && collected {
+	if c.State.Last.Error != nil && c.State.Collector != 0 {
 		return c.State.Collected.Data, nil
 	}
 	if result := c.config.then(decision.Policy).Result; result != nil {
 		return result.Render(c.policyScope(), budget)
 	}
-	switch {
-	case decision.Ruling == RulingIgnores:
+	if decision.Ruling == RulingIgnores {
 		return nil, nil
-	case collected:
-		return c.State.Collected.Data, nil
+	}
+	if number := c.collector(); number != 0 {
+		return nothing(c.config.then(number).Collect.Strategy, c.State.Collected.Data), nil
 	}
 	return c.State.Last.Data.Data, nil
 }

@@ -35,7 +35,7 @@ func collect(c *playbook.Collect, collected, page any) (sum, contribution any, e
 	return appendPage(collected, contribution), contribution, nil
 }
 
-// nothing is what was collected behind a page that adds nothing.
+// nothing is what was collected where a page, or the whole call, adds nothing.
 func nothing(strategy playbook.Strategy, collected any) any {
 	switch {
 	case strategy == playbook.Append:

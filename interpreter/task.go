@@ -189,8 +189,9 @@ type Driven struct {
 	// was handed over with.
 	SeenBefore int         `json:"seen_before,omitempty"`
 	Result     *CallResult `json:"result,omitempty"`
-	// Noted is CallState.Noted of a call with a result.
-	Noted Noted `json:"noted,omitempty"`
+	// Noted and Written are those of CallState, of a call with a result.
+	Noted   Noted `json:"noted,omitempty"`
+	Written int   `json:"written,omitempty"`
 	// Outcome is that of an attempt which State has not taken in yet.
 	Outcome *Outcome `json:"outcome,omitempty"`
 	// Made are the attempts made here, for those who look; nil where Result says enough.

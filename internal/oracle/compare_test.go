@@ -17,7 +17,7 @@ func (d *disagreements) say(format string, args ...any) {
 // refused says that the playbook was not run at all: the generator made one that is not valid.
 func (d *disagreements) refused() bool {
 	return slices.ContainsFunc(*d, func(each string) bool {
-		return strings.Contains(each, "is not valid") || strings.Contains(each, "invalid_playbook")
+		return strings.Contains(each, "is not valid") || strings.Contains(each, "refused the playbook") || strings.Contains(each, "invalid_playbook")
 	})
 }
 
@@ -57,6 +57,7 @@ func (r *round) compare(t *testing.T, f ran, o *oracle, c came) disagreements {
 	d.sinks(r, o, c)
 	d.records(f, o, c)
 	d.warnings(o, c)
+	d.events(o, c)
 	return d
 }
 
@@ -87,7 +88,7 @@ func (d *disagreements) requests(o *oracle, c came) {
 			f = f[:len(f)-1]
 		}
 		if o.torn { // which branch came how far is up to the machine, on a server; else at the very time of the failure
-			d.begun(path, f, came, o.round.real)
+			d.begun(path, f, came, o.round.real, o.crowded)
 			continue
 		}
 		if len(f) != len(came) {
@@ -108,12 +109,12 @@ func (d *disagreements) requests(o *oracle, c came) {
 }
 
 // begun compares what was made before a failure cut it off.
-func (d *disagreements) begun(path string, f, came []made, real bool) {
+func (d *disagreements) begun(path string, f, came []made, real, crowded bool) {
 	for i := range min(len(f), len(came)) {
 		if f[i].open || real {
 			return
 		}
-		if f[i].line() != came[i].line() || f[i].at != came[i].at {
+		if f[i].line() != came[i].line() || !crowded && f[i].at != came[i].at {
 			d.say("%s: request %d is another one:\n%s", path, i+1, side(f, came))
 			return
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"reprise/internal/runs"
 )
 
 // failure is what is foretold of an error.
@@ -140,6 +142,7 @@ func (c *call) run() ended {
 		c.attempt++
 		c.all++
 		out := c.perform()
+		c.attempted(out.failure != nil)
 		if out.failure != nil {
 			out.failure.attempt = c.all
 		}
@@ -269,7 +272,7 @@ func (a answer) told() *time.Duration {
 // names is what conditions and what a policy does see.
 func (c *call) names(out outcome) scope {
 	retry := map[string]any{"attempt": c.attempt, "count": c.all}
-	s := scope{"_retry": retry, "args": c.request.args, "pages": c.pages}
+	s := scope{"_retry": retry, "args": c.request.args, "pages": c.pages, "error": nil, "response": nil, "page": nil}
 	for _, p := range c.s.retry {
 		if p.collect != nil && p.collect.into != "" {
 			s[p.collect.into] = c.pages
@@ -429,7 +432,7 @@ func (p *policy) wait(n int) time.Duration {
 func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended {
 	if out.failure != nil {
 		if !c.sleeps(wait) {
-			return c.fails(out.failure)
+			return c.failsWith(out, p)
 		}
 		if p.restart {
 			return c.restart()
@@ -438,7 +441,7 @@ func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended
 	}
 	if p.next == nil {
 		if !c.sleeps(wait) {
-			return c.fails(&failure{kind: "cancelled"})
+			return c.skipped(p)
 		}
 		return nil
 	}
@@ -456,8 +459,8 @@ func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended
 		return c.fails(failed)
 	}
 	if c.sent[before.sent().key()] = true; guarded && c.sent[c.request.sent().key()] {
-		if failed := c.writes(p.page, c.pageID(), sc, part); failed != nil {
-			return c.fails(failed)
+		if failed := c.writes(p.page, c.pageID(), sc, part); failed != nil && p.endOnRepeat {
+			return c.fails(failed) // else the call has failed before
 		}
 		return c.repeats(p, out, true)
 	}
@@ -470,10 +473,10 @@ func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended
 			c.tallies[i].successes = 0
 		}
 	}
-	c.attempt = 0
 	if !c.sleeps(wait) {
-		return c.fails(&failure{kind: "cancelled"})
+		return c.skipped(p)
 	}
+	c.attempt = 0
 	return nil
 }
 
@@ -672,8 +675,17 @@ func (c *call) data() any {
 	return []any{}
 }
 
+// skipped is a call that somebody ended while it waited behind a success.
+func (c *call) skipped(p *policy) *ended {
+	f := &failure{kind: "explicit", class: "final", attempt: c.all}
+	return c.failsWith(outcome{failure: f}, p)
+}
+
 // sleeps waits. It gives false where somebody skips what waits.
 func (c *call) sleeps(wait time.Duration) bool {
+	if wait > 0 {
+		c.o.tells(runs.StepRetry)
+	}
 	until, skipped := c.o.waits(c.now, wait)
 	c.now = until
 	return !skipped

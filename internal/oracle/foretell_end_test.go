@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"reprise/internal/runs"
 )
 
 // ends is a call that ends with this outcome; the policy is the one that it matched.
@@ -34,22 +36,29 @@ func (c *call) exhausted(p *policy, out outcome) *ended {
 	word := p.onExhausted
 	switch {
 	case out.failure != nil && word == "succeed":
-		return c.written(out, c.data(), true)
+		data := c.data()
+		if p.result != nil && !c.got {
+			var err error
+			if data, err = render(p.result, c.names(out)); err != nil {
+				return c.fails(c.expression())
+			}
+		}
+		return c.written(out, data, true)
 	case out.failure != nil:
 		out.failure.exhausted = true
 		return c.failsWith(out, p)
 	case p.next != nil && word != "fail":
 		return c.lastPage(out, p, true)
-	case word == "succeed":
+	case word == "succeed": // what was polled for last is no page
 		return c.succeeds(out, p, true)
 	}
 	if p.next != nil {
 		part, failed := c.collects(p.collect, out.data)
-		if failed == nil {
-			failed = c.writes(p.page, c.pageID(), c.names(out), part)
-		}
 		if failed != nil {
 			return c.fails(failed)
+		}
+		if c.writes(p.page, c.pageID(), c.names(out), part) != nil { // what failed first is told, and ends the sinks
+			p = nil
 		}
 	}
 	f := &failure{kind: "exhausted", class: "final", attempt: c.all, exhausted: true}
@@ -91,7 +100,7 @@ func (c *call) lastPage(out outcome, p *policy, truncated bool) *ended {
 // succeeds is a call that ends well.
 func (c *call) succeeds(out outcome, p *policy, truncated bool) *ended {
 	data := c.data()
-	if p != nil && p.result != nil && !p.ignore && !p.repeats() {
+	if p != nil && p.result != nil && !p.ignore {
 		var err error
 		if data, err = render(p.result, c.names(out)); err != nil {
 			return c.fails(c.expression())
@@ -102,6 +111,9 @@ func (c *call) succeeds(out outcome, p *policy, truncated bool) *ended {
 
 // written writes what is written once per call.
 func (c *call) written(out outcome, data any, truncated bool) *ended {
+	if out.failure != nil {
+		out = outcome{data: c.last} // it is ignored, or a success by now
+	}
 	sc := c.names(out)
 	for i, p := range c.s.retry {
 		if p.sink == nil || p.next == nil && p.collect == nil && !c.tallies[i].matched {
@@ -121,9 +133,7 @@ func (c *call) failsWith(out outcome, p *policy) *ended {
 	sc := c.names(out)
 	e := c.fails(out.failure)
 	if p != nil {
-		if failed := c.writes(p.sink, c.id, sc, c.collected()); failed != nil {
-			return c.fails(failed)
-		}
+		_ = c.writes(p.sink, c.id, sc, c.collected()) // what failed first is told
 	}
 	return e
 }
@@ -164,6 +174,9 @@ func (o *oracle) writes(s *sink, id string, sc scope, at time.Duration) (time.Du
 	}
 	if s.tool == "file" {
 		at = o.holds(at)
+		o.tells(sinksAction + " started")
+		o.tells(sinksAction + " completed")
+		o.tells(runs.SinkCompleted)
 		o.files[s.path] = append(o.files[s.path], canonical(normal(args)))
 		return at, nil
 	}
@@ -171,12 +184,14 @@ func (o *oracle) writes(s *sink, id string, sc scope, at time.Duration) (time.Du
 	if err != nil {
 		return at, &failure{kind: "expression", class: "final", deaf: true}
 	}
-	below := &step{name: s.place, tool: "http", method: "POST", url: literal{to}, body: literal{normal(args)}, retry: s.retry}
+	below := &step{name: s.place, tool: "http", method: "POST", url: literal{to}, body: literal{normal(args)}, retry: s.retry, writes: true}
 	c := &call{o: o, s: below, scope: sc, id: id + " sink " + s.place, now: at, tallies: make([]tally, len(s.retry))}
 	e := c.run()
 	if e.failure != nil {
+		o.tells(runs.SinkFailed)
 		return c.now, &failure{kind: "sink", class: e.failure.class, status: e.failure.status, exhausted: e.failure.exhausted, deaf: true}
 	}
+	o.tells(runs.SinkCompleted)
 	return c.now, nil
 }
 
@@ -259,6 +274,22 @@ func (o *oracle) iteration(s *step, sc scope, element any, i, size int, id strin
 		"_loop":        map[string]any{"index": i, "count": i + 1, "size": size},
 	})
 	id = fmt.Sprintf("%s index %d", id, i)
+	if o.below == 0 {
+		o.item.index = i
+		defer func() { o.item.index = -1 }()
+	}
+	o.tells(runs.IterationStarted)
+	e := o.elementOf(s, sc, id, at)
+	if e.failure != nil {
+		o.tells(runs.IterationFailed)
+	} else {
+		o.tells(runs.IterationCompleted)
+	}
+	return e
+}
+
+// elementOf is the call of an iteration and the sink behind it.
+func (o *oracle) elementOf(s *step, sc scope, id string, at time.Duration) ended {
 	e := o.call(s, sc, id, at)
 	if e.failure != nil || s.loop.sink == nil {
 		return e

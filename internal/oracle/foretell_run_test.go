@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"reprise/internal/runs"
 )
 
 // oracle foretells what becomes of a run.
@@ -17,6 +19,9 @@ type oracle struct {
 	crowded bool // a loop has more iterations than places: when they begin is not foretold
 	torn    bool // branches were cancelled where others failed
 	tied    bool // branches ended at once
+	events  events
+	item    item // whose events are foretold
+	below   int  // how deep runs are in runs
 	// figures are what warnings have to say, each a few words that stand in one of them.
 	figures [][]string
 }
@@ -91,6 +96,9 @@ func (c *call) await(given answer) outcome {
 	until := from + limit
 	for _, s := range given.outside {
 		at := from + s.after
+		if c.o.round.real {
+			at = from + s.after/quicker
+		}
 		if at >= until {
 			break
 		}
@@ -181,7 +189,9 @@ func (o *oracle) playbookBelow(c *call) outcome {
 	id := fmt.Sprintf("%s page %d attempt %d", c.id, c.page+1, c.all)
 	figures := o.figures                   // those of the other run stay with it
 	c.s.below.strict = o.round.book.strict // the language does not say it; what is below belongs to the playbook
+	o.below++
 	r := o.run(c.s.below, handed.(map[string]any), id, c.now)
+	o.below--
 	o.figures = figures
 	c.now = r.at
 	if r.failure != nil {
@@ -350,11 +360,15 @@ func (w *walk) begin(b *branch, at time.Duration) {
 }
 
 // visit is one visit of a step, its sink with it.
-func (w *walk) visit(s *step, sc scope, id string, at time.Duration) stepEnded {
+func (w *walk) visit(s *step, sc scope, id string, at time.Duration) (e stepEnded) {
+	if w.o.below == 0 {
+		w.o.item = item{s.name, w.visits[s.name], -1}
+		w.o.tells(runs.StepStarted)
+		defer func() { e.tells(w.o) }()
+	}
 	if s.tool == "" {
 		return stepEnded{status: "completed", at: at}
 	}
-	var e stepEnded
 	var c ended
 	if s.loop != nil {
 		e = w.o.loop(s, sc, id, at)

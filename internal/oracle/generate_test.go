@@ -16,6 +16,8 @@ type round struct {
 	hosted bool
 	// real says that the round runs on a server, where times are not exact.
 	real bool
+	// wide says that the round has what narrow ones do not have.
+	wide bool
 }
 
 // generator makes rounds. The same seed makes the same round.
@@ -28,14 +30,14 @@ type generator struct {
 	depth int
 }
 
-func newRound(seed uint64) *round {
+func narrow(seed uint64) *generator {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), round: &round{seed: seed, styles: map[string]style{}}}
 	g.round.book = g.graph(0, 1+g.IntN(4), nil)
 	g.round.hosted = !g.noted && g.one(2)
 	if g.one(3) && !g.round.apart() {
 		g.steers()
 	}
-	return g.round
+	return g
 }
 
 // one is true once in n.
@@ -224,6 +226,7 @@ func (g *generator) step(depth int, who []any) *step {
 	default:
 		g.request(s, who)
 	}
+	s.who = who
 	g.policies(s, who)
 	if g.one(5) {
 		s.sink = g.sink(atStep(s, who), s.loop == nil)

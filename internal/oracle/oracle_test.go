@@ -37,7 +37,7 @@ func TestFixedPlaybooks(t *testing.T) {
 	for _, seed := range fixedSeeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			run(t, seed, newRound, (*round).play)
+			run(t, seed, func(seed uint64) *round { return narrow(seed).round }, (*round).play)
 		})
 	}
 }
@@ -80,8 +80,11 @@ func (r *round) describe() string {
 		text += fmt.Sprintf("# at %s: %s\n", s.at, s.verb)
 	}
 	test := "TestPlaybooks"
-	if r.real {
+	switch {
+	case r.real:
 		test = "TestOnServer"
+	case !r.wide:
+		return text + fmt.Sprintf("# alone: go test ./internal/oracle -run '^TestFixedPlaybooks$/^%d$'", r.seed)
 	}
 	return text + fmt.Sprintf("# alone: go test ./internal/oracle -run '^%s$' -oracle.seed=%d -oracle.rounds=1 -oracle.server=1", test, r.seed)
 }

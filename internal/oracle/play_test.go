@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,12 +44,14 @@ type came struct {
 	log    []made
 	files  map[string][]string
 	took   time.Duration
-	apart  bool // runs below have IDs of their own, as on a server
+	events events        // on a server
+	order  disagreements // events that do not follow each other as they should
+	apart  bool          // runs below have IDs of their own, as on a server
 }
 
 // foretell asks the oracle what becomes of a round.
 func (r *round) foretell() (ran, *oracle) {
-	o := &oracle{round: r, counts: map[string]int{}, files: map[string][]string{}}
+	o := &oracle{round: r, counts: map[string]int{}, files: map[string][]string{}, events: events{}}
 	foretold := o.run(r.book, map[string]any{"api": "http://127.0.0.1:1"}, "", 0)
 	return foretold, o
 }
@@ -60,6 +63,8 @@ type stage struct {
 	api   *api
 	dir   string
 	begun atomic.Bool
+	// attempts are the activities under way: a run that failed leaves some behind.
+	attempts sync.WaitGroup
 }
 
 func (r *round) stage(t *testing.T) *stage {
@@ -72,7 +77,7 @@ func (r *round) stage(t *testing.T) *stage {
 	s.env.SetWorkerOptions(worker.Options{
 		DeadlockDetectionTimeout:  time.Minute,
 		BackgroundActivityContext: activities.WithHost(t.Context(), activities.Host{StopGrace: time.Second}),
-		Interceptors:              []interceptor.WorkerInterceptor{&noServer{}},
+		Interceptors:              []interceptor.WorkerInterceptor{&noServer{attempts: &s.attempts}},
 	})
 	keys, err := seal.Parse(seal.NewKey())
 	require.NoError(t, err)
@@ -97,14 +102,24 @@ func (r *round) stage(t *testing.T) *stage {
 // test environment has none. What the workflow holds it holds all the same.
 type noServer struct {
 	interceptor.WorkerInterceptorBase
+
+	attempts *sync.WaitGroup
 }
 
 func (n *noServer) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	return &inbound{interceptor.ActivityInboundInterceptorBase{Next: next}}
+	return &inbound{interceptor.ActivityInboundInterceptorBase{Next: next}, n.attempts}
 }
 
 type inbound struct {
 	interceptor.ActivityInboundInterceptorBase
+
+	attempts *sync.WaitGroup
+}
+
+func (i *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	i.attempts.Add(1)
+	defer i.attempts.Done()
+	return i.Next.ExecuteActivity(ctx, in)
 }
 
 func (i *inbound) Init(out interceptor.ActivityOutboundInterceptor) error {
@@ -151,6 +166,7 @@ func (r *round) play(t *testing.T) came {
 	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
 		Name: "oracle.yaml", Source: r.book.source(), Workload: expression.Of(map[string]any{"api": server.URL}),
 	})
+	s.attempts.Wait()
 	c := came{took: s.env.Now().Sub(began), err: s.env.GetWorkflowError(), log: s.api.log}
 	if c.err == nil {
 		require.NoError(t, s.env.GetWorkflowResult(&c.result))

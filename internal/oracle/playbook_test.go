@@ -40,6 +40,8 @@ type step struct {
 	workload    fields // that it is handed
 	timeout     time.Duration
 	style       style
+	who         []any // what tells its calls apart
+	writes      bool  // it stands for a sink
 }
 
 type loop struct {

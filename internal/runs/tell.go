@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -534,30 +533,24 @@ func (t *teller) hosted(ctx context.Context, id int64, event *historypb.HistoryE
 			return fmt.Errorf("decode what an activity of %s did: %w", t.workflowID, err)
 		}
 	}
-	sinks := sync.OnceValues(func() (bool, error) { return t.hasSinks(ctx, of) })
 	for i, driven := range output.Calls {
 		if i == len(of.many.Calls) {
 			break
 		}
-		if err := t.driven(id, event.GetEventTime().AsTime(), of, of.many.Calls[i], driven, sinks); err != nil {
-			return err
-		}
+		t.driven(id, event.GetEventTime().AsTime(), of, of.many.Calls[i], driven)
 	}
 	return nil
 }
 
-// driven tells what became of one hosted call; sinks says whether its step has some,
-// which may have to be read from a payload store.
-func (t *teller) driven(
-	id int64, ended time.Time, of *made, carried interpreter.Carried, driven interpreter.Driven, sinks func() (bool, error),
-) error {
+// driven tells what became of one hosted call.
+func (t *teller) driven(id int64, ended time.Time, of *made, carried interpreter.Carried, driven interpreter.Driven) {
 	var before interpreter.CallState
 	if carried.State != nil {
 		before = *carried.State
 	}
 	after, failure := reached(before, driven)
 	if after.Attempts <= before.Attempts {
-		return nil
+		return
 	}
 	task, which := of.many.Task, fmt.Sprint(indexOr(carried.Index))
 	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index}
@@ -575,20 +568,13 @@ func (t *teller) driven(
 	event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
 	attempted := t.stretches(id, which, event, made, ended)
 	if after.Written > before.Written {
-		has, err := sinks()
-		if err != nil {
-			return err
-		}
-		if has {
-			event.Event, event.At, event.Attempt, event.AttemptTo, event.IsRetry = SinkCompleted, writtenAt(attempted, driven, ended), 0, 0, false
-			event.Page, event.PageTo = pagesWritten(before, after, driven.Outcome)
-			t.add(id, which, event)
-		}
+		event.Event, event.At, event.Attempt, event.AttemptTo, event.IsRetry = SinkCompleted, writtenAt(attempted, driven, ended), 0, 0, false
+		event.Page, event.PageTo = pagesWritten(before, after, driven)
+		t.add(id, which, event)
 	}
 	t.calls[call{task.Step, task.Visit, indexOr(carried.Index), ""}] = &lastMade{
 		attempt: after.Attempts, page: after.Successes + 1, failure: failure,
 	}
-	return nil
 }
 
 // stretches tells attempts of a call, from the time of first on, and gives when the last
@@ -664,13 +650,15 @@ func writtenAt(attempted time.Time, driven interpreter.Driven, ended time.Time) 
 
 // pagesWritten are the first and the last page, 0 where that is the first, that the
 // sinks of a hosted call have taken. One whose sink is still to do, such as what the
-// call has left to its workflow to decide about, is not among them.
-func pagesWritten(before, after interpreter.CallState, left *interpreter.Outcome) (first, last int) {
+// call has left to its workflow to decide about, or has failed is not among them.
+func pagesWritten(before, after interpreter.CallState, driven interpreter.Driven) (first, last int) {
+	left, result := driven.Outcome, driven.Result
 	first, last = before.Successes+1, after.Successes
 	if pageIsDue(before) {
 		first--
 	}
-	if left != nil && !left.PutOff() && !left.Failed() || pageIsDue(after) {
+	refused := result != nil && result.Failed() && result.Error.Kind == interpreter.KindSink
+	if left != nil && !left.PutOff() && !left.Failed() || pageIsDue(after) || refused {
 		last--
 	}
 	if last <= first {
@@ -688,12 +676,8 @@ func pageIsDue(state interpreter.CallState) bool {
 func reached(before interpreter.CallState, driven interpreter.Driven) (after interpreter.CallState, failure *interpreter.ErrorObject) {
 	switch {
 	case driven.Result != nil:
-		after.Attempts, after.Successes, after.Written = driven.Result.Meta.Attempts, driven.Result.Meta.Pages, before.Written
+		after.Attempts, after.Successes, after.Written = driven.Result.Meta.Attempts, driven.Result.Meta.Pages, driven.Written
 		failure = driven.Result.Error
-		if !driven.Result.Failed() {
-			after.Written++
-			failure = nil
-		}
 	case driven.State != nil:
 		after, failure = *driven.State, driven.State.Last.Error
 	}
@@ -707,29 +691,14 @@ func reached(before interpreter.CallState, driven interpreter.Driven) (after int
 		told.Attempt = after.Attempts
 		return after, &told
 	}
-	if failure != nil && (failure.Attempt != after.Attempts || failure.Kind == interpreter.KindSink) {
+	if failure != nil && (failure.Attempt != after.Attempts || slices.Contains(behindAttempts, failure.Kind)) {
 		failure = nil
 	}
 	return after, failure
 }
 
-// hasSinks reports whether anything of the step of hosted calls is written away.
-func (t *teller) hasSinks(ctx context.Context, of *made) (bool, error) {
-	var known converter.RawValue // of.many
-	var script interpreter.Script
-	if err := t.decode(ctx, t.workflowID, of.input, &known, &script); err != nil {
-		return false, err
-	}
-	_, step, err := of.many.Task.With(script).Load()
-	if err != nil {
-		return false, nil // it has not begun
-	}
-	sinks := step.Sink != nil && step.Loop == nil || step.Loop != nil && step.Loop.Sink != nil
-	for _, policy := range step.Retry {
-		sinks = sinks || policy.Then.Sink != nil || policy.Then.PerIteration != nil
-	}
-	return sinks, nil
-}
+// behindAttempts are the kinds of failures of calls whose last attempt succeeded.
+var behindAttempts = []interpreter.Kind{interpreter.KindSink, interpreter.KindExhausted, interpreter.KindRepeat}
 
 // pair adds the start and the end of attempts.
 func (t *teller) pair(id int64, which string, event Event, ended time.Time, failure *interpreter.ErrorObject) {
