@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/term"
 
+	"reprise/internal/connect"
 	"reprise/internal/host"
 	"reprise/internal/runs"
 	"reprise/interpreter"
@@ -149,12 +149,11 @@ func (s *session) lastingInput(plan plan) (*commonpb.Payload, error) {
 
 // scheduleError says what the server has refused.
 func scheduleError(what, name string, err error) error {
-	var refused *serviceerror.InvalidArgument
 	var stated *statusError
 	switch {
 	case errors.As(err, &stated):
 		return err
-	case errors.As(err, &refused):
+	case connect.InvalidArgument(err):
 		return usageError("the server does not take the schedule %s: %w", name, err)
 	}
 	return fmt.Errorf("%s the schedule %s: %w", what, name, err)

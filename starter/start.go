@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -116,11 +115,10 @@ func (s *session) handIn(ctx context.Context, plan plan, known connect.Attribute
 	deadline := time.Now().Add(attributeDelay)
 	for {
 		err := begin(plan)
-		var refused *serviceerror.InvalidArgument
 		switch {
 		case err == nil:
 			return nil
-		case !errors.As(err, &refused) || !plan.input.SearchAttributes || !aboutAttributes(refused):
+		case !connect.InvalidArgument(err) || !plan.input.SearchAttributes || !aboutAttributes(err):
 			return err
 		case time.Now().After(deadline):
 			plan.uses(connect.Attributes{})
@@ -234,9 +232,8 @@ func (e *unsureError) Error() string {
 func (e *unsureError) Unwrap() error { return e.err }
 
 func startError(plan plan, err error) error {
-	var started *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &started) {
-		return &startedError{workflowID: plan.workflowID, runID: started.RunId}
+	if runID, started := connect.AlreadyStarted(err); started {
+		return &startedError{workflowID: plan.workflowID, runID: runID}
 	}
 	if connect.Unreachable(err) {
 		return withStatus(exitNoServer, &unsureError{workflowID: plan.workflowID, err: err})

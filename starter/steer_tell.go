@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/uuid"
 	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
+	"reprise/internal/connect"
 	"reprise/internal/runs"
 	"reprise/workflows"
 )
@@ -209,20 +209,17 @@ func (t *teller) update(ctx context.Context, run runs.Found) (workflows.Standing
 // refusal says why an update came to nothing, and what would work.
 func (t *teller) refusal(ctx context.Context, run runs.Found, err error) (outcome, message string) {
 	var refused *temporal.ApplicationError
-	var late *client.WorkflowUpdateServiceTimeoutOrCanceledError
 	switch {
 	case ctx.Err() != nil:
 		return outcomeUnknown, "left before it answered; " + t.look(run)
-	case errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
+	case connect.UpdateTimedOut(err):
 		return outcomeUnknown, fmt.Sprintf("no worker of its task queue %q has answered within %s; is one running? worker --task-queue %s "+
 			"starts one. The command may take effect when one answers; %s", run.TaskQueue, tellPatience, shellWord(run.TaskQueue), t.look(run))
-	case errors.As(err, new(*serviceerror.NotFound)):
+	case connect.UpdateEnded(err):
 		return outcomeRefused, "it has ended meanwhile; " + t.look(run)
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Message(), "unknown update "):
 		return outcomeRefused, fmt.Sprintf("its worker is of an older build, which takes no such command; put a worker of this build in its "+
 			"place, or end the run with %s cancel %s", program(), shellWord(run.WorkflowID))
-	case errors.As(err, &refused) && refused.Type() == "AcceptedUpdateCompletedWorkflow":
-		return outcomeRefused, "it has ended meanwhile; " + t.look(run)
 	case errors.As(err, &refused):
 		return outcomeRefused, refused.Message()
 	}
@@ -245,9 +242,9 @@ func (t *teller) cancel(ctx context.Context, told answer) answer {
 		was = visible(run.Playbook) + ", " + was
 	}
 	switch {
-	case errors.As(err, new(*serviceerror.CancellationAlreadyRequested)):
+	case connect.CancelRequested(err):
 		told.Outcome, told.Message = outcomeUnchanged, "it was being cancelled already"
-	case errors.As(err, new(*serviceerror.NotFound)):
+	case connect.NotFound(err):
 		told.Message = "it has ended meanwhile; " + t.look(run)
 	case err != nil:
 		told.Outcome, told.Message = outcomeUnknown, "cancel it: "+err.Error()
