@@ -12,6 +12,7 @@ import (
 
 	"reprise/internal/connect"
 	"reprise/internal/exitcode"
+	"reprise/internal/start"
 )
 
 // Exit statuses, by the names that the commands use.
@@ -59,6 +60,8 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &stated):
 		return stated.status
+	case errors.Is(err, start.ErrInterrupted):
+		return exitInterrupted
 	case connect.Unreachable(err):
 		return exitNoServer
 	}

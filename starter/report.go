@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/ending"
+	"reprise/internal/start"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -57,9 +58,9 @@ func refusal(err error) document {
 	case exitUsage:
 		failure.Kind = kindUsage
 	}
-	var unsure *unsureError
+	var unsure *start.UnsureError
 	if errors.As(err, &unsure) {
-		doc.Status, doc.WorkflowID = statusUnknown, unsure.workflowID
+		doc.Status, doc.WorkflowID = statusUnknown, unsure.WorkflowID
 	}
 	var invalid *invalidError
 	if errors.As(err, &invalid) {

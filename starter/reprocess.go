@@ -11,6 +11,7 @@ import (
 	"reprise/internal/deadletter"
 	"reprise/internal/host"
 	"reprise/internal/runs"
+	"reprise/internal/start"
 	"reprise/interpreter/expression"
 )
 
@@ -206,46 +207,46 @@ func (a *app) followReprocess(s *session, running *runs.Run, found chosen, optio
 func (a *app) reprocessPlan(
 	ctx context.Context, s *session, chain *deadletter.Chain, letters []deadletter.Letter,
 	overlay map[string]any, options *reprocessOptions,
-) (plan, error) {
+) (start.Plan, error) {
 	input := chain.Origin.Input.Alone()
 	values, err := expression.Canonical(merged(asMap(input.Workload.Data), overlay))
 	if err != nil {
-		return plan{}, usageError("the workload: %w", err)
+		return start.Plan{}, usageError("the workload: %w", err)
 	}
 	input.Workload = expression.Of(values)
 	book, err := chain.Origin.Book()
 	if err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	if options.playbook != "" {
 		checked, err := a.checkForRun(options.playbook, asMap(values))
 		if err != nil {
-			return plan{}, err
+			return start.Plan{}, err
 		}
 		book, input.Name, input.Source = checked.book, checked.file.Name, string(checked.file.Bytes())
 		input.Files = checked.files
 	}
 	if err := a.checkRead(book, overlay, input.Strict || book.Strict); err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	input.Reprocess, err = s.reader().Reprocess(ctx, chain, letters, book)
 	var unfit *deadletter.UnfitError
 	if errors.As(err, &unfit) {
-		return plan{}, withStatus(exitUsage, err)
+		return start.Plan{}, withStatus(exitUsage, err)
 	}
 	if err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	codes := book.Codes()
 	if options.playbook == "" {
 		if codes, err = s.ours(ctx, chain.Origin, codes); err != nil {
-			return plan{}, err
+			return start.Plan{}, err
 		}
 	}
 	id := deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round)
-	return plan{
-		workflowID: id, playbook: book.Name, input: input, codes: codes,
-		summary: staticSummary(book) + ", again", details: staticDetails(book, values, "Runs iterations of "+chain.Origin.WorkflowID+" again."),
+	return start.Plan{
+		WorkflowID: id, Playbook: book.Name, Input: input, Codes: codes,
+		Summary: book.Name + ", again", Details: start.Details(book, values, "Runs iterations of "+chain.Origin.WorkflowID+" again."),
 	}, nil
 }
 
@@ -270,11 +271,11 @@ func asMap(v any) map[string]any {
 	return m
 }
 
-func (a *app) startReprocess(ctx context.Context, s *session, plan plan, n int, options *reprocessOptions) error {
+func (a *app) startReprocess(ctx context.Context, s *session, plan start.Plan, n int, options *reprocessOptions) error {
 	run, err := s.start(ctx, plan, a)
-	var started *startedError
+	var started *start.StartedError
 	if errors.As(err, &started) { // somebody else asked at the same time
-		run, err = s.client.GetWorkflow(ctx, plan.workflowID, started.runID), nil
+		run, err = s.client.GetWorkflow(ctx, plan.WorkflowID, started.RunID), nil
 	}
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"reprise/internal/connect"
 	"reprise/internal/localserver"
+	"reprise/internal/start"
 	"reprise/interpreter/playbook"
 )
 
@@ -97,7 +98,7 @@ func (a *app) run(name string, options *runOptions) (err error) {
 	s, err := a.open(ctx, options)
 	if err != nil {
 		if ctx.Err() != nil {
-			return withStatus(exitInterrupted, errors.New("interrupted before the run began"))
+			return start.ErrInterrupted
 		}
 		return err
 	}
@@ -124,24 +125,24 @@ func (a *app) run(name string, options *runOptions) (err error) {
 }
 
 // plan reads and checks everything that can be known before a server is there.
-func (a *app) plan(name string, options *runOptions) (plan, error) {
+func (a *app) plan(name string, options *runOptions) (start.Plan, error) {
 	if err := options.fairness.check(); err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	workload, err := options.workload.read()
 	if err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	checked, err := a.checkForRun(name, workload)
 	if err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	if err := a.checkRead(checked.book, workload, options.strict || checked.book.Strict); err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	options.local.playbooks = cmp.Or(options.local.playbooks, folderOf(name))
 	plan, err := newPlan(checked, workload, options.workflowID, options.local.playbooks)
-	plan.fairness, plan.input.Strict = options.fairness.settings(), options.strict
+	plan.Fairness, plan.Input.Strict = options.fairness.settings(), options.strict
 	return plan, err
 }
 
