@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -182,7 +183,7 @@ func (r *reply) check(command *cobra.Command, args []string) error {
 	case changed("option") && r.answer.Option == "":
 		return usageError("--option is empty")
 	case len(args) == 0 || len(args) == 1 && !r.approves():
-		return usageError("say which run and which step: %s %s", program(), command.Use)
+		return usageError("say which run and which step: %s %s", terminal.Program(), command.Use)
 	case len(args) > 2:
 		return usageError("%s takes one run and one step; %q is one too many", r.name, args[2])
 	case changed("index") && r.index < 0:

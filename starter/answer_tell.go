@@ -9,7 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"reprise/internal/answers"
+	"reprise/internal/render"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
@@ -229,7 +231,7 @@ func (t *replier) send(ctx context.Context, to string) (replyDocument, error) {
 // taken says what the answer does.
 func (t *replier) taken(taken interpreter.Taken) replyDocument {
 	to := taken.To()
-	name := placeText(to)
+	name := render.Attempt(to)
 	switch {
 	case taken.ID != t.answer.ID:
 		return t.doc(to, outcomeUnchanged, "%s had this answer already", name)
@@ -254,7 +256,7 @@ func (t *replier) leave(ctx context.Context) (replyDocument, error) {
 		return replyDocument{}, knownStep(t.answer.Step, stepNames(t.book))
 	case step == nil:
 		return t.refuse("no worker of its task queue %q answers, so which approval waits cannot be told; name the step: %s %s %s STEP",
-			t.run.TaskQueue, program(), t.name, shellWord(t.run.WorkflowID)), nil
+			t.run.TaskQueue, terminal.Program(), t.name, terminal.ShellWord(t.run.WorkflowID)), nil
 	case step.Loop != nil && t.answer.Index == nil:
 		return t.refuse("no worker of its task queue %q answers, so which iteration waits cannot be told; name it with --index", t.run.TaskQueue), nil
 	case !mayAwait(step):
@@ -270,7 +272,7 @@ func (t *replier) leave(ctx context.Context) (replyDocument, error) {
 		return replyDocument{}, err
 	}
 	return t.doc(t.answer.AnswerTo, outcomeKept, "no worker of its task queue %q answers; the answer is kept, and taken when one is back "+
-		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, placeText(t.answer.AnswerTo), shellWord(t.run.TaskQueue)), nil
+		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.Attempt(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
 }
 
 // mayAwait reports whether attempts of a step may await answers.
@@ -297,7 +299,7 @@ func (t *replier) recall(ctx context.Context) replyDocument {
 	if t.run.Ended() {
 		return t.refuse("the run has ended (%s), so it takes no answers", t.run.Status)
 	}
-	return t.refuse("%s is over, so it takes no answers", placeText(t.answer.AnswerTo))
+	return t.refuse("%s is over, so it takes no answers", render.Attempt(t.answer.AnswerTo))
 }
 
 func (t *replier) recallVisit(ctx context.Context, visit *runs.Step) (taken interpreter.Taken, found bool) {

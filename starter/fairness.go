@@ -3,10 +3,10 @@ package main
 import (
 	"unicode/utf8"
 
-	"reprise/internal/start"
-
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/start"
 )
 
 const (

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reprise/internal/terminal"
 )
 
 // logEntry is a line of a worker's log.
@@ -84,13 +86,13 @@ func (e logEntry) tell() string {
 		switch value := strings.TrimRight(e.text(name), "\n"); {
 		case strings.Contains(value, "\n") || name == "output":
 			for line := range strings.SplitSeq(value, "\n") {
-				below.WriteString("  " + visible(line) + "\n")
+				below.WriteString("  " + terminal.Visible(line) + "\n")
 			}
 		default:
 			b.WriteString(", " + name + ": " + value)
 		}
 	}
-	return oneLineOf(b.String()) + "\n" + below.String()
+	return terminal.OneLine(b.String()) + "\n" + below.String()
 }
 
 // where is the attempt in few words: fetch#2[13] page 2, attempt 3.

@@ -12,6 +12,7 @@ import (
 	"reprise/internal/host"
 	"reprise/internal/runs"
 	"reprise/internal/start"
+	"reprise/internal/terminal"
 	"reprise/interpreter/expression"
 )
 
@@ -62,7 +63,7 @@ func newReprocessCommand(a *app) *cobra.Command {
 			options.queueGiven = command.Flags().Changed("task-queue")
 			err := a.reprocess(args[0], options)
 			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
-				return errors.Join(printJSON(a.Out, refusal(err)), err)
+				return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
 			}
 			return err
 		},
@@ -153,10 +154,10 @@ func (a *app) reprocessChain(
 func (a *app) noteLeftOut(found chosen, quarantine int) {
 	if found.quarantined > 0 {
 		a.notef("left out: %s that failed in %d runs or more (--quarantine-after)",
-			counted(found.quarantined, "iteration"), quarantine)
+			terminal.Count(found.quarantined, "iteration"), quarantine)
 	}
 	if found.cancelled > 0 {
-		a.notef("left out: %s (--cancelled takes them too)", counted(found.cancelled, "cancelled iteration"))
+		a.notef("left out: %s (--cancelled takes them too)", terminal.Count(found.cancelled, "cancelled iteration"))
 	}
 }
 
@@ -168,7 +169,7 @@ func (a *app) dryRun(found chosen, output string) error {
 		}
 	}
 	if output == "json" {
-		return printJSON(a.Out, list)
+		return terminal.PrintJSON(a.Out, list)
 	}
 	return a.writeLetters(list)
 }
@@ -182,7 +183,7 @@ type idle struct {
 
 func (a *app) nothingToDo(found chosen, output string) error {
 	if output == "json" {
-		return printJSON(a.Out, idle{Status: "nothing_to_do", Quarantined: found.quarantined, Cancelled: found.cancelled})
+		return terminal.PrintJSON(a.Out, idle{Status: "nothing_to_do", Quarantined: found.quarantined, Cancelled: found.cancelled})
 	}
 	a.notef("nothing to do: no iteration is open")
 	return nil
@@ -193,7 +194,7 @@ func (a *app) nothingToDo(found chosen, output string) error {
 func (a *app) followReprocess(s *session, running *runs.Run, found chosen, options *reprocessOptions) error {
 	if len(found.open) > 0 {
 		return withStatus(exitFailed, fmt.Errorf("%s is under way and leaves out %s that you ask for; wait for its end, and ask again",
-			running.WorkflowID, counted(len(found.open), "iteration")))
+			running.WorkflowID, terminal.Count(len(found.open), "iteration")))
 	}
 	run := s.client.GetWorkflow(a.interrupts.asked, running.WorkflowID, running.RunID)
 	if options.detach {
@@ -283,6 +284,6 @@ func (a *app) startReprocess(ctx context.Context, s *session, plan start.Plan, n
 	if options.detach {
 		return a.reportStart(s, run, options.output)
 	}
-	a.notef("%s runs %s again", run.GetID(), counted(n, "iteration"))
+	a.notef("%s runs %s again", run.GetID(), terminal.Count(n, "iteration"))
 	return a.follow(s, run, options.output)
 }

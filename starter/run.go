@@ -11,6 +11,7 @@ import (
 	"reprise/internal/connect"
 	"reprise/internal/localserver"
 	"reprise/internal/start"
+	"reprise/internal/terminal"
 	"reprise/interpreter/playbook"
 )
 
@@ -71,7 +72,7 @@ func newRunCommand(a *app) *cobra.Command {
 			}
 			err := a.run(args[0], options)
 			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
-				return errors.Join(printJSON(a.Out, refusal(err)), err)
+				return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
 			}
 			return err
 		},
@@ -168,7 +169,7 @@ type invalidError struct {
 }
 
 func (e *invalidError) Error() string {
-	return fmt.Sprintf("%s has %s; nothing was started", e.name, counted(e.total, "problem"))
+	return fmt.Sprintf("%s has %s; nothing was started", e.name, terminal.Count(e.total, "problem"))
 }
 
 // open finds the server to use, or brings one up.
@@ -178,7 +179,7 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 		return s, err
 	}
 	if options.detach {
-		return nil, usageError("--detach needs a server that stays: name one with --address, or start one with %s dev", program())
+		return nil, usageError("--detach needs a server that stays: name one with --address, or start one with %s dev", terminal.Program())
 	}
 	a.notef("starting a local Temporal server and a worker")
 	target := options.server

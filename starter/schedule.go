@@ -17,6 +17,7 @@ import (
 	"reprise/internal/connect"
 	"reprise/internal/runs"
 	"reprise/internal/start"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -99,7 +100,7 @@ func (s *session) schedule(ctx context.Context, name string) (*runs.Schedule, er
 	var ambiguous *runs.AmbiguousError
 	switch {
 	case errors.As(err, &missing) && missing.Nearest == "" && missing.Type == "":
-		return nil, usageError("%w on %s, namespace %s; %s schedule list shows those that are there", err, s.address, s.namespace, program())
+		return nil, usageError("%w on %s, namespace %s; %s schedule list shows those that are there", err, s.address, s.namespace, terminal.Program())
 	case errors.As(err, &missing), errors.As(err, &ambiguous):
 		return nil, usageError("%w", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"reprise/internal/runs"
 	"reprise/internal/start"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -125,7 +126,7 @@ func (a *app) createSchedule(name, file string, options *scheduleOptions) error 
 		})
 		switch {
 		case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
-			return fmt.Errorf("there is a schedule %s already; %s schedule update %s FILE changes it", name, program(), name)
+			return fmt.Errorf("there is a schedule %s already; %s schedule update %s FILE changes it", name, terminal.Program(), name)
 		case err != nil:
 			return scheduleError("create", name, err)
 		}
@@ -144,13 +145,13 @@ func (a *app) tellSchedule(ctx context.Context, s *session, name, done, output s
 		if err != nil {
 			return err
 		}
-		return printJSON(a.Out, doc)
+		return terminal.PrintJSON(a.Out, doc)
 	}
 	times := timesOf(found.Told.Schedule)
 	text := fmt.Sprintf("%s %s: it runs %s %s, %s", found.ID, done, found.Playbook, timesInWords(times), times.Zone)
 	switch next := found.Told.Info.NextActionTimes; {
 	case found.Told.Schedule.State.Paused:
-		text += fmt.Sprintf(", and is paused until %s schedule resume %s", program(), found.ID)
+		text += fmt.Sprintf(", and is paused until %s schedule resume %s", terminal.Program(), found.ID)
 	case len(next) > 0:
 		text += ", next at " + inZone(next[0], times.Zone)
 	default:
@@ -362,7 +363,7 @@ func (s settings) text() string {
 		lines = append(lines, fmt.Sprintf("fairness_weight: %v", s.priority.FairnessWeight))
 	}
 	if s.note != "" {
-		lines = append(lines, "note: "+oneLine(s.note, mostNote))
+		lines = append(lines, "note: "+terminal.Shorten(s.note, mostNote))
 	}
 	if s.input.Strict {
 		lines = append(lines, "strict: true")

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter/playbook"
 )
 
@@ -38,13 +39,13 @@ holds those. The times that come meanwhile are left out, unless they are made up
 			}
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
 				if state := found.Told.Schedule.State; state.Paused && note == "" {
-					return a.say("%s was paused already: %s", found.ID, oneLine(state.Note, mostNote))
+					return a.say("%s was paused already: %s", found.ID, terminal.Shorten(state.Note, mostNote))
 				}
 				err := s.handle(ctx, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+whoami())})
 				if err != nil {
 					return scheduleError("pause", found.ID, err)
 				}
-				return a.say("%s is paused; no other run begins until %s schedule resume %s", found.ID, program(), found.ID)
+				return a.say("%s is paused; no other run begins until %s schedule resume %s", found.ID, terminal.Program(), found.ID)
 			})
 		},
 	}
@@ -141,7 +142,7 @@ func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, ove
 	}
 	switch {
 	case output == "json":
-		if err := printJSON(a.Out, told); err != nil {
+		if err := terminal.PrintJSON(a.Out, told); err != nil {
 			return err
 		}
 	case told.Outcome == "started":
@@ -151,7 +152,7 @@ func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, ove
 		}
 		return a.say("%s runs%s", told.WorkflowID, link)
 	case told.Outcome == "waiting":
-		a.notef("the run has not begun yet; %s schedule show %s tells when it has", program(), found.ID)
+		a.notef("the run has not begun yet; %s schedule show %s tells when it has", terminal.Program(), found.ID)
 	}
 	if told.Outcome == "skipped" {
 		return withStatus(exitFailed, fmt.Errorf(
@@ -272,7 +273,7 @@ func (a *app) backfill(ctx context.Context, s *session, found *runs.Schedule, op
 		return scheduleError("backfill", found.ID, err)
 	}
 	return a.say("%s starts a run for each of its times from %s to %s (%s); %s schedule show %s shows them",
-		found.ID, inZone(from, name), inZone(to, name), options.overlap, program(), found.ID)
+		found.ID, inZone(from, name), inZone(to, name), options.overlap, terminal.Program(), found.ID)
 }
 
 func newScheduleDeleteCommand(a *app) *cobra.Command {

@@ -25,6 +25,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/host"
+	"reprise/internal/terminal"
 	"reprise/internal/testenv"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
@@ -617,7 +618,7 @@ func TestGoldenSchedules(t *testing.T) {
 	}
 	over := &scheduleDocument{Name: "once", Playbook: "once", When: "cron 0 0 1 1 *", Zone: "UTC", Recent: []scheduledRun{}}
 	var out bytes.Buffer
-	to := &screen{to: &out}
+	to := &terminal.Screen{To: &out}
 	for _, width := range []int{200, 80, 60, 30} {
 		_, err := fmt.Fprintln(to, schedulesTable([]*scheduleDocument{doc, over, paused}, width))
 		require.NoError(t, err)

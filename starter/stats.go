@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/render"
 	"reprise/internal/runs"
 	"reprise/internal/stats"
+	"reprise/internal/terminal"
 )
 
 // statsOptions is the command line of stats.
@@ -97,9 +99,9 @@ func (a *app) stats(ctx context.Context, s *session, options *statsOptions, ids 
 	}
 	sums := collector.Stats()
 	if options.output == "json" {
-		return printJSON(a.Out, sums)
+		return terminal.PrintJSON(a.Out, sums)
 	}
-	writeStats(a.Out, sums)
+	render.Stats(a.Out, sums)
 	return nil
 }
 
@@ -112,7 +114,7 @@ func (a *app) chosen(ctx context.Context, s *session, options *statsOptions, ids
 		}
 		if err == nil && len(list.Runs) == 0 {
 			err = usageError("there are no runs of the playbook %q on %s, namespace %s; %s list shows runs",
-				options.playbook, s.address, s.namespace, program())
+				options.playbook, s.address, s.namespace, terminal.Program())
 		}
 		for i, run := range list.Runs { // the list may know another history of the run than its first
 			if list.Runs[i], err = s.runs().Find(ctx, run.WorkflowID, run.RunID); err != nil {

@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/render"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter/source"
 	"reprise/workflows"
 )
@@ -190,7 +192,7 @@ func (o *order) takeStep(args []string, byQuery bool) (ids, rest []string, err e
 		ids, args = args[:1], args[1:]
 	}
 	if len(args) == 0 {
-		return nil, nil, usageError("say which run and which step: %s %s ID STEP", program(), o.name)
+		return nil, nil, usageError("say which run and which step: %s %s ID STEP", terminal.Program(), o.name)
 	}
 	o.Step = args[0]
 	return ids, args[1:], nil
@@ -204,7 +206,7 @@ func (o *order) checkRuns(ids []string, byQuery bool) error {
 	case byQuery && strings.TrimSpace(o.query) == "":
 		return usageError(`--query is empty; all runs that go on are --query 'WorkflowId != ""'`)
 	case !byQuery && len(ids) == 0:
-		return usageError("say which runs: by their IDs, or by --query; %s list --status running shows those that go on", program())
+		return usageError("say which runs: by their IDs, or by --query; %s list --status running shows those that go on", terminal.Program())
 	}
 	return nil
 }
@@ -260,7 +262,7 @@ func (a *app) steer(ctx context.Context, s *session, o *order, ids []string) err
 	}
 	answers := s.tellAll(ctx, o, meant, a.steerWriter(o))
 	if o.output == "json" {
-		err = printJSON(a.Out, orderDocument{Command: o.name, Step: o.Step, Index: o.Index, Runs: answers})
+		err = terminal.PrintJSON(a.Out, orderDocument{Command: o.name, Step: o.Step, Index: o.Index, Runs: answers})
 	} else {
 		a.afterTelling(o, answers)
 	}
@@ -282,13 +284,13 @@ func (a *app) wouldTell(o *order, meant []runs.Found) error {
 		for i, run := range meant {
 			answers[i] = answer{Found: run}
 		}
-		return printJSON(a.Out, orderDocument{Command: o.name, Step: o.Step, Index: o.Index, DryRun: true, Runs: answers})
+		return terminal.PrintJSON(a.Out, orderDocument{Command: o.name, Step: o.Step, Index: o.Index, DryRun: true, Runs: answers})
 	}
 	if len(meant) == 0 {
 		return nil // it was said
 	}
-	_, err := fmt.Fprintln(a.Out, runsTable(meant, time.Now(), paperOf(a.Out).width))
-	a.notef("%s would be told: %s. Nothing was told.", counted(len(meant), "run"), o.words())
+	_, err := fmt.Fprintln(a.Out, render.Runs(meant, time.Now(), terminal.PaperOf(a.Out).Width))
+	a.notef("%s would be told: %s. Nothing was told.", terminal.Count(len(meant), "run"), o.words())
 	for _, run := range meant {
 		if run.Ended() {
 			a.notef("%s has ended, so it would refuse", run.WorkflowID)
@@ -322,18 +324,18 @@ func (a *app) afterTelling(o *order, answers []answer) {
 	if o.update != workflows.PauseUpdate || counts[outcomeDone]+counts[outcomeUnchanged] == 0 {
 		return
 	}
-	command := program() + " resume"
+	command := terminal.Program() + " resume"
 	if o.query != "" {
-		command += " --query " + shellWord(o.query)
+		command += " --query " + terminal.ShellWord(o.query)
 	} else {
 		for _, answer := range answers {
 			if answer.Outcome != outcomeRefused {
-				command += " " + shellWord(answer.WorkflowID)
+				command += " " + terminal.ShellWord(answer.WorkflowID)
 			}
 		}
 	}
 	if o.Step != "" {
-		command += " --step " + shellWord(o.Step)
+		command += " --step " + terminal.ShellWord(o.Step)
 	}
 	a.notef("to let it go on: %s", command)
 }

@@ -16,7 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/connect"
+	"reprise/internal/render"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/workflows"
 )
 
@@ -124,7 +126,7 @@ func (t *teller) tell(ctx context.Context, run runs.Found) answer {
 	told := answer{Found: run, Outcome: outcomeRefused}
 	if run.Ended() {
 		told.Message = fmt.Sprintf("it has ended (%s), so there is nothing to %s; %s list --status running shows the runs that go on",
-			run.Status, t.order.name, program())
+			run.Status, t.order.name, terminal.Program())
 		return told
 	}
 	if t.order.update == "" {
@@ -137,7 +139,7 @@ func (t *teller) tell(ctx context.Context, run runs.Found) answer {
 		return told
 	case workers == 0:
 		told.Message = fmt.Sprintf("no worker polls its task queue %q, so nobody takes the command and nothing was changed; "+
-			"start one with worker --task-queue %s, and say it again", run.TaskQueue, shellWord(run.TaskQueue))
+			"start one with worker --task-queue %s, and say it again", run.TaskQueue, terminal.ShellWord(run.TaskQueue))
 		return told
 	}
 	waits, whole := 0, true
@@ -161,8 +163,8 @@ func (t *teller) tell(ctx context.Context, run runs.Found) answer {
 		told.Above, _ = t.session.runs().Above(ctx, run) // the command has had its effect
 	}
 	for _, above := range told.Above {
-		told.Message += fmt.Sprintf("; still held by the run %s above: %s (%s)", visible(above.Run),
-			pausedText(holding(above), time.Now()), letsGo(above.Run, holding(above)))
+		told.Message += fmt.Sprintf("; still held by the run %s above: %s (%s)", terminal.Visible(above.Run),
+			render.Paused(render.Held(above), time.Now()), render.ResumeCommand(above.Run, render.Held(above)))
 	}
 	return told
 }
@@ -214,12 +216,12 @@ func (t *teller) refusal(ctx context.Context, run runs.Found, err error) (outcom
 		return outcomeUnknown, "left before it answered; " + t.look(run)
 	case connect.UpdateTimedOut(err):
 		return outcomeUnknown, fmt.Sprintf("no worker of its task queue %q has answered within %s; is one running? worker --task-queue %s "+
-			"starts one. The command may take effect when one answers; %s", run.TaskQueue, tellPatience, shellWord(run.TaskQueue), t.look(run))
+			"starts one. The command may take effect when one answers; %s", run.TaskQueue, tellPatience, terminal.ShellWord(run.TaskQueue), t.look(run))
 	case connect.UpdateEnded(err):
 		return outcomeRefused, "it has ended meanwhile; " + t.look(run)
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Message(), "unknown update "):
 		return outcomeRefused, fmt.Sprintf("its worker is of an older build, which takes no such command; put a worker of this build in its "+
-			"place, or end the run with %s cancel %s", program(), shellWord(run.WorkflowID))
+			"place, or end the run with %s cancel %s", terminal.Program(), terminal.ShellWord(run.WorkflowID))
 	case errors.As(err, &refused):
 		return outcomeRefused, refused.Message()
 	}
@@ -227,7 +229,7 @@ func (t *teller) refusal(ctx context.Context, run runs.Found, err error) (outcom
 }
 
 func (t *teller) look(run runs.Found) string {
-	return fmt.Sprintf("%s status %s tells where it is", program(), shellWord(run.WorkflowID))
+	return fmt.Sprintf("%s status %s tells where it is", terminal.Program(), terminal.ShellWord(run.WorkflowID))
 }
 
 // cancel asks the server to cancel a run.
@@ -237,9 +239,9 @@ func (t *teller) cancel(ctx context.Context, told answer) answer {
 		Namespace: t.session.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID},
 		FirstExecutionRunId: run.RunID, RequestId: uuid.NewString(), Identity: t.order.By, Reason: t.order.Reason,
 	})
-	was := fmt.Sprintf("%s for %s", run.Status, roughly(time.Since(run.StartedAt)))
+	was := fmt.Sprintf("%s for %s", run.Status, terminal.Duration(time.Since(run.StartedAt)))
 	if run.Playbook != "" {
-		was = visible(run.Playbook) + ", " + was
+		was = terminal.Visible(run.Playbook) + ", " + was
 	}
 	switch {
 	case connect.CancelRequested(err):
