@@ -214,10 +214,10 @@ func TestFailForGood(t *testing.T) {
 	d := newDesk(t)
 	id := d.start(importStep)
 	d.awaits(id, 1, 1)
-	var doc replyDocument
+	var doc answerDocument
 	out := d.does("fail", id[:len(id)-1], "import", "--error", "no such file", "--final", "--output", "json")
 	require.NoError(t, json.Unmarshal([]byte(out), &doc))
-	require.Equal(t, replyDocument{
+	require.Equal(t, answerDocument{
 		Command: "fail", WorkflowID: id, AnswerTo: interpreter.AnswerTo{Step: "import", Visit: 1, Attempt: 1},
 		Outcome: outcomeDone, Message: "import has failed for good",
 	}, doc)
@@ -454,7 +454,7 @@ func TestGoldenAwaiting(t *testing.T) {
 	out.Reset()
 	for _, asked := range []runs.Asked{{Step: "import", Visit: 1, Awaiting: *webhook}, {Step: "ask", Visit: 2, Index: &three, Awaiting: *approval}} {
 		var b strings.Builder
-		doc := replyDocument{WorkflowID: "imports-7x2k", Awaits: []runs.Asked{asked}}
+		doc := answerDocument{WorkflowID: "imports-7x2k", Awaits: []runs.Asked{asked}}
 		writeAsked(&b, doc, 2, 80, now)
 		out.WriteString(b.String())
 	}
@@ -463,7 +463,7 @@ func TestGoldenAwaiting(t *testing.T) {
 		many[i] = runs.Asked{Step: "import", Visit: 1, Index: &i, Awaiting: *webhook}
 	}
 	var b strings.Builder
-	writeAsked(&b, replyDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
+	writeAsked(&b, answerDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
 	require.Contains(t, b.String(), "import[9]")
 	require.Contains(t, b.String(), "  and 3 more\n")
 	require.NotContains(t, b.String(), "import[10]")

@@ -12,9 +12,9 @@ import (
 	"reprise/internal/terminal"
 )
 
-// sayReply says what came of an answer: to the standard error where it was refused,
+// reportAnswer says what came of an answer: to the standard error where it was refused,
 // with what awaits an answer.
-func (a *app) sayReply(t *replier, doc replyDocument) error {
+func (a *app) reportAnswer(t *answerer, doc answerDocument) error {
 	var err error
 	if doc.Outcome == outcomeRefused {
 		err = withStatus(exitFailed, errSaid)
@@ -46,7 +46,7 @@ func (a *app) sayReply(t *replier, doc replyDocument) error {
 const mostAskedSaid = 10
 
 // writeAsked names the attempts that await an answer, with the commands that give it.
-func writeAsked(b *strings.Builder, doc replyDocument, left, width int, now time.Time) {
+func writeAsked(b *strings.Builder, doc answerDocument, left, width int, now time.Time) {
 	if len(doc.Awaits) == 0 {
 		return
 	}
@@ -80,7 +80,7 @@ func writeIndented(b *strings.Builder, indent, said string, width int) {
 }
 
 // ambiguous says that several attempts may be meant.
-func (t *replier) ambiguous(meant []runs.Asked) string {
+func (t *answerer) ambiguous(meant []runs.Asked) string {
 	if t.answer.Step == "" {
 		return fmt.Sprintf("%d approvals wait; name the STEP that is meant, and with --index the iteration", len(meant))
 	}
@@ -94,7 +94,7 @@ func (t *replier) ambiguous(meant []runs.Asked) string {
 }
 
 // wrongVerb says why a command is none for an attempt, "" where it may be one.
-func (t *replier) wrongVerb(asked runs.Asked) string {
+func (t *answerer) wrongVerb(asked runs.Asked) string {
 	switch {
 	case t.approves() && asked.Approval == nil:
 		return fmt.Sprintf("step %s asks for no approval; its attempt is answered with complete or fail", asked.Step)

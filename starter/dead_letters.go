@@ -271,13 +271,13 @@ const mostHints = 10
 // hintCancelled tells which runs have cancelled iterations, and how to take them
 // up.
 func (a *app) hintCancelled(chains []*deadletter.Chain, filter deadletter.Filter) {
-	told := 0
+	hinted := 0
 	for _, chain := range chains {
 		n := chain.CountCancelled(filter)
 		if n == 0 {
 			continue
 		}
-		if told++; told > mostHints {
+		if hinted++; hinted > mostHints {
 			a.notef("and other runs have cancelled iterations too")
 			return
 		}

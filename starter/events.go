@@ -108,20 +108,20 @@ func (a *app) events(ctx context.Context, s *session, found runs.Found, ask runs
 		}
 	}
 	writer := newEventWriter(a, found, output)
-	told, err := s.runs().Events(ctx, found, ask, writer.write)
+	summary, err := s.runs().Events(ctx, found, ask, writer.write)
 	if ctx.Err() != nil {
 		err = withStatus(exitInterrupted, errSaid)
 	}
-	if end := writer.end(told); err == nil {
+	if end := writer.end(summary); err == nil {
 		err = end
 	}
-	for _, note := range told.Notes {
+	for _, note := range summary.Notes {
 		a.notef("note: %s", note)
 	}
 	if err == nil && writer.n == 0 {
 		a.notef("no such events")
 	}
-	if told.Unasked > 0 && output == "table" {
+	if summary.Unasked > 0 && output == "table" {
 		a.notef("The attempts of iterations are not among these; --step, --index or --failed asks for them.")
 	}
 	return err
@@ -176,7 +176,7 @@ func (w *eventWriter) head() string {
 }
 
 // end closes the JSON document.
-func (w *eventWriter) end(told runs.Told) error {
+func (w *eventWriter) end(summary runs.Told) error {
 	if w.output != "json" {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (w *eventWriter) end(told runs.Told) error {
 	} else {
 		text = "\n  "
 	}
-	notes, err := json.Marshal(orEmpty(told.Notes))
+	notes, err := json.Marshal(orEmpty(summary.Notes))
 	if err == nil {
 		_, err = fmt.Fprintf(w.out, "%s],\n  \"notes\": %s\n}\n", text, notes)
 	}

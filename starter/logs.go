@@ -218,7 +218,7 @@ func (v *logView) line(line []byte) error {
 		return nil
 	}
 	v.shown++
-	text := entry.tell()
+	text := entry.format()
 	if v.options.output == "jsonl" {
 		text = string(entry.raw) + "\n"
 	}

@@ -109,14 +109,14 @@ func (a *app) migrateFile(name string, options migrateOptions, several bool) (mi
 		}
 	}
 	if options.output != "json" {
-		a.tellMigration(file, m, options, several)
+		a.printMigration(file, m, options, several)
 	}
 	return result, nil
 }
 
-// tellMigration prints the text, unless it is written or only checked, and
+// printMigration prints the text, unless it is written or only checked, and
 // what was done beside it.
-func (a *app) tellMigration(file *source.File, m *migrate.Migration, options migrateOptions, several bool) {
+func (a *app) printMigration(file *source.File, m *migrate.Migration, options migrateOptions, several bool) {
 	if !options.write && !options.check {
 		if several {
 			_, _ = fmt.Fprintf(a.Out, "--- # %s\n", file.Name)

@@ -81,7 +81,7 @@ func (o *observer) look(ctx context.Context) ([]line, error) {
 		return append(lines, line{key: "queue", text: "waits for its turn under the concurrency key " + terminal.Visible(ticket.Name.Key)}), nil
 	}
 	for _, record := range progress.Steps {
-		lines = append(lines, o.lines(ctx, o.handedOver(ctx, record))...)
+		lines = append(lines, o.lines(ctx, o.latest(ctx, record))...)
 	}
 	return lines, nil
 }
@@ -174,9 +174,9 @@ func (o *observer) answers(record workflows.StepRecord) string {
 	return ""
 }
 
-// handedOver is the record of a step whose call goes on in a history of its own,
+// latest is the record of a step whose call goes on in a history of its own,
 // as far as that has come; others stay as they are.
-func (o *observer) handedOver(ctx context.Context, record workflows.StepRecord) workflows.StepRecord {
+func (o *observer) latest(ctx context.Context, record workflows.StepRecord) workflows.StepRecord {
 	if record.Call == "" || !record.EndedAt.IsZero() {
 		return record
 	}

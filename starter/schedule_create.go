@@ -130,12 +130,12 @@ func (a *app) createSchedule(name, file string, options *scheduleOptions) error 
 		case err != nil:
 			return scheduleError("create", name, err)
 		}
-		return a.tellSchedule(ctx, s, name, "created", options.output)
+		return a.printSchedule(ctx, s, name, "created", options.output)
 	})
 }
 
-// tellSchedule says how a schedule stands after a command.
-func (a *app) tellSchedule(ctx context.Context, s *session, name, done, output string) error {
+// printSchedule says how a schedule stands after a command.
+func (a *app) printSchedule(ctx context.Context, s *session, name, done, output string) error {
 	found, err := s.schedule(ctx, name)
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (a *app) updateSchedule(name, file string, options *scheduleOptions) error 
 		if err := s.submit(ctx, r.plan, a, func(plan start.Plan) error { return s.change(ctx, r, plan) }); err != nil {
 			return scheduleError("change", found.ID, err)
 		}
-		return a.tellSchedule(ctx, s, found.ID, "changed", options.output)
+		return a.printSchedule(ctx, s, found.ID, "changed", options.output)
 	})
 }
 

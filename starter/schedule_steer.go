@@ -73,7 +73,7 @@ func newScheduleResumeCommand(a *app) *cobra.Command {
 				if err != nil {
 					return scheduleError("resume", found.ID, err)
 				}
-				return a.tellSchedule(ctx, s, found.ID, "goes on", "table")
+				return a.printSchedule(ctx, s, found.ID, "goes on", "table")
 			})
 		},
 	}
@@ -136,25 +136,25 @@ func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, ove
 	if err != nil {
 		return scheduleError("trigger", found.ID, err)
 	}
-	told, err := s.awaitTriggered(ctx, found)
+	result, err := s.awaitTriggered(ctx, found)
 	if err != nil {
 		return err
 	}
 	switch {
 	case output == "json":
-		if err := terminal.PrintJSON(a.Out, told); err != nil {
+		if err := terminal.PrintJSON(a.Out, result); err != nil {
 			return err
 		}
-	case told.Outcome == "started":
+	case result.Outcome == "started":
 		link := ""
-		if ui := s.link(told.WorkflowID, told.RunID); ui != "" {
+		if ui := s.link(result.WorkflowID, result.RunID); ui != "" {
 			link = ": " + ui
 		}
-		return a.say("%s runs%s", told.WorkflowID, link)
-	case told.Outcome == "waiting":
+		return a.say("%s runs%s", result.WorkflowID, link)
+	case result.Outcome == "waiting":
 		a.notef("the run has not begun yet; %s schedule show %s tells when it has", terminal.Program(), found.ID)
 	}
-	if told.Outcome == "skipped" {
+	if result.Outcome == "skipped" {
 		return withStatus(exitFailed, fmt.Errorf(
 			"no run of %s was started: another goes on, and overlap is skip; --overlap says otherwise", found.ID))
 	}
@@ -171,28 +171,28 @@ func (s *session) awaitTriggered(ctx context.Context, before *runs.Schedule) (tr
 			return old.StartWorkflowResult != nil && *old.StartWorkflowResult == *one.StartWorkflowResult
 		})
 	}
-	told := triggered{Schedule: before.ID, Outcome: "waiting"}
+	result := triggered{Schedule: before.ID, Outcome: "waiting"}
 	for deadline := time.Now().Add(triggerPatience); time.Now().Before(deadline); {
 		now, err := s.handle(ctx, before).Describe(ctx)
 		if err != nil {
-			return told, fmt.Errorf("look for the run of %s: %w", before.ID, err)
+			return result, fmt.Errorf("look for the run of %s: %w", before.ID, err)
 		}
 		for _, one := range now.Info.RecentActions {
 			late := one.ActualTime.Sub(one.ScheduleTime) > time.Minute // a backfill's
 			if run := one.StartWorkflowResult; run != nil && !late && !known(one) {
-				told.Outcome, told.WorkflowID, told.RunID = "started", run.WorkflowID, run.FirstExecutionRunID
-				return told, nil
+				result.Outcome, result.WorkflowID, result.RunID = "started", run.WorkflowID, run.FirstExecutionRunID
+				return result, nil
 			}
 		}
 		if now.Info.NumActionsSkippedOverlap > before.Told.Info.NumActionsSkippedOverlap {
-			told.Outcome = "skipped"
-			return told, nil
+			result.Outcome = "skipped"
+			return result, nil
 		}
 		if !pause(ctx, 100*time.Millisecond) {
-			return told, withStatus(exitInterrupted, ctx.Err())
+			return result, withStatus(exitInterrupted, ctx.Err())
 		}
 	}
-	return told, nil
+	return result, nil
 }
 
 // backfillOptions is the command line of schedule backfill.

@@ -98,10 +98,10 @@ func (p *planner) show(name string) scheduleDocument {
 func (p *planner) trigger(name string, args ...string) triggered {
 	p.t.Helper()
 	out, _ := p.says(exitOK, append([]string{"trigger", name, "--output", "json"}, args...)...)
-	var told triggered
-	require.NoError(p.t, json.Unmarshal([]byte(out), &told))
-	require.Equal(p.t, "started", told.Outcome)
-	return told
+	var result triggered
+	require.NoError(p.t, json.Unmarshal([]byte(out), &result))
+	require.Equal(p.t, "started", result.Outcome)
+	return result
 }
 
 // result waits for a run and gives its result.

@@ -198,9 +198,9 @@ func specOf(times *playbook.Schedule) client.ScheduleSpec {
 }
 
 // timesOf reads the times of a schedule as the server tells them, settled.
-func timesOf(told client.Schedule) *playbook.Schedule {
+func timesOf(schedule client.Schedule) *playbook.Schedule {
 	times := &playbook.Schedule{}
-	if spec := told.Spec; spec != nil {
+	if spec := schedule.Spec; spec != nil {
 		times.Zone, times.Jitter = spec.TimeZoneName, spec.Jitter
 		for _, calendar := range spec.Calendars {
 			times.Cron = append(times.Cron, cmp.Or(calendar.Comment, cronOf(calendar)))
@@ -211,7 +211,7 @@ func timesOf(told client.Schedule) *playbook.Schedule {
 		}
 		times.Start, times.End = momentText(spec.StartAt), momentText(spec.EndAt)
 	}
-	if policy := told.Policy; policy != nil {
+	if policy := schedule.Policy; policy != nil {
 		times.Overlap, times.CatchUp = overlapWord(policy.Overlap), policy.CatchupWindow
 	}
 	return settled(times)

@@ -160,7 +160,7 @@ func (a *app) collect(
 	into.Begin(run)
 	at := time.Now()
 	said := at.Add(quietFor - sayEvery)
-	told, err := s.runs().Events(ctx, run, runs.Ask{Attempts: true}, func(event runs.Event) error {
+	summary, err := s.runs().Events(ctx, run, runs.Ask{Attempts: true}, func(event runs.Event) error {
 		if see != nil {
 			see(event)
 		}
@@ -173,15 +173,15 @@ func (a *app) collect(
 		return nil
 	})
 	if ctx.Err() != nil {
-		return told, withStatus(exitInterrupted, errSaid)
+		return summary, withStatus(exitInterrupted, errSaid)
 	}
 	if err != nil {
-		return told, err
+		return summary, err
 	}
-	notes := told.Notes
+	notes := summary.Notes
 	if !run.Ended() {
 		notes = append(notes, "it goes on, so these are figures of the moment")
 	}
 	into.End(at, notes...)
-	return told, nil
+	return summary, nil
 }

@@ -55,8 +55,8 @@ func TestDone(t *testing.T) {
 		{workflows.ResumeUpdate, "load", workflows.Standing{Changed: true, Control: alone}, "step load goes on; still step fetch paused by ada@host: it is down"},
 		{workflows.ResumeUpdate, "", workflows.Standing{}, "was not paused"},
 	} {
-		o := &order{update: c.update, Command: workflows.Command{Step: c.step}}
-		require.Equal(t, c.says, o.done(answer{Standing: &c.standing}))
+		o := &steering{update: c.update, Command: workflows.Command{Step: c.step}}
+		require.Equal(t, c.says, o.done(steerResult{Standing: &c.standing}))
 	}
 	for _, c := range []struct {
 		update string
@@ -72,8 +72,8 @@ func TestDone(t *testing.T) {
 		{workflows.SkipUpdate, 0, false, true, "step fetch given up: nothing waited there"},
 		{workflows.SkipUpdate, 0, false, false, "step fetch nothing waited any more"},
 	} {
-		o := &order{update: c.update, Command: workflows.Command{Step: "fetch"}}
-		require.Equal(t, c.says, o.done(answer{Standing: &workflows.Standing{Told: c.told}, Waits: &c.waits, WaitsMore: c.more}))
+		o := &steering{update: c.update, Command: workflows.Command{Step: "fetch"}}
+		require.Equal(t, c.says, o.done(steerResult{Standing: &workflows.Standing{Told: c.told}, Waits: &c.waits, WaitsMore: c.more}))
 	}
 }
 
@@ -96,7 +96,7 @@ func TestOlderBuild(t *testing.T) {
 	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, workflows.PlaybookWorkflowName)
 	require.NoError(t, err)
 
-	steer := func(args ...string) (status int, doc orderDocument) {
+	steer := func(args ...string) (status int, doc steerDocument) {
 		var out, errs bytes.Buffer
 		status = Main(t.Context(), append(args, run.GetID(), "--address", env.Address, "--output", "json"), Streams{Out: &out, Err: &errs})
 		require.NoError(t, json.Unmarshal(out.Bytes(), &doc), "%s%s", out.String(), errs.String())
@@ -146,8 +146,8 @@ func TestSettlingSaysHowManyWaits(t *testing.T) {
 	id := d.start(steps + "]}\n  - " + unreachable + ", step: each, loop: {in: [1, 2, 3]}}\n" + below)
 	require.Eventually(t, func() bool { return strings.Contains(d.say("status", id).out, "1 waiting for a retry") }, patience, 100*time.Millisecond)
 	require.NotEmpty(t, d.status(id).Notes, "not all that is below was asked")
-	skip := func(index string) answer {
-		var doc orderDocument
+	skip := func(index string) steerResult {
+		var doc steerDocument
 		require.NoError(t, json.Unmarshal([]byte(d.does("skip", id, "each", "--index", index, "--reason", "why", "--output", "json")), &doc))
 		return doc.Runs[0]
 	}

@@ -22,16 +22,16 @@ type Graph struct {
 
 // node is a step with its sinks and where it leads.
 type node struct {
-	name   string
-	tool   string // "" for a router
-	loop   string // "" without
-	from   []string
-	joins  bool // several branches can come together here
-	routes []edge
-	sinks  []sinkNode
-	state  interpreter.Status // of the last visit, "" without a run
-	told   []string           // of the state: attempt, next retry, counts
-	inner  *Graph             // of the playbook that it runs, nil where that is not shown
+	name    string
+	tool    string // "" for a router
+	loop    string // "" without
+	from    []string
+	joins   bool // several branches can come together here
+	routes  []edge
+	sinks   []sinkNode
+	state   interpreter.Status // of the last visit, "" without a run
+	details []string           // of the state: attempt, next retry, counts
+	inner   *Graph             // of the playbook that it runs, nil where that is not shown
 }
 
 type edge struct {
@@ -81,7 +81,7 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Graph {
 		g.title = fmt.Sprintf("%s (%s): %s", status.WorkflowID, book.Name, status.Status)
 		for _, step := range status.Steps {
 			if drawn := known[step.Step]; drawn != nil {
-				drawn.state, drawn.told = step.Status, stateText(step, status.At)
+				drawn.state, drawn.details = step.Status, stateText(step, status.At)
 			}
 		}
 	}
@@ -211,27 +211,27 @@ func sinkText(action *playbook.Action) string {
 
 // stateText is what there is to say of a visit beside its state.
 func stateText(step runs.Step, now time.Time) []string {
-	var told []string
+	var lines []string
 	if step.Visit > 1 {
-		told = append(told, fmt.Sprintf("visit %d", step.Visit))
+		lines = append(lines, fmt.Sprintf("visit %d", step.Visit))
 	}
 	if attempt := render.StepAttempt(step); attempt != "" {
-		told = append(told, "attempt "+attempt)
+		lines = append(lines, "attempt "+attempt)
 	}
 	if !step.NextRetryAt.IsZero() {
 		layout := time.TimeOnly
 		if next := step.NextRetryAt.Local(); next.Format(time.DateOnly) != now.Local().Format(time.DateOnly) {
 			layout = time.DateTime
 		}
-		told = append(told, "next retry at "+step.NextRetryAt.Local().Format(layout))
+		lines = append(lines, "next retry at "+step.NextRetryAt.Local().Format(layout))
 	}
 	if c := step.Loop; c != nil {
 		counts, still := *c, step
 		counts.PerSecond, counts.Left = 0, 0
 		still.Loop = &counts
-		told = append(told, render.Counts(still))
+		lines = append(lines, render.Counts(still))
 	}
-	return told
+	return lines
 }
 
 // lines are what stands in the box of a step.
@@ -244,7 +244,7 @@ func (s *node) lines() []string {
 		lines = append(lines, s.loop)
 	}
 	if s.state != "" {
-		lines = append(append(lines, string(s.state)), s.told...)
+		lines = append(append(lines, string(s.state)), s.details...)
 	}
 	return lines
 }

@@ -196,10 +196,10 @@ const hostile = "a\"b'c<script>alert(1)</script>&amp;&lt;]]>\\n\\\"--> |x| `y` *
 func hostileGraph() *Graph {
 	return &Graph{title: hostile, steps: []*node{
 		{
-			name: "one", tool: hostile, loop: hostile, state: interpreter.Failed, told: []string{hostile},
+			name: "one", tool: hostile, loop: hostile, state: interpreter.Failed, details: []string{hostile},
 			routes: []edge{{to: "two", label: hostile}, {to: "one", label: hostile}, {to: "one"}},
 			sinks:  []sinkNode{{target: hostile, when: "result"}},
-			inner:  &Graph{title: hostile, steps: []*node{{name: "one", tool: hostile, state: interpreter.Running, told: []string{hostile}}}},
+			inner:  &Graph{title: hostile, steps: []*node{{name: "one", tool: hostile, state: interpreter.Running, details: []string{hostile}}}},
 		},
 		{name: "two", from: []string{"one"}, routes: []edge{{to: "one"}}},
 	}}

@@ -164,7 +164,7 @@ func answersOf(status *runs.Status) []string {
 func belowOf(step runs.Step) []string {
 	var help []string
 	found := map[string]bool{}
-	take := func(under runs.Under) {
+	add := func(under runs.Under) {
 		for _, asked := range under.Below {
 			help = append(help, "to answer: "+AnswerCommand(asked.Run, asked.Step, nil, &asked.Awaiting))
 		}
@@ -181,10 +181,10 @@ func belowOf(step runs.Step) []string {
 		}
 	}
 	for _, iteration := range step.Iterations {
-		take(iteration.Under)
+		add(iteration.Under)
 	}
 	if len(help) == 0 {
-		take(step.Under)
+		add(step.Under)
 	}
 	return help
 }

@@ -286,14 +286,14 @@ func Counts(step runs.Step) string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	told := strings.Join(parts, ", ")
+	line := strings.Join(parts, ", ")
 	if c.PerSecond > 0 {
-		told += "; " + pace(c.PerSecond)
+		line += "; " + pace(c.PerSecond)
 	}
 	if c.Left > 0 {
-		told += ", about " + terminal.Duration(time.Duration(c.Left*float64(time.Second)).Round(time.Second)) + " left"
+		line += ", about " + terminal.Duration(time.Duration(c.Left*float64(time.Second)).Round(time.Second)) + " left"
 	}
-	return told
+	return line
 }
 
 // pace is a throughput in the unit that gives a readable number.

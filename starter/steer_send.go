@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// telling is how many runs are told at once.
-	telling = 10
-	// tellPatience is how long a run may take to answer: its worker answers, or
+	// sendsAtOnce is how many runs a command is sent to at the same time.
+	sendsAtOnce = 10
+	// sendPatience is how long a run may take to answer: its worker answers, or
 	// nobody.
-	tellPatience = 10 * time.Second
+	sendPatience = 10 * time.Second
 )
 
 // What came of a command.
@@ -38,10 +38,10 @@ const (
 	outcomeUnknown   = "unknown" // nobody answered
 )
 
-// answer is what a run made of a command.
-type answer struct {
+// steerResult is what a run made of a command.
+type steerResult struct {
 	runs.Found
-	Outcome  string              `json:"outcome,omitempty"` // "" where it was told nothing
+	Outcome  string              `json:"outcome,omitempty"` // "" where nothing was sent
 	Message  string              `json:"message,omitempty"`
 	Standing *workflows.Standing `json:"standing,omitempty"`
 	// Waits is how many waits the command has ended; those in loops were counted right
@@ -54,11 +54,11 @@ type answer struct {
 }
 
 // settles reports whether the command ends waits.
-func (o *order) settles() bool {
+func (o *steering) settles() bool {
 	return o.update == workflows.RetryNowUpdate || o.update == workflows.SkipUpdate
 }
 
-func (a answer) failed() bool { return a.Outcome == outcomeRefused || a.Outcome == outcomeUnknown }
+func (a steerResult) failed() bool { return a.Outcome == outcomeRefused || a.Outcome == outcomeUnknown }
 
 func isQueryError(err error) bool { return errors.As(err, new(*runs.QueryError)) }
 
@@ -66,7 +66,7 @@ func isQueryError(err error) bool { return errors.As(err, new(*runs.QueryError))
 func (a *app) findAll(ctx context.Context, s *session, ids []string) ([]runs.Found, error) {
 	found, failures := make([]runs.Found, len(ids)), make([]error, len(ids))
 	var group errgroup.Group
-	group.SetLimit(telling)
+	group.SetLimit(sendsAtOnce)
 	for i, id := range ids {
 		group.Go(func() error {
 			found[i], failures[i] = s.runs().Find(ctx, id, "")
@@ -92,17 +92,17 @@ func (a *app) findAll(ctx context.Context, s *session, ids []string) ([]runs.Fou
 	return each, nil
 }
 
-// tellAll tells runs a command, some at a time. each takes the answers as they
+// sendAll sends a command to runs, some at a time. each gets the results as they
 // come, one at a time; they are returned in the order of the runs.
-func (s *session) tellAll(ctx context.Context, o *order, meant []runs.Found, each func(answer)) []answer {
-	t := &teller{session: s, order: o, workers: map[string]int{}}
-	answers := make([]answer, len(meant))
+func (s *session) sendAll(ctx context.Context, o *steering, meant []runs.Found, each func(steerResult)) []steerResult {
+	t := &steerer{session: s, options: o, workers: map[string]int{}}
+	answers := make([]steerResult, len(meant))
 	var group errgroup.Group
 	var one sync.Mutex
-	group.SetLimit(telling)
+	group.SetLimit(sendsAtOnce)
 	for i, run := range meant {
 		group.Go(func() error {
-			answers[i] = t.tell(ctx, run)
+			answers[i] = t.send(ctx, run)
 			one.Lock()
 			defer one.Unlock()
 			each(answers[i])
@@ -113,65 +113,65 @@ func (s *session) tellAll(ctx context.Context, o *order, meant []runs.Found, eac
 	return answers
 }
 
-// teller tells runs a command.
-type teller struct {
+// steerer sends a command to runs.
+type steerer struct {
 	session *session
-	order   *order
+	options *steering
 	mu      sync.Mutex
 	workers map[string]int // that listen, by task queue
 }
 
-// tell tells one run, and puts into words what came of it.
-func (t *teller) tell(ctx context.Context, run runs.Found) answer {
-	told := answer{Found: run, Outcome: outcomeRefused}
+// send sends the command to one run, and describes what came of it.
+func (t *steerer) send(ctx context.Context, run runs.Found) steerResult {
+	result := steerResult{Found: run, Outcome: outcomeRefused}
 	if run.Ended() {
-		told.Message = fmt.Sprintf("it has ended (%s), so there is nothing to %s; %s list --status running shows the runs that go on",
-			run.Status, t.order.name, terminal.Program())
-		return told
+		result.Message = fmt.Sprintf("it has ended (%s), so there is nothing to %s; %s list --status running shows the runs that go on",
+			run.Status, t.options.name, terminal.Program())
+		return result
 	}
-	if t.order.update == "" {
-		return t.cancel(ctx, told)
+	if t.options.update == "" {
+		return t.cancel(ctx, result)
 	}
 	workers, err := t.listening(ctx, run.TaskQueue)
 	switch {
 	case err != nil:
-		told.Outcome, told.Message = outcomeUnknown, "it was told nothing: "+err.Error()
-		return told
+		result.Outcome, result.Message = outcomeUnknown, "it was told nothing: "+err.Error()
+		return result
 	case workers == 0:
-		told.Message = fmt.Sprintf("no worker polls its task queue %q, so nobody takes the command and nothing was changed; "+
+		result.Message = fmt.Sprintf("no worker polls its task queue %q, so nobody takes the command and nothing was changed; "+
 			"start one with worker --task-queue %s, and say it again", run.TaskQueue, terminal.ShellWord(run.TaskQueue))
-		return told
+		return result
 	}
 	waits, whole := 0, true
-	if t.order.settles() {
-		waits, whole = t.session.runs().Waits(ctx, run, t.order.Step, t.order.Index, t.order.update == workflows.SkipUpdate)
+	if t.options.settles() {
+		waits, whole = t.session.runs().Waits(ctx, run, t.options.Step, t.options.Index, t.options.update == workflows.SkipUpdate)
 	}
 	standing, err := t.update(ctx, run)
 	if err != nil {
-		told.Outcome, told.Message = t.refusal(ctx, run, err)
-		return told
+		result.Outcome, result.Message = t.refusal(ctx, run, err)
+		return result
 	}
-	told.Outcome, told.Standing = outcomeDone, &standing
-	if t.order.settles() {
-		told.settled(waits, whole)
+	result.Outcome, result.Standing = outcomeDone, &standing
+	if t.options.settles() {
+		result.settled(waits, whole)
 	}
-	if nothing := told.Waits != nil && *told.Waits == 0 && !told.WaitsMore; nothing || !standing.Changed {
-		told.Outcome = outcomeUnchanged
+	if nothing := result.Waits != nil && *result.Waits == 0 && !result.WaitsMore; nothing || !standing.Changed {
+		result.Outcome = outcomeUnchanged
 	}
-	told.Message = t.order.done(told)
-	if t.order.update == workflows.ResumeUpdate || t.order.update == workflows.RetryNowUpdate {
-		told.Above, _ = t.session.runs().Above(ctx, run) // the command has had its effect
+	result.Message = t.options.done(result)
+	if t.options.update == workflows.ResumeUpdate || t.options.update == workflows.RetryNowUpdate {
+		result.Above, _ = t.session.runs().Above(ctx, run) // the command has had its effect
 	}
-	for _, above := range told.Above {
-		told.Message += fmt.Sprintf("; still held by the run %s above: %s (%s)", terminal.Visible(above.Run),
+	for _, above := range result.Above {
+		result.Message += fmt.Sprintf("; still held by the run %s above: %s (%s)", terminal.Visible(above.Run),
 			render.Paused(render.Held(above), time.Now()), render.ResumeCommand(above.Run, render.Held(above)))
 	}
-	return told
+	return result
 }
 
 // settled notes how many waits a command has ended, of which those in loops were
 // counted before; whole is false where that was not all of them.
-func (a *answer) settled(waits int, whole bool) {
+func (a *steerResult) settled(waits int, whole bool) {
 	if waits = max(waits, a.Standing.Ended); !a.Standing.Told {
 		waits, whole = a.Standing.Ended, true
 	}
@@ -179,7 +179,7 @@ func (a *answer) settled(waits int, whole bool) {
 }
 
 // listening counts the workers of a task queue, which is asked about once.
-func (t *teller) listening(ctx context.Context, queue string) (int, error) {
+func (t *steerer) listening(ctx context.Context, queue string) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if workers, known := t.workers[queue]; known {
@@ -194,13 +194,13 @@ func (t *teller) listening(ctx context.Context, queue string) (int, error) {
 
 // update sends the command to the run that was found, not to another one that has
 // its ID by now.
-func (t *teller) update(ctx context.Context, run runs.Found) (workflows.Standing, error) {
-	ctx, cancel := context.WithTimeout(ctx, tellPatience)
+func (t *steerer) update(ctx context.Context, run runs.Found) (workflows.Standing, error) {
+	ctx, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
 	var standing workflows.Standing
 	handle, err := t.session.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: t.order.update,
-		Args: []any{t.order.Command}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: t.options.update,
+		Args: []any{t.options.Command}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
 		return standing, err
@@ -209,16 +209,16 @@ func (t *teller) update(ctx context.Context, run runs.Found) (workflows.Standing
 }
 
 // refusal says why an update came to nothing, and what would work.
-func (t *teller) refusal(ctx context.Context, run runs.Found, err error) (outcome, message string) {
+func (t *steerer) refusal(ctx context.Context, run runs.Found, err error) (outcome, message string) {
 	var refused *temporal.ApplicationError
 	switch {
 	case ctx.Err() != nil:
-		return outcomeUnknown, "left before it answered; " + t.look(run)
+		return outcomeUnknown, "left before it answered; " + t.statusHint(run)
 	case connect.UpdateTimedOut(err):
 		return outcomeUnknown, fmt.Sprintf("no worker of its task queue %q has answered within %s; is one running? worker --task-queue %s "+
-			"starts one. The command may take effect when one answers; %s", run.TaskQueue, tellPatience, terminal.ShellWord(run.TaskQueue), t.look(run))
+			"starts one. The command may take effect when one answers; %s", run.TaskQueue, sendPatience, terminal.ShellWord(run.TaskQueue), t.statusHint(run))
 	case connect.UpdateEnded(err):
-		return outcomeRefused, "it has ended meanwhile; " + t.look(run)
+		return outcomeRefused, "it has ended meanwhile; " + t.statusHint(run)
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Message(), "unknown update "):
 		return outcomeRefused, fmt.Sprintf("its worker is of an older build, which takes no such command; put a worker of this build in its "+
 			"place, or end the run with %s cancel %s", terminal.Program(), terminal.ShellWord(run.WorkflowID))
@@ -228,16 +228,16 @@ func (t *teller) refusal(ctx context.Context, run runs.Found, err error) (outcom
 	return outcomeRefused, err.Error()
 }
 
-func (t *teller) look(run runs.Found) string {
+func (t *steerer) statusHint(run runs.Found) string {
 	return fmt.Sprintf("%s status %s tells where it is", terminal.Program(), terminal.ShellWord(run.WorkflowID))
 }
 
 // cancel asks the server to cancel a run.
-func (t *teller) cancel(ctx context.Context, told answer) answer {
-	run := told.Found
+func (t *steerer) cancel(ctx context.Context, result steerResult) steerResult {
+	run := result.Found
 	_, err := t.session.client.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
 		Namespace: t.session.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID},
-		FirstExecutionRunId: run.RunID, RequestId: uuid.NewString(), Identity: t.order.By, Reason: t.order.Reason,
+		FirstExecutionRunId: run.RunID, RequestId: uuid.NewString(), Identity: t.options.By, Reason: t.options.Reason,
 	})
 	was := fmt.Sprintf("%s for %s", run.Status, terminal.Duration(time.Since(run.StartedAt)))
 	if run.Playbook != "" {
@@ -245,16 +245,16 @@ func (t *teller) cancel(ctx context.Context, told answer) answer {
 	}
 	switch {
 	case connect.CancelRequested(err):
-		told.Outcome, told.Message = outcomeUnchanged, "it was being cancelled already"
+		result.Outcome, result.Message = outcomeUnchanged, "it was being cancelled already"
 	case connect.NotFound(err):
-		told.Message = "it has ended meanwhile; " + t.look(run)
+		result.Message = "it has ended meanwhile; " + t.statusHint(run)
 	case err != nil:
-		told.Outcome, told.Message = outcomeUnknown, "cancel it: "+err.Error()
+		result.Outcome, result.Message = outcomeUnknown, "cancel it: "+err.Error()
 	default:
-		told.Outcome, told.Message = outcomeDone, fmt.Sprintf("cancelling (%s)", was)
+		result.Outcome, result.Message = outcomeDone, fmt.Sprintf("cancelling (%s)", was)
 		if workers, err := t.listening(ctx, run.TaskQueue); err == nil && workers == 0 {
-			told.Message += fmt.Sprintf("; no worker polls its task queue %q, so it ends when one starts", run.TaskQueue)
+			result.Message += fmt.Sprintf("; no worker polls its task queue %q, so it ends when one starts", run.TaskQueue)
 		}
 	}
-	return told
+	return result
 }
