@@ -14,9 +14,9 @@ const mostInner = 20
 
 // Children draws the playbooks that a playbook runs into its steps.
 type Children struct {
-	// files are those that the playbook names by path, by the names of their files.
+	// Files are those that the playbook names by path, by the names of their files.
 	Files map[string]string
-	// run finds a run that a step has started; nil draws none.
+	// Run finds a run that a step has started; nil draws none.
 	Run func(id string) (*playbook.Playbook, *runs.Status)
 
 	drawn int      // so many

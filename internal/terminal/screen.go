@@ -16,7 +16,7 @@ import (
 // goes past it.
 type Screen struct {
 	To io.Writer
-	// err is the first error of a write: what is missing then was asked for.
+	// Err is the first error of a write: what is missing then was requested.
 	Err error
 }
 
