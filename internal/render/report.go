@@ -17,6 +17,7 @@ import (
 	"reprise/workflows"
 )
 
+// StepName is the step of a record, with its visit from the second on.
 func StepName(record workflows.StepRecord) string {
 	if record.Visit > 1 {
 		return fmt.Sprintf("%s#%d", record.Step, record.Visit)
@@ -234,6 +235,7 @@ func bodyText(body any) (text string, atEnd bool) {
 	return strings.TrimSpace(encoded.String()), false
 }
 
+// Element is an element of a loop in a line.
 func Element(value any) string { return terminal.Shorten(expression.Text(value), 60) }
 
 // iterationFailure begins with the HTTP status, by which people know failures,

@@ -21,6 +21,7 @@ func PaperOf(w io.Writer) Paper {
 	}
 }
 
+// IsTerminal reports whether a stream goes to a terminal.
 func IsTerminal(w io.Writer) bool {
 	file := File(w)
 	return file != nil && term.IsTerminal(int(file.Fd()))

@@ -12,7 +12,7 @@ import (
 
 // Screen is a standard stream. What a program's data could do to a terminal, or
 // to the eyes of who reads it, is shown and not done: every character that
-// visible names. Colours of our own are marked by paper; what moves the cursor
+// Visible changes. Colours of our own are marked by Paper; what moves the cursor
 // goes past it.
 type Screen struct {
 	To io.Writer
