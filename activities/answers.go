@@ -7,10 +7,10 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 
 	"reprise/internal/answers"
+	"reprise/internal/connect"
 	"reprise/internal/slots"
 	"reprise/interpreter"
 )
@@ -72,7 +72,7 @@ func settleAnswers(ctx context.Context, mailboxes []string) error {
 	for _, id := range mailboxes {
 		for {
 			described, err := c.DescribeWorkflowExecution(ctx, id, "")
-			if errors.As(err, new(*serviceerror.NotFound)) {
+			if connect.NotFound(err) {
 				break
 			}
 			if err != nil {

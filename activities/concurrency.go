@@ -2,18 +2,17 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 )
 
@@ -36,7 +35,7 @@ func OfRuns() map[string]any {
 func enterLine(ctx context.Context, enter interpreter.LineEnter) error {
 	id, c := enter.Name.ID(), activity.GetClient(ctx)
 	err := c.SignalWorkflow(ctx, id, "", interpreter.LineSignal, enter.Request)
-	if errors.As(err, new(*serviceerror.NotFound)) {
+	if connect.NotFound(err) {
 		err = beginLine(ctx, c, id, enter)
 	}
 	if err != nil {
@@ -68,7 +67,7 @@ func beginLine(ctx context.Context, c client.Client, id string, enter interprete
 func lastLine(ctx context.Context, c client.Client, id string) (interpreter.Line, error) {
 	var line interpreter.Line
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
-	if errors.As(err, new(*serviceerror.NotFound)) {
+	if connect.NotFound(err) {
 		return line, nil
 	}
 	if err != nil {
@@ -122,7 +121,7 @@ func lookAtLine(ctx context.Context, members []interpreter.Member) ([]interprete
 
 func memberGoesOn(ctx context.Context, member interpreter.Member) (bool, error) {
 	described, err := activity.GetClient(ctx).DescribeWorkflowExecution(ctx, member.WorkflowID, "")
-	if errors.As(err, new(*serviceerror.NotFound)) {
+	if connect.NotFound(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -148,7 +147,7 @@ func requestCancel(ctx context.Context, run *commonpb.WorkflowExecution, first, 
 			Identity:          info.WorkflowExecution.ID, RequestId: info.WorkflowExecution.RunID + info.ActivityID,
 			FirstExecutionRunId: first, Reason: reason,
 		})
-	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) && !errors.As(err, new(*serviceerror.CancellationAlreadyRequested)) {
+	if err != nil && !connect.NotFound(err) && !connect.CancelRequested(err) {
 		return fmt.Errorf("cancel the run %s: %w", run.GetWorkflowId(), err)
 	}
 	return nil

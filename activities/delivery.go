@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 )
 
@@ -257,8 +257,7 @@ func (d *delivery) tell(ctx context.Context) error {
 // withdrawn tells the answers to a heartbeat that take the attempt away from a
 // server that did not answer.
 func withdrawn(err error) bool {
-	var gone *serviceerror.NotFound
-	return errors.As(err, &gone) || temporal.IsCanceledError(err) ||
+	return connect.NotFound(err) || temporal.IsCanceledError(err) ||
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
 }
 

@@ -2,15 +2,14 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 )
 
@@ -139,7 +138,7 @@ func (g *gate) watch(workflowID string) *watched {
 func describeControl(ctx context.Context, workflowID string) (interpreter.Control, error) {
 	var control interpreter.Control
 	description, err := activity.GetClient(ctx).DescribeWorkflow(ctx, workflowID, "")
-	if errors.As(err, new(*serviceerror.NotFound)) {
+	if connect.NotFound(err) {
 		return control, nil
 	}
 	if err != nil {

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,13 +11,13 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 )
 
@@ -32,7 +31,7 @@ func admitRuns(ctx context.Context, admission interpreter.Admission) (admitted i
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	}
 	handle, err := c.UpdateWorkflow(ctx, update)
-	if errors.As(err, new(*serviceerror.NotFound)) {
+	if connect.NotFound(err) {
 		handle, err = beginTree(ctx, c, info.TaskQueue, update, admission.Tree)
 	}
 	if err == nil {
@@ -65,7 +64,7 @@ func beginTree(
 // asked: without its answer more runs than the limit would start.
 func lastCensus(ctx context.Context, c client.Client, id string) (census interpreter.Census, err error) {
 	answer, err := c.QueryWorkflow(ctx, id, "", interpreter.TreeQuery)
-	if errors.As(err, new(*serviceerror.NotFound)) {
+	if connect.NotFound(err) {
 		return census, nil
 	}
 	if err == nil {

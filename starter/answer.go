@@ -10,14 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
 
-// reply is a command that answers an attempt which waits for somebody outside.
-type reply struct {
+// answerOptions is a command that answers an attempt which waits for somebody outside.
+type answerOptions struct {
 	server serverFlags
 	name   string // of starter's command
 	answer interpreter.Answer
@@ -29,7 +30,7 @@ type reply struct {
 	output string
 }
 
-const replyHelp = `
+const answerHelp = `
 ID is the workflow ID of a run, or enough of its beginning to tell it from other runs.
 An iteration of a loop is named by --index. The answer is for the attempt that waits
 now, and is taken once, however often the command is repeated. Who gave it (--by, else
@@ -39,12 +40,12 @@ by the server, and taken when a worker is back.
 Exit status: 0 taken, or kept; 1 refused; 2 where there is no such run or step; 3 no server.`
 
 func newCompleteCommand(a *app) *cobra.Command {
-	r := &reply{name: "complete", answer: interpreter.Answer{Verb: interpreter.AnswerComplete}}
-	command := a.replyCommand(r, &cobra.Command{
+	r := &answerOptions{name: "complete", answer: interpreter.Answer{Verb: interpreter.AnswerComplete}}
+	command := a.answerCommand(r, &cobra.Command{
 		Use: "complete ID STEP", Short: "Complete an attempt that awaits its answer",
 		Long: `Complete an attempt of tool webhook that awaits its answer: it has succeeded, with
 --result as its result.
-` + replyHelp,
+` + answerHelp,
 		Example: `  starter complete imports-7x2k import
   starter complete imports-7x2k import --result '{"rows": 1200}'
   starter complete imports-7x2k import --index 13 --result @result.json
@@ -55,13 +56,13 @@ func newCompleteCommand(a *app) *cobra.Command {
 }
 
 func newFailCommand(a *app) *cobra.Command {
-	r := &reply{name: "fail", answer: interpreter.Answer{Verb: interpreter.AnswerFail}}
-	command := a.replyCommand(r, &cobra.Command{
+	r := &answerOptions{name: "fail", answer: interpreter.Answer{Verb: interpreter.AnswerFail}}
+	command := a.answerCommand(r, &cobra.Command{
 		Use: "fail ID STEP", Short: "Fail an attempt that awaits its answer",
 		Long: `Fail an attempt of tool webhook or approval that awaits its answer, with an error of kind
 explicit. The policies of the step decide whether another attempt is made; --final says
 that none would help.
-` + replyHelp,
+` + answerHelp,
 		Example: `  starter fail imports-7x2k import --error "the file is locked"
   starter fail imports-7x2k import --error "no such file" --final
   starter fail imports-7x2k import --error "bad rows" --details '{"rows": [7, 12]}'`,
@@ -74,12 +75,12 @@ that none would help.
 }
 
 func newProgressCommand(a *app) *cobra.Command {
-	r := &reply{name: "progress", answer: interpreter.Answer{Verb: interpreter.AnswerProgress}}
-	command := a.replyCommand(r, &cobra.Command{
+	r := &answerOptions{name: "progress", answer: interpreter.Answer{Verb: interpreter.AnswerProgress}}
+	command := a.answerCommand(r, &cobra.Command{
 		Use: "progress ID STEP", Short: "Report progress of an attempt that awaits its answer",
 		Long: `Report how far an attempt has come that awaits its answer. Its timeout begins anew, and
 starter status shows it.
-` + replyHelp,
+` + answerHelp,
 		Example: `  starter progress imports-7x2k import --done 300
   starter progress imports-7x2k import --done 300 --total 1200 --message "reading rows"`,
 	})
@@ -91,12 +92,12 @@ starter status shows it.
 }
 
 func newApproveCommand(a *app) *cobra.Command {
-	r := &reply{name: "approve", answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionApprove}}
-	command := a.replyCommand(r, &cobra.Command{
+	r := &answerOptions{name: "approve", answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionApprove}}
+	command := a.answerCommand(r, &cobra.Command{
 		Use: "approve ID [STEP]", Short: "Approve what a run asks, or choose another option",
 		Long: `Approve what a step of tool approval asks, or choose another of its options with --option.
 STEP may be left out where one approval waits. --set fills in its form.
-` + replyHelp,
+` + answerHelp,
 		Example: `  starter approve imports-7x2k
   starter approve imports-7x2k ask --set rows=1200 --set note="as agreed" --comment "looks right"
   starter approve imports-7x2k ask --option later --by ada`,
@@ -107,12 +108,12 @@ STEP may be left out where one approval waits. --set fills in its form.
 }
 
 func newRejectCommand(a *app) *cobra.Command {
-	r := &reply{name: "reject", answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionReject}}
-	command := a.replyCommand(r, &cobra.Command{
+	r := &answerOptions{name: "reject", answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionReject}}
+	command := a.answerCommand(r, &cobra.Command{
 		Use: "reject ID [STEP]", Short: "Reject what a run asks",
 		Long: `Reject what a step of tool approval asks. STEP may be left out where one approval
 waits. What is required in its form need not be filled in.
-` + replyHelp,
+` + answerHelp,
 		Example: `  starter reject imports-7x2k --comment "the wrong month"
   starter reject imports-7x2k ask --index 3 --by ada`,
 	})
@@ -120,35 +121,35 @@ waits. What is required in its form need not be filled in.
 	return command
 }
 
-func (r *reply) addForm(command *cobra.Command) {
+func (r *answerOptions) addForm(command *cobra.Command) {
 	command.Flags().StringArrayVar(&r.sets, "set", nil, "a field of the form: field=value; repeatable")
 	command.Flags().StringVar(&r.answer.Comment, "comment", "", "why; kept in the history")
 }
 
 // approves reports whether the command answers approvals.
-func (r *reply) approves() bool { return r.answer.Option != "" }
+func (r *answerOptions) approves() bool { return r.answer.Option != "" }
 
-// replyCommand completes a command that answers.
-func (a *app) replyCommand(r *reply, command *cobra.Command) *cobra.Command {
+// answerCommand completes a command that answers.
+func (a *app) answerCommand(r *answerOptions, command *cobra.Command) *cobra.Command {
 	flags := command.Flags()
 	flags.IntVar(&r.index, "index", 0, "the iteration with this index, from 0")
 	flags.StringVar(&r.answer.By, "by", "", "who answers (default user@host)")
 	r.server.add(command)
 	outputFlag(command, &r.output)
 	command.RunE = func(command *cobra.Command, args []string) error {
-		id, err := r.take(a, command, args)
+		id, err := r.parse(a, command, args)
 		if err != nil {
 			return err
 		}
 		return a.withServer(&r.server, func(ctx context.Context, s *session) error {
-			return a.reply(ctx, s, r, id)
+			return a.answerAttempt(ctx, s, r, id)
 		})
 	}
 	return command
 }
 
-// take reads the command line, and gives the ID.
-func (r *reply) take(a *app, command *cobra.Command, args []string) (id string, err error) {
+// parse reads the command line, and gives the ID.
+func (r *answerOptions) parse(a *app, command *cobra.Command, args []string) (id string, err error) {
 	changed := command.Flags().Changed
 	if err := cmp.Or(checkOutput(r.output), r.check(command, args)); err != nil {
 		return "", err
@@ -166,7 +167,7 @@ func (r *reply) take(a *app, command *cobra.Command, args []string) (id string, 
 	if !changed("by") {
 		r.answer.By = source.Cut(whoami(), mostReason)
 	}
-	if err := r.takeValues(a, changed); err != nil {
+	if err := r.parseValues(a, changed); err != nil {
 		return "", err
 	}
 	if err := r.answer.Check(); err != nil {
@@ -176,13 +177,13 @@ func (r *reply) take(a *app, command *cobra.Command, args []string) (id string, 
 }
 
 // check finds what the command line lacks, and what it has too much.
-func (r *reply) check(command *cobra.Command, args []string) error {
+func (r *answerOptions) check(command *cobra.Command, args []string) error {
 	changed := command.Flags().Changed
 	switch {
 	case changed("option") && r.answer.Option == "":
 		return usageError("--option is empty")
 	case len(args) == 0 || len(args) == 1 && !r.approves():
-		return usageError("say which run and which step: %s %s", program(), command.Use)
+		return usageError("say which run and which step: %s %s", terminal.Program(), command.Use)
 	case len(args) > 2:
 		return usageError("%s takes one run and one step; %q is one too many", r.name, args[2])
 	case changed("index") && r.index < 0:
@@ -195,8 +196,8 @@ func (r *reply) check(command *cobra.Command, args []string) error {
 	return nil
 }
 
-// takeValues reads the result, the details and the form.
-func (r *reply) takeValues(a *app, changed func(string) bool) error {
+// parseValues reads the result, the details and the form.
+func (r *answerOptions) parseValues(a *app, changed func(string) bool) error {
 	for _, value := range []struct {
 		flag, text string
 		into       *expression.Value

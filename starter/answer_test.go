@@ -18,7 +18,9 @@ import (
 	"reprise/activities"
 	"reprise/internal/answers"
 	"reprise/internal/host"
+	"reprise/internal/render"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
@@ -70,7 +72,7 @@ func (d *desk) say(args ...string) said {
 	var out, errs bytes.Buffer
 	args = append(args, "--address", d.env.Address, "--namespace", d.env.Namespace)
 	status := Main(d.t.Context(), args, Streams{In: strings.NewReader(`{"from": "stdin"}`), Out: &out, Err: &errs})
-	program := strings.NewReplacer(program()+" ", "starter ").Replace
+	program := strings.NewReplacer(terminal.Program()+" ", "starter ").Replace
 	return said{status, program(out.String()), program(errs.String())}
 }
 
@@ -212,10 +214,10 @@ func TestFailForGood(t *testing.T) {
 	d := newDesk(t)
 	id := d.start(importStep)
 	d.awaits(id, 1, 1)
-	var doc replyDocument
+	var doc answerDocument
 	out := d.does("fail", id[:len(id)-1], "import", "--error", "no such file", "--final", "--output", "json")
 	require.NoError(t, json.Unmarshal([]byte(out), &doc))
-	require.Equal(t, replyDocument{
+	require.Equal(t, answerDocument{
 		Command: "fail", WorkflowID: id, AnswerTo: interpreter.AnswerTo{Step: "import", Visit: 1, Attempt: 1},
 		Outcome: outcomeDone, Message: "import has failed for good",
 	}, doc)
@@ -426,7 +428,7 @@ func TestGoldenAwaiting(t *testing.T) {
 		return runs.Item{Status: interpreter.Running, Attempt: awaits.Attempt, HeldBy: runs.HeldByAnswer, Waiting: "awaits an answer", Awaits: awaits}
 	}
 	var out bytes.Buffer
-	writeStatus(&screen{to: &out}, &runs.Status{
+	render.Status(&terminal.Screen{To: &out}, &runs.Status{
 		Found: runs.Found{WorkflowID: "imports-7x2k", Playbook: "imports", Status: interpreter.Running, StartedAt: localBegan}, At: now,
 		Steps: []runs.Step{
 			{Step: "import", Visit: 1, StartedAt: localBegan, Item: item(webhook)},
@@ -441,10 +443,10 @@ func TestGoldenAwaiting(t *testing.T) {
 				Loop: &runs.Counts{Total: 900, Running: 900, Asks: true},
 			},
 		},
-	}, paper{width: 80})
-	golden(t, "status/awaiting_80", strings.NewReplacer(program()+" ", "starter ").Replace(out.String()))
+	}, terminal.Paper{Width: 80})
+	golden(t, "status/awaiting_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(out.String()))
 	for line := range strings.Lines(out.String()) {
-		if !strings.Contains(line, program()+" ") { // a command is one piece
+		if !strings.Contains(line, terminal.Program()+" ") { // a command is one piece
 			require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 80, line)
 		}
 	}
@@ -452,7 +454,7 @@ func TestGoldenAwaiting(t *testing.T) {
 	out.Reset()
 	for _, asked := range []runs.Asked{{Step: "import", Visit: 1, Awaiting: *webhook}, {Step: "ask", Visit: 2, Index: &three, Awaiting: *approval}} {
 		var b strings.Builder
-		doc := replyDocument{WorkflowID: "imports-7x2k", Awaits: []runs.Asked{asked}}
+		doc := answerDocument{WorkflowID: "imports-7x2k", Awaits: []runs.Asked{asked}}
 		writeAsked(&b, doc, 2, 80, now)
 		out.WriteString(b.String())
 	}
@@ -461,11 +463,11 @@ func TestGoldenAwaiting(t *testing.T) {
 		many[i] = runs.Asked{Step: "import", Visit: 1, Index: &i, Awaiting: *webhook}
 	}
 	var b strings.Builder
-	writeAsked(&b, replyDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
+	writeAsked(&b, answerDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
 	require.Contains(t, b.String(), "import[9]")
 	require.Contains(t, b.String(), "  and 3 more\n")
 	require.NotContains(t, b.String(), "import[10]")
-	golden(t, "status/asked_80", strings.NewReplacer(program()+" ", "starter ").Replace(visible(out.String())))
+	golden(t, "status/asked_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(terminal.Visible(out.String())))
 }
 
 // TestFollowSaysWhatALoopWaitsFor: what only people end is no retry.
@@ -493,7 +495,7 @@ func TestFollowAwaits(t *testing.T) {
 	webhook, approval := someAwaiting(now)
 	o := newObserver(&session{}, followed("imports-7x2k"))
 	var out bytes.Buffer
-	shown := newPlainProgress(&screen{to: &out}, func() time.Time { return now })
+	shown := newPlainProgress(&terminal.Screen{To: &out}, func() time.Time { return now })
 	show := func(step string, awaits *interpreter.Awaiting) {
 		record := workflows.StepRecord{Step: step, Visit: 1, Status: interpreter.Running, Attempts: 2, Awaits: awaits, Waiting: "awaits an answer"}
 		shown.show(o.lines(t.Context(), record))
@@ -508,7 +510,7 @@ func TestFollowAwaits(t *testing.T) {
 		told.Done = 10 * done
 		show("import", &told)
 	}
-	said := strings.ReplaceAll(out.String(), program()+" ", "starter ")
+	said := strings.ReplaceAll(out.String(), terminal.Program()+" ", "starter ")
 	require.Contains(t, said, "  import awaits an answer\n  to answer: starter complete imports-7x2k import\n"+
 		"  ask awaits an answer: Load 1200 rows?\n  to answer: starter approve imports-7x2k ask --option 'yes, load' --set rows=INTEGER\n")
 	require.Contains(t, said, " of 1200, reading rows")
@@ -552,7 +554,7 @@ func TestAnswerUsage(t *testing.T) {
 		var out, errs bytes.Buffer
 		status := Main(t.Context(), wrong.args, Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 		require.Equal(t, exitUsage, status, "%v: %s", wrong.args, errs.String())
-		require.Contains(t, strings.ReplaceAll(errs.String(), program()+" ", "starter "), wrong.says)
+		require.Contains(t, strings.ReplaceAll(errs.String(), terminal.Program()+" ", "starter "), wrong.says)
 	}
 	var errs bytes.Buffer
 	status := Main(t.Context(), []string{"approve", "x", "--address", "127.0.0.1:1"}, Streams{In: strings.NewReader(""), Out: &errs, Err: &errs})

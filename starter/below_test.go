@@ -50,7 +50,7 @@ func TestAnswersBelow(t *testing.T) {
 	require.Contains(t, d.refuses(exitFailed, "approve", id, "outer"), "step outer awaits no answers")
 	d.does("approve", twin, "ask")
 
-	var answered replyDocument
+	var answered answerDocument
 	require.NoError(t, json.Unmarshal([]byte(d.does("approve", id, "--output", "json")), &answered))
 	require.Equal(t, inner, answered.WorkflowID)
 	require.Equal(t, "ask", answered.Step)

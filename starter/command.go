@@ -12,6 +12,8 @@ import (
 
 	"reprise/internal/connect"
 	"reprise/internal/exitcode"
+	"reprise/internal/start"
+	"reprise/internal/terminal"
 )
 
 // Exit statuses, by the names that the commands use.
@@ -33,7 +35,7 @@ type Streams struct {
 }
 
 // errTerminal reports whether a person sees Err as it is written.
-func (s Streams) errTerminal() bool { return isTerminal(s.Err) }
+func (s Streams) errTerminal() bool { return terminal.IsTerminal(s.Err) }
 
 func (s Streams) notef(format string, args ...any) { _, _ = fmt.Fprintf(s.Err, format+"\n", args...) }
 
@@ -59,6 +61,8 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &stated):
 		return stated.status
+	case errors.Is(err, start.ErrInterrupted):
+		return exitInterrupted
 	case connect.Unreachable(err):
 		return exitNoServer
 	}
@@ -75,8 +79,8 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	interrupts := watchInterrupts(ctx)
 	defer interrupts.stop()
 	ran := false
-	out := &screen{to: streams.Out}
-	streams.Out, streams.Err = out, &screen{to: streams.Err}
+	out := &terminal.Screen{To: streams.Out}
+	streams.Out, streams.Err = out, &terminal.Screen{To: streams.Err}
 	root := newRoot(&app{Streams: streams, out: out, interrupts: interrupts})
 	root.PersistentPreRun = func(*cobra.Command, []string) { ran = true }
 	root.SetArgs(args)
@@ -84,8 +88,8 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	command, err := root.ExecuteContextC(ctx)
-	if err == nil && out.err != nil {
-		err, ran = fmt.Errorf("write standard output: %w", out.err), true
+	if err == nil && out.Err != nil {
+		err, ran = fmt.Errorf("write standard output: %w", out.Err), true
 	}
 	if err == nil {
 		return exitOK
@@ -98,7 +102,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 		streams.notef("starter: %v", err)
 		var invalid *invalidError // the command was fine
 		if status == exitUsage && !errors.As(err, &invalid) {
-			streams.notef("See %s --help.", program()+strings.TrimPrefix(command.CommandPath(), "starter"))
+			streams.notef("See %s --help.", terminal.Program()+strings.TrimPrefix(command.CommandPath(), "starter"))
 		}
 	}
 	return status
@@ -107,7 +111,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 // app is what the commands share.
 type app struct {
 	Streams
-	out        *screen // Out, for what has to be written as it is
+	out        *terminal.Screen // Out, for what has to be written as it is
 	interrupts *interrupts
 	// warnings are those of the command itself, which a run's report ends with.
 	warnings []string

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/internal/connect"
+	"reprise/internal/start"
 	"reprise/internal/testenv"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -143,8 +144,7 @@ func TestUnsureStart(t *testing.T) {
 	f.proxy.Cut()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := f.session.execute(ctx, plan{workflowID: "patients-1"})
-	err = startError(plan{workflowID: "patients-1"}, err)
+	_, err := start.Run(ctx, f.session.target(), start.Plan{WorkflowID: "patients-1"}, connect.Attributes{})
 	require.Equal(t, exitNoServer, statusOf(err))
 	doc := refusal(err)
 	require.EqualValues(t, "unknown", doc.Status)

@@ -15,6 +15,7 @@ import (
 
 	"reprise/internal/deadletter"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -96,7 +97,7 @@ func (f *serverFlags) stored(ctx context.Context) (*session, error) {
 	s, err := f.existing(ctx)
 	if err == nil && s == nil {
 		return nil, withStatus(exitNoServer, fmt.Errorf(
-			"no Temporal server is known: name one with --address or TEMPORAL_ADDRESS, or start one with %s dev", program()))
+			"no Temporal server is known: name one with --address or TEMPORAL_ADDRESS, or start one with %s dev", terminal.Program()))
 	}
 	return s, err
 }
@@ -136,7 +137,7 @@ func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (
 	}
 	if errors.Is(err, runs.ErrNotFound) {
 		return nil, usageError("%w on %s, namespace %s; %s dead-letters list shows those with failed iterations",
-			err, s.address, s.namespace, program())
+			err, s.address, s.namespace, terminal.Program())
 	}
 	if err == nil {
 		a.noteLost([]*deadletter.Chain{chain})
@@ -247,7 +248,7 @@ func (a *app) listLetters(
 	}
 	if options.output == "json" {
 		list.DeadLetters = orEmpty(list.DeadLetters)
-		return printJSON(a.Out, list)
+		return terminal.PrintJSON(a.Out, list)
 	}
 	if err := a.writeLetters(list); err != nil {
 		return err
@@ -270,18 +271,18 @@ const mostHints = 10
 // hintCancelled tells which runs have cancelled iterations, and how to take them
 // up.
 func (a *app) hintCancelled(chains []*deadletter.Chain, filter deadletter.Filter) {
-	told := 0
+	hinted := 0
 	for _, chain := range chains {
 		n := chain.CountCancelled(filter)
 		if n == 0 {
 			continue
 		}
-		if told++; told > mostHints {
+		if hinted++; hinted > mostHints {
 			a.notef("and other runs have cancelled iterations too")
 			return
 		}
 		a.notef("%s of %s did not run to the end; to take them up: %s dead-letters reprocess %s --cancelled",
-			counted(n, "cancelled iteration"), chain.Origin.WorkflowID, program(), shellWord(chain.Origin.WorkflowID))
+			terminal.Count(n, "cancelled iteration"), chain.Origin.WorkflowID, terminal.Program(), terminal.ShellWord(chain.Origin.WorkflowID))
 	}
 }
 
@@ -310,7 +311,7 @@ func (a *app) writeLetters(list letterList) error {
 		a.notef("no dead letters")
 		return nil
 	}
-	_, err := io.WriteString(a.Out, lettersTable(list.DeadLetters, paperOf(a.Out).width)+"\n")
+	_, err := io.WriteString(a.Out, lettersTable(list.DeadLetters, terminal.PaperOf(a.Out).Width)+"\n")
 	if left := list.Total - len(list.DeadLetters); left > 0 {
 		a.notef("and %d more; --limit %d shows them", left, list.Total)
 	}
@@ -330,7 +331,7 @@ func lettersTable(letters []deadletter.Letter, width int) string {
 		{"dead letter", "error"},
 		{"dead letter"},
 	} {
-		rendered = fitted(lettersWith(letters, columns), width, elastic{"error", 16, snip}, elastic{"element", 10, snip})
+		rendered = terminal.Fit(lettersWith(letters, columns), width, terminal.Elastic{Name: "error", Least: 16, Cut: terminal.Snip}, terminal.Elastic{Name: "element", Least: 10, Cut: terminal.Snip})
 		if text.LongestLineLen(rendered) <= width {
 			break
 		}
@@ -343,12 +344,12 @@ func lettersWith(letters []deadletter.Letter, columns []string) table.Writer {
 	for i, name := range columns {
 		head[i] = name
 	}
-	rows := newTable(head...)
+	rows := terminal.NewTable(head...)
 	for _, letter := range letters {
 		cells := map[string]any{
 			"last attempt": letter.LastAttemptAt.Local().Format(time.DateTime), "dead letter": letter.ID,
-			"element": oneLine(expression.Text(letter.Element.Data), 40), "class": letter.Error.Class,
-			"error": oneLine(letter.Error.Message, 60), "attempts": letter.Attempts, "failed runs": letter.FailedRuns, "state": letter.State,
+			"element": terminal.Shorten(expression.Text(letter.Element.Data), 40), "class": letter.Error.Class,
+			"error": terminal.Shorten(letter.Error.Message, 60), "attempts": letter.Attempts, "failed runs": letter.FailedRuns, "state": letter.State,
 		}
 		row := make(table.Row, len(columns))
 		for i, name := range columns {
@@ -392,7 +393,7 @@ DEAD-LETTER is what list shows: workflow-id/step#visit/index.`,
 func (a *app) showDeadLetter(id string, options *showOptions) error {
 	workflowID, found := runOf(id)
 	if !found {
-		return usageError("%q is no dead letter, expected such as 'patients-7x2k/fetch#1/13'; %s dead-letters list shows them", id, program())
+		return usageError("%q is no dead letter, expected such as 'patients-7x2k/fetch#1/13'; %s dead-letters list shows them", id, terminal.Program())
 	}
 	return a.withChain(&options.server, workflowID, options.letters.runID, func(s *session, chain *deadletter.Chain) error {
 		letters := chain.Select(deadletter.Filter{All: true, Cancelled: true})
@@ -400,9 +401,9 @@ func (a *app) showDeadLetter(id string, options *showOptions) error {
 		place := slices.IndexFunc(letters, func(letter deadletter.Letter) bool { return letter.ID == full })
 		switch {
 		case place < 0:
-			return usageError("run %s has no dead letter %q; it has %s", workflowID, id, counted(len(chain.Letters), "dead letter"))
+			return usageError("run %s has no dead letter %q; it has %s", workflowID, id, terminal.Count(len(chain.Letters), "dead letter"))
 		case options.output == "json":
-			return printJSON(a.Out, letters[place])
+			return terminal.PrintJSON(a.Out, letters[place])
 		}
 		return a.writeLetter(s, chain, letters[place])
 	})
@@ -434,13 +435,13 @@ func (a *app) writeLetter(s *session, chain *deadletter.Chain, letter deadletter
 	} else {
 		line("last attempt", letter.LastAttemptAt.Local().Format(time.RFC3339))
 		line("attempts", fmt.Sprint(letter.Attempts))
-		line("failed in", fmt.Sprintf("%s, the last %s", counted(letter.FailedRuns, "run"), letter.FailedIn))
+		line("failed in", fmt.Sprintf("%s, the last %s", terminal.Count(letter.FailedRuns, "run"), letter.FailedIn))
 	}
 	if link := s.link(chain.Origin.WorkflowID, chain.Origin.RunID); link != "" {
 		line("web UI", link)
 	}
 	var failure strings.Builder
-	if err := printJSON(&failure, letter.Error); err != nil {
+	if err := terminal.PrintJSON(&failure, letter.Error); err != nil {
 		return err
 	}
 	fmt.Fprintf(&b, "error:\n%s", failure.String())

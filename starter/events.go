@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,8 +11,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"reprise/internal/render"
 	"reprise/internal/runs"
-	"reprise/interpreter"
+	"reprise/internal/terminal"
 )
 
 // eventsOptions is the command line of events.
@@ -108,20 +108,20 @@ func (a *app) events(ctx context.Context, s *session, found runs.Found, ask runs
 		}
 	}
 	writer := newEventWriter(a, found, output)
-	told, err := s.runs().Events(ctx, found, ask, writer.write)
+	summary, err := s.runs().Events(ctx, found, ask, writer.write)
 	if ctx.Err() != nil {
 		err = withStatus(exitInterrupted, errSaid)
 	}
-	if end := writer.end(told); err == nil {
+	if end := writer.end(summary); err == nil {
 		err = end
 	}
-	for _, note := range told.Notes {
+	for _, note := range summary.Notes {
 		a.notef("note: %s", note)
 	}
 	if err == nil && writer.n == 0 {
 		a.notef("no such events")
 	}
-	if told.Unasked > 0 && output == "table" {
+	if summary.Unasked > 0 && output == "table" {
 		a.notef("The attempts of iterations are not among these; --step, --index or --failed asks for them.")
 	}
 	return err
@@ -139,8 +139,8 @@ type eventWriter struct {
 
 func newEventWriter(a *app, found runs.Found, output string) *eventWriter {
 	w := &eventWriter{out: a.Out, found: found, output: output}
-	if isTerminal(a.Out) {
-		w.width = terminalWidth(a.Out)
+	if terminal.IsTerminal(a.Out) {
+		w.width = terminal.Width(a.Out)
 	}
 	return w
 }
@@ -176,7 +176,7 @@ func (w *eventWriter) head() string {
 }
 
 // end closes the JSON document.
-func (w *eventWriter) end(told runs.Told) error {
+func (w *eventWriter) end(summary runs.Told) error {
 	if w.output != "json" {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (w *eventWriter) end(told runs.Told) error {
 	} else {
 		text = "\n  "
 	}
-	notes, err := json.Marshal(orEmpty(told.Notes))
+	notes, err := json.Marshal(orEmpty(summary.Notes))
 	if err == nil {
 		_, err = fmt.Fprintf(w.out, "%s],\n  \"notes\": %s\n}\n", text, notes)
 	}
@@ -203,110 +203,11 @@ func (w *eventWriter) line(event runs.Event) error {
 			return err
 		}
 	}
-	line := fmt.Sprintf("%s %-20s %s", at.Format("15:04:05.000"), event.Event, tellEvent(event))
-	line = oneLineOf(line)
+	line := fmt.Sprintf("%s %-20s %s", at.Format("15:04:05.000"), event.Event, render.Event(event))
+	line = terminal.OneLine(line)
 	if w.width > 0 {
 		line = text.Snip(line, w.width, "…")
 	}
 	_, err := fmt.Fprintln(w.out, strings.TrimRight(line, " "))
 	return err
-}
-
-// oneLineOf keeps the columns of a line, and breaks none of its own.
-func oneLineOf(line string) string {
-	return visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(line))
-}
-
-// tellEvent is an event in words, without its time and its name.
-func tellEvent(event runs.Event) string {
-	said := strings.Join(eventFacts(event), ", ")
-	if failure := event.Error; failure != nil {
-		said += ": " + errorText(event, failure)
-	}
-	return strings.TrimSpace(eventPlace(event) + " " + strings.TrimPrefix(said, ": "))
-}
-
-// eventPlace is where an event happened.
-func eventPlace(event runs.Event) string {
-	where := cmp.Or(event.Sink, event.Step)
-	if event.Visit > 1 {
-		where += fmt.Sprintf("#%d", event.Visit)
-	}
-	if event.Index != nil {
-		where += fmt.Sprintf("[%d]", *event.Index)
-	}
-	return where
-}
-
-// eventFacts are what an event tells besides its error.
-func eventFacts(event runs.Event) []string {
-	var parts []string
-	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	if event.Attempt > 0 {
-		parts = append(parts, ranged("attempt", event.Attempt, event.AttemptTo))
-	}
-	if event.Page > 1 || event.PageTo > 0 {
-		parts = append(parts, ranged("page", event.Page, event.PageTo))
-	}
-	if event.IsRetry {
-		add("retry")
-	}
-	switch {
-	case event.Event != runs.StepRetry:
-	case interpreter.Reason(event.Reason) == interpreter.ReasonPerson:
-		add("waits for a person")
-	default:
-		add("%s, in %s", event.Reason, seconds(event.Delay))
-	}
-	if event.Status != "" {
-		add("%s", event.Status)
-	}
-	if event.Option != "" {
-		add("%s", event.Option)
-	}
-	if decided := event.Event == runs.ActionStarted && event.By+event.Reason != ""; decided {
-		add("let begin")
-	}
-	if event.By != "" {
-		add("by %s", event.By)
-	}
-	if event.Event != runs.StepRetry && event.Reason != "" {
-		add("because: %s", event.Reason)
-	}
-	if event.Concurrency != "" {
-		add("under the key %s", event.Concurrency)
-	}
-	if event.Stats != nil {
-		add("%d of %d iterations, %d failed", event.Stats.Success, event.Stats.Total, event.Stats.Failed)
-	}
-	if event.Duration > 0 && event.Event != runs.ActionStarted {
-		add("%s", seconds(event.Duration))
-	}
-	if event.Child != "" {
-		add("runs %s", visible(event.Child))
-	}
-	if event.Deliveries > 1 {
-		add("handed out %d times", event.Deliveries)
-	}
-	return parts
-}
-
-// errorText is an error: in full where it happened, in short where it is told
-// again.
-func errorText(event runs.Event, failure *interpreter.ErrorObject) string {
-	if event.Event == runs.StepRetry {
-		return failure.Short()
-	}
-	return oneLine(failure.Message, 300)
-}
-
-func ranged(what string, from, to int) string {
-	if to > from {
-		return fmt.Sprintf("%ss %d–%d", what, from, to)
-	}
-	return fmt.Sprintf("%s %d", what, from)
-}
-
-func seconds(n float64) string {
-	return roughly(time.Duration(n * float64(time.Second)).Round(time.Millisecond))
 }

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/start"
 )
 
 const (
-	// maxFairnessKey is how many bytes Temporal takes.
-	maxFairnessKey = 64
 	// defaultPriority is the one in the middle, which Temporal gives to runs
 	// that say nothing.
 	defaultPriority, lastPriority        = 3, 5
@@ -39,8 +36,8 @@ func (f *fairnessFlags) check() error {
 	switch {
 	case f.priority < 1 || f.priority > lastPriority:
 		return usageError("--priority %d: expected a number from 1, the first, to %d, the last", f.priority, lastPriority)
-	case len(f.key) > maxFairnessKey:
-		return usageError("--fairness-key has %d bytes, expected at most %d", len(f.key), maxFairnessKey)
+	case len(f.key) > start.MaxFairnessKey:
+		return usageError("--fairness-key has %d bytes, expected at most %d", len(f.key), start.MaxFairnessKey)
 	case !utf8.ValidString(f.key):
 		return usageError("--fairness-key %q: expected UTF-8", f.key)
 	case !(f.weight >= minFairnessWeight && f.weight <= maxFairnessWeight): // NaN is neither
@@ -60,27 +57,4 @@ func (f *fairnessFlags) settings() temporal.Priority {
 		settings.FairnessWeight = float32(f.weight)
 	}
 	return settings
-}
-
-// priority is what the run starts with: unless it shares a key it has one of
-// its own. Temporal hands it on to all workflows and activities of the run.
-func (p plan) priority() temporal.Priority {
-	settings := p.fairness
-	settings.FairnessKey = cmp.Or(settings.FairnessKey, fairnessKey(p.workflowID))
-	return settings
-}
-
-// fairnessKey is the ID of a run. One that is too long keeps its beginning, for
-// people, and a hash that tells it from others with the same beginning.
-func fairnessKey(workflowID string) string {
-	if len(workflowID) <= maxFairnessKey {
-		return workflowID
-	}
-	digest := sha256.Sum256([]byte(workflowID))
-	hash := "~" + hex.EncodeToString(digest[:8])
-	beginning := workflowID[:maxFairnessKey-len(hash)]
-	for !utf8.ValidString(beginning) { // it ends within a character
-		beginning = beginning[:len(beginning)-1]
-	}
-	return beginning + hash
 }

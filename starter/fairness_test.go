@@ -6,33 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/proto"
 
+	"reprise/internal/start"
 	"reprise/internal/testenv"
 )
-
-func TestFairnessKeyFitsTemporal(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("ü", 40) // 80 bytes
-	for _, row := range []struct{ id, want string }{
-		{"", ""},
-		{"clinic-x7k2", "clinic-x7k2"},
-		{strings.Repeat("a", 64), strings.Repeat("a", 64)},
-		{strings.Repeat("a", 65), strings.Repeat("a", 47) + "~635361c48bb9eab1"},
-		{long, strings.Repeat("ü", 23) + "~"},
-	} {
-		key := fairnessKey(row.id)
-		require.True(t, strings.HasPrefix(key, row.want), "%q", key)
-		require.LessOrEqual(t, len(key), 64, "%q", key)
-		require.True(t, utf8.ValidString(key), "%q", key)
-	}
-	require.NotEqual(t, fairnessKey(long+"1"), fairnessKey(long+"2"), "long IDs with one beginning")
-}
 
 func TestFairnessFlags(t *testing.T) {
 	t.Parallel()
@@ -46,7 +28,7 @@ func TestFairnessFlags(t *testing.T) {
 		{fairnessFlags{priority: 5, key: "night", weight: 2}, temporal.Priority{PriorityKey: 5, FairnessKey: "night", FairnessWeight: 2}},
 	} {
 		require.NoError(t, row.flags.check())
-		require.Equal(t, row.want, plan{workflowID: "run", fairness: row.flags.settings()}.priority())
+		require.Equal(t, row.want, (&start.Plan{WorkflowID: "run", Fairness: row.flags.settings()}).Priority())
 	}
 }
 

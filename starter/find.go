@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter/expression"
 )
 
@@ -62,9 +63,9 @@ func (a *app) findError(s *session, err error) error {
 	var ambiguous *runs.AmbiguousError
 	switch {
 	case errors.As(err, &unknown) && unknown.ID == "":
-		return usageError("%w on %s, namespace %s; %s run FILE starts one", err, s.address, s.namespace, program())
+		return usageError("%w on %s, namespace %s; %s run FILE starts one", err, s.address, s.namespace, terminal.Program())
 	case errors.As(err, &unknown) && unknown.Nearest == "":
-		return usageError("%w on %s, namespace %s; %s list shows those that are there", err, s.address, s.namespace, program())
+		return usageError("%w on %s, namespace %s; %s list shows those that are there", err, s.address, s.namespace, terminal.Program())
 	case errors.Is(err, runs.ErrNotFound), errors.As(err, &ambiguous):
 		return usageError("%w", err)
 	}
@@ -79,7 +80,7 @@ func knownStep(name string, known []string) error {
 	if near := expression.Suggest(name, known); near != "" {
 		return usageError("the run has no step %q; did you mean %q?", name, near)
 	}
-	return usageError("the run has no step %q; it has %s", name, oneLine(strings.Join(known, ", "), 400))
+	return usageError("the run has no step %q; it has %s", name, terminal.Shorten(strings.Join(known, ", "), 400))
 }
 
 // choice refuses a word that is none of those known.

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/connect"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -52,7 +53,7 @@ func (a *app) followWith(s *session, run client.WorkflowRun, output string, link
 	case end := <-ended:
 		stop()
 		if s.server != nil && output == "table" {
-			defer a.notef("The local server ends here; %s dev keeps one up, to look at runs afterwards.", program())
+			defer a.notef("The local server ends here; %s dev keeps one up, to look at runs afterwards.", terminal.Program())
 		}
 		return a.report(s, run, end, output)
 	case <-s.lost():
@@ -104,7 +105,7 @@ func (a *app) leave(s *session, run client.WorkflowRun, lost bool, output string
 	}
 	a.hints(s, run)
 	if output == "json" {
-		if err := printJSON(a.Out, doc); err != nil {
+		if err := terminal.PrintJSON(a.Out, doc); err != nil {
 			return err
 		}
 	}
@@ -118,7 +119,7 @@ func (a *app) hints(s *session, run client.WorkflowRun) {
 	}
 	for _, command := range [][2]string{{"follow:", "follow"}, {"look at:", "status"}, {"cancel:", "cancel"}} {
 		a.notef("  %-9s %s %s %s --address %s --namespace %s",
-			command[0], program(), command[1], shellWord(run.GetID()), s.address, s.namespace)
+			command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.address, s.namespace)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/activities"
+	"reprise/internal/graph"
 	"reprise/internal/runs"
 	"reprise/interpreter/playbook"
 )
@@ -28,8 +29,8 @@ picture that needs no other program. Conditions are cut.
 Exit status: 0, 1 a playbook with problems, 2 no such file or run, 3 no server.`
 
 // graphFormats are the values of --format.
-var graphFormats = map[string]func(*graph) string{
-	"text": (*graph).text, "mermaid": (*graph).mermaid, "dot": (*graph).dot, "svg": (*graph).svg,
+var graphFormats = map[string]func(*graph.Graph) string{
+	"text": (*graph.Graph).Text, "mermaid": (*graph.Graph).Mermaid, "dot": (*graph.Graph).DOT, "svg": (*graph.Graph).SVG,
 }
 
 func newGraphCommand(a *app) *cobra.Command {
@@ -45,8 +46,8 @@ func newGraphCommand(a *app) *cobra.Command {
 			if err := choice("--format", format, []string{"text", "mermaid", "dot", "svg"}); err != nil {
 				return err
 			}
-			draw := func(book *playbook.Playbook, status *runs.Status, below *graphBelow) error {
-				_, err := io.WriteString(a.Out, graphFormats[format](newGraph(book, status, below)))
+			draw := func(book *playbook.Playbook, status *runs.Status, below *graph.Children) error {
+				_, err := io.WriteString(a.Out, graphFormats[format](graph.New(book, status, below)))
 				return err
 			}
 			if name := strings.Join(args, ""); isPlaybookFile(name) {
@@ -54,7 +55,7 @@ func newGraphCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return draw(of.book, nil, &graphBelow{files: of.files})
+				return draw(of.book, nil, &graph.Children{Files: of.files})
 			}
 			return a.withRun(&run, args, func(ctx context.Context, s *session, found runs.Found) error {
 				book, files, err := s.runs().Source(ctx, found)
@@ -68,7 +69,7 @@ func newGraphCommand(a *app) *cobra.Command {
 				for _, note := range status.Notes {
 					a.notef("note: %s", note)
 				}
-				return draw(book, status, &graphBelow{files: files, run: func(id string) (*playbook.Playbook, *runs.Status) {
+				return draw(book, status, &graph.Children{Files: files, Run: func(id string) (*playbook.Playbook, *runs.Status) {
 					return s.below(ctx, id)
 				}})
 			})

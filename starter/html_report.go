@@ -15,6 +15,7 @@ import (
 	"reprise/internal/report"
 	"reprise/internal/runs"
 	"reprise/internal/stats"
+	"reprise/internal/terminal"
 )
 
 // reportOptions is the command line of report.
@@ -87,7 +88,7 @@ func (a *app) htmlReport(ctx context.Context, s *session, found runs.Found, file
 		return err
 	}
 	if file == "-" {
-		return a.out.verbatim(page.Bytes())
+		return a.out.Verbatim(page.Bytes())
 	}
 	if err := replaceFile(file, page.Bytes()); err != nil {
 		return fmt.Errorf("write the report: %w", err)
@@ -131,7 +132,7 @@ func writeHTML(w io.Writer, doc report.Document) error {
 	if err := report.Write(&page, doc); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, visible(page.String()))
+	_, err := io.WriteString(w, terminal.Visible(page.String()))
 	return err
 }
 

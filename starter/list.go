@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"reprise/internal/render"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -96,7 +95,7 @@ func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options
 	}
 	s.runs().Places(ctx, list.Runs)
 	if options.output == "json" {
-		return printJSON(a.Out, list)
+		return terminal.PrintJSON(a.Out, list)
 	}
 	return a.writeRuns(list, time.Now())
 }
@@ -106,90 +105,9 @@ func (a *app) writeRuns(list runs.List, now time.Time) error {
 		a.notef("no runs")
 		return nil
 	}
-	_, err := io.WriteString(a.Out, runsTable(list.Runs, now, paperOf(a.Out).width)+"\n")
+	_, err := io.WriteString(a.Out, render.Runs(list.Runs, now, terminal.PaperOf(a.Out).Width)+"\n")
 	if list.More {
 		a.notef("and more; --limit 0 shows all")
 	}
 	return err
-}
-
-// runsTable fits a terminal. The ID is what other commands want, so other columns
-// go first, and it is cut last; they take its beginning.
-func runsTable(list []runs.Found, now time.Time, width int) string {
-	rendered := ""
-	for _, columns := range [][]string{
-		{"run", "playbook", "status", "started", "time", "failed"},
-		{"run", "status", "started", "time", "failed"},
-		{"run", "status", "time", "failed"},
-		{"run", "status"},
-	} {
-		if rendered = runsWith(list, columns, now, 0); text.LongestLineLen(rendered) <= width {
-			return rendered
-		}
-	}
-	over := text.LongestLineLen(rendered) - width
-	longest := 0
-	for _, run := range list {
-		longest = max(longest, text.StringWidth(visible(run.WorkflowID)))
-	}
-	return runsWith(list, []string{"run", "status"}, now, max(longest-over, 1))
-}
-
-// runsWith is the table with some columns, and with IDs cut to a width unless
-// that is 0.
-func runsWith(list []runs.Found, columns []string, now time.Time, idWidth int) string {
-	head := make([]any, len(columns))
-	for i, name := range columns {
-		head[i] = name
-	}
-	rows := newTable(head...)
-	for _, run := range list {
-		id, end := visible(run.WorkflowID), run.EndedAt
-		if idWidth > 0 {
-			id = text.Snip(id, idWidth, "…")
-		}
-		if end.IsZero() {
-			end = now
-		}
-		cells := map[string]string{
-			"run": id, "playbook": text.Snip(visible(run.Playbook), 30, "…"), "status": statusCell(run),
-			"started": run.StartedAt.Local().Format("01-02 15:04"), "time": roughly(end.Sub(run.StartedAt)), "failed": number(run.DeadLetters),
-		}
-		row := make(table.Row, len(columns))
-		for i, name := range columns {
-			row[i] = cells[name]
-		}
-		rows.AppendRow(row)
-	}
-	return rows.Render()
-}
-
-// statusCell is the status of a run, with its place where it waits for its turn.
-func statusCell(run runs.Found) string {
-	if run.Queue == nil || run.Queue.Place == 0 || run.Status != interpreter.Queued {
-		return string(run.Status)
-	}
-	return fmt.Sprintf("%s %d", run.Status, run.Queue.Place)
-}
-
-// roughly is a time in two units, for eyes.
-func roughly(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "0s"
-	case d < time.Second:
-		return d.Round(10 * time.Millisecond).String()
-	case d < 10*time.Second:
-		return d.Round(100 * time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(time.Second).String()
-	case d < time.Hour:
-		d = d.Round(time.Second)
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < 48*time.Hour:
-		d = d.Round(time.Minute)
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	}
-	d = d.Round(time.Hour)
-	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reprise/internal/terminal"
 )
 
 // logEntry is a line of a worker's log.
@@ -57,16 +59,16 @@ func (e logEntry) about(run string) bool {
 	return false
 }
 
-// identity are the fields that tell which attempt a line is about, with those of
+// identity are the fields that name the attempt of a line, with those of
 // the SDK. They are shown in few words, or not at all.
 var identity = []string{
 	"time", "level", "msg", "run", "workflow", "step", "visit", "index", "page", "attempt", "sink", "operation_key", "call",
 	"Namespace", "TaskQueue", "WorkerID", "WorkflowType", "WorkflowID", "RunID", "Attempt", "ActivityID", "ActivityType",
 }
 
-// tell is a line for eyes: time, level, attempt, message and what else it says;
+// format is a line for eyes: time, level, attempt, message and what else it says;
 // what has several lines stands below.
-func (e logEntry) tell() string {
+func (e logEntry) format() string {
 	at := e.text("time")
 	if parsed, err := time.Parse(time.RFC3339Nano, at); err == nil {
 		at = parsed.Local().Format("2006-01-02 15:04:05.000")
@@ -84,13 +86,13 @@ func (e logEntry) tell() string {
 		switch value := strings.TrimRight(e.text(name), "\n"); {
 		case strings.Contains(value, "\n") || name == "output":
 			for line := range strings.SplitSeq(value, "\n") {
-				below.WriteString("  " + visible(line) + "\n")
+				below.WriteString("  " + terminal.Visible(line) + "\n")
 			}
 		default:
 			b.WriteString(", " + name + ": " + value)
 		}
 	}
-	return oneLineOf(b.String()) + "\n" + below.String()
+	return terminal.OneLine(b.String()) + "\n" + below.String()
 }
 
 // where is the attempt in few words: fetch#2[13] page 2, attempt 3.

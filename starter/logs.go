@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 )
 
 // logsOptions is the command line of logs.
@@ -124,10 +125,10 @@ func (a *app) noteLogs(view *logView, tail *logTail) {
 		a.notef("%s has no such lines about the run %s; those of other workers are in their own logs", tail.name, view.run)
 	}
 	if view.foreign > 0 {
-		a.notef("note: %s not JSON; worker --log-file writes lines that are, so does --log-format json", counted(view.foreign, "line")+isAre(view.foreign))
+		a.notef("note: %s not JSON; worker --log-file writes lines that are, so does --log-format json", terminal.Count(view.foreign, "line")+isAre(view.foreign))
 	}
 	if tail.long > 0 {
-		a.notef("note: %s longer than %d KiB%s left out", counted(tail.long, "line"), maxLogLine>>10, isAre(tail.long))
+		a.notef("note: %s longer than %d KiB%s left out", terminal.Count(tail.long, "line"), maxLogLine>>10, isAre(tail.long))
 	}
 }
 
@@ -217,7 +218,7 @@ func (v *logView) line(line []byte) error {
 		return nil
 	}
 	v.shown++
-	text := entry.tell()
+	text := entry.format()
 	if v.options.output == "jsonl" {
 		text = string(entry.raw) + "\n"
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/terminal"
 	"reprise/interpreter/migrate"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -78,7 +79,7 @@ func (a *app) migrate(files []string, options migrateOptions) error {
 		results = append(results, result)
 	}
 	if options.output == "json" {
-		if err := printJSON(a.Out, map[string]any{"files": results}); err != nil {
+		if err := terminal.PrintJSON(a.Out, map[string]any{"files": results}); err != nil {
 			return err
 		}
 	}
@@ -108,19 +109,19 @@ func (a *app) migrateFile(name string, options migrateOptions, several bool) (mi
 		}
 	}
 	if options.output != "json" {
-		a.tellMigration(file, m, options, several)
+		a.printMigration(file, m, options, several)
 	}
 	return result, nil
 }
 
-// tellMigration prints the text, unless it is written or only checked, and
+// printMigration prints the text, unless it is written or only checked, and
 // what was done beside it.
-func (a *app) tellMigration(file *source.File, m *migrate.Migration, options migrateOptions, several bool) {
+func (a *app) printMigration(file *source.File, m *migrate.Migration, options migrateOptions, several bool) {
 	if !options.write && !options.check {
 		if several {
 			_, _ = fmt.Fprintf(a.Out, "--- # %s\n", file.Name)
 		}
-		_ = a.out.verbatim(m.Text)
+		_ = a.out.Verbatim(m.Text)
 	}
 	for _, c := range m.Changes {
 		a.notef("%s:%s: %s", file.Name, c.Pos, c.What)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"reprise/internal/terminal"
 	"reprise/workflows"
 )
 
@@ -16,7 +17,7 @@ func checkName(what, name string) error {
 		return usageError("%s is empty", what)
 	case len(name) > workflows.MaxWorkflowID:
 		return usageError("%s is %d bytes long, more than the %d that Temporal takes", what, len(name), workflows.MaxWorkflowID)
-	case strings.ContainsFunc(name, func(r rune) bool { return obeyed(r) || r == '\n' || r == '\t' }):
+	case strings.ContainsFunc(name, func(r rune) bool { return terminal.Unsafe(r) || r == '\n' || r == '\t' }):
 		return usageError("%s %q has characters that cannot be seen", what, name)
 	}
 	return nil

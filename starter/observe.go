@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/connect"
+	"reprise/internal/render"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
-	"reprise/interpreter/source"
 	"reprise/workflows"
 )
 
@@ -78,10 +78,10 @@ func (o *observer) look(ctx context.Context) ([]line, error) {
 	o.failures = 0
 	lines := o.control(progress.Control)
 	if ticket := progress.Ticket; ticket.Waits() {
-		return append(lines, line{key: "queue", text: "waits for its turn under the concurrency key " + visible(ticket.Name.Key)}), nil
+		return append(lines, line{key: "queue", text: "waits for its turn under the concurrency key " + terminal.Visible(ticket.Name.Key)}), nil
 	}
 	for _, record := range progress.Steps {
-		lines = append(lines, o.lines(ctx, o.handedOver(ctx, record))...)
+		lines = append(lines, o.lines(ctx, o.latest(ctx, record))...)
 	}
 	return lines, nil
 }
@@ -99,11 +99,11 @@ func (o *observer) lines(ctx context.Context, record workflows.StepRecord) []lin
 // control tells what people hold, and that they have let it go.
 func (o *observer) control(control interpreter.Control) []line {
 	text := ""
-	switch held := pausedText(control, time.Now()); {
+	switch held := render.Paused(control, time.Now()); {
 	case held != "":
-		text, o.held = held+"; "+letsGo(o.run.GetID(), control), true
+		text, o.held = held+"; "+render.ResumeCommand(o.run.GetID(), control), true
 	case o.held:
-		text, o.held = "resumed"+saidText(control.Said), false
+		text, o.held = "resumed"+render.Attribution(control.Said), false
 	default:
 		return nil
 	}
@@ -140,13 +140,13 @@ func (o *observer) listens(ctx context.Context) (bool, error) {
 }
 
 func (o *observer) describe(ctx context.Context, record workflows.StepRecord) string {
-	text := stepName(record) + " "
+	text := render.StepName(record) + " "
 	switch {
 	case record.Loop != nil:
 		text += o.loop(ctx, record)
 	case record.Awaits != nil:
 		text += "awaits an answer"
-		if more := cmp.Or(progressText(record.Awaits), oneLine(record.Awaits.Question(), 100)); more != "" {
+		if more := cmp.Or(render.Progress(record.Awaits), terminal.Shorten(record.Awaits.Question(), 100)); more != "" {
 			text += ": " + more
 		}
 	case record.Waiting != "":
@@ -155,7 +155,7 @@ func (o *observer) describe(ctx context.Context, record workflows.StepRecord) st
 		text += string(record.Status) + underWay(record)
 	}
 	if record.Error != nil && record.Status == interpreter.Failed {
-		text += ": " + oneLine(record.Error.Message, 100)
+		text += ": " + terminal.Shorten(record.Error.Message, 100)
 	}
 	return text
 }
@@ -167,16 +167,16 @@ func (o *observer) answers(record workflows.StepRecord) string {
 	case !record.EndedAt.IsZero():
 		return ""
 	case record.Awaits != nil:
-		return "to answer: " + answerCommand(id, record.Step, nil, record.Awaits)
+		return "to answer: " + render.AnswerCommand(id, record.Step, nil, record.Awaits)
 	case record.Loop != nil && o.loops[record.Loop.WorkflowID].Asks:
-		return fmt.Sprintf("to see what they await: %s status %s --step %s", program(), shellWord(id), shellWord(record.Step))
+		return fmt.Sprintf("to see what they await: %s status %s --step %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(record.Step))
 	}
 	return ""
 }
 
-// handedOver is the record of a step whose call goes on in a history of its own,
+// latest is the record of a step whose call goes on in a history of its own,
 // as far as that has come; others stay as they are.
-func (o *observer) handedOver(ctx context.Context, record workflows.StepRecord) workflows.StepRecord {
+func (o *observer) latest(ctx context.Context, record workflows.StepRecord) workflows.StepRecord {
 	if record.Call == "" || !record.EndedAt.IsZero() {
 		return record
 	}
@@ -196,16 +196,9 @@ func underWay(record workflows.StepRecord) string {
 	}
 	text := fmt.Sprintf(", attempt %d", record.Attempts)
 	if record.Pages > 0 {
-		text += ", " + counted(record.Pages, "page")
+		text += ", " + terminal.Count(record.Pages, "page")
 	}
 	return text
-}
-
-func stepName(record workflows.StepRecord) string {
-	if record.Visit > 1 {
-		return fmt.Sprintf("%s#%d", record.Step, record.Visit)
-	}
-	return record.Step
 }
 
 // ended are the iterations that have ended, those in batches that are open included.
@@ -293,13 +286,4 @@ func (o *observer) waiting(ctx context.Context, open []string) int {
 		}
 	}
 	return n
-}
-
-// oneLine cuts a text to what fits into a line.
-func oneLine(text string, most int) string {
-	text = visible(strings.Join(strings.Fields(text), " "))
-	if utf8.RuneCountInString(text) > most {
-		return source.Cut(text, most-1)
-	}
-	return text
 }

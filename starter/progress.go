@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/terminal"
 )
 
 // progress shows how a run goes on.
@@ -18,7 +20,7 @@ type progress interface {
 
 func newProgress(streams Streams) progress {
 	if streams.errTerminal() {
-		return &liveProgress{w: fileOf(streams.Err), width: terminalWidth(streams.Err)}
+		return &liveProgress{w: terminal.File(streams.Err), width: terminal.Width(streams.Err)}
 	}
 	return newPlainProgress(streams.Err, time.Now)
 }
@@ -39,7 +41,7 @@ func (p *liveProgress) show(lines []line) {
 	var b strings.Builder
 	p.erase(&b)
 	for _, line := range lines {
-		b.WriteString(text.Snip(visible(line.text), p.width-1, "…") + "\n")
+		b.WriteString(text.Snip(terminal.Visible(line.text), p.width-1, "…") + "\n")
 	}
 	p.drawn = len(lines)
 	_, _ = io.WriteString(p.w, b.String())

@@ -11,6 +11,8 @@ import (
 	"reprise/internal/deadletter"
 	"reprise/internal/host"
 	"reprise/internal/runs"
+	"reprise/internal/start"
+	"reprise/internal/terminal"
 	"reprise/interpreter/expression"
 )
 
@@ -61,7 +63,7 @@ func newReprocessCommand(a *app) *cobra.Command {
 			options.queueGiven = command.Flags().Changed("task-queue")
 			err := a.reprocess(args[0], options)
 			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
-				return errors.Join(printJSON(a.Out, refusal(err)), err)
+				return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
 			}
 			return err
 		},
@@ -152,10 +154,10 @@ func (a *app) reprocessChain(
 func (a *app) noteLeftOut(found chosen, quarantine int) {
 	if found.quarantined > 0 {
 		a.notef("left out: %s that failed in %d runs or more (--quarantine-after)",
-			counted(found.quarantined, "iteration"), quarantine)
+			terminal.Count(found.quarantined, "iteration"), quarantine)
 	}
 	if found.cancelled > 0 {
-		a.notef("left out: %s (--cancelled takes them too)", counted(found.cancelled, "cancelled iteration"))
+		a.notef("left out: %s (--cancelled takes them too)", terminal.Count(found.cancelled, "cancelled iteration"))
 	}
 }
 
@@ -167,7 +169,7 @@ func (a *app) dryRun(found chosen, output string) error {
 		}
 	}
 	if output == "json" {
-		return printJSON(a.Out, list)
+		return terminal.PrintJSON(a.Out, list)
 	}
 	return a.writeLetters(list)
 }
@@ -181,7 +183,7 @@ type idle struct {
 
 func (a *app) nothingToDo(found chosen, output string) error {
 	if output == "json" {
-		return printJSON(a.Out, idle{Status: "nothing_to_do", Quarantined: found.quarantined, Cancelled: found.cancelled})
+		return terminal.PrintJSON(a.Out, idle{Status: "nothing_to_do", Quarantined: found.quarantined, Cancelled: found.cancelled})
 	}
 	a.notef("nothing to do: no iteration is open")
 	return nil
@@ -192,7 +194,7 @@ func (a *app) nothingToDo(found chosen, output string) error {
 func (a *app) followReprocess(s *session, running *runs.Run, found chosen, options *reprocessOptions) error {
 	if len(found.open) > 0 {
 		return withStatus(exitFailed, fmt.Errorf("%s is under way and leaves out %s that you ask for; wait for its end, and ask again",
-			running.WorkflowID, counted(len(found.open), "iteration")))
+			running.WorkflowID, terminal.Count(len(found.open), "iteration")))
 	}
 	run := s.client.GetWorkflow(a.interrupts.asked, running.WorkflowID, running.RunID)
 	if options.detach {
@@ -206,46 +208,46 @@ func (a *app) followReprocess(s *session, running *runs.Run, found chosen, optio
 func (a *app) reprocessPlan(
 	ctx context.Context, s *session, chain *deadletter.Chain, letters []deadletter.Letter,
 	overlay map[string]any, options *reprocessOptions,
-) (plan, error) {
+) (start.Plan, error) {
 	input := chain.Origin.Input.Alone()
 	values, err := expression.Canonical(merged(asMap(input.Workload.Data), overlay))
 	if err != nil {
-		return plan{}, usageError("the workload: %w", err)
+		return start.Plan{}, usageError("the workload: %w", err)
 	}
 	input.Workload = expression.Of(values)
 	book, err := chain.Origin.Book()
 	if err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	if options.playbook != "" {
 		checked, err := a.checkForRun(options.playbook, asMap(values))
 		if err != nil {
-			return plan{}, err
+			return start.Plan{}, err
 		}
 		book, input.Name, input.Source = checked.book, checked.file.Name, string(checked.file.Bytes())
 		input.Files = checked.files
 	}
 	if err := a.checkRead(book, overlay, input.Strict || book.Strict); err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	input.Reprocess, err = s.reader().Reprocess(ctx, chain, letters, book)
 	var unfit *deadletter.UnfitError
 	if errors.As(err, &unfit) {
-		return plan{}, withStatus(exitUsage, err)
+		return start.Plan{}, withStatus(exitUsage, err)
 	}
 	if err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	codes := book.Codes()
 	if options.playbook == "" {
 		if codes, err = s.ours(ctx, chain.Origin, codes); err != nil {
-			return plan{}, err
+			return start.Plan{}, err
 		}
 	}
 	id := deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round)
-	return plan{
-		workflowID: id, playbook: book.Name, input: input, codes: codes,
-		summary: staticSummary(book) + ", again", details: staticDetails(book, values, "Runs iterations of "+chain.Origin.WorkflowID+" again."),
+	return start.Plan{
+		WorkflowID: id, Playbook: book.Name, Input: input, Codes: codes,
+		Summary: book.Name + ", again", Details: start.Details(book, values, "Runs iterations of "+chain.Origin.WorkflowID+" again."),
 	}, nil
 }
 
@@ -270,11 +272,11 @@ func asMap(v any) map[string]any {
 	return m
 }
 
-func (a *app) startReprocess(ctx context.Context, s *session, plan plan, n int, options *reprocessOptions) error {
+func (a *app) startReprocess(ctx context.Context, s *session, plan start.Plan, n int, options *reprocessOptions) error {
 	run, err := s.start(ctx, plan, a)
-	var started *startedError
+	var started *start.StartedError
 	if errors.As(err, &started) { // somebody else asked at the same time
-		run, err = s.client.GetWorkflow(ctx, plan.workflowID, started.runID), nil
+		run, err = s.client.GetWorkflow(ctx, plan.WorkflowID, started.RunID), nil
 	}
 	if err != nil {
 		return err
@@ -282,6 +284,6 @@ func (a *app) startReprocess(ctx context.Context, s *session, plan plan, n int, 
 	if options.detach {
 		return a.reportStart(s, run, options.output)
 	}
-	a.notef("%s runs %s again", run.GetID(), counted(n, "iteration"))
+	a.notef("%s runs %s again", run.GetID(), terminal.Count(n, "iteration"))
 	return a.follow(s, run, options.output)
 }

@@ -10,6 +10,8 @@ import (
 
 	"reprise/internal/connect"
 	"reprise/internal/localserver"
+	"reprise/internal/start"
+	"reprise/internal/terminal"
 	"reprise/interpreter/playbook"
 )
 
@@ -70,7 +72,7 @@ func newRunCommand(a *app) *cobra.Command {
 			}
 			err := a.run(args[0], options)
 			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
-				return errors.Join(printJSON(a.Out, refusal(err)), err)
+				return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
 			}
 			return err
 		},
@@ -97,7 +99,7 @@ func (a *app) run(name string, options *runOptions) (err error) {
 	s, err := a.open(ctx, options)
 	if err != nil {
 		if ctx.Err() != nil {
-			return withStatus(exitInterrupted, errors.New("interrupted before the run began"))
+			return start.ErrInterrupted
 		}
 		return err
 	}
@@ -124,24 +126,24 @@ func (a *app) run(name string, options *runOptions) (err error) {
 }
 
 // plan reads and checks everything that can be known before a server is there.
-func (a *app) plan(name string, options *runOptions) (plan, error) {
+func (a *app) plan(name string, options *runOptions) (start.Plan, error) {
 	if err := options.fairness.check(); err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	workload, err := options.workload.read()
 	if err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	checked, err := a.checkForRun(name, workload)
 	if err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	if err := a.checkRead(checked.book, workload, options.strict || checked.book.Strict); err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	options.local.playbooks = cmp.Or(options.local.playbooks, folderOf(name))
 	plan, err := newPlan(checked, workload, options.workflowID, options.local.playbooks)
-	plan.fairness, plan.input.Strict = options.fairness.settings(), options.strict
+	plan.Fairness, plan.Input.Strict = options.fairness.settings(), options.strict
 	return plan, err
 }
 
@@ -167,7 +169,7 @@ type invalidError struct {
 }
 
 func (e *invalidError) Error() string {
-	return fmt.Sprintf("%s has %s; nothing was started", e.name, counted(e.total, "problem"))
+	return fmt.Sprintf("%s has %s; nothing was started", e.name, terminal.Count(e.total, "problem"))
 }
 
 // open finds the server to use, or brings one up.
@@ -177,7 +179,7 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 		return s, err
 	}
 	if options.detach {
-		return nil, usageError("--detach needs a server that stays: name one with --address, or start one with %s dev", program())
+		return nil, usageError("--detach needs a server that stays: name one with --address, or start one with %s dev", terminal.Program())
 	}
 	a.notef("starting a local Temporal server and a worker")
 	target := options.server

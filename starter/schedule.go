@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/term"
 
-	"reprise/internal/host"
+	"reprise/internal/connect"
 	"reprise/internal/runs"
+	"reprise/internal/start"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -99,7 +100,7 @@ func (s *session) schedule(ctx context.Context, name string) (*runs.Schedule, er
 	var ambiguous *runs.AmbiguousError
 	switch {
 	case errors.As(err, &missing) && missing.Nearest == "" && missing.Type == "":
-		return nil, usageError("%w on %s, namespace %s; %s schedule list shows those that are there", err, s.address, s.namespace, program())
+		return nil, usageError("%w on %s, namespace %s; %s schedule list shows those that are there", err, s.address, s.namespace, terminal.Program())
 	case errors.As(err, &missing), errors.As(err, &ambiguous):
 		return nil, usageError("%w", err)
 	}
@@ -110,30 +111,29 @@ func (s *session) handle(ctx context.Context, found *runs.Schedule) client.Sched
 	return s.client.ScheduleClient().GetHandle(ctx, found.ID)
 }
 
-// action starts what a plan says, as execute does. memo is that of the action before,
+// action starts what a plan says, as start.Run does. memo is that of the action before,
 // where the code of the playbook is the one that it vouches for; else nil.
-func (s *session) action(plan plan, memo map[string]any) (*client.ScheduleWorkflowAction, error) {
+func (s *session) action(plan start.Plan, memo map[string]any) (*client.ScheduleWorkflowAction, error) {
 	input, err := s.lastingInput(plan)
 	if err != nil {
 		return nil, err
 	}
-	action := &client.ScheduleWorkflowAction{
-		ID: plan.workflowID, TaskQueue: s.taskQueue, Workflow: workflows.PlaybookWorkflowName, Args: []any{input},
-		StaticSummary: plan.summary, StaticDetails: plan.details, Priority: plan.priority(), Memo: memo,
+	return s.target().Action(plan, input, memo), nil
+}
+
+// submit submits the schedule that a plan is for.
+func (s *session) submit(ctx context.Context, plan start.Plan, a *app, submit func(start.Plan) error) error {
+	known, err := s.prepare(ctx, plan, a)
+	if err != nil {
+		return err
 	}
-	if plan.input.SearchAttributes {
-		action.TypedSearchAttributes = plan.attributes()
-	}
-	if memo == nil && s.key != "" && len(plan.codes) > 0 {
-		action.Memo = host.VouchSchedule(s.key, plan.workflowID, plan.codes)
-	}
-	return action, nil
+	return start.WithAttributes(ctx, plan, known, submit)
 }
 
 // lastingInput is the input of a plan as the schedule keeps it: in Temporal, whatever
 // its size. What the payload store holds is deleted by age, and a schedule may be older.
-func (s *session) lastingInput(plan plan) (*commonpb.Payload, error) {
-	input, err := converter.GetDefaultDataConverter().ToPayload(plan.input)
+func (s *session) lastingInput(plan start.Plan) (*commonpb.Payload, error) {
+	input, err := converter.GetDefaultDataConverter().ToPayload(plan.Input)
 	if err != nil {
 		return nil, usageError("the workload: %w", err)
 	}
@@ -149,12 +149,11 @@ func (s *session) lastingInput(plan plan) (*commonpb.Payload, error) {
 
 // scheduleError says what the server has refused.
 func scheduleError(what, name string, err error) error {
-	var refused *serviceerror.InvalidArgument
 	var stated *statusError
 	switch {
-	case errors.As(err, &stated):
+	case errors.As(err, &stated), errors.Is(err, start.ErrInterrupted):
 		return err
-	case errors.As(err, &refused):
+	case connect.InvalidArgument(err):
 		return usageError("the server does not take the schedule %s: %w", name, err)
 	}
 	return fmt.Errorf("%s the schedule %s: %w", what, name, err)

@@ -15,6 +15,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/internal/runs"
+	"reprise/internal/start"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -105,13 +107,13 @@ func (a *app) createSchedule(name, file string, options *scheduleOptions) error 
 	if err != nil {
 		return err
 	}
-	times := options.times.over(planned.schedule)
+	times := options.times.over(planned.Schedule)
 	if err := a.checkTimes(times); err != nil {
 		return err
 	}
 	times = settled(times)
 	return a.withServer(&options.run.server, func(ctx context.Context, s *session) error {
-		err := s.submit(ctx, planned, a, func(plan plan) error {
+		err := s.submit(ctx, planned, a, func(plan start.Plan) error {
 			action, err := s.action(plan, nil)
 			if err != nil {
 				return err
@@ -124,16 +126,16 @@ func (a *app) createSchedule(name, file string, options *scheduleOptions) error 
 		})
 		switch {
 		case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
-			return fmt.Errorf("there is a schedule %s already; %s schedule update %s FILE changes it", name, program(), name)
+			return fmt.Errorf("there is a schedule %s already; %s schedule update %s FILE changes it", name, terminal.Program(), name)
 		case err != nil:
 			return scheduleError("create", name, err)
 		}
-		return a.tellSchedule(ctx, s, name, "created", options.output)
+		return a.printSchedule(ctx, s, name, "created", options.output)
 	})
 }
 
-// tellSchedule says how a schedule stands after a command.
-func (a *app) tellSchedule(ctx context.Context, s *session, name, done, output string) error {
+// printSchedule says how a schedule stands after a command.
+func (a *app) printSchedule(ctx context.Context, s *session, name, done, output string) error {
 	found, err := s.schedule(ctx, name)
 	if err != nil {
 		return err
@@ -143,13 +145,13 @@ func (a *app) tellSchedule(ctx context.Context, s *session, name, done, output s
 		if err != nil {
 			return err
 		}
-		return printJSON(a.Out, doc)
+		return terminal.PrintJSON(a.Out, doc)
 	}
 	times := timesOf(found.Told.Schedule)
 	text := fmt.Sprintf("%s %s: it runs %s %s, %s", found.ID, done, found.Playbook, timesInWords(times), times.Zone)
 	switch next := found.Told.Info.NextActionTimes; {
 	case found.Told.Schedule.State.Paused:
-		text += fmt.Sprintf(", and is paused until %s schedule resume %s", program(), found.ID)
+		text += fmt.Sprintf(", and is paused until %s schedule resume %s", terminal.Program(), found.ID)
 	case len(next) > 0:
 		text += ", next at " + inZone(next[0], times.Zone)
 	default:
@@ -164,7 +166,7 @@ type revision struct {
 	found            *runs.Schedule
 	before, after    *playbook.Schedule // settled
 	input            workflows.Input    // as it is
-	plan             plan               // as it is to be
+	plan             start.Plan         // as it is to be
 	sameCode         bool               // the code that the memo vouches for is that of the plan
 	noteOld, noteNew string
 	queue            string // to be
@@ -192,10 +194,10 @@ func (a *app) updateSchedule(name, file string, options *scheduleOptions) error 
 		if err := a.confirm(ctx, options.yes, fmt.Sprintf("Change the schedule %s?", found.ID)); err != nil {
 			return err
 		}
-		if err := s.submit(ctx, r.plan, a, func(plan plan) error { return s.change(ctx, r, plan) }); err != nil {
+		if err := s.submit(ctx, r.plan, a, func(plan start.Plan) error { return s.change(ctx, r, plan) }); err != nil {
 			return scheduleError("change", found.ID, err)
 		}
-		return a.tellSchedule(ctx, s, found.ID, "changed", options.output)
+		return a.printSchedule(ctx, s, found.ID, "changed", options.output)
 	})
 }
 
@@ -216,11 +218,11 @@ func (a *app) revise(
 		return nil, err
 	}
 	if !options.given("priority") && !options.given("fairness-key") && !options.given("fairness-weight") {
-		r.plan.fairness = found.Action.Priority
+		r.plan.Fairness = found.Action.Priority
 	}
 	base := r.before
-	if file != "" && r.plan.schedule != nil {
-		base = r.plan.schedule
+	if file != "" && r.plan.Schedule != nil {
+		base = r.plan.Schedule
 	}
 	times := options.times.over(base)
 	r.after, r.noteNew = settled(times), r.noteOld
@@ -237,28 +239,28 @@ func (a *app) revise(
 
 // revisedPlan is what runs start with: the playbook of the file, else that of the
 // schedule, and its workload with the values of the flags over it.
-func (a *app) revisedPlan(r *revision, file string, options *scheduleOptions) (plan, error) {
+func (a *app) revisedPlan(r *revision, file string, options *scheduleOptions) (start.Plan, error) {
 	if err := options.run.fairness.check(); err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	overlay, err := options.run.workload.read()
 	if err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	workload := merged(asMap(r.input.Workload.Data), overlay)
 	checked, err := a.checkRevised(r, file, workload)
 	if err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	strict := r.input.Strict
 	if options.given("strict") {
 		strict = options.run.strict
 	}
 	if err := a.checkRead(checked.book, overlay, strict || checked.book.Strict); err != nil {
-		return plan{}, err
+		return start.Plan{}, err
 	}
 	revised, err := newPlan(checked, workload, r.found.Action.ID, folderOf(checked.file.Name))
-	revised.fairness, revised.input.Strict = options.run.fairness.settings(), strict
+	revised.Fairness, revised.Input.Strict = options.run.fairness.settings(), strict
 	return revised, err
 }
 
@@ -281,7 +283,7 @@ var errMoved = errors.New("it was changed meanwhile; look at the difference agai
 
 // change has the server take a revision, unless the schedule has changed since it was
 // looked at.
-func (s *session) change(ctx context.Context, r *revision, plan plan) error {
+func (s *session) change(ctx context.Context, r *revision, plan start.Plan) error {
 	return s.handle(ctx, r.found).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(now client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			if !now.Description.Info.LastUpdateAt.Equal(r.found.Told.Info.LastUpdateAt) {
@@ -319,10 +321,10 @@ func (r *revision) diff() string {
 	}
 	after := settings{
 		id:    r.found.Action.ID,
-		times: r.after, playbook: r.plan.playbook, queue: r.queue, priority: r.plan.priority(), note: r.noteNew, input: r.plan.input,
+		times: r.after, playbook: r.plan.Playbook, queue: r.queue, priority: r.plan.Priority(), note: r.noteNew, input: r.plan.Input,
 	}
 	text := string(diff.Diff(r.found.ID+" as it is", []byte(before.text()), r.found.ID+" to be", []byte(after.text())))
-	text += string(diff.Diff(r.input.Name+" as it is", []byte(r.input.Source), r.plan.input.Name+" to be", []byte(r.plan.input.Source)))
+	text += string(diff.Diff(r.input.Name+" as it is", []byte(r.input.Source), r.plan.Input.Name+" to be", []byte(r.plan.Input.Source)))
 	return headless(text)
 }
 
@@ -354,14 +356,14 @@ func (s settings) text() string {
 	if s.priority.PriorityKey != 0 {
 		lines = append(lines, fmt.Sprintf("priority: %d", s.priority.PriorityKey))
 	}
-	if s.priority.FairnessKey != fairnessKey(s.id) {
+	if s.priority.FairnessKey != start.FairnessKey(s.id) {
 		lines = append(lines, "fairness_key: "+s.priority.FairnessKey)
 	}
 	if s.priority.FairnessWeight != 0 {
 		lines = append(lines, fmt.Sprintf("fairness_weight: %v", s.priority.FairnessWeight))
 	}
 	if s.note != "" {
-		lines = append(lines, "note: "+oneLine(s.note, mostNote))
+		lines = append(lines, "note: "+terminal.Shorten(s.note, mostNote))
 	}
 	if s.input.Strict {
 		lines = append(lines, "strict: true")

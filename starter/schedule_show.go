@@ -15,6 +15,7 @@ import (
 
 	"reprise/internal/ending"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -129,7 +130,7 @@ func (a *app) listSchedules(options *listSchedulesOptions) error {
 			list.Schedules = append(list.Schedules, doc)
 		}
 		if options.output == "json" {
-			return printJSON(a.Out, list)
+			return terminal.PrintJSON(a.Out, list)
 		}
 		return a.writeSchedules(list)
 	})
@@ -140,7 +141,7 @@ func (a *app) writeSchedules(list scheduleList) error {
 		a.notef("no schedules")
 		return nil
 	}
-	_, err := io.WriteString(a.Out, schedulesTable(list.Schedules, paperOf(a.Out).width)+"\n")
+	_, err := io.WriteString(a.Out, schedulesTable(list.Schedules, terminal.PaperOf(a.Out).Width)+"\n")
 	if left := list.Total - len(list.Schedules); left > 0 {
 		a.notef("and %d more; --limit 0 shows all", left)
 	}
@@ -166,7 +167,7 @@ func schedulesTable(list []*scheduleDocument, width int) string {
 	}
 	longest := 0
 	for _, one := range list {
-		longest = max(longest, text.StringWidth(visible(one.Name)))
+		longest = max(longest, text.StringWidth(terminal.Visible(one.Name)))
 	}
 	return schedulesWith(list, []string{"schedule", "due"}, max(longest-text.LongestLineLen(rendered)+width, 1))
 }
@@ -179,7 +180,7 @@ func schedulesWith(list []*scheduleDocument, columns []string, nameWidth int) st
 	for i, name := range columns {
 		head[i] = cmp.Or(shortColumns[name], name)
 	}
-	rows := newTable(head...)
+	rows := terminal.NewTable(head...)
 	for _, one := range list {
 		cells := one.cells(nameWidth)
 		row := make(table.Row, len(columns))
@@ -193,7 +194,7 @@ func schedulesWith(list []*scheduleDocument, columns []string, nameWidth int) st
 
 // cells are the columns of a list.
 func (d *scheduleDocument) cells(nameWidth int) map[string]string {
-	name, due, last := visible(d.Name), "never again", ""
+	name, due, last := terminal.Visible(d.Name), "never again", ""
 	if nameWidth > 0 {
 		name = text.Snip(name, nameWidth, "…")
 	}
@@ -205,14 +206,14 @@ func (d *scheduleDocument) cells(nameWidth int) map[string]string {
 	}
 	next := due
 	if d.Paused && d.Note != "" {
-		next += ": " + oneLine(d.Note, 30)
+		next += ": " + terminal.Shorten(d.Note, 30)
 	}
 	if len(d.Recent) > 0 {
 		last = d.Recent[0].StartedAt.Local().Format("01-02 15:04") + " " + string(d.Recent[0].Status)
 	}
 	return map[string]string{
-		"schedule": name, "playbook": text.Snip(visible(d.Playbook), 30, "…"), "when": oneLine(d.When, 40), "shortly": oneLine(d.When, 16),
-		"zone": visible(d.Zone), "next": next, "due": due, "last run": last,
+		"schedule": name, "playbook": text.Snip(terminal.Visible(d.Playbook), 30, "…"), "when": terminal.Shorten(d.When, 40), "shortly": terminal.Shorten(d.When, 16),
+		"zone": terminal.Visible(d.Zone), "next": next, "due": due, "last run": last,
 	}
 }
 
@@ -270,9 +271,9 @@ func (a *app) showSchedule(ctx context.Context, s *session, found *runs.Schedule
 		}
 	}
 	if output == "json" {
-		return printJSON(a.Out, doc)
+		return terminal.PrintJSON(a.Out, doc)
 	}
-	_, err = io.WriteString(a.Out, doc.text(paperOf(a.Out).width))
+	_, err = io.WriteString(a.Out, doc.text(terminal.PaperOf(a.Out).Width))
 	return err
 }
 
@@ -295,7 +296,7 @@ func (d *scheduleDocument) text(width int) string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {
-			writeWrapped(&b, fmt.Sprintf("%-12s %s\n", name, oneLine(value, 2000)), width)
+			terminal.WriteWrapped(&b, fmt.Sprintf("%-12s %s\n", name, terminal.Shorten(value, 2000)), width)
 		}
 	}
 	line("schedule", d.Name)
@@ -317,7 +318,7 @@ func (d *scheduleDocument) text(width int) string {
 	}
 	line("state", state)
 	line("note", d.Note)
-	line("so far", fmt.Sprintf("%s, %d skipped, %d missed", counted(d.Started, "run"), d.Skipped, d.Missed))
+	line("so far", fmt.Sprintf("%s, %d skipped, %d missed", terminal.Count(d.Started, "run"), d.Skipped, d.Missed))
 	b.WriteString(d.timesText())
 	b.WriteString(d.recentText(width))
 	return b.String()
@@ -351,11 +352,11 @@ func (d *scheduleDocument) recentText(width int) string {
 			status = "forgotten by the server"
 		}
 		if !run.EndedAt.IsZero() {
-			status += " after " + roughly(run.EndedAt.Sub(run.StartedAt))
+			status += " after " + terminal.Duration(run.EndedAt.Sub(run.StartedAt))
 		}
-		writeWrapped(&b, fmt.Sprintf("  %s  %s\n", visible(run.WorkflowID), status), width)
+		terminal.WriteWrapped(&b, fmt.Sprintf("  %s  %s\n", terminal.Visible(run.WorkflowID), status), width)
 		if run.Error != "" {
-			writeWrapped(&b, "    "+oneLine(run.Error, 500)+"\n", width)
+			terminal.WriteWrapped(&b, "    "+terminal.Shorten(run.Error, 500)+"\n", width)
 		}
 	}
 	return b.String()

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter/playbook"
 )
 
@@ -38,13 +39,13 @@ holds those. The times that come meanwhile are left out, unless they are made up
 			}
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
 				if state := found.Told.Schedule.State; state.Paused && note == "" {
-					return a.say("%s was paused already: %s", found.ID, oneLine(state.Note, mostNote))
+					return a.say("%s was paused already: %s", found.ID, terminal.Shorten(state.Note, mostNote))
 				}
 				err := s.handle(ctx, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+whoami())})
 				if err != nil {
 					return scheduleError("pause", found.ID, err)
 				}
-				return a.say("%s is paused; no other run begins until %s schedule resume %s", found.ID, program(), found.ID)
+				return a.say("%s is paused; no other run begins until %s schedule resume %s", found.ID, terminal.Program(), found.ID)
 			})
 		},
 	}
@@ -72,7 +73,7 @@ func newScheduleResumeCommand(a *app) *cobra.Command {
 				if err != nil {
 					return scheduleError("resume", found.ID, err)
 				}
-				return a.tellSchedule(ctx, s, found.ID, "goes on", "table")
+				return a.printSchedule(ctx, s, found.ID, "goes on", "table")
 			})
 		},
 	}
@@ -135,25 +136,25 @@ func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, ove
 	if err != nil {
 		return scheduleError("trigger", found.ID, err)
 	}
-	told, err := s.awaitTriggered(ctx, found)
+	result, err := s.awaitTriggered(ctx, found)
 	if err != nil {
 		return err
 	}
 	switch {
 	case output == "json":
-		if err := printJSON(a.Out, told); err != nil {
+		if err := terminal.PrintJSON(a.Out, result); err != nil {
 			return err
 		}
-	case told.Outcome == "started":
+	case result.Outcome == "started":
 		link := ""
-		if ui := s.link(told.WorkflowID, told.RunID); ui != "" {
+		if ui := s.link(result.WorkflowID, result.RunID); ui != "" {
 			link = ": " + ui
 		}
-		return a.say("%s runs%s", told.WorkflowID, link)
-	case told.Outcome == "waiting":
-		a.notef("the run has not begun yet; %s schedule show %s tells when it has", program(), found.ID)
+		return a.say("%s runs%s", result.WorkflowID, link)
+	case result.Outcome == "waiting":
+		a.notef("the run has not begun yet; %s schedule show %s tells when it has", terminal.Program(), found.ID)
 	}
-	if told.Outcome == "skipped" {
+	if result.Outcome == "skipped" {
 		return withStatus(exitFailed, fmt.Errorf(
 			"no run of %s was started: another goes on, and overlap is skip; --overlap says otherwise", found.ID))
 	}
@@ -170,28 +171,28 @@ func (s *session) awaitTriggered(ctx context.Context, before *runs.Schedule) (tr
 			return old.StartWorkflowResult != nil && *old.StartWorkflowResult == *one.StartWorkflowResult
 		})
 	}
-	told := triggered{Schedule: before.ID, Outcome: "waiting"}
+	result := triggered{Schedule: before.ID, Outcome: "waiting"}
 	for deadline := time.Now().Add(triggerPatience); time.Now().Before(deadline); {
 		now, err := s.handle(ctx, before).Describe(ctx)
 		if err != nil {
-			return told, fmt.Errorf("look for the run of %s: %w", before.ID, err)
+			return result, fmt.Errorf("look for the run of %s: %w", before.ID, err)
 		}
 		for _, one := range now.Info.RecentActions {
 			late := one.ActualTime.Sub(one.ScheduleTime) > time.Minute // a backfill's
 			if run := one.StartWorkflowResult; run != nil && !late && !known(one) {
-				told.Outcome, told.WorkflowID, told.RunID = "started", run.WorkflowID, run.FirstExecutionRunID
-				return told, nil
+				result.Outcome, result.WorkflowID, result.RunID = "started", run.WorkflowID, run.FirstExecutionRunID
+				return result, nil
 			}
 		}
 		if now.Info.NumActionsSkippedOverlap > before.Told.Info.NumActionsSkippedOverlap {
-			told.Outcome = "skipped"
-			return told, nil
+			result.Outcome = "skipped"
+			return result, nil
 		}
 		if !pause(ctx, 100*time.Millisecond) {
-			return told, withStatus(exitInterrupted, ctx.Err())
+			return result, withStatus(exitInterrupted, ctx.Err())
 		}
 	}
-	return told, nil
+	return result, nil
 }
 
 // backfillOptions is the command line of schedule backfill.
@@ -272,7 +273,7 @@ func (a *app) backfill(ctx context.Context, s *session, found *runs.Schedule, op
 		return scheduleError("backfill", found.ID, err)
 	}
 	return a.say("%s starts a run for each of its times from %s to %s (%s); %s schedule show %s shows them",
-		found.ID, inZone(from, name), inZone(to, name), options.overlap, program(), found.ID)
+		found.ID, inZone(from, name), inZone(to, name), options.overlap, terminal.Program(), found.ID)
 }
 
 func newScheduleDeleteCommand(a *app) *cobra.Command {

@@ -25,6 +25,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/host"
+	"reprise/internal/terminal"
 	"reprise/internal/testenv"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
@@ -97,10 +98,10 @@ func (p *planner) show(name string) scheduleDocument {
 func (p *planner) trigger(name string, args ...string) triggered {
 	p.t.Helper()
 	out, _ := p.says(exitOK, append([]string{"trigger", name, "--output", "json"}, args...)...)
-	var told triggered
-	require.NoError(p.t, json.Unmarshal([]byte(out), &told))
-	require.Equal(p.t, "started", told.Outcome)
-	return told
+	var result triggered
+	require.NoError(p.t, json.Unmarshal([]byte(out), &result))
+	require.Equal(p.t, "started", result.Outcome)
+	return result
 }
 
 // result waits for a run and gives its result.
@@ -617,7 +618,7 @@ func TestGoldenSchedules(t *testing.T) {
 	}
 	over := &scheduleDocument{Name: "once", Playbook: "once", When: "cron 0 0 1 1 *", Zone: "UTC", Recent: []scheduledRun{}}
 	var out bytes.Buffer
-	to := &screen{to: &out}
+	to := &terminal.Screen{To: &out}
 	for _, width := range []int{200, 80, 60, 30} {
 		_, err := fmt.Fprintln(to, schedulesTable([]*scheduleDocument{doc, over, paused}, width))
 		require.NoError(t, err)

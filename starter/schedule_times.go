@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/terminal"
 	"reprise/interpreter/playbook"
 )
 
@@ -141,7 +142,7 @@ func (a *app) checkTimes(times *playbook.Schedule) error {
 		case problem.Word == "":
 			wrong = append(wrong, "nothing says when to run: give --cron or --every, or the playbook a metadata.schedule")
 		case problem.Warning:
-			a.notef("%s", paperOf(a.Err).warning("warning: "+flagOf[problem.Word]+" "+problem.Message))
+			a.notef("%s", terminal.PaperOf(a.Err).Warning("warning: "+flagOf[problem.Word]+" "+problem.Message))
 		default:
 			wrong = append(wrong, flagOf[problem.Word]+" "+flagWords.Replace(problem.Message))
 		}
@@ -197,9 +198,9 @@ func specOf(times *playbook.Schedule) client.ScheduleSpec {
 }
 
 // timesOf reads the times of a schedule as the server tells them, settled.
-func timesOf(told client.Schedule) *playbook.Schedule {
+func timesOf(schedule client.Schedule) *playbook.Schedule {
 	times := &playbook.Schedule{}
-	if spec := told.Spec; spec != nil {
+	if spec := schedule.Spec; spec != nil {
 		times.Zone, times.Jitter = spec.TimeZoneName, spec.Jitter
 		for _, calendar := range spec.Calendars {
 			times.Cron = append(times.Cron, cmp.Or(calendar.Comment, cronOf(calendar)))
@@ -210,7 +211,7 @@ func timesOf(told client.Schedule) *playbook.Schedule {
 		}
 		times.Start, times.End = momentText(spec.StartAt), momentText(spec.EndAt)
 	}
-	if policy := told.Policy; policy != nil {
+	if policy := schedule.Policy; policy != nil {
 		times.Overlap, times.CatchUp = overlapWord(policy.Overlap), policy.CatchupWindow
 	}
 	return settled(times)

@@ -12,36 +12,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/render"
+	"reprise/internal/terminal"
 	"reprise/workflows"
 )
-
-func TestWhatATerminalWouldObeyIsShown(t *testing.T) {
-	t.Parallel()
-	for text, shown := range map[string]string{
-		"plain\ttext\n": "plain\ttext\n",
-		"Ünïcode – 漢字 👩\u200d💻 �": "Ünïcode – 漢字 👩\u200d💻 �",
-		"\x1b]0;title\x07":        `\u001b]0;title\u0007`,
-		"\x1b[2J\r\b\x7f\u009b":   `\u001b[2J\u000d\u0008\u007f\u009b`,
-		"a\u202eb\u2066c\u200f":   `a\u202eb\u2066c\u200f`,
-		"line\u2028two":           `line\u2028two`,
-		"bad \xff\xc3 bytes":      `bad \xff\xc3 bytes`,
-	} {
-		require.Equal(t, shown, visible(text))
-		require.Equal(t, shown, visible(shown), "shown once")
-		var b bytes.Buffer
-		n, err := (&screen{to: &b}).Write([]byte(text))
-		require.NoError(t, err)
-		require.Len(t, text, n)
-		require.Equal(t, shown, b.String())
-	}
-}
 
 // TestJSONStaysWhatItIs: programs read the same values.
 func TestJSONStaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	value := map[string]any{"\u202ekey": "esc \x1b[31m, del \x7f, c1 \u009b, \u2028, quote \" and \\"}
 	var b bytes.Buffer
-	require.NoError(t, printJSON(&screen{to: &b}, value))
+	require.NoError(t, terminal.PrintJSON(&terminal.Screen{To: &b}, value))
 	require.NotContains(t, b.String(), "\u202e")
 	require.NotContains(t, b.String(), "\x7f")
 	var back map[string]any
@@ -84,7 +65,7 @@ func TestHostileTextsReachNoTerminal(t *testing.T) {
 
 	result := workflows.Result{Status: "failed", Warnings: []string{hostile}}
 	var b bytes.Buffer
-	writeReport(&screen{to: &b}, hostile, result, "", paper{width: 80})
+	render.Report(&terminal.Screen{To: &b}, hostile, result, "", terminal.Paper{Width: 80})
 	require.Contains(t, b.String(), `\u001b]0;owned\u0007\u202egnp.exe\u009b2J: failed`)
 	require.NotContains(t, b.String(), "\x1b")
 }

@@ -19,6 +19,7 @@ import (
 	"reprise/internal/seal"
 	"reprise/internal/secrets"
 	"reprise/internal/serve"
+	"reprise/internal/start"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 	"reprise/workflows"
@@ -242,9 +243,9 @@ func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, err
 	if err != nil {
 		return serve.Begun{}, serve.Unfit(err.Error())
 	}
-	plan.memo, plan.once = order.Memo, true
-	run, err := s.session.begin(ctx, plan, s.known(ctx))
-	var started *startedError
+	plan.Memo, plan.Once = order.Memo, true
+	run, err := start.Run(ctx, s.session.target(), plan, s.known(ctx))
+	var started *start.StartedError
 	if errors.As(err, &started) {
 		return serve.Begun{}, &serve.StartedError{WorkflowID: order.WorkflowID}
 	}

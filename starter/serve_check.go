@@ -7,6 +7,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/bookshelf"
 	"reprise/internal/serve"
+	"reprise/internal/terminal"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -77,7 +78,7 @@ func (a *app) checkServed(folder string, secrets activities.ConnectionResolver) 
 	if len(all) == 0 {
 		return nil
 	}
-	return usageError("%s of --playbooks %s cannot be served; --allow-invalid serves the others", counted(len(all), "playbook"), folder)
+	return usageError("%s of --playbooks %s cannot be served; --allow-invalid serves the others", terminal.Count(len(all), "playbook"), folder)
 }
 
 // logFlaws says which playbooks are not served.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/connect"
+	"reprise/internal/terminal"
 	"reprise/workflows"
 )
 
@@ -76,7 +77,7 @@ func (a *app) setup(ctx context.Context, s *session, check bool, output string) 
 	}
 	report.byHand(rights)
 	if output == "json" {
-		if err := printJSON(a.Out, report); err != nil {
+		if err := terminal.PrintJSON(a.Out, report); err != nil {
 			return err
 		}
 	} else {
@@ -121,7 +122,7 @@ func isCloud(address string) bool {
 }
 
 func (r *setupReport) write(w io.Writer) {
-	rows := newTable("search attribute", "type", "state")
+	rows := terminal.NewTable("search attribute", "type", "state")
 	wanted := workflows.SearchAttributes()
 	for _, state := range []struct {
 		names []string
@@ -134,14 +135,14 @@ func (r *setupReport) write(w io.Writer) {
 	for _, other := range r.Mistyped {
 		rows.AppendRow([]any{other.Name, other.Want, "there as " + other.Type + ", which no server changes: remove it by hand"})
 	}
-	_, _ = fmt.Fprintf(w, "namespace %s at %s\n%s\n", visible(r.Namespace), visible(r.Address), rows.Render())
+	_, _ = fmt.Fprintf(w, "namespace %s at %s\n%s\n", terminal.Visible(r.Namespace), terminal.Visible(r.Address), rows.Render())
 	if r.Error != "" {
-		_, _ = fmt.Fprintln(w, visible(r.Error))
+		_, _ = fmt.Fprintln(w, terminal.Visible(r.Error))
 	}
 	if len(r.ByHand) > 0 {
 		_, _ = fmt.Fprintln(w, "Somebody with the right to adds what is missing:")
 		for _, command := range r.ByHand {
-			_, _ = fmt.Fprintln(w, "  "+visible(command))
+			_, _ = fmt.Fprintln(w, "  "+terminal.Visible(command))
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"reprise/internal/connect"
+	"reprise/internal/start"
 	"reprise/internal/testenv"
 	"reprise/workflows"
 )
@@ -157,32 +158,12 @@ func TestFewerAttributes(t *testing.T) {
 		var errs bytes.Buffer
 		s := &session{client: refusing(t, env, namespace, codes.PermissionDenied, "Add"), namespace: namespace}
 		var got workflows.Input
-		require.NoError(t, s.submit(t.Context(), plan{}, &app{Streams: Streams{Err: &errs}}, func(planned plan) error {
-			got = planned.input
+		require.NoError(t, s.submit(t.Context(), start.Plan{}, &app{Streams: Streams{Err: &errs}}, func(planned start.Plan) error {
+			got = planned.Input
 			return nil
 		}))
 		require.Equal(t, c.want, got)
 		require.Equal(t, c.says == "", errs.Len() == 0)
 		require.Contains(t, errs.String(), c.says)
-	}
-}
-
-// TestAttributesThatWereAdded: a run sets an attribute that was just added where its start
-// shows that the server takes it.
-func TestAttributesThatWereAdded(t *testing.T) {
-	t.Parallel()
-	least, all := leastAttributes, append(leastAttributes[:3:3], workflows.DeadLettersAttribute, workflows.NextRetryAttribute)
-	for _, c := range []struct {
-		known connect.Attributes
-		want  workflows.Input
-	}{
-		{connect.Attributes{Added: all}, workflows.Input{SearchAttributes: true, DeadLetters: true, NextRetry: true}},
-		{connect.Attributes{Present: all}, workflows.Input{SearchAttributes: true, DeadLetters: true, NextRetry: true}},
-		{connect.Attributes{Present: all[:4], Added: all[4:]}, workflows.Input{SearchAttributes: true, DeadLetters: true}},
-		{connect.Attributes{Present: least[1:], Added: all[3:]}, workflows.Input{}},
-	} {
-		var p plan
-		p.uses(c.known)
-		require.Equal(t, c.want, p.input)
 	}
 }

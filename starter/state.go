@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/connect"
@@ -101,9 +100,8 @@ func findDev(ctx context.Context, namespace, payloadStore string) (*devServer, e
 	if err == nil && state.Address != "" {
 		state.Namespace = cmp.Or(namespace, state.Namespace)
 		found, err := dialDev(ctx, state, cmp.Or(payloadStore, state.PayloadStore))
-		var missing *serviceerror.NamespaceNotFound
 		var silent *connect.NoServerError
-		if err == nil || errors.As(err, &missing) || !errors.As(err, &silent) || ctx.Err() != nil {
+		if err == nil || connect.NamespaceMissing(err) || !errors.As(err, &silent) || ctx.Err() != nil {
 			return found, err
 		}
 		if state.lives(ctx) {

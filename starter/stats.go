@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/render"
 	"reprise/internal/runs"
 	"reprise/internal/stats"
+	"reprise/internal/terminal"
 )
 
 // statsOptions is the command line of stats.
@@ -97,9 +99,9 @@ func (a *app) stats(ctx context.Context, s *session, options *statsOptions, ids 
 	}
 	sums := collector.Stats()
 	if options.output == "json" {
-		return printJSON(a.Out, sums)
+		return terminal.PrintJSON(a.Out, sums)
 	}
-	writeStats(a.Out, sums)
+	render.Stats(a.Out, sums)
 	return nil
 }
 
@@ -112,7 +114,7 @@ func (a *app) chosen(ctx context.Context, s *session, options *statsOptions, ids
 		}
 		if err == nil && len(list.Runs) == 0 {
 			err = usageError("there are no runs of the playbook %q on %s, namespace %s; %s list shows runs",
-				options.playbook, s.address, s.namespace, program())
+				options.playbook, s.address, s.namespace, terminal.Program())
 		}
 		for i, run := range list.Runs { // the list may know another history of the run than its first
 			if list.Runs[i], err = s.runs().Find(ctx, run.WorkflowID, run.RunID); err != nil {
@@ -158,7 +160,7 @@ func (a *app) collect(
 	into.Begin(run)
 	at := time.Now()
 	said := at.Add(quietFor - sayEvery)
-	told, err := s.runs().Events(ctx, run, runs.Ask{Attempts: true}, func(event runs.Event) error {
+	summary, err := s.runs().Events(ctx, run, runs.Ask{Attempts: true}, func(event runs.Event) error {
 		if see != nil {
 			see(event)
 		}
@@ -171,15 +173,15 @@ func (a *app) collect(
 		return nil
 	})
 	if ctx.Err() != nil {
-		return told, withStatus(exitInterrupted, errSaid)
+		return summary, withStatus(exitInterrupted, errSaid)
 	}
 	if err != nil {
-		return told, err
+		return summary, err
 	}
-	notes := told.Notes
+	notes := summary.Notes
 	if !run.Ended() {
 		notes = append(notes, "it goes on, so these are figures of the moment")
 	}
 	into.End(at, notes...)
-	return told, nil
+	return summary, nil
 }

@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/connect"
+	"reprise/internal/render"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 )
 
 // statusOptions is the command line of status.
@@ -47,7 +49,7 @@ func newStatusCommand(a *app) *cobra.Command {
 				return err
 			}
 			if options.watch && options.output == "json" {
-				return usageError("--watch is for eyes; %s events --follow --output jsonl is for programs", program())
+				return usageError("--watch is for eyes; %s events --follow --output jsonl is for programs", terminal.Program())
 			}
 			return a.withRun(&options.run, args, func(ctx context.Context, s *session, found runs.Found) error {
 				return a.status(ctx, s, found, options)
@@ -67,12 +69,12 @@ func (a *app) status(ctx context.Context, s *session, found runs.Found, options 
 		return err
 	}
 	if options.output == "json" {
-		return printJSON(a.Out, status)
+		return terminal.PrintJSON(a.Out, status)
 	}
 	if options.watch && !found.Ended() {
 		return a.watchStatus(ctx, s, status, options)
 	}
-	writeStatus(a.Out, status, paperOf(a.Out))
+	render.Status(a.Out, status, terminal.PaperOf(a.Out))
 	return nil
 }
 

@@ -11,13 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/render"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter/source"
 	"reprise/workflows"
 )
 
-// order is a command that runs are told, with the runs that are meant.
-type order struct {
+// steering is the command line of a command that changes how runs go.
+type steering struct {
 	server serverFlags
 	name   string // of starter's command
 	update string // "" is Temporal's own cancellation
@@ -29,7 +31,7 @@ type order struct {
 }
 
 // cancelOrder is the name of the one command that is no update.
-const cancelOrder = "cancel"
+const cancelName = "cancel"
 
 const (
 	queryHelp = `
@@ -46,7 +48,7 @@ told), 3 no server.`
 )
 
 func newPauseCommand(a *app) *cobra.Command {
-	o := &order{name: "pause", update: workflows.PauseUpdate}
+	o := &steering{name: "pause", update: workflows.PauseUpdate}
 	return a.steerCommand(o, &cobra.Command{
 		Use: "pause ID...", Short: "Hold runs, or a step of theirs",
 		Long: `Hold runs, or a step of theirs. Attempts under way end; no other begins later than 2 s
@@ -60,7 +62,7 @@ The timeout of a playbook goes on.
 }
 
 func newResumeCommand(a *app) *cobra.Command {
-	o := &order{name: "resume", update: workflows.ResumeUpdate}
+	o := &steering{name: "resume", update: workflows.ResumeUpdate}
 	return a.steerCommand(o, &cobra.Command{
 		Use: "resume ID...", Short: "Let runs go on that are paused",
 		Long: `Let runs go on that are paused, with all of their steps, or one step. A wait that is
@@ -73,7 +75,7 @@ over by then attempts at once; another one still waits for its time.
 }
 
 func newCancelCommand(a *app) *cobra.Command {
-	o := &order{name: cancelOrder}
+	o := &steering{name: cancelName}
 	return a.steerCommand(o, &cobra.Command{
 		Use: "cancel ID...", Short: "Cancel runs",
 		Long: `Cancel runs: attempts under way are told to end, waits end for good, and the run
@@ -87,7 +89,7 @@ Iterations that were cancelled can be run again: starter dead-letters reprocess 
 }
 
 func newRetryNowCommand(a *app) *cobra.Command {
-	o := &order{name: "retry-now", update: workflows.RetryNowUpdate}
+	o := &steering{name: "retry-now", update: workflows.RetryNowUpdate}
 	return a.steerCommand(o, &cobra.Command{
 		Use: "retry-now ID...", Short: "Try again now what waits",
 		Long: `Try again now what waits: for a retry, a poll, a page, a turn under a rate limit, or for a
@@ -100,7 +102,7 @@ queued asks again for its turn. What is paused has to be resumed first.
 }
 
 func newSkipCommand(a *app) *cobra.Command {
-	o := &order{name: "skip", update: workflows.SkipUpdate}
+	o := &steering{name: "skip", update: workflows.SkipUpdate}
 	return a.steerCommand(o, &cobra.Command{
 		Use: "skip ID STEP", Short: "Give up what waits in a step",
 		Long: `Give up what waits in a step, or one iteration of it: it fails with what it waited for,
@@ -111,7 +113,7 @@ and an iteration becomes a dead letter. --reason says why. With --query there is
 }
 
 func newSetCommand(a *app) *cobra.Command {
-	o := &order{name: "set", update: workflows.SetUpdate}
+	o := &steering{name: "set", update: workflows.SetUpdate}
 	return a.steerCommand(o, &cobra.Command{
 		Use: "set ID STEP KEY=VALUE...", Short: "Change how fast a step goes",
 		Long: `Change how fast a step goes, from now on. max_concurrency=N is how many iterations of its
@@ -124,8 +126,8 @@ attempts may begin in that time. With --query there is no ID.
 	})
 }
 
-// steerCommand completes a command that tells runs something.
-func (a *app) steerCommand(o *order, command *cobra.Command, more ...func(*cobra.Command)) *cobra.Command {
+// steerCommand completes a command that changes how runs go.
+func (a *app) steerCommand(o *steering, command *cobra.Command, more ...func(*cobra.Command)) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&o.query, "query", "", "all runs that go on and that this list filter takes, in place of IDs")
 	flags.StringVar(&o.Reason, "reason", "", "why; kept in the history")
@@ -139,7 +141,7 @@ func (a *app) steerCommand(o *order, command *cobra.Command, more ...func(*cobra
 		if command.Flags().Changed("index") {
 			o.Index = &o.index
 		}
-		ids, err := o.take(args, command.Flags().Changed("query"))
+		ids, err := o.parse(args, command.Flags().Changed("query"))
 		if err != nil {
 			return err
 		}
@@ -150,16 +152,16 @@ func (a *app) steerCommand(o *order, command *cobra.Command, more ...func(*cobra
 	return command
 }
 
-func (o *order) addStep(command *cobra.Command) {
+func (o *steering) addStep(command *cobra.Command) {
 	command.Flags().StringVar(&o.Step, "step", "", "only this step")
 }
 
-func (o *order) addIndex(command *cobra.Command) {
+func (o *steering) addIndex(command *cobra.Command) {
 	command.Flags().IntVar(&o.index, "index", 0, "only the iteration with this index, from 0")
 }
 
-// take reads the arguments, and gives the IDs among them.
-func (o *order) take(args []string, byQuery bool) (ids []string, err error) {
+// parse reads the arguments, and gives the IDs among them.
+func (o *steering) parse(args []string, byQuery bool) (ids []string, err error) {
 	o.By = source.Cut(whoami(), mostReason)
 	if err := checkOutput(o.output); err != nil {
 		return nil, err
@@ -169,7 +171,7 @@ func (o *order) take(args []string, byQuery bool) (ids []string, err error) {
 	}
 	ids, rest := args, []string(nil)
 	if o.update == workflows.SkipUpdate || o.update == workflows.SetUpdate {
-		if ids, rest, err = o.takeStep(args, byQuery); err != nil {
+		if ids, rest, err = o.parseStep(args, byQuery); err != nil {
 			return nil, err
 		}
 	}
@@ -181,35 +183,35 @@ func (o *order) take(args []string, byQuery bool) (ids []string, err error) {
 			return nil, err
 		}
 	}
-	return ids, o.takeRest(rest)
+	return ids, o.parseRest(rest)
 }
 
-// takeStep reads the run, where it is named, and the step.
-func (o *order) takeStep(args []string, byQuery bool) (ids, rest []string, err error) {
+// parseStep reads the run, where it is named, and the step.
+func (o *steering) parseStep(args []string, byQuery bool) (ids, rest []string, err error) {
 	if !byQuery && len(args) > 0 {
 		ids, args = args[:1], args[1:]
 	}
 	if len(args) == 0 {
-		return nil, nil, usageError("say which run and which step: %s %s ID STEP", program(), o.name)
+		return nil, nil, usageError("say which run and which step: %s %s ID STEP", terminal.Program(), o.name)
 	}
 	o.Step = args[0]
 	return ids, args[1:], nil
 }
 
 // checkRuns finds runs that are not named, or not in one way.
-func (o *order) checkRuns(ids []string, byQuery bool) error {
+func (o *steering) checkRuns(ids []string, byQuery bool) error {
 	switch {
 	case byQuery && len(ids) > 0:
 		return usageError("runs are named by their IDs or by --query, not by both")
 	case byQuery && strings.TrimSpace(o.query) == "":
 		return usageError(`--query is empty; all runs that go on are --query 'WorkflowId != ""'`)
 	case !byQuery && len(ids) == 0:
-		return usageError("say which runs: by their IDs, or by --query; %s list --status running shows those that go on", program())
+		return usageError("say which runs: by their IDs, or by --query; %s list --status running shows those that go on", terminal.Program())
 	}
 	return nil
 }
 
-func (o *order) checkIndex() error {
+func (o *steering) checkIndex() error {
 	switch {
 	case o.Index != nil && o.Step == "":
 		return usageError("--index needs the --step whose iteration it is")
@@ -219,8 +221,8 @@ func (o *order) checkIndex() error {
 	return nil
 }
 
-// takeRest reads what stands behind the step.
-func (o *order) takeRest(rest []string) error {
+// parseRest reads what stands behind the step.
+func (o *steering) parseRest(rest []string) error {
 	switch o.update {
 	case workflows.SetUpdate:
 		tuning, err := parseTuning(rest)
@@ -249,20 +251,20 @@ func whoami() string {
 	return name + "@" + host
 }
 
-// steer tells runs a command.
-func (a *app) steer(ctx context.Context, s *session, o *order, ids []string) error {
-	meant, err := a.meant(ctx, s, o, ids)
+// steer sends a command to the runs that are meant.
+func (a *app) steer(ctx context.Context, s *session, o *steering, ids []string) error {
+	meant, err := a.targets(ctx, s, o, ids)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		return a.wouldTell(o, meant)
+		return a.showTargets(o, meant)
 	}
-	answers := s.tellAll(ctx, o, meant, a.steerWriter(o))
+	answers := s.sendAll(ctx, o, meant, a.steerWriter(o))
 	if o.output == "json" {
-		err = printJSON(a.Out, orderDocument{Command: o.name, Step: o.Step, Index: o.Index, Runs: answers})
+		err = terminal.PrintJSON(a.Out, steerDocument{Command: o.name, Step: o.Step, Index: o.Index, Runs: answers})
 	} else {
-		a.afterTelling(o, answers)
+		a.summarize(o, answers)
 	}
 	if ctx.Err() != nil {
 		return withStatus(exitInterrupted, errSaid)
@@ -275,20 +277,20 @@ func (a *app) steer(ctx context.Context, s *session, o *order, ids []string) err
 	return err
 }
 
-// wouldTell shows which runs are meant.
-func (a *app) wouldTell(o *order, meant []runs.Found) error {
+// showTargets shows which runs are meant.
+func (a *app) showTargets(o *steering, meant []runs.Found) error {
 	if o.output == "json" {
-		answers := make([]answer, len(meant))
+		answers := make([]steerResult, len(meant))
 		for i, run := range meant {
-			answers[i] = answer{Found: run}
+			answers[i] = steerResult{Found: run}
 		}
-		return printJSON(a.Out, orderDocument{Command: o.name, Step: o.Step, Index: o.Index, DryRun: true, Runs: answers})
+		return terminal.PrintJSON(a.Out, steerDocument{Command: o.name, Step: o.Step, Index: o.Index, DryRun: true, Runs: answers})
 	}
 	if len(meant) == 0 {
 		return nil // it was said
 	}
-	_, err := fmt.Fprintln(a.Out, runsTable(meant, time.Now(), paperOf(a.Out).width))
-	a.notef("%s would be told: %s. Nothing was told.", counted(len(meant), "run"), o.words())
+	_, err := fmt.Fprintln(a.Out, render.Runs(meant, time.Now(), terminal.PaperOf(a.Out).Width))
+	a.notef("%s would be told: %s. Nothing was told.", terminal.Count(len(meant), "run"), o.words())
 	for _, run := range meant {
 		if run.Ended() {
 			a.notef("%s has ended, so it would refuse", run.WorkflowID)
@@ -298,7 +300,7 @@ func (a *app) wouldTell(o *order, meant []runs.Found) error {
 }
 
 // words are the command without its runs.
-func (o *order) words() string {
+func (o *steering) words() string {
 	text := o.name
 	if o.Step != "" {
 		text += ", step " + o.Step
@@ -309,8 +311,8 @@ func (o *order) words() string {
 	return text
 }
 
-// afterTelling sums up, and says how a pause ends.
-func (a *app) afterTelling(o *order, answers []answer) {
+// summarize sums up, and says how a pause ends.
+func (a *app) summarize(o *steering, answers []steerResult) {
 	counts := map[string]int{}
 	for _, answer := range answers {
 		counts[answer.Outcome]++
@@ -322,34 +324,34 @@ func (a *app) afterTelling(o *order, answers []answer) {
 	if o.update != workflows.PauseUpdate || counts[outcomeDone]+counts[outcomeUnchanged] == 0 {
 		return
 	}
-	command := program() + " resume"
+	command := terminal.Program() + " resume"
 	if o.query != "" {
-		command += " --query " + shellWord(o.query)
+		command += " --query " + terminal.ShellWord(o.query)
 	} else {
 		for _, answer := range answers {
 			if answer.Outcome != outcomeRefused {
-				command += " " + shellWord(answer.WorkflowID)
+				command += " " + terminal.ShellWord(answer.WorkflowID)
 			}
 		}
 	}
 	if o.Step != "" {
-		command += " --step " + shellWord(o.Step)
+		command += " --step " + terminal.ShellWord(o.Step)
 	}
 	a.notef("to let it go on: %s", command)
 }
 
-// orderDocument is what a command prints as JSON.
-type orderDocument struct {
-	Command string   `json:"command"`
-	Step    string   `json:"step,omitempty"`
-	Index   *int     `json:"index,omitempty"`
-	DryRun  bool     `json:"dry_run,omitempty"`
-	Runs    []answer `json:"runs"`
+// steerDocument is what a command prints as JSON.
+type steerDocument struct {
+	Command string        `json:"command"`
+	Step    string        `json:"step,omitempty"`
+	Index   *int          `json:"index,omitempty"`
+	DryRun  bool          `json:"dry_run,omitempty"`
+	Runs    []steerResult `json:"runs"`
 }
 
-// meant finds the runs that are meant, each once. Unless all are found none is
+// targets finds the runs that are meant, each once. Unless all are found none is
 // told anything.
-func (a *app) meant(ctx context.Context, s *session, o *order, ids []string) ([]runs.Found, error) {
+func (a *app) targets(ctx context.Context, s *session, o *steering, ids []string) ([]runs.Found, error) {
 	if len(ids) == 0 {
 		found, err := s.runs().GoingOn(ctx, o.query)
 		if isQueryError(err) {

@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
@@ -55,8 +55,8 @@ func TestDone(t *testing.T) {
 		{workflows.ResumeUpdate, "load", workflows.Standing{Changed: true, Control: alone}, "step load goes on; still step fetch paused by ada@host: it is down"},
 		{workflows.ResumeUpdate, "", workflows.Standing{}, "was not paused"},
 	} {
-		o := &order{update: c.update, Command: workflows.Command{Step: c.step}}
-		require.Equal(t, c.says, o.done(answer{Standing: &c.standing}))
+		o := &steering{update: c.update, Command: workflows.Command{Step: c.step}}
+		require.Equal(t, c.says, o.done(steerResult{Standing: &c.standing}))
 	}
 	for _, c := range []struct {
 		update string
@@ -72,74 +72,8 @@ func TestDone(t *testing.T) {
 		{workflows.SkipUpdate, 0, false, true, "step fetch given up: nothing waited there"},
 		{workflows.SkipUpdate, 0, false, false, "step fetch nothing waited any more"},
 	} {
-		o := &order{update: c.update, Command: workflows.Command{Step: "fetch"}}
-		require.Equal(t, c.says, o.done(answer{Standing: &workflows.Standing{Told: c.told}, Waits: &c.waits, WaitsMore: c.more}))
-	}
-}
-
-// TestGoldenPaused: what is held, by whom and why, and what would let it go on.
-func TestGoldenPaused(t *testing.T) {
-	t.Parallel()
-	at := localBegan.Add(90 * time.Second)
-	said := interpreter.Said{By: "ada@clinic", Reason: "the API is down: \x1b[31mincident 7", At: localBegan.Add(time.Minute)}
-	status := func(control interpreter.Control, steps ...runs.Step) string {
-		var out bytes.Buffer
-		writeStatus(&screen{to: &out}, &runs.Status{
-			Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: "paused", StartedAt: localBegan},
-			At:    at, Steps: steps, Control: control,
-		}, paper{width: 80})
-		return out.String()
-	}
-	paused := runs.Item{Status: interpreter.Paused, HeldBy: runs.HeldByPause, Waiting: "paused", Attempt: 2}
-	person := runs.Item{
-		Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson, Waiting: "waits for a person: HTTP 503", Attempt: 1, Error: failureOf503(),
-	}
-	loop := runs.Counts{Total: 9, Success: 2, Waiting: 3, Pending: 4}
-	texts := []string{
-		status(interpreter.Control{Version: 1, Paused: true, Held: map[string]interpreter.Said{"": said}},
-			runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: paused},
-			runs.Step{Step: "fetch", Visit: 1, StartedAt: localBegan, Item: paused, Loop: &loop}),
-		status(interpreter.Control{Version: 2, Steps: []string{"fetch"}, Held: map[string]interpreter.Said{"fetch": said}},
-			runs.Step{Step: "fetch", Visit: 1, StartedAt: localBegan, Item: paused, Loop: &loop}),
-		status(interpreter.Control{}, runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: person}),
-		status(interpreter.Control{},
-			runs.Step{
-				Step: "fetch", Visit: 1, StartedAt: localBegan, Loop: &loop,
-				Item:       runs.Item{Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson},
-				Iterations: []runs.Iteration{{Index: 4, Item: person}},
-			},
-			runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: person}),
-	}
-	golden(t, "status/steered_80", strings.Join(texts, "\n"))
-}
-
-// TestHelpOfRuns: the command that helps where nothing of a run itself waits.
-func TestHelpOfRuns(t *testing.T) {
-	t.Parallel()
-	found := runs.Found{WorkflowID: "patients-7x2k", TaskQueue: "night shift", StartedAt: localBegan}
-	over := found
-	over.EndedAt = localBegan.Add(time.Minute)
-	again := over
-	again.WorkflowID, again.Origin = "patients-7x2k/reprocess-01a2-1", "patients-7x2k"
-	loop := func(counts runs.Counts) []runs.Step { return []runs.Step{{Step: "fetch", Visit: 1, Loop: &counts}} }
-	for _, c := range []struct {
-		status runs.Status
-		help   []string
-	}{
-		{runs.Status{Found: found, HeldBy: runs.HeldByNoWorker}, []string{"to start one: worker --task-queue 'night shift'"}},
-		{runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Success: 2})}, nil},
-		{runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Failed: 1})}, []string{"to see what failed: starter dead-letters list patients-7x2k"}},
-		{runs.Status{Found: again, Steps: loop(runs.Counts{Total: 2, Failed: 1})}, []string{"to see what failed: starter dead-letters list patients-7x2k"}},
-		{
-			runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Cancelled: 2})},
-			[]string{"to see what failed or was cancelled: starter dead-letters list patients-7x2k --cancelled"},
-		},
-	} {
-		help := helpOf(&c.status)
-		for i := range help {
-			help[i] = strings.ReplaceAll(help[i], program()+" ", "starter ")
-		}
-		require.Equal(t, c.help, help)
+		o := &steering{update: c.update, Command: workflows.Command{Step: "fetch"}}
+		require.Equal(t, c.says, o.done(steerResult{Standing: &workflows.Standing{Told: c.told}, Waits: &c.waits, WaitsMore: c.more}))
 	}
 }
 
@@ -162,7 +96,7 @@ func TestOlderBuild(t *testing.T) {
 	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, workflows.PlaybookWorkflowName)
 	require.NoError(t, err)
 
-	steer := func(args ...string) (status int, doc orderDocument) {
+	steer := func(args ...string) (status int, doc steerDocument) {
 		var out, errs bytes.Buffer
 		status = Main(t.Context(), append(args, run.GetID(), "--address", env.Address, "--output", "json"), Streams{Out: &out, Err: &errs})
 		require.NoError(t, json.Unmarshal(out.Bytes(), &doc), "%s%s", out.String(), errs.String())
@@ -172,7 +106,7 @@ func TestOlderBuild(t *testing.T) {
 	require.Equal(t, exitFailed, status)
 	require.Equal(t, outcomeRefused, doc.Runs[0].Outcome)
 	require.Equal(t, "its worker is of an older build, which takes no such command; put a worker of this build in its place, "+
-		"or end the run with starter cancel "+run.GetID(), strings.Replace(doc.Runs[0].Message, program(), "starter", 1))
+		"or end the run with starter cancel "+run.GetID(), strings.Replace(doc.Runs[0].Message, terminal.Program(), "starter", 1))
 	status, doc = steer("cancel", "--reason", "it is old")
 	require.Equal(t, exitOK, status)
 	require.Equal(t, outcomeDone, doc.Runs[0].Outcome)
@@ -212,8 +146,8 @@ func TestSettlingSaysHowManyWaits(t *testing.T) {
 	id := d.start(steps + "]}\n  - " + unreachable + ", step: each, loop: {in: [1, 2, 3]}}\n" + below)
 	require.Eventually(t, func() bool { return strings.Contains(d.say("status", id).out, "1 waiting for a retry") }, patience, 100*time.Millisecond)
 	require.NotEmpty(t, d.status(id).Notes, "not all that is below was asked")
-	skip := func(index string) answer {
-		var doc orderDocument
+	skip := func(index string) steerResult {
+		var doc steerDocument
 		require.NoError(t, json.Unmarshal([]byte(d.does("skip", id, "each", "--index", index, "--reason", "why", "--output", "json")), &doc))
 		return doc.Runs[0]
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/activities"
+	"reprise/internal/terminal"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -56,7 +57,7 @@ func newToolsCommand(a *app) *cobra.Command {
 				return usageError("there is no tool %q%s", args[0], nearestTool(args[0], catalogue.Names()))
 			}
 			if output == "json" {
-				return printJSON(a.Out, toolDocument(spec))
+				return terminal.PrintJSON(a.Out, toolDocument(spec))
 			}
 			explain(a.Out, spec)
 			return nil
@@ -75,16 +76,16 @@ func nearestTool(name string, known []string) string {
 
 func listTools(a *app, catalogue *activities.Catalogue, output string) error {
 	docs := make([]toolDoc, 0, len(catalogue.Names()))
-	rows := newTable("tool", "sink", "what it does")
+	rows := terminal.NewTable("tool", "sink", "what it does")
 	for _, name := range catalogue.Names() {
 		spec, _ := catalogue.Spec(name)
 		docs = append(docs, toolDocument(spec))
 		rows.AppendRow(table.Row{spec.Name, yes(spec.Writes), spec.Summary})
 	}
 	if output == "json" {
-		return printJSON(a.Out, docs)
+		return terminal.PrintJSON(a.Out, docs)
 	}
-	_, _ = fmt.Fprintln(a.Out, fitted(rows, paperOf(a.Out).width, elastic{"what it does", 20, text.WrapSoft}))
+	_, _ = fmt.Fprintln(a.Out, terminal.Fit(rows, terminal.PaperOf(a.Out).Width, terminal.Elastic{Name: "what it does", Least: 20, Cut: text.WrapSoft}))
 	return nil
 }
 
@@ -113,14 +114,14 @@ func toolDocument(spec playbook.ToolSpec) toolDoc {
 func explain(w io.Writer, spec playbook.ToolSpec) {
 	_, _ = fmt.Fprintf(w, "%s: %s\n", spec.Name, spec.Summary)
 	if spec.Doc != "" {
-		_, _ = fmt.Fprintf(w, "\n%s\n", reflowed(spec.Doc, paperOf(w).width))
+		_, _ = fmt.Fprintf(w, "\n%s\n", reflowed(spec.Doc, terminal.PaperOf(w).Width))
 	}
 	if len(spec.Fields) > 0 {
-		rows := newTable("field", "kind", "default", "meaning")
+		rows := terminal.NewTable("field", "kind", "default", "meaning")
 		for _, field := range spec.Fields {
 			rows.AppendRow(table.Row{field.Name, field.Kind, fallback(field), meaning(field)})
 		}
-		_, _ = fmt.Fprintf(w, "\n%s\n", fitted(rows, paperOf(w).width, elastic{"meaning", 20, text.WrapSoft}, elastic{"default", 8, text.WrapSoft}))
+		_, _ = fmt.Fprintf(w, "\n%s\n", terminal.Fit(rows, terminal.PaperOf(w).Width, terminal.Elastic{Name: "meaning", Least: 20, Cut: text.WrapSoft}, terminal.Elastic{Name: "default", Least: 8, Cut: text.WrapSoft}))
 	}
 	for _, group := range spec.RequireOneOf {
 		if len(group) == 1 {
@@ -151,7 +152,7 @@ func reflowed(prose string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(prose), "\n\n")
 	for i, paragraph := range paragraphs {
 		var b strings.Builder
-		writeWrapped(&b, strings.Join(strings.Fields(paragraph), " "), min(width, widestProse))
+		terminal.WriteWrapped(&b, strings.Join(strings.Fields(paragraph), " "), min(width, widestProse))
 		paragraphs[i] = strings.TrimSpace(b.String())
 	}
 	return strings.Join(paragraphs, "\n\n")

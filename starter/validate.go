@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/activities"
+	"reprise/internal/terminal"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -87,7 +88,7 @@ func (a *app) validate(files []string, workload map[string]any, output string, s
 	}
 	result.Total = len(all)
 	if output == "json" {
-		if err := printJSON(a.Out, result); err != nil {
+		if err := terminal.PrintJSON(a.Out, result); err != nil {
 			return err
 		}
 	} else if len(all) > 0 {
@@ -104,11 +105,11 @@ func tally(found source.Diagnostics) string {
 	warnings := len(found.Warnings())
 	switch errs := len(found) - warnings; {
 	case warnings == 0:
-		return counted(errs, "problem")
+		return terminal.Count(errs, "problem")
 	case errs == 0:
-		return counted(warnings, "warning")
+		return terminal.Count(warnings, "warning")
 	default:
-		return counted(errs, "problem") + ", " + counted(warnings, "warning")
+		return terminal.Count(errs, "problem") + ", " + terminal.Count(warnings, "warning")
 	}
 }
 
@@ -126,11 +127,4 @@ func problems(found source.Diagnostics) []problem {
 		}
 	}
 	return list
-}
-
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }

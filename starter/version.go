@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/terminal"
 )
 
 // versionInfo is the output of `starter version --output json`.
@@ -48,7 +50,7 @@ func newVersionCommand(a *app) *cobra.Command {
 			}
 			version := readVersion()
 			if output == "json" {
-				return printJSON(a.Out, version)
+				return terminal.PrintJSON(a.Out, version)
 			}
 			printVersion(a, version)
 			return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/terminal"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -221,7 +222,7 @@ func (a *app) checkRead(book *playbook.Playbook, workload map[string]any, strict
 		return usageError("%s", strings.Join(warnings, "\n"))
 	}
 	for _, warning := range warnings {
-		a.notef("%s", paperOf(a.Err).warning("warning: "+warning))
+		a.notef("%s", terminal.PaperOf(a.Err).Warning("warning: "+warning))
 	}
 	a.warnings = append(a.warnings, warnings...)
 	return nil

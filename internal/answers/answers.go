@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 )
 
@@ -63,15 +63,14 @@ func give(
 		err = handle.Get(asked, &taken)
 	}
 	var refused *temporal.ApplicationError
-	var late *client.WorkflowUpdateServiceTimeoutOrCanceledError
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return taken, err
-	case errors.As(err, &refused) && refused.Type() == "AcceptedUpdateCompletedWorkflow", errors.As(err, new(*serviceerror.NotFound)):
+	case connect.UpdateEnded(err):
 		return taken, fmt.Errorf("%w: %s", ErrClosed, workflowID)
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Type(), "answer_"):
 		return taken, answerError(refused)
-	case errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
+	case connect.UpdateTimedOut(err):
 		return taken, fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
 	return taken, fmt.Errorf("answer %s: %w", workflowID, err)

@@ -2,14 +2,13 @@ package answers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 )
 
@@ -44,7 +43,7 @@ func full(info *workflowpb.WorkflowExecutionInfo) bool {
 func Keep(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) error {
 	host, err := c.DescribeWorkflowExecution(ctx, kept.Workflow, "")
 	switch {
-	case errors.As(err, new(*serviceerror.NotFound)):
+	case connect.NotFound(err):
 		return fmt.Errorf("%w: %s", ErrClosed, kept.Workflow)
 	case err != nil:
 		return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
@@ -73,7 +72,7 @@ func Keep(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) err
 			return ErrFull
 		default:
 			err = c.SignalWorkflow(ctx, id, info.GetExecution().GetRunId(), interpreter.KeepSignal, kept)
-			if errors.As(err, new(*serviceerror.NotFound)) {
+			if connect.NotFound(err) {
 				continue // it has ended meanwhile, and the next one is told what did not fit
 			}
 		}
@@ -87,7 +86,7 @@ func Keep(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) err
 // describe describes the last mailbox with an ID; nil where there was none.
 func describe(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
-	if errors.As(err, new(*serviceerror.NotFound)) {
+	if connect.NotFound(err) {
 		return nil, nil
 	}
 	return described.GetWorkflowExecutionInfo(), err

@@ -11,7 +11,6 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 )
@@ -68,10 +67,8 @@ func (e *RightsError) Unwrap() error { return e.Err }
 
 // rightsError is err as a *RightsError where it is one.
 func rightsError(namespace string, err error) error {
-	var denied *serviceerror.PermissionDenied
-	var absent *serviceerror.Unimplemented
-	if isAbsent := errors.As(err, &absent); isAbsent || errors.As(err, &denied) {
-		return &RightsError{Absent: isAbsent, Namespace: namespace, Err: err}
+	if absent := unimplemented(err); absent || denied(err) {
+		return &RightsError{Absent: absent, Namespace: namespace, Err: err}
 	}
 	return err
 }
@@ -161,8 +158,7 @@ func addAttributes(
 	_, err := c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
 		Namespace: namespace, SearchAttributes: adds,
 	})
-	var exists *serviceerror.AlreadyExists // somebody else was quicker
-	if errors.As(err, &exists) {
+	if alreadyExists(err) { // somebody else was quicker
 		return nil
 	}
 	return rightsError(namespace, err)

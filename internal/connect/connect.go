@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
@@ -134,8 +133,7 @@ func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (cli
 	defer cancel()
 	c, err := client.DialContext(limited, options)
 	if err != nil {
-		var busy *serviceerror.ResourceExhausted
-		return nil, dialError(ctx, options, err, errors.As(err, &busy))
+		return nil, dialError(ctx, options, err, overloaded(err))
 	}
 	_, err = c.WorkflowService().DescribeNamespace(limited, &workflowservice.DescribeNamespaceRequest{Namespace: options.Namespace})
 	if err != nil {
@@ -150,15 +148,13 @@ func dialError(ctx context.Context, options client.Options, err error, reached b
 		return fmt.Errorf("connect to %s: %w", options.HostPort, ctx.Err())
 	}
 	failed := &NoServerError{Address: options.HostPort, Err: err, reached: reached}
-	var missing *serviceerror.NamespaceNotFound
-	var denied *serviceerror.PermissionDenied
 	switch {
-	case errors.As(err, &missing):
+	case NamespaceMissing(err):
 		failed.said = fmt.Sprintf("the Temporal server at %s has no namespace %q: name another with --namespace, or have it made there",
 			options.HostPort, options.Namespace)
 	case reached && Unreachable(err):
 		failed.said = fmt.Sprintf("the Temporal server at %s is there and cannot answer: %s", options.HostPort, reasonOf(err))
-	case errors.As(err, &denied):
+	case denied(err):
 		failed.said = fmt.Sprintf("the Temporal server at %s wants a key: that of a starter dev is known in its directory, others come from TEMPORAL_API_KEY: %v",
 			options.HostPort, err)
 	}

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"golang.org/x/sync/errgroup"
 
+	"reprise/internal/connect"
 	"reprise/internal/runs"
 	"reprise/workflows"
 )
@@ -55,8 +55,7 @@ func (r *Reader) Search(ctx context.Context, namespace string, since time.Time) 
 }
 
 func searchError(err error) error {
-	var invalid *serviceerror.InvalidArgument
-	if errors.As(err, &invalid) {
+	if connect.InvalidArgument(err) {
 		return fmt.Errorf("%w: %w", ErrNoAttributes, err)
 	}
 	return fmt.Errorf("search for runs with dead letters: %w", err)
@@ -102,8 +101,7 @@ func (s *searching) isKnown(runID string) bool {
 // ignoreGone takes a run that has just left the namespace for one that was not
 // found.
 func ignoreGone(err error) error {
-	var missing *serviceerror.NotFound
-	if errors.Is(err, runs.ErrNotFound) || errors.As(err, &missing) {
+	if errors.Is(err, runs.ErrNotFound) || connect.NotFound(err) {
 		return nil
 	}
 	return err

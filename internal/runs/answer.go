@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/answers"
+	"reprise/internal/connect"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -40,7 +41,7 @@ func (a Asked) To() interpreter.AnswerTo {
 func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (asked []Asked, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	switch {
-	case err != nil && ctx.Err() == nil && !unavailable(err):
+	case err != nil && ctx.Err() == nil && !connect.Unavailable(err):
 		return nil, 0, fmt.Errorf("%w: %w", answers.ErrNoAnswer, err)
 	case err != nil:
 		return nil, 0, err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -197,7 +198,7 @@ func (s *stream) openUp(ctx context.Context, from opening) error {
 		of.teller, of.err = s.tell(ctx, from.source, s.ask)
 	}
 	s.coming = slices.DeleteFunc(s.coming, func(o opening) bool { return o.runID == from.runID })
-	if isGone(of.err) {
+	if connect.NotFound(of.err) {
 		s.told.Notes = append(s.told.Notes, fmt.Sprintf("the server no longer has the history of %s", from.workflowID))
 		return nil
 	}
@@ -356,7 +357,7 @@ func (s *stream) records(ctx context.Context) ([]workflows.StepRecord, error) {
 	if err == nil {
 		return progress.Steps, nil
 	}
-	if ctx.Err() != nil || unavailable(err) {
+	if ctx.Err() != nil || connect.Unavailable(err) {
 		return nil, errors.Join(ctx.Err(), err)
 	}
 	if len(s.told.Notes) == 0 {

@@ -11,11 +11,11 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -131,9 +131,7 @@ func (r *Reader) Find(ctx context.Context, id, runID string) (Found, error) {
 // describe asks for one run.
 func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, runID)
-	var missing *serviceerror.NotFound
-	var invalid *serviceerror.InvalidArgument // a run ID that is none
-	if errors.As(err, &missing) || errors.As(err, &invalid) {
+	if connect.UnknownID(err) {
 		return Found{}, &UnknownError{ID: id, RunID: runID}
 	}
 	if err != nil {
@@ -159,7 +157,7 @@ func (r *Reader) begin(ctx context.Context, run *Found) error {
 		return nil
 	}
 	described, err := r.Client.DescribeWorkflowExecution(ctx, run.WorkflowID, run.RunID)
-	if isGone(err) {
+	if connect.NotFound(err) {
 		return nil // so it started earlier than can be told
 	}
 	if err != nil {

@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,10 +11,10 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/internal/connect"
 	"reprise/workflows"
 )
 
@@ -160,7 +159,7 @@ func (r *Reader) outlived(ctx context.Context, parent *history, of *child) error
 	for runID := of.runID; ; {
 		events := r.Client.GetWorkflowHistory(ctx, of.workflowID, runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 		end, err := events.Next()
-		if isGone(err) {
+		if connect.NotFound(err) {
 			return nil
 		}
 		if err != nil {
@@ -177,7 +176,7 @@ func (r *Reader) outlived(ctx context.Context, parent *history, of *child) error
 // where there is none: other runs may have its workflow ID by now.
 func (r *Reader) childRun(ctx context.Context, parent *history, of *child) (string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, of.workflowID, "")
-	if isGone(err) {
+	if connect.NotFound(err) {
 		return "", nil
 	}
 	if err != nil {
@@ -188,11 +187,6 @@ func (r *Reader) childRun(ctx context.Context, parent *history, of *child) (stri
 		return "", nil
 	}
 	return cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()), nil
-}
-
-func isGone(err error) bool {
-	var missing *serviceerror.NotFound
-	return errors.As(err, &missing)
 }
 
 // endedChild gives the event that initiated the child whose end an event is; 0

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
-
+	"reprise/internal/connect"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -55,8 +54,7 @@ func (r *Reader) List(ctx context.Context, filter Filter) (List, error) {
 			size = min(size, filter.Limit-len(list.Runs)+1)
 		}
 		page, err := r.list(ctx, query, size, token)
-		var invalid *serviceerror.InvalidArgument
-		if errors.As(err, &invalid) {
+		if connect.InvalidArgument(err) {
 			return list, fmt.Errorf("%w: %w", ErrNoAttributes, err)
 		}
 		if err != nil {
@@ -125,9 +123,8 @@ func (r *Reader) GoingOn(ctx context.Context, filter string) ([]Found, error) {
 	}
 	for {
 		page, err := r.list(ctx, ofTheirOwn+" AND "+goingOn+" AND ("+filter+")", listPage, token)
-		var invalid *serviceerror.InvalidArgument
-		if errors.As(err, &invalid) {
-			return nil, &QueryError{Query: filter, Err: invalid}
+		if connect.InvalidArgument(err) {
+			return nil, &QueryError{Query: filter, Err: errors.Unwrap(err)}
 		}
 		if err != nil {
 			return nil, err

@@ -3,17 +3,16 @@ package runs
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/activity"
 
+	"reprise/internal/connect"
 	"reprise/internal/payload"
 	"reprise/interpreter"
 	"reprise/workflows"
@@ -96,7 +95,7 @@ func attemptID(run, suffix string, attempt int) string {
 func (r *Reader) lastAttempt(ctx context.Context, run, suffix string) (int, error) {
 	exists := func(attempt int) (bool, error) {
 		_, err := r.Client.DescribeWorkflowExecution(ctx, attemptID(run, suffix, attempt), "")
-		if isGone(err) {
+		if connect.NotFound(err) {
 			return false, nil
 		}
 		return err == nil, err
@@ -130,7 +129,7 @@ func (r *Reader) lastAttempt(ctx context.Context, run, suffix string) (int, erro
 // recallOne asks the run with an ID and a key. It is false where there is none.
 func (r *Reader) recallOne(ctx context.Context, id, key string, found *interpreter.Recalled) (bool, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
-	if isGone(err) {
+	if connect.NotFound(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -188,14 +187,14 @@ func (r *Reader) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
 	answer, err := r.Client.QueryWorkflow(ctx, id, runID, interpreter.KeptQuery)
-	var failed *serviceerror.QueryFailed
+	message, isQueryFailed := connect.QueryFailed(err)
 	switch {
 	case err == nil:
 		return kept, "", answer.Get(&kept)
-	case isGone(err):
+	case connect.NotFound(err):
 		return kept, "", nil
-	case errors.As(err, &failed):
-		return kept, failed.Message, nil
+	case isQueryFailed:
+		return kept, message, nil
 	case ctx.Err() != nil:
 		return kept, "no worker has answered", nil
 	}
@@ -207,7 +206,7 @@ func (r *Reader) awaitEnd(ctx context.Context, id, runID string) error {
 	ctx, cancel := context.WithTimeout(ctx, endPatience)
 	defer cancel()
 	events := r.Client.GetWorkflowHistory(ctx, id, runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
-	if _, err := events.Next(); err != nil && !isGone(err) {
+	if _, err := events.Next(); err != nil && !connect.NotFound(err) {
 		return fmt.Errorf("%s has not ended: %w", id, err)
 	}
 	return nil
@@ -261,7 +260,7 @@ func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput)
 // tells what an iteration has asked for.
 func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(interpreter.IterationResult) string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
-	if isGone(err) {
+	if connect.NotFound(err) {
 		return nil, nil, nil
 	}
 	if err != nil {

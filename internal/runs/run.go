@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,8 +10,8 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
@@ -58,9 +57,7 @@ func (l *Loop) Succeeded(index int) bool { return l.Whole || l.succeeded[index] 
 // that workflow ID. It is ErrNotFound where there is none.
 func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, workflowID, runID)
-	var missing *serviceerror.NotFound
-	var invalid *serviceerror.InvalidArgument // a run ID that is none
-	if errors.As(err, &missing) || errors.As(err, &invalid) {
+	if connect.UnknownID(err) {
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, strings.TrimSpace(workflowID+" "+runID))
 	}
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"reprise/internal/connect"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -144,8 +144,7 @@ func (r *Reader) scheduleIDs(ctx context.Context) ([]string, error) {
 // schedule asks for one schedule.
 func (r *Reader) schedule(ctx context.Context, id string) (*Schedule, error) {
 	told, err := r.Client.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
+	if connect.NotFound(err) {
 		return nil, &NoScheduleError{ID: id}
 	}
 	if err != nil {

@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,11 +10,11 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
+	"reprise/internal/connect"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -226,7 +225,7 @@ func (q *inquiry) going(ctx context.Context) error {
 		q.status.HeldBy = HeldByNoWorker
 		q.notef("no worker polls the task queue %q, so nobody can tell where the run is; it goes on when one starts", q.run.TaskQueue)
 		return nil
-	case unanswered != nil && (ctx.Err() != nil || unavailable(unanswered)):
+	case unanswered != nil && (ctx.Err() != nil || connect.Unavailable(unanswered)):
 		return unanswered
 	case unanswered != nil:
 		q.status.HeldBy = HeldByNoWorker
@@ -298,11 +297,6 @@ func standing(steps []Step, paused bool) (status interpreter.Status, heldBy stri
 		return interpreter.Running, ""
 	}
 	return status, heldBy
-}
-
-func unavailable(err error) bool {
-	var lost *serviceerror.Unavailable
-	return errors.As(err, &lost)
 }
 
 // step tells where a visit of a step is.

@@ -18,10 +18,9 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
-
 	"reprise/internal/answers"
 	"reprise/internal/callback"
+	"reprise/internal/connect"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -166,9 +165,9 @@ func (s *Server) asks(ctx context.Context, address callback.Address) (asked, err
 			err = value.Get(&found.Asked)
 		}
 		switch {
-		case gone(err):
+		case connect.NotFound(err):
 			return asked{address: address}, nil
-		case unanswered(err):
+		case connect.QueryUnanswered(err):
 			s.Logger.Warn("no worker tells what is asked", "workflow_id", workflowID, "error", err)
 			return found, problem(http.StatusServiceUnavailable, "no-worker",
 				"no worker answers at the moment, so what is asked cannot be shown; nothing is lost, try again in a minute").with("Retry-After", "10")
@@ -180,19 +179,6 @@ func (s *Server) asks(ctx context.Context, address callback.Address) (asked, err
 		workflowID = found.Elsewhere
 	}
 	return found, nil
-}
-
-// unanswered reports whether the Temporal server is there, and no worker.
-func unanswered(err error) bool {
-	var (
-		failed *serviceerror.QueryFailed        // by a worker of an earlier version
-		nobody *serviceerror.FailedPrecondition // has asked for work of late
-		left   *serviceerror.Canceled           // the worker that was to be asked
-		early  *serviceerror.WorkflowNotReady
-		late   *serviceerror.DeadlineExceeded
-	)
-	return errors.As(err, &failed) || errors.As(err, &nobody) || errors.As(err, &left) || errors.As(err, &early) || errors.As(err, &late) ||
-		errors.Is(err, context.DeadlineExceeded)
 }
 
 func (s *Server) getApproval(_ *http.Request, found asked, _ url.Values) (answer, error) {

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
-
 	"reprise/internal/answers"
 	"reprise/internal/callback"
 	"reprise/interpreter"
@@ -203,9 +201,3 @@ var errLate = problem(http.StatusConflict, "answer-late", "the attempt is over, 
 // errFull is the problem of an answer for which there is no room.
 var errFull = problem(http.StatusTooManyRequests, "answers-full",
 	"%s; nobody has taken one of them yet, try again later", answers.ErrFull).with("Retry-After", "60")
-
-// gone reports whether an error says that a workflow has ended, or is not known.
-func gone(err error) bool {
-	var missing *serviceerror.NotFound
-	return errors.As(err, &missing)
-}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/converter"
 
 	"reprise/internal/bookshelf"
@@ -305,9 +304,7 @@ func (s *Server) find(ctx context.Context, workflowID string) (found, error) {
 		return found{}, notFound()
 	}
 	described, err := s.Client.DescribeWorkflowExecution(ctx, workflowID, "")
-	var missing *serviceerror.NotFound
-	var invalid *serviceerror.InvalidArgument // an ID that cannot be
-	if errors.As(err, &missing) || errors.As(err, &invalid) {
+	if connect.UnknownID(err) {
 		return found{}, notFound()
 	}
 	if err != nil {

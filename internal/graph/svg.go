@@ -1,4 +1,4 @@
-package main
+package graph
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 )
 
@@ -42,8 +43,8 @@ rect{fill:#fff;stroke:#444}.loop{stroke-width:3}.sink{stroke-dasharray:3 2}path{
 rect{stroke:#999}path{stroke:#aaa}marker path{fill:#aaa}.back{stroke:none}}
 `
 
-// svg is the graph as a picture that needs nothing from elsewhere.
-func (g *graph) svg() string {
+// SVG is the graph as a picture that needs nothing from elsewhere.
+func (g *Graph) SVG() string {
 	p := g.picture()
 	width, height := p.place()
 	width = max(width, svgWidth(g.title)) + 2*svgMargin
@@ -85,7 +86,7 @@ type svgConnection struct {
 }
 
 // picture draws what is not placed yet.
-func (g *graph) picture() *picture {
+func (g *Graph) picture() *picture {
 	p := &picture{}
 	byName := map[string]*svgBox{}
 	for _, step := range g.steps {
@@ -93,7 +94,7 @@ func (g *graph) picture() *picture {
 		if step.inner != nil {
 			box.hold(step.inner)
 		}
-		box.fill = stateColours[step.state]
+		box.fill = colours[step.state]
 		switch {
 		case step.tool == "":
 			box.round = min(box.height/2, 16)
@@ -162,7 +163,7 @@ func newSVGBox(lines []string) *svgBox {
 }
 
 // hold makes room for a graph within the box, below its texts.
-func (box *svgBox) hold(inner *graph) {
+func (box *svgBox) hold(inner *Graph) {
 	box.lines = append(box.lines, "runs "+inner.title)
 	box.width = max(box.width, svgWidth(box.lines[len(box.lines)-1])+2*svgInset)
 	box.inner, box.top = inner.picture(), box.height+svgLine
@@ -171,11 +172,13 @@ func (box *svgBox) hold(inner *graph) {
 	box.height = box.top + height + 3*svgInset
 }
 
-func svgWidth(line string) float64 { return svgLetter * float64(text.StringWidth(oneLineOf(line))) }
+func svgWidth(line string) float64 {
+	return svgLetter * float64(text.StringWidth(terminal.OneLine(line)))
+}
 
 func (box *svgBox) write(b *strings.Builder) {
 	group, fill := `<g class="plain">`, ""
-	if box.fill != "" && box.fill != stateColours[interpreter.Pending] {
+	if box.fill != "" && box.fill != colours[interpreter.Pending] {
 		group, fill = "<g>", fmt.Sprintf(` style="fill:%s"`, box.fill)
 	}
 	left, top := box.x-box.width/2, box.y-box.height/2
@@ -244,4 +247,4 @@ func svgPath(line *layoutLine) string {
 }
 
 // svgText is a text between tags.
-func svgText(said string) string { return html.EscapeString(oneLineOf(said)) }
+func svgText(said string) string { return html.EscapeString(terminal.OneLine(said)) }

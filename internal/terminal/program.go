@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"os"
@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// program is this program as its user calls it: what is printed as a command is
+// Program is this program as its user calls it: what is printed as a command is
 // pasted.
-func program() string { return programName(os.Args[0]) }
+func Program() string { return programName(os.Args[0]) }
 
 func programName(called string) string {
 	if filepath.Base(called) == called || strings.Contains(called, "go-build") { // go run leaves nothing behind

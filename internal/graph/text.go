@@ -1,4 +1,4 @@
-package main
+package graph
 
 import (
 	"fmt"
@@ -6,45 +6,46 @@ import (
 	"slices"
 	"strings"
 
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 )
 
-// stateColours are what boxes are filled with; they can be told apart in grey too.
-var stateColours = map[interpreter.Status]string{
+// colours are what boxes are filled with; they can be told apart in grey too.
+var colours = map[interpreter.Status]string{
 	interpreter.Completed: "#c8e6c9", interpreter.Partial: "#fff3b0", interpreter.Failed: "#f5b7b1",
 	interpreter.Running: "#bbdefb", interpreter.RetryPending: "#ffd8a8", interpreter.Paused: "#e1d5f5",
 	interpreter.Cancelled: "#d5d8dc", interpreter.Skipped: "#eceff1", interpreter.Pending: "#ffffff",
 }
 
-// text is the graph for a terminal: every step with where it leads.
-func (g *graph) text() string {
-	return oneLineOf(g.title) + "\n" + g.stepsText()
+// Text is the graph for a terminal: every step with where it leads.
+func (g *Graph) Text() string {
+	return terminal.OneLine(g.title) + "\n" + g.stepsText()
 }
 
-func (g *graph) stepsText() string {
+func (g *Graph) stepsText() string {
 	var b strings.Builder
 	for _, step := range g.steps {
 		b.WriteString("\n" + step.name)
 		if step.tool == "" {
 			b.WriteString("  (router)")
 		} else {
-			b.WriteString("  " + oneLineOf(step.tool))
+			b.WriteString("  " + terminal.OneLine(step.tool))
 		}
 		if step.state != "" {
-			b.WriteString("  [" + oneLineOf(strings.Join(append([]string{string(step.state)}, step.told...), ", ")) + "]")
+			b.WriteString("  [" + terminal.OneLine(strings.Join(append([]string{string(step.state)}, step.details...), ", ")) + "]")
 		}
 		b.WriteString("\n")
 		if step.joins {
 			b.WriteString("│  joins " + strings.Join(step.from, ", ") + "\n")
 		}
 		if step.loop != "" {
-			b.WriteString("│  " + oneLineOf(step.loop) + "\n")
+			b.WriteString("│  " + terminal.OneLine(step.loop) + "\n")
 		}
 		for _, sink := range step.sinks {
-			b.WriteString("│  sink, " + sink.when + ": " + oneLineOf(sink.target) + "\n")
+			b.WriteString("│  sink, " + sink.when + ": " + terminal.OneLine(sink.target) + "\n")
 		}
 		if step.inner != nil {
-			b.WriteString("│  runs " + oneLineOf(step.inner.title) + "\n")
+			b.WriteString("│  runs " + terminal.OneLine(step.inner.title) + "\n")
 			for line := range strings.Lines(step.inner.stepsText()) {
 				b.WriteString(strings.TrimRight("│    "+line, " \n") + "\n")
 			}
@@ -56,7 +57,7 @@ func (g *graph) stepsText() string {
 			}
 			label := ""
 			if route.label != "" {
-				label = " " + oneLineOf(route.label) + " ─"
+				label = " " + terminal.OneLine(route.label) + " ─"
 			}
 			fmt.Fprintf(&b, "%s─%s▶ %s\n", corner, label, route.to)
 		}
@@ -66,7 +67,7 @@ func (g *graph) stepsText() string {
 
 // ids name the steps in formats in which names are words: n1 and so on, and n1_1 for
 // those within.
-func (g *graph) ids(prefix string) map[string]string {
+func (g *Graph) ids(prefix string) map[string]string {
 	ids := map[string]string{}
 	for i, step := range g.steps {
 		ids[step.name] = fmt.Sprintf("%s%d", prefix, i+1)
@@ -74,23 +75,23 @@ func (g *graph) ids(prefix string) map[string]string {
 	return ids
 }
 
-// mermaid is the graph for Mermaid. Its labels are in quotes, where a few characters
+// Mermaid is the graph for Mermaid. Its labels are in quotes, where a few characters
 // would mean something else and entities stand for themselves.
-func (g *graph) mermaid() string {
+func (g *Graph) Mermaid() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "---\ntitle: %s\n---\nflowchart TD\n", yamlText(g.title))
 	used := map[interpreter.Status][]string{}
 	g.mermaidSteps(&b, "n", "  ", used)
 	for _, state := range slices.Sorted(maps.Keys(used)) {
 		fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:#333,color:#111\n  class %s %s\n",
-			state, stateColours[state], strings.Join(used[state], ","), state)
+			state, colours[state], strings.Join(used[state], ","), state)
 	}
 	return b.String()
 }
 
 // mermaidSteps writes steps whose IDs begin with a prefix, and notes those in each
 // state.
-func (g *graph) mermaidSteps(b *strings.Builder, prefix, indent string, used map[interpreter.Status][]string) {
+func (g *Graph) mermaidSteps(b *strings.Builder, prefix, indent string, used map[interpreter.Status][]string) {
 	ids := g.ids(prefix)
 	for _, step := range g.steps {
 		id, open, shut := ids[step.name], "[", "]"
@@ -137,7 +138,7 @@ func mermaidLines(lines []string) string {
 // an entity of Mermaid.
 func mermaidText(text string) string {
 	var b strings.Builder
-	for _, r := range oneLineOf(text) {
+	for _, r := range terminal.OneLine(text) {
 		if strings.ContainsRune("\"#&<>`*\\;|%", r) {
 			fmt.Fprintf(&b, "#%d;", r)
 		} else {
@@ -149,11 +150,11 @@ func mermaidText(text string) string {
 
 // yamlText is a text in YAML's quotes.
 func yamlText(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "---", `\x2d\x2d\x2d`, "<", `\x3c`).Replace(oneLineOf(text)) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "---", `\x2d\x2d\x2d`, "<", `\x3c`).Replace(terminal.OneLine(text)) + `"`
 }
 
-// dot is the graph for Graphviz.
-func (g *graph) dot() string {
+// DOT is the graph for Graphviz.
+func (g *Graph) DOT() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph {\n  label=%s; labelloc=t; fontname=\"sans-serif\"\n", dotText(g.title))
 	b.WriteString("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"]\n")
@@ -164,7 +165,7 @@ func (g *graph) dot() string {
 }
 
 // dotSteps writes steps whose IDs begin with a prefix.
-func (g *graph) dotSteps(b *strings.Builder, prefix, indent string) {
+func (g *Graph) dotSteps(b *strings.Builder, prefix, indent string) {
 	ids := g.ids(prefix)
 	for _, step := range g.steps {
 		id, more := ids[step.name], ""
@@ -174,7 +175,7 @@ func (g *graph) dotSteps(b *strings.Builder, prefix, indent string) {
 		case step.loop != "":
 			more = ", peripheries=2"
 		}
-		if colour := stateColours[step.state]; colour != "" {
+		if colour := colours[step.state]; colour != "" {
 			more += fmt.Sprintf(", fillcolor=%q", colour)
 		}
 		fmt.Fprintf(b, "%s%s [label=%s%s]\n", indent, id, dotText(step.lines()...), more)
@@ -204,7 +205,7 @@ func (g *graph) dotSteps(b *strings.Builder, prefix, indent string) {
 func dotText(lines ...string) string {
 	escaped := make([]string, len(lines))
 	for i, line := range lines {
-		escaped[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(oneLineOf(line))
+		escaped[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(terminal.OneLine(line))
 	}
 	return `"` + strings.Join(escaped, `\n`) + `"`
 }

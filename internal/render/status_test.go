@@ -1,10 +1,8 @@
-package main
+package render_test
 
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,29 +10,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/render"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 )
-
-// golden compares a text with a file of testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
-
-func failureOf503() *interpreter.ErrorObject {
-	return &interpreter.ErrorObject{
-		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Status: 503,
-		Message: "HTTP 503 from GET https://api.example.com/patients/13/medications: \x1b[31mthe service is\nunavailable",
-	}
-}
 
 // someStatus has every state, with all that may hold a step.
 func someStatus() *runs.Status {
@@ -94,7 +74,7 @@ func TestGoldenStatus(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int{60, 80, 120} {
 		var out bytes.Buffer
-		writeStatus(&screen{to: &out}, someStatus(), paper{width: width})
+		render.Status(&terminal.Screen{To: &out}, someStatus(), terminal.Paper{Width: width})
 		for line := range strings.Lines(out.String()) {
 			if width >= 80 {
 				require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), width, "%d columns: %s", width, line)
@@ -121,7 +101,7 @@ func TestGoldenQueued(t *testing.T) {
 		HeldBy: runs.HeldByConcurrency, Steps: []runs.Step{{Step: "fetch", Item: runs.Item{Status: interpreter.Pending}}}, At: now,
 	}
 	var out bytes.Buffer
-	writeStatus(&screen{to: &out}, status, paper{width: 80})
+	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	golden(t, "status/queued_80", out.String())
 }
 
@@ -138,14 +118,11 @@ func TestGoldenCancelled(t *testing.T) {
 		At:    localBegan.Add(2 * time.Minute),
 	}
 	var out bytes.Buffer
-	writeStatus(&screen{to: &out}, status, paper{width: 80})
+	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	status.Status, status.EndedAt, status.Steps[0].Status = interpreter.Cancelled, status.At, interpreter.Cancelled
-	writeStatus(&screen{to: &out}, status, paper{width: 80})
+	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	golden(t, "status/cancelled_80", out.String())
 }
-
-// localBegan is a time that reads the same in every zone.
-var localBegan = time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)
 
 func TestGoldenRuns(t *testing.T) {
 	t.Parallel()
@@ -157,40 +134,8 @@ func TestGoldenRuns(t *testing.T) {
 		{WorkflowID: "patients-7x2k3q/reprocess-01a201eda681-1", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(50 * time.Hour)},
 	}
 	for _, width := range []int{40, 80, 120} {
-		table := runsTable(found, began.Add(3*time.Second), width)
+		table := render.Runs(found, began.Add(3*time.Second), width)
 		require.LessOrEqual(t, text.LongestLineLen(table), width)
 		golden(t, fmt.Sprintf("list/width_%d", width), table+"\n")
 	}
-}
-
-func TestGoldenEvents(t *testing.T) {
-	t.Parallel()
-	at := func(seconds float64) time.Time { return localBegan.Add(time.Duration(seconds * float64(time.Second))) }
-	three, failure := 3, failureOf503()
-	var out bytes.Buffer
-	w := &eventWriter{out: &screen{to: &out}, output: "table", width: 80}
-	for _, event := range []runs.Event{
-		{Event: runs.ExecutionStarted, At: at(0)},
-		{Event: runs.ExecutionQueued, At: at(0.01), Concurrency: "acme"},
-		{Event: runs.ExecutionAdmitted, At: at(0.09), Concurrency: "acme\x1b corp", Duration: 0.08},
-		{Event: runs.StepStarted, At: at(0.1), Step: "fetch", Visit: 2},
-		{Event: runs.IterationStarted, At: at(0.2), Step: "fetch", Visit: 2, Index: &three},
-		{Event: runs.ActionStarted, At: at(0.3), Step: "fetch", Visit: 2, Index: &three, Attempt: 1, Page: 1},
-		{Event: runs.ActionError, At: at(1.3), Step: "fetch", Visit: 2, Index: &three, Attempt: 1, Page: 1, Duration: 1, Error: failure},
-		{Event: runs.StepRetry, At: at(1.4), Step: "fetch", Visit: 2, Index: &three, Attempt: 1, Delay: 2.5, Reason: "failure", Error: failure},
-		{Event: runs.ActionStarted, At: at(4), Step: "fetch", Visit: 2, Index: &three, Attempt: 2, Page: 1, IsRetry: true},
-		{Event: runs.ActionCompleted, At: at(5), Step: "fetch", Visit: 2, Index: &three, Attempt: 2, AttemptTo: 9, Page: 1, PageTo: 8, Duration: 1, Deliveries: 2},
-		{Event: runs.SinkCompleted, At: at(5.5), Step: "fetch", Visit: 2, Index: &three, Sink: "fetch.loop.sink", Attempt: 1, Page: 1},
-		{
-			Event: runs.StepResult, At: at(6), Step: "fetch", Visit: 2, Status: interpreter.Partial, Duration: 5.9,
-			Stats: &interpreter.LoopStats{Total: 10, Success: 8, Failed: 2},
-		},
-		{Event: runs.ExecutionFailed, At: at(86400), Status: interpreter.Failed, Error: failure},
-	} {
-		require.NoError(t, w.write(event))
-	}
-	for line := range strings.Lines(out.String()) {
-		require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 80)
-	}
-	golden(t, "events/width_80", out.String())
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"reprise/internal/answers"
+	"reprise/internal/render"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
@@ -19,8 +21,8 @@ import (
 // sent.
 const outcomeKept = "kept"
 
-// replyDocument is what a command that answers prints as JSON.
-type replyDocument struct {
+// answerDocument is what a command that answers prints as JSON.
+type answerDocument struct {
 	Command    string `json:"command"`
 	WorkflowID string `json:"workflow_id"`
 	interpreter.AnswerTo
@@ -31,9 +33,9 @@ type replyDocument struct {
 	Awaits []runs.Asked `json:"awaits,omitempty"`
 }
 
-// replier finds out what a command is for, and answers it.
-type replier struct {
-	*reply
+// answerer finds out what a command is for, and answers it.
+type answerer struct {
+	*answerOptions
 
 	reader *runs.Reader
 	run    runs.Found
@@ -42,13 +44,13 @@ type replier struct {
 	left   int          // children of loops that were not asked
 }
 
-// reply answers an attempt of a run.
-func (a *app) reply(ctx context.Context, s *session, r *reply, id string) error {
+// answerAttempt answers an attempt of a run.
+func (a *app) answerAttempt(ctx context.Context, s *session, r *answerOptions, id string) error {
 	found, err := s.runs().Find(ctx, id, "")
 	if err != nil {
 		return a.findError(s, err)
 	}
-	t := &replier{reply: r, reader: s.runs(), run: found}
+	t := &answerer{answerOptions: r, reader: s.runs(), run: found}
 	if t.book, err = t.reader.Playbook(ctx, found); err != nil {
 		return err
 	}
@@ -61,14 +63,14 @@ func (a *app) reply(ctx context.Context, s *session, r *reply, id string) error 
 	if err := s.fitsAnswer(r.answer); err != nil {
 		return err
 	}
-	doc, err := t.tell(ctx)
+	doc, err := t.deliver(ctx)
 	if ctx.Err() != nil {
 		return withStatus(exitInterrupted, errSaid)
 	}
 	if err != nil {
 		return err
 	}
-	return a.sayReply(t, doc)
+	return a.reportAnswer(t, doc)
 }
 
 // fitsAnswer refuses an answer that Temporal, or the payload store, would not take.
@@ -93,44 +95,44 @@ func stepNames(book *playbook.Playbook) []string {
 }
 
 // doc is what came of the answer.
-func (t *replier) doc(to interpreter.AnswerTo, outcome, format string, args ...any) replyDocument {
-	return replyDocument{
+func (t *answerer) doc(to interpreter.AnswerTo, outcome, format string, args ...any) answerDocument {
+	return answerDocument{
 		Command: t.name, WorkflowID: t.run.WorkflowID, AnswerTo: to, Outcome: outcome, Message: fmt.Sprintf(format, args...),
 	}
 }
 
 // refuse is an answer that is not taken, with what awaits one.
-func (t *replier) refuse(format string, args ...any) replyDocument {
+func (t *answerer) refuse(format string, args ...any) answerDocument {
 	doc := t.doc(t.answer.AnswerTo, outcomeRefused, format, args...)
 	doc.Awaits = t.asked
 	return doc
 }
 
-// tell answers the attempt that is meant. The error is one of the server.
-func (t *replier) tell(ctx context.Context) (replyDocument, error) {
+// deliver answers the attempt that is meant. The error is one of the server.
+func (t *answerer) deliver(ctx context.Context) (answerDocument, error) {
 	if t.run.Ended() {
 		return t.recall(ctx), nil
 	}
 	workers, err := t.reader.Workers(ctx, t.run.TaskQueue)
 	if err != nil {
-		return replyDocument{}, err
+		return answerDocument{}, err
 	}
 	if workers == 0 {
-		return t.leave(ctx)
+		return t.keep(ctx)
 	}
 	t.asked, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", t.answer.Index)
 	switch {
 	case errors.Is(err, answers.ErrNoAnswer):
-		return t.leave(ctx)
+		return t.keep(ctx)
 	case err != nil:
-		return replyDocument{}, err
+		return answerDocument{}, err
 	}
 	meant := slices.DeleteFunc(slices.Clone(t.asked), func(asked runs.Asked) bool { return !t.means(asked) })
 	switch {
 	case len(meant) > 1:
 		return t.refuse("%s", t.ambiguous(meant)), nil
 	case len(meant) == 0:
-		return t.tellBelow(ctx)
+		return t.deliverBelow(ctx)
 	}
 	if wrong := t.wrongVerb(meant[0]); wrong != "" {
 		return t.refuse("%s", wrong), nil
@@ -139,9 +141,9 @@ func (t *replier) tell(ctx context.Context) (replyDocument, error) {
 	return t.send(ctx, meant[0].WorkflowID)
 }
 
-// tellBelow answers an attempt of a run that a step of this one has started, or one
+// deliverBelow answers an attempt of a run that a step of this one has started, or one
 // of the run itself that does not wait.
-func (t *replier) tellBelow(ctx context.Context) (doc replyDocument, err error) {
+func (t *answerer) deliverBelow(ctx context.Context) (doc answerDocument, err error) {
 	if len(t.book.Callers()) == 0 {
 		return t.sendBlind(ctx)
 	}
@@ -178,7 +180,7 @@ func (t *replier) tellBelow(ctx context.Context) (doc replyDocument, err error) 
 }
 
 // means reports whether an attempt is the one that the command names.
-func (t *replier) means(asked runs.Asked) bool {
+func (t *answerer) means(asked runs.Asked) bool {
 	if t.answer.Step == "" {
 		return asked.Approval != nil
 	}
@@ -187,7 +189,7 @@ func (t *replier) means(asked runs.Asked) bool {
 
 // sendBlind sends an answer to an attempt that does not wait: it may have had this
 // answer already, or be about to wait, which the workflows know.
-func (t *replier) sendBlind(ctx context.Context) (doc replyDocument, err error) {
+func (t *answerer) sendBlind(ctx context.Context) (doc answerDocument, err error) {
 	if t.answer.Index != nil { // so that others are named than that which does not wait
 		if t.asked, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", nil); err != nil && !errors.Is(err, answers.ErrNoAnswer) {
 			return doc, err
@@ -210,26 +212,26 @@ func (t *replier) sendBlind(ctx context.Context) (doc replyDocument, err error) 
 }
 
 // send sends the answer, and says what came of it.
-func (t *replier) send(ctx context.Context, to string) (replyDocument, error) {
-	taken, err := t.reader.Answer(ctx, to, t.answer)
+func (t *answerer) send(ctx context.Context, to string) (answerDocument, error) {
+	accepted, err := t.reader.Answer(ctx, to, t.answer)
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil:
-		return t.taken(taken), nil
+		return t.accepted(accepted), nil
 	case errors.As(err, &refused):
 		return t.refuse("%s", refused.Message), nil
 	case errors.Is(err, answers.ErrClosed):
 		return t.recall(ctx), nil
 	case errors.Is(err, answers.ErrNoAnswer):
-		return t.leave(ctx)
+		return t.keep(ctx)
 	}
-	return replyDocument{}, err
+	return answerDocument{}, err
 }
 
-// taken says what the answer does.
-func (t *replier) taken(taken interpreter.Taken) replyDocument {
+// accepted says what the answer does.
+func (t *answerer) accepted(taken interpreter.Taken) answerDocument {
 	to := taken.To()
-	name := placeText(to)
+	name := render.Attempt(to)
 	switch {
 	case taken.ID != t.answer.ID:
 		return t.doc(to, outcomeUnchanged, "%s had this answer already", name)
@@ -246,15 +248,15 @@ func (t *replier) taken(taken interpreter.Taken) replyDocument {
 	return t.doc(to, outcomeDone, "%s is complete", name)
 }
 
-// leave leaves the answer with the server, for a worker to take.
-func (t *replier) leave(ctx context.Context) (replyDocument, error) {
+// keep leaves the answer with the server, for a worker to take.
+func (t *answerer) keep(ctx context.Context) (answerDocument, error) {
 	step := t.book.Step(t.answer.Step)
 	switch {
 	case step == nil && t.answer.Step != "":
-		return replyDocument{}, knownStep(t.answer.Step, stepNames(t.book))
+		return answerDocument{}, knownStep(t.answer.Step, stepNames(t.book))
 	case step == nil:
 		return t.refuse("no worker of its task queue %q answers, so which approval waits cannot be told; name the step: %s %s %s STEP",
-			t.run.TaskQueue, program(), t.name, shellWord(t.run.WorkflowID)), nil
+			t.run.TaskQueue, terminal.Program(), t.name, terminal.ShellWord(t.run.WorkflowID)), nil
 	case step.Loop != nil && t.answer.Index == nil:
 		return t.refuse("no worker of its task queue %q answers, so which iteration waits cannot be told; name it with --index", t.run.TaskQueue), nil
 	case !mayAwait(step):
@@ -267,10 +269,10 @@ func (t *replier) leave(ctx context.Context) (replyDocument, error) {
 	case errors.Is(err, answers.ErrFull):
 		return t.refuse("no worker of its task queue %q answers, and %s", t.run.TaskQueue, err), nil
 	case err != nil:
-		return replyDocument{}, err
+		return answerDocument{}, err
 	}
 	return t.doc(t.answer.AnswerTo, outcomeKept, "no worker of its task queue %q answers; the answer is kept, and taken when one is back "+
-		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, placeText(t.answer.AnswerTo), shellWord(t.run.TaskQueue)), nil
+		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.Attempt(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
 }
 
 // mayAwait reports whether attempts of a step may await answers.
@@ -283,24 +285,24 @@ func mayAwait(step *playbook.Step) bool {
 }
 
 // recall looks for what was said of the answer by a workflow that has ended since.
-func (t *replier) recall(ctx context.Context) replyDocument {
+func (t *answerer) recall(ctx context.Context) answerDocument {
 	status, err := t.reader.Status(ctx, t.run, t.run.EndedAt)
 	if err == nil && t.answer.Step != "" && t.answer.Verb != interpreter.AnswerProgress {
 		visits := status.Visits(t.answer.Step)
 		for _, visit := range slices.Backward(visits) {
 			if taken, found := t.recallVisit(ctx, visit); found {
 				taken.ID = "" // it is not about this answer
-				return t.taken(taken)
+				return t.accepted(taken)
 			}
 		}
 	}
 	if t.run.Ended() {
 		return t.refuse("the run has ended (%s), so it takes no answers", t.run.Status)
 	}
-	return t.refuse("%s is over, so it takes no answers", placeText(t.answer.AnswerTo))
+	return t.refuse("%s is over, so it takes no answers", render.Attempt(t.answer.AnswerTo))
 }
 
-func (t *replier) recallVisit(ctx context.Context, visit *runs.Step) (taken interpreter.Taken, found bool) {
+func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken interpreter.Taken, found bool) {
 	answer := t.answer
 	answer.Visit = visit.Visit
 	if visit.Loop == nil {

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"encoding/json"
@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// printJSON writes one indented JSON document, readable as it is: no escapes
+// PrintJSON writes one indented JSON document, readable as it is: no escapes
 // for browsers.
-func printJSON(w io.Writer, v any) error {
+func PrintJSON(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")

@@ -1,4 +1,4 @@
-package main
+package graph
 
 import (
 	"slices"
@@ -12,12 +12,12 @@ import (
 // these that are asked.
 const mostInner = 20
 
-// graphBelow draws the playbooks that a playbook runs into its steps.
-type graphBelow struct {
-	// files are those that the playbook names by path, by the names of their files.
-	files map[string]string
-	// run finds a run that a step has started; nil draws none.
-	run func(id string) (*playbook.Playbook, *runs.Status)
+// Children draws the playbooks that a playbook runs into its steps.
+type Children struct {
+	// Files are those that the playbook names by path, by the names of their files.
+	Files map[string]string
+	// Run finds a run that a step has started; nil draws none.
+	Run func(id string) (*playbook.Playbook, *runs.Status)
 
 	drawn int      // so many
 	under []string // files that are being drawn
@@ -25,7 +25,7 @@ type graphBelow struct {
 
 // draw is the graph of the playbook that a step runs, nil for none, or where it is
 // not known, runs itself or would be one too many.
-func (b *graphBelow) draw(book *playbook.Playbook, step *playbook.Step, status *runs.Status) *graph {
+func (b *Children) draw(book *playbook.Playbook, step *playbook.Step, status *runs.Status) *Graph {
 	if b == nil || step.Action == nil {
 		return nil
 	}
@@ -35,11 +35,11 @@ func (b *graphBelow) draw(book *playbook.Playbook, step *playbook.Step, status *
 	}
 	if inner, of := b.started(step, status); inner != nil {
 		b.drawn++
-		return newGraph(inner, of, b)
+		return New(inner, of, b)
 	}
 	if action.Inline != nil {
 		b.drawn++
-		return newGraph(action.Inline, nil, b)
+		return New(action.Inline, nil, b)
 	}
 	if action.Field(playbook.FieldPath) == nil {
 		return nil // a name is that of a file of the workers
@@ -48,7 +48,7 @@ func (b *graphBelow) draw(book *playbook.Playbook, step *playbook.Step, status *
 	if err != nil || slices.Contains(b.under, file) {
 		return nil
 	}
-	text, known := b.files[file]
+	text, known := b.Files[file]
 	if !known {
 		return nil
 	}
@@ -59,13 +59,13 @@ func (b *graphBelow) draw(book *playbook.Playbook, step *playbook.Step, status *
 	b.drawn++
 	b.under = append(b.under, file)
 	defer func() { b.under = b.under[:len(b.under)-1] }()
-	return newGraph(inner, nil, b)
+	return New(inner, nil, b)
 }
 
 // started is the run that the last visit of a step has started last, nil for none.
 // Those of a loop are many, which its counts sum up.
-func (b *graphBelow) started(step *playbook.Step, status *runs.Status) (*playbook.Playbook, *runs.Status) {
-	if b.run == nil || status == nil || step.Loop != nil {
+func (b *Children) started(step *playbook.Step, status *runs.Status) (*playbook.Playbook, *runs.Status) {
+	if b.Run == nil || status == nil || step.Loop != nil {
 		return nil, nil
 	}
 	child := ""
@@ -75,5 +75,5 @@ func (b *graphBelow) started(step *playbook.Step, status *runs.Status) (*playboo
 	if child == "" {
 		return nil, nil
 	}
-	return b.run(child)
+	return b.Run(child)
 }

@@ -1,13 +1,9 @@
-package main
+package graph
 
 import (
 	"cmp"
 	"slices"
 )
-
-// A layout places boxes in layers, one below the other, so that most lines lead
-// down: what comes after stands below, and what stands beside each other is ordered
-// so that few lines cross. A line that passes layers has a place of its own in each.
 
 // layoutBox is a box, or with size 0 a bend of a line that passes its layer.
 type layoutBox struct {

@@ -1,4 +1,5 @@
-package main
+// Package graph draws playbooks, and runs of them, as text, Mermaid, Graphviz and SVG.
+package graph
 
 import (
 	"cmp"
@@ -6,37 +7,39 @@ import (
 	"strings"
 	"time"
 
+	"reprise/internal/render"
 	"reprise/internal/runs"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
 
-// graph is a playbook as a picture, or a run of it.
-type graph struct {
+// Graph is a playbook as a picture, or a run of it.
+type Graph struct {
 	title string
-	steps []*graphStep
+	steps []*node
 }
 
-// graphStep is a step with its sinks and where it leads.
-type graphStep struct {
-	name   string
-	tool   string // "" for a router
-	loop   string // "" without
-	from   []string
-	joins  bool // several branches can come together here
-	routes []graphRoute
-	sinks  []graphSink
-	state  interpreter.Status // of the last visit, "" without a run
-	told   []string           // of the state: attempt, next retry, counts
-	inner  *graph             // of the playbook that it runs, nil where that is not shown
+// node is a step with its sinks and where it leads.
+type node struct {
+	name    string
+	tool    string // "" for a router
+	loop    string // "" without
+	from    []string
+	joins   bool // several branches can come together here
+	routes  []edge
+	sinks   []sinkNode
+	state   interpreter.Status // of the last visit, "" without a run
+	details []string           // of the state: attempt, next retry, counts
+	inner   *Graph             // of the playbook that it runs, nil where that is not shown
 }
 
-type graphRoute struct {
+type edge struct {
 	to    string
 	label string // the condition; "" for none
 }
 
-type graphSink struct {
+type sinkNode struct {
 	target string // tool and where it writes
 	when   string
 }
@@ -47,19 +50,19 @@ const (
 	mostTarget    = 48
 )
 
-// newGraph draws a playbook, and a run of it unless status is nil. Below gives what
+// New draws a playbook, and a run of it unless status is nil. Below gives what
 // is known of the playbooks that it runs.
-func newGraph(book *playbook.Playbook, status *runs.Status, below *graphBelow) *graph {
-	g := &graph{title: book.Name}
-	known := map[string]*graphStep{}
+func New(book *playbook.Playbook, status *runs.Status, below *Children) *Graph {
+	g := &Graph{title: book.Name}
+	known := map[string]*node{}
 	for _, step := range book.Steps {
-		drawn := &graphStep{name: step.Name, loop: loopText(step.Loop), sinks: sinksOf(step)}
+		drawn := &node{name: step.Name, loop: loopText(step.Loop), sinks: sinksOf(step)}
 		if step.Action != nil {
 			drawn.tool = toolText(step.Action)
 		}
 		for _, route := range step.Next {
 			for _, target := range route.Targets {
-				drawn.routes = append(drawn.routes, graphRoute{to: target.Step, label: routeText(route)})
+				drawn.routes = append(drawn.routes, edge{to: target.Step, label: routeText(route)})
 			}
 		}
 		drawn.inner = below.draw(book, step, status)
@@ -78,7 +81,7 @@ func newGraph(book *playbook.Playbook, status *runs.Status, below *graphBelow) *
 		g.title = fmt.Sprintf("%s (%s): %s", status.WorkflowID, book.Name, status.Status)
 		for _, step := range status.Steps {
 			if drawn := known[step.Step]; drawn != nil {
-				drawn.state, drawn.told = step.Status, stateText(step, status.At)
+				drawn.state, drawn.details = step.Status, stateText(step, status.At)
 			}
 		}
 	}
@@ -87,7 +90,7 @@ func newGraph(book *playbook.Playbook, status *runs.Status, below *graphBelow) *
 
 // join notes the steps to which several lead, those apart that only come round
 // again.
-func (g *graph) join(known map[string]*graphStep) {
+func (g *Graph) join(known map[string]*node) {
 	for _, step := range g.steps {
 		ahead := 0
 		for _, from := range step.from {
@@ -100,7 +103,7 @@ func (g *graph) join(known map[string]*graphStep) {
 }
 
 // reaches reports whether routes lead from one step to another.
-func reaches(known map[string]*graphStep, from, to string, seen map[string]bool) bool {
+func reaches(known map[string]*node, from, to string, seen map[string]bool) bool {
 	if from == to {
 		return true
 	}
@@ -120,11 +123,11 @@ func toolText(action *playbook.Action) string {
 	name, isLiteral := action.ToolName()
 	switch {
 	case isLiteral && name == playbook.WorkbookTool && action.Field("name") != nil:
-		return oneLine("workbook "+action.Field("name").Raw, mostTarget)
+		return terminal.Shorten("workbook "+action.Field("name").Raw, mostTarget)
 	case isLiteral:
 		return name
 	case action.Tool != nil:
-		return oneLine(action.Tool.Raw, mostTarget)
+		return terminal.Shorten(action.Tool.Raw, mostTarget)
 	}
 	return ""
 }
@@ -145,7 +148,7 @@ func loopText(loop *playbook.Loop) string {
 	if loop.Collection != nil && loop.Collection.Raw != "" {
 		over = " over " + bare(loop.Collection.Raw)
 	}
-	return oneLine("loop"+over, mostTarget) + ": " + mode + ", " + batch
+	return terminal.Shorten("loop"+over, mostTarget) + ": " + mode + ", " + batch
 }
 
 func routeText(route *playbook.Route) string {
@@ -153,7 +156,7 @@ func routeText(route *playbook.Route) string {
 	case route.Else:
 		return "else"
 	case route.When != nil:
-		return oneLine(bare(cmp.Or(route.When.Raw, fmt.Sprint(route.When.Value))), mostCondition)
+		return terminal.Shorten(bare(cmp.Or(route.When.Raw, fmt.Sprint(route.When.Value))), mostCondition)
 	}
 	return ""
 }
@@ -170,11 +173,11 @@ func bare(text string) string {
 }
 
 // sinksOf are the sinks of a step, in the order in which they write.
-func sinksOf(step *playbook.Step) []graphSink {
-	var all []graphSink
+func sinksOf(step *playbook.Step) []sinkNode {
+	var all []sinkNode
 	add := func(sink *playbook.Sink, when string) {
 		if sink != nil && sink.Action != nil {
-			all = append(all, graphSink{target: sinkText(sink.Action), when: when})
+			all = append(all, sinkNode{target: sinkText(sink.Action), when: when})
 		}
 	}
 	for _, policy := range step.Retry {
@@ -200,7 +203,7 @@ func sinkText(action *playbook.Action) string {
 	text := toolText(action)
 	for _, name := range []string{"table", "path", "url"} {
 		if node := action.Field(name); node != nil && node.Raw != "" {
-			return oneLine(text+" "+node.Raw, mostTarget)
+			return terminal.Shorten(text+" "+node.Raw, mostTarget)
 		}
 	}
 	return text
@@ -208,31 +211,31 @@ func sinkText(action *playbook.Action) string {
 
 // stateText is what there is to say of a visit beside its state.
 func stateText(step runs.Step, now time.Time) []string {
-	var told []string
+	var lines []string
 	if step.Visit > 1 {
-		told = append(told, fmt.Sprintf("visit %d", step.Visit))
+		lines = append(lines, fmt.Sprintf("visit %d", step.Visit))
 	}
-	if attempt := stepAttempt(step); attempt != "" {
-		told = append(told, "attempt "+attempt)
+	if attempt := render.StepAttempt(step); attempt != "" {
+		lines = append(lines, "attempt "+attempt)
 	}
 	if !step.NextRetryAt.IsZero() {
 		layout := time.TimeOnly
 		if next := step.NextRetryAt.Local(); next.Format(time.DateOnly) != now.Local().Format(time.DateOnly) {
 			layout = time.DateTime
 		}
-		told = append(told, "next retry at "+step.NextRetryAt.Local().Format(layout))
+		lines = append(lines, "next retry at "+step.NextRetryAt.Local().Format(layout))
 	}
 	if c := step.Loop; c != nil {
 		counts, still := *c, step
 		counts.PerSecond, counts.Left = 0, 0
 		still.Loop = &counts
-		told = append(told, countsOf(still))
+		lines = append(lines, render.Counts(still))
 	}
-	return told
+	return lines
 }
 
 // lines are what stands in the box of a step.
-func (s *graphStep) lines() []string {
+func (s *node) lines() []string {
 	lines := []string{s.name}
 	if s.tool != "" {
 		lines = append(lines, s.tool)
@@ -241,7 +244,7 @@ func (s *graphStep) lines() []string {
 		lines = append(lines, s.loop)
 	}
 	if s.state != "" {
-		lines = append(append(lines, string(s.state)), s.told...)
+		lines = append(append(lines, string(s.state)), s.details...)
 	}
 	return lines
 }

@@ -1,4 +1,4 @@
-package main
+package render_test
 
 import (
 	"bytes"
@@ -9,7 +9,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/render"
 	"reprise/internal/stats"
+	"reprise/internal/terminal"
 	"reprise/interpreter"
 )
 
@@ -48,7 +50,7 @@ func someStats() stats.Stats {
 func TestGoldenStats(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	writeStats(&screen{to: &out}, someStats())
+	render.Stats(&terminal.Screen{To: &out}, someStats())
 	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 120, line)
 		require.NotContains(t, line, "\x1b")

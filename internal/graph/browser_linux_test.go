@@ -1,4 +1,4 @@
-package main
+package graph
 
 import (
 	"context"
@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"reprise/internal/terminal"
 )
 
 // measure is a page that tells what a browser makes of a picture in it: its texts,
@@ -37,11 +40,11 @@ func TestABrowserShowsTheGraph(t *testing.T) {
 		t.Skip("this test needs a browser: install the package chromium")
 	}
 	require.NoError(t, err)
-	for name, g := range map[string]*graph{"run": runGraph(t), "hostile": hostileGraph(), "nested": nestedGraph(t)} {
+	for name, g := range map[string]*Graph{"run": runGraph(t), "hostile": hostileGraph(), "nested": nestedGraph(t)} {
 		page := filepath.Join(t.TempDir(), "page.html")
-		svg := regexp.MustCompile(`SVG`).ReplaceAllLiteralString(measure, g.svg())
+		svg := regexp.MustCompile(`SVG`).ReplaceAllLiteralString(measure, g.SVG())
 		require.NoError(t, os.WriteFile(page, []byte(svg), 0o600))
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		dom, err := exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 			"--no-first-run", "--no-proxy-server", "--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+page).Output()
@@ -57,7 +60,7 @@ func TestABrowserShowsTheGraph(t *testing.T) {
 		require.Zero(t, found.Scripts)
 		for _, text := range map[string][]string{
 			"run":     {"patients-7x2k (patients): running", "token", "attempt 2/5", "next retry at 12:01:04", "result.again"},
-			"hostile": {oneLineOf(hostile), "two"},
+			"hostile": {terminal.OneLine(hostile), "two"},
 			"nested":  {"runs outer-7x2k/again#1!1 (more): running", "deep", "itself", "attempt 2/5"},
 		}[name] {
 			require.Contains(t, found.Texts, text)

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 	"reprise/interpreter/source"
 )
 
-// screen is a standard stream. What a program's data could do to a terminal, or
+// Screen is a standard stream. What a program's data could do to a terminal, or
 // to the eyes of who reads it, is shown and not done: every character that
-// visible names. Colours of our own are marked by paper; what moves the cursor
+// Visible changes. Colours of our own are marked by Paper; what moves the cursor
 // goes past it.
-type screen struct {
-	to io.Writer
-	// err is the first error of a write: what is missing then was asked for.
-	err error
+type Screen struct {
+	To io.Writer
+	// Err is the first error of a write: what is missing then was requested.
+	Err error
 }
 
 // Marks of our own in a text. They are noncharacters, which no text has; from
@@ -30,32 +30,32 @@ const (
 var styles = strings.NewReplacer(string(warningMark), "\x1b[1;33m", string(plainMark), "\x1b[0m")
 
 // Write takes whole characters, as all callers have them.
-func (s *screen) Write(p []byte) (int, error) {
-	text := visible(string(p))
-	if paperOf(s.to).colour {
+func (s *Screen) Write(p []byte) (int, error) {
+	text := Visible(string(p))
+	if PaperOf(s.To).Colour {
 		text = styles.Replace(text)
 	}
-	if err := s.verbatim([]byte(text)); err != nil {
+	if err := s.Verbatim([]byte(text)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// verbatim writes what is not for eyes alone: the text of a file.
-func (s *screen) verbatim(text []byte) error {
-	_, err := s.to.Write(text)
-	if s.err == nil {
-		s.err = err
+// Verbatim writes what is not for eyes alone: the text of a file.
+func (s *Screen) Verbatim(text []byte) error {
+	_, err := s.To.Write(text)
+	if s.Err == nil {
+		s.Err = err
 	}
 	return err
 }
 
-// visible shows the characters that a terminal would obey, or would not show, as the
+// Visible shows the characters that a terminal would obey, or would not show, as the
 // escapes of JSON: those that source.Hides names but line breaks and tabs. A JSON document has
 // them inside strings only, and means the same afterwards. Bytes that are no
 // UTF-8 are shown as in Go.
-func visible(text string) string {
-	if !strings.ContainsFunc(text, obeyed) {
+func Visible(text string) string {
+	if !strings.ContainsFunc(text, Unsafe) {
 		return text
 	}
 	var b strings.Builder
@@ -63,7 +63,7 @@ func visible(text string) string {
 		switch _, width := utf8.DecodeRuneInString(text[i:]); {
 		case r == utf8.RuneError && width == 1:
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case r != utf8.RuneError && obeyed(r):
+		case r != utf8.RuneError && Unsafe(r):
 			for _, unit := range utf16.Encode([]rune{r}) {
 				fmt.Fprintf(&b, `\u%04x`, unit)
 			}
@@ -74,6 +74,6 @@ func visible(text string) string {
 	return b.String()
 }
 
-// obeyed is true for what visible may have to change: RuneError stands for bytes
+// Unsafe is true for what visible may have to change: RuneError stands for bytes
 // that are no text, too.
-func obeyed(r rune) bool { return r != '\n' && r != '\t' && (r == utf8.RuneError || source.Hides(r)) }
+func Unsafe(r rune) bool { return r != '\n' && r != '\t' && (r == utf8.RuneError || source.Hides(r)) }

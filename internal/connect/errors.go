@@ -1,0 +1,119 @@
+package connect
+
+import (
+	"context"
+	"errors"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+)
+
+// This file is the only one that knows the types of the server's errors. Each
+// function answers one question of a caller; an error that wraps one of the
+// server's is that error too, and nil is none of them.
+
+// NotFound reports whether the server does not know a workflow, an activity or a
+// schedule, or knows that the workflow or activity has ended.
+func NotFound(err error) bool { return is[*serviceerror.NotFound](err) }
+
+// InvalidArgument reports whether the server refuses a request as it is, such as one
+// that names a search attribute which its namespace does not have.
+func InvalidArgument(err error) bool { return is[*serviceerror.InvalidArgument](err) }
+
+// UnknownID reports whether no run has the IDs that were asked for: the server does not
+// know them, or they cannot be IDs.
+func UnknownID(err error) bool { return NotFound(err) || InvalidArgument(err) }
+
+// NamespaceMissing reports whether the server has no such namespace.
+func NamespaceMissing(err error) bool { return is[*serviceerror.NamespaceNotFound](err) }
+
+// AlreadyStarted reports whether a run with the ID exists, so that no other one was
+// started. The ID of its run may be "".
+func AlreadyStarted(err error) (runID string, started bool) {
+	var exists *serviceerror.WorkflowExecutionAlreadyStarted
+	if !errors.As(err, &exists) {
+		return "", false
+	}
+	return exists.RunId, true
+}
+
+// CancelRequested reports whether a cancel was refused because the workflow is being
+// cancelled.
+func CancelRequested(err error) bool { return is[*serviceerror.CancellationAlreadyRequested](err) }
+
+// acceptedUpdateCompleted is the type of the server's failure of an update that a
+// workflow had accepted when it ended.
+const acceptedUpdateCompleted = "AcceptedUpdateCompletedWorkflow"
+
+// UpdateEnded reports whether an update has no result because its workflow has ended,
+// before or after it accepted the update.
+func UpdateEnded(err error) bool {
+	var failed *temporal.ApplicationError
+	return NotFound(err) || errors.As(err, &failed) && failed.Type() == acceptedUpdateCompleted
+}
+
+// UpdateTimedOut reports whether no worker answered an update in time. The update may
+// take effect when one does.
+func UpdateTimedOut(err error) bool {
+	return is[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// QueryFailed reports whether a worker has answered a query with an error, and gives
+// its message.
+func QueryFailed(err error) (message string, failed bool) {
+	var query *serviceerror.QueryFailed
+	if !errors.As(err, &query) {
+		return "", false
+	}
+	return query.Message, true
+}
+
+// QueryUnanswered reports whether the server is there and no worker has answered a
+// query with a result.
+func QueryUnanswered(err error) bool {
+	return is[*serviceerror.QueryFailed](err) ||
+		is[*serviceerror.FailedPrecondition](err) || // no worker has polled recently
+		is[*serviceerror.Canceled](err) || // the worker stopped before it answered
+		is[*serviceerror.WorkflowNotReady](err) ||
+		is[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Unavailable reports whether nothing answers at the server's address, or the server
+// says that it is unavailable.
+func Unavailable(err error) bool { return is[*serviceerror.Unavailable](err) }
+
+// Unreachable reports whether an error says that the server could not be asked,
+// or did not answer: what was asked for is not known, and may be later.
+func Unreachable(err error) bool {
+	return Unavailable(err) || overloaded(err) ||
+		is[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded) ||
+		is[*serviceerror.Canceled](err) ||
+		is[*serviceerror.Internal](err) // its database is away, or it cannot read what that says
+}
+
+// Waits reports whether an error says that a server is there and cannot answer for
+// now, such as one whose database is away. Where nothing is there, Waits is false:
+// the address may be wrong.
+func Waits(err error) bool {
+	var none *NoServerError
+	return Unreachable(err) && (!errors.As(err, &none) || none.reached)
+}
+
+// overloaded reports whether the server takes no more requests for now.
+func overloaded(err error) bool { return is[*serviceerror.ResourceExhausted](err) }
+
+// denied reports whether the client has no right to do what it requested.
+func denied(err error) bool { return is[*serviceerror.PermissionDenied](err) }
+
+// unimplemented reports whether the server has no service for a request.
+func unimplemented(err error) bool { return is[*serviceerror.Unimplemented](err) }
+
+// alreadyExists reports whether what was to be made is there, other than a run.
+func alreadyExists(err error) bool { return is[*serviceerror.AlreadyExists](err) }
+
+// is reports whether an error is, or wraps, one of a type.
+func is[E error](err error) bool {
+	var target E
+	return errors.As(err, &target)
+}

@@ -1,0 +1,56 @@
+package terminal
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// Paper is what a report is written on.
+type Paper struct {
+	Colour bool
+	Width  int // in columns
+}
+
+// PaperOf looks at where a report goes. Colours are for people at a terminal who
+// did not say that they want none (no-color.org).
+func PaperOf(w io.Writer) Paper {
+	return Paper{
+		Colour: IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: Width(w),
+	}
+}
+
+// IsTerminal reports whether a stream goes to a terminal.
+func IsTerminal(w io.Writer) bool {
+	file := File(w)
+	return file != nil && term.IsTerminal(int(file.Fd()))
+}
+
+// File is the file that a stream goes to, nil for something else.
+func File(w io.Writer) *os.File {
+	if s, ok := w.(*Screen); ok {
+		w = s.To
+	}
+	file, _ := w.(*os.File)
+	return file
+}
+
+// Width is that of the terminal, 80 for anything else.
+func Width(w io.Writer) int {
+	const fallback, least = 80, 20
+	if file := File(w); file != nil {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > least {
+			return width
+		}
+	}
+	return fallback
+}
+
+// Warning is a text that must not be passed over.
+func (p Paper) Warning(text string) string {
+	if !p.Colour {
+		return text
+	}
+	return string(warningMark) + text + string(plainMark)
+}

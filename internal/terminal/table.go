@@ -1,0 +1,49 @@
+package terminal
+
+import (
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// NewTable is a table in the one style that this program has.
+func NewTable(columns ...any) table.Writer {
+	writer := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.SeparateRows = false
+	writer.SetStyle(style)
+	writer.AppendHeader(table.Row(columns))
+	return writer
+}
+
+// Elastic is a column that may be narrower than its cells, which are cut or wrapped to
+// at least so many characters; with 0 it may be left out.
+type Elastic struct {
+	Name  string
+	Least int
+	Cut   table.WidthEnforcer
+}
+
+// Snip cuts a cell with an ellipsis.
+func Snip(cell string, most int) string { return text.Snip(cell, most, "…") }
+
+// Fit renders a table with its elastic columns narrower, one after the other, until it
+// fits a width or all have their least.
+func Fit(rows table.Writer, width int, columns ...Elastic) string {
+	rendered := rows.Render()
+	var configs []table.ColumnConfig
+	for _, column := range columns {
+		for most := min(width, column.Least*width); ; most = max(most-text.LongestLineLen(rendered)+width, column.Least) {
+			if text.LongestLineLen(rendered) <= width {
+				return rendered
+			}
+			config := table.ColumnConfig{Name: column.Name, WidthMax: most, WidthMaxEnforcer: column.Cut, Hidden: most == 0}
+			rows.SetColumnConfigs(append(configs, config))
+			if rendered = rows.Render(); most == column.Least {
+				configs = append(configs, config)
+				break
+			}
+		}
+	}
+	return rendered
+}

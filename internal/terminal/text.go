@@ -1,0 +1,108 @@
+// Package terminal writes for people at a terminal: texts that neither control it nor
+// break its lines, tables that fit it, and JSON for whoever asks for that.
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/interpreter/source"
+)
+
+// Clock is a time of day, with its day where that is another one.
+func Clock(at, now time.Time) string {
+	layout := time.TimeOnly
+	if at.Local().Format(time.DateOnly) != now.Local().Format(time.DateOnly) {
+		layout = time.DateTime
+	}
+	return at.Local().Format(layout)
+}
+
+// OneLine keeps the columns of a line, and breaks none of its own.
+func OneLine(line string) string {
+	return Visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(line))
+}
+
+// Seconds is a time in seconds as Duration shows it.
+func Seconds(n float64) string {
+	return Duration(time.Duration(n * float64(time.Second)).Round(time.Millisecond))
+}
+
+// Duration is a duration in two units.
+func Duration(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < time.Hour:
+		d = d.Round(time.Second)
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 48*time.Hour:
+		d = d.Round(time.Minute)
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	d = d.Round(time.Hour)
+	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// Shorten cuts a text to what fits into a line.
+func Shorten(text string, most int) string {
+	text = Visible(strings.Join(strings.Fields(text), " "))
+	if utf8.RuneCountInString(text) > most {
+		return source.Cut(text, most-1)
+	}
+	return text
+}
+
+// Number is a number; "" for 0.
+func Number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// Cell is a text from data, cut to a width.
+func Cell(content string, width int) string { return text.Snip(OneLine(content), width, "…") }
+
+// WriteWrapped writes a line, on several where it is too long.
+func WriteWrapped(b *strings.Builder, said string, width int) {
+	for _, line := range Wrap(said, width) {
+		b.WriteString(line + "\n")
+	}
+}
+
+// Wrap gives the lines of a text that is broken at a width.
+func Wrap(said string, width int) (lines []string) {
+	for line := range strings.Lines(text.WrapSoft(said, width)) {
+		lines = append(lines, strings.TrimRight(line, " \n"))
+	}
+	return lines
+}
+
+// ShellWord is a text as one word of a shell.
+func ShellWord(text string) string {
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,", r)
+	}) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// Count is a number of things, with an s where there is not one.
+func Count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

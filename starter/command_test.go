@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+)
+
+// constructor is the declaration of a function that makes a command.
+var constructor = regexp.MustCompile(`(?m)^func (new\w+Command)\(a \*app\)`)
+
+// readAll is the text of all files of a pattern.
+func readAll(t *testing.T, patterns ...string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, pattern := range patterns {
+		names, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, names, pattern)
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			all.Write(text)
+		}
+	}
+	return all.String()
+}
+
+// each visits the commands that people run, with their path below the root.
+func each(command *cobra.Command, visit func(path string, command *cobra.Command)) {
+	for _, child := range command.Commands() {
+		if !child.IsAvailableCommand() || child.Name() == "help" || child.Name() == "completion" {
+			continue
+		}
+		if child.Runnable() {
+			visit(strings.TrimPrefix(child.CommandPath(), "starter "), child)
+		}
+		each(child, visit)
+	}
+}
+
+// TestCommandsAreComplete: CONTRIBUTING has the list of the files that a command needs;
+// what one of them misses is found here.
+func TestCommandsAreComplete(t *testing.T) {
+	t.Parallel()
+	documents := readAll(t, "../README.md", "../docs/operations.md")
+	tests := readAll(t, "testdata/script/*/*.txtar", "*_test.go")
+	each(newRoot(&app{}), func(path string, command *cobra.Command) {
+		word, last := regexp.QuoteMeta(path), regexp.QuoteMeta(command.Name())
+		for _, one := range []struct {
+			there   bool
+			missing string
+		}{
+			{command.Short != "", "Short in its cobra.Command"},
+			{command.Long != "", "Long in its cobra.Command"},
+			{strings.Contains(command.Example, "  starter "+path), "an Example with a line that begins with starter " + path},
+			{matches("starter "+word+"\\b|`"+last+"\\b", documents), "a place in README.md or docs/operations.md"},
+			{matches(`starter `+word+`\b|"`+last+`"|'`+last+`'`, tests), "a script of testdata/script, or another test, that runs it"},
+		} {
+			if !one.there {
+				t.Errorf("starter %s has not: %s", path, one.missing)
+			}
+		}
+	})
+}
+
+func matches(pattern, text string) bool { return regexp.MustCompile(pattern).MatchString(text) }
+
+// TestCommandsAreAdded: a command that is written is one of the program.
+func TestCommandsAreAdded(t *testing.T) {
+	t.Parallel()
+	code := readAll(t, "[^_]*.go")
+	found := constructor.FindAllStringSubmatch(code, -1)
+	require.Greater(t, len(found), 30)
+	for _, match := range found {
+		if !strings.Contains(code, match[1]+"(a)") {
+			t.Errorf("no command adds %s: newRoot in command.go adds those at the root", match[1])
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// tuningText is what people have set for a step.
+func tuningText(tuning interpreter.Tuning) string {
+	var parts []string
+	if tuning.MaxConcurrency > 0 {
+		parts = append(parts, fmt.Sprintf("%s=%d", keyConcurrency, tuning.MaxConcurrency))
+	}
+	if rate := tuning.Rate; rate != nil {
+		parts = append(parts, fmt.Sprintf("%s=%d/%s", keyRate, rate.Requests, perText(rate.PerSeconds)))
+	}
+	return strings.Join(parts, " ")
+}
+
+// perText is the time of a rate.
+func perText(seconds float64) string {
+	switch seconds {
+	case 1:
+		return "s"
+	case 60:
+		return "m"
+	case 3600:
+		return "h"
+	}
+	return time.Duration(seconds * float64(time.Second)).String()
+}
+
+// parseTuning reads what is to be set.
+func parseTuning(words []string) (interpreter.Tuning, error) {
+	var tuning interpreter.Tuning
+	if len(words) == 0 {
+		return tuning, usageError("say what is to be set: %s=N or %s=20/s", keyConcurrency, keyRate)
+	}
+	given := map[string]bool{}
+	for _, word := range words {
+		key, value, found := strings.Cut(word, "=")
+		if !found {
+			return tuning, usageError("%q is no KEY=VALUE, expected such as %s=5 or %s=20/s", word, keyConcurrency, keyRate)
+		}
+		if err := choice("the key", key, []string{keyConcurrency, keyRate}); err != nil {
+			return tuning, err
+		}
+		if given[key] {
+			return tuning, usageError("%s is given twice", key)
+		}
+		given[key] = true
+		if key == keyRate {
+			rate, err := parseRate(value)
+			if err != nil {
+				return tuning, err
+			}
+			tuning.Rate = &rate
+			continue
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > playbook.MaxConcurrencyLimit {
+			return tuning, usageError("%s=%s: expected a number from 1 to %d", key, value, playbook.MaxConcurrencyLimit)
+		}
+		tuning.MaxConcurrency = n
+	}
+	return tuning, nil
+}
+
+// What can be set.
+const (
+	keyConcurrency = "max_concurrency"
+	keyRate        = "rate_limit"
+)
+
+// longestRate is the longest time of a rate.
+const longestRate = 24 * time.Hour
+
+// parseRate reads a rate such as 20/s, 100/m or 5/30s.
+func parseRate(text string) (interpreter.Rate, error) {
+	count, per, found := strings.Cut(text, "/")
+	if per != "" && !strings.ContainsAny(per[:1], "0123456789") {
+		per = "1" + per
+	}
+	requests, err := strconv.Atoi(count)
+	period, unreadable := time.ParseDuration(per)
+	if !found || err != nil || unreadable != nil || requests < 1 || period <= 0 || period > longestRate {
+		return interpreter.Rate{}, usageError("%s=%s: expected attempts in a time of at most a day, such as 20/s, 100/m, 5/h or 10/30s", keyRate, text)
+	}
+	return interpreter.Rate{Requests: requests, PerSeconds: period.Seconds()}, nil
+}
