@@ -47,7 +47,7 @@ func (d *demo) wait(t *testing.T) error {
 	select {
 	case err := <-d.ended:
 		return err
-	case <-time.After(10 * time.Minute):
+	case <-time.After(testenv.Within(10 * time.Minute)):
 		t.Fatalf("the demo does not end:\n%s", d.output)
 		return nil
 	}

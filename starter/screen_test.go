@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/testenv"
 	"reprise/workflows"
 )
 
@@ -73,7 +74,7 @@ func TestHostileTextsReachNoTerminal(t *testing.T) {
 		{"migrate", "--check", file},
 	} {
 		var out, errs bytes.Buffer
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Within(time.Minute))
 		status := Main(ctx, args, Streams{In: bytes.NewReader(nil), Out: &out, Err: &errs})
 		cancel()
 		require.NotEqual(t, exitOK, status, args)

@@ -86,7 +86,7 @@ func scripts(t *testing.T, folder string, environment ...string) {
 	})
 }
 
-const patience = time.Minute
+var patience = testenv.Within(time.Minute)
 
 type (
 	startedKey struct{} // of what start has started, by name

@@ -56,12 +56,12 @@ const (
 	width = 6
 	// replays is how often the histories of every run are replayed.
 	replays = 5
-	// patience is how long a test waits for what has to happen, on a machine that
-	// has much else to do.
-	patience = 4 * time.Minute
 	// tick is how often it looks.
 	tick = 20 * time.Millisecond
 )
+
+// patience is how long a test waits for what has to happen.
+var patience = testenv.Within(4 * time.Minute)
 
 // world is what one test runs against.
 type world struct {
@@ -332,7 +332,7 @@ func (w *world) cancel(run client.WorkflowRun) workflows.Result {
 	began := time.Now()
 	require.NoError(w.t, w.env.Client().CancelWorkflow(w.t.Context(), run.GetID(), run.GetRunID()))
 	_ = run.Get(w.t.Context(), nil) // only waits; the outcome is looked at below
-	require.Less(w.t, time.Since(began), time.Minute, "a cancelled run has to end soon")
+	require.Less(w.t, time.Since(began), testenv.Within(time.Minute), "a cancelled run has to end soon")
 	result, err := w.outcome(run)
 	require.NoError(w.t, err)
 	require.EqualValues(w.t, "cancelled", result.Status, "%+v", result.Error)

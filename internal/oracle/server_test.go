@@ -28,11 +28,12 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 const (
 	// quicker is how much shorter waits are on a real server.
 	quicker = 50
-	// patience is how long a run may take there.
-	patience = 4 * time.Minute
 	// replays is how often its histories are replayed.
 	replays = 2
 )
+
+// patience is how long a run may take there.
+var patience = testenv.Within(4 * time.Minute)
 
 // quiet is a worker's log without the failures that tests make on purpose.
 type quiet struct{}
