@@ -82,7 +82,7 @@ var sharedTemporal = sync.OnceValues(func() (*Env, error) {
 const startTimeout = 90 * time.Second
 
 func openTemporal() (*Env, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), Within(startTimeout))
 	defer cancel()
 	if address := os.Getenv("TEST_TEMPORAL_ADDRESS"); address != "" {
 		env := &Env{
