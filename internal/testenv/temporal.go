@@ -154,7 +154,7 @@ const collectRarely = "GOGC=200"
 
 // startDevServer starts the process's server, which keeps its state in memory.
 func startDevServer(ctx context.Context, binary string) (*Env, error) {
-	server, err := localserver.Start(ctx, localserver.Options{Binary: binary, Env: []string{collectRarely}})
+	server, err := localserver.Start(ctx, localserver.Options{Binary: binary, Env: []string{collectRarely}, ReadyTimeout: Within(startTimeout)})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func TemporalServer(t testing.TB) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{options: localserver.Options{Binary: binary, DBFile: filepath.Join(t.TempDir(), "temporal.db")}}
+	s := &Server{options: localserver.Options{Binary: binary, DBFile: filepath.Join(t.TempDir(), "temporal.db"), ReadyTimeout: Within(startTimeout)}}
 	for _, port := range []*int{&s.options.Port, &s.options.UIPort} {
 		if *port, err = freePort(); err != nil {
 			t.Fatal(err)
