@@ -16,6 +16,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
+	"reprise/internal/testenv"
 	"reprise/interpreter"
 )
 
@@ -204,7 +205,7 @@ func TestFileJournalThatIsRemoved(t *testing.T) {
 		failed <- err
 	}()
 
-	require.Eventually(t, func() bool { return opened(t, path) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return opened(t, path) == 2 }, testenv.Within(10*time.Second), time.Millisecond)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, held.Close())
 	require.NoError(t, <-failed)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/internal/testenv"
 	"reprise/interpreter"
 )
 
@@ -34,7 +35,7 @@ func TestGateAsksOncePerPatience(t *testing.T) {
 	require.Eventually(t, func() bool {
 		gate.Control(t.Context(), "run", 0)
 		return asked.Load() > 2
-	}, time.Minute, 10*time.Millisecond, "what is known grows old")
+	}, testenv.Within(time.Minute), 10*time.Millisecond, "what is known grows old")
 }
 
 // TestGateKnowsNothingOlderThanTheWorkflow: an attempt that was scheduled after a

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/internal/testenv"
 )
 
 // lateConn is a connection whose reader is slow: after the first answer it
@@ -145,7 +146,7 @@ func TestHTTPIdleConnectionThatTheServerClosed(t *testing.T) {
 					require.NoError(t, err)
 					require.EqualValues(t, sent, requests.Load())
 					require.Len(t, conns, sent)
-					require.Eventually(t, func() bool { return hungUp(t, conns[sent-1].TCPConn) }, 10*time.Second, time.Millisecond)
+					require.Eventually(t, func() bool { return hungUp(t, conns[sent-1].TCPConn) }, testenv.Within(10*time.Second), time.Millisecond)
 				}
 			})
 		}

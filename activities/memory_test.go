@@ -12,6 +12,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
+	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -96,7 +97,7 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 
 		object = tooltest.ErrorObject(t, err)
 		return true
-	}, time.Minute, time.Millisecond)
+	}, testenv.Within(time.Minute), time.Millisecond)
 	require.Equal(t, [2]string{"timeout", "retryable"}, [2]string{string(object.Kind), string(object.Class)})
 	require.Contains(t, object.Message, "it waited for memory, which other attempts of its worker had (REPRISE_MAX_ANSWERS_BYTES)")
 

@@ -17,6 +17,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
+	"reprise/internal/testenv"
 	"reprise/interpreter"
 )
 
@@ -326,7 +327,7 @@ func testGrandchild(t *testing.T, code, how, way string) {
 
 	pid, err := strconv.Atoi(string(content))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return !running(pid) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !running(pid) }, testenv.Within(10*time.Second), 10*time.Millisecond)
 }
 
 // Code that writes wherever it can is not taken for what main returns, and what

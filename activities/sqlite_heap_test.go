@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/internal/testenv"
 	"reprise/interpreter"
 )
 
@@ -69,7 +70,7 @@ func TestSQLiteMemoryIsBounded(t *testing.T) {
 		_, _ = other.call(t, other.as("INSERT INTO t VALUES (1)")) // in time for the lock, or not
 	}()
 
-	require.Eventually(t, func() bool { return activities.SQLiteUsers() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return activities.SQLiteUsers() == 1 }, testenv.Within(10*time.Second), time.Millisecond)
 
 	object = lite.fail(t, lite.as(hungry(900)))
 	require.NoError(t, tx.Rollback())

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/runs"
+	"reprise/internal/testenv"
 	"reprise/interpreter"
 )
 
@@ -104,7 +105,7 @@ func TestStatusLooksBelow(t *testing.T) {
 		require.Eventually(t, func() bool {
 			got := d.say("status", run)
 			return got.status == exitOK && strings.Contains(got.out, "retry_pending")
-		}, 50*time.Second, 100*time.Millisecond)
+		}, testenv.Within(50*time.Second), 100*time.Millisecond)
 	}
 	waits(second)
 	waits(alone)

@@ -47,7 +47,7 @@ func (d *demo) wait(t *testing.T) error {
 	select {
 	case err := <-d.ended:
 		return err
-	case <-time.After(10 * time.Minute):
+	case <-time.After(testenv.Within(10 * time.Minute)):
 		t.Fatalf("the demo does not end:\n%s", d.output)
 		return nil
 	}
@@ -56,7 +56,7 @@ func (d *demo) wait(t *testing.T) error {
 func (d *demo) requireNothingLeft(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(testenv.Processes(t, d.mark)) == 0 },
-		20*time.Second, 20*time.Millisecond, "processes left behind:\n%s", d.output)
+		testenv.Within(20*time.Second), 20*time.Millisecond, "processes left behind:\n%s", d.output)
 }
 
 // TestDemo is what a newcomer does first, and then what they do second: Ctrl-C.
@@ -80,7 +80,7 @@ func TestDemo(t *testing.T) {
 	interrupted := startDemo(t, "interrupted")
 	// The run takes seconds, whatever the machine: answers of its API tell it to wait.
 	require.Eventually(t, func() bool { return strings.Contains(interrupted.output.String(), " runs: http") },
-		5*time.Minute, 10*time.Millisecond, "%s", interrupted.output)
+		testenv.Within(5*time.Minute), 10*time.Millisecond, "%s", interrupted.output)
 	require.NoError(t, syscall.Kill(-interrupted.cmd.Process.Pid, syscall.SIGINT))
 	require.Error(t, interrupted.wait(t))
 	require.Contains(t, interrupted.output.String(), "demo: interrupted")

@@ -120,7 +120,7 @@ func TestFollowOutlastsADatabase(t *testing.T) {
 			go func() {
 				ended <- Main(t.Context(), []string{"follow", id, "--address", front.address, "--namespace", d.env.Namespace}, Streams{In: strings.NewReader(""), Out: &out, Err: errs})
 			}()
-			require.Eventually(t, func() bool { return strings.Contains(errs.String(), "trying again") || len(ended) > 0 }, time.Minute, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return strings.Contains(errs.String(), "trying again") || len(ended) > 0 }, testenv.Within(time.Minute), 10*time.Millisecond)
 			require.Empty(t, ended, "it has given up: %s", errs)
 			front.fail(nil)
 			require.Equal(t, exitOK, <-ended, "%s%s", &out, errs)

@@ -14,6 +14,7 @@ import (
 
 	"reprise/internal/render"
 	"reprise/internal/terminal"
+	"reprise/internal/testenv"
 	"reprise/workflows"
 )
 
@@ -54,7 +55,7 @@ func TestHostileTextsReachNoTerminal(t *testing.T) {
 		{"migrate", "--check", file},
 	} {
 		var out, errs bytes.Buffer
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Within(time.Minute))
 		status := Main(ctx, args, Streams{In: bytes.NewReader(nil), Out: &out, Err: &errs})
 		cancel()
 		require.NotEqual(t, exitOK, status, args)

@@ -32,11 +32,17 @@ import (
 // they share.
 type withServers struct{ m *testing.M }
 
-func (w withServers) Run() int { return testenv.Run(w.m) }
+func (w withServers) Run() int {
+	testenv.Wide(width)
+	return testenv.Run(w.m)
+}
 
 func TestMain(m *testing.M) {
 	testscript.Main(withServers{m}, map[string]func(){"starter": main})
 }
+
+// width is how many tests run at once: most of their time they wait for servers.
+const width = 8
 
 // runVariable marks every process of one script, however it was started.
 const runVariable = "REPRISE_TEST_SCRIPT"
@@ -86,7 +92,7 @@ func scripts(t *testing.T, folder string, environment ...string) {
 	})
 }
 
-const patience = time.Minute
+var patience = testenv.Within(time.Minute)
 
 type (
 	startedKey struct{} // of what start has started, by name

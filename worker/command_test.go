@@ -173,7 +173,7 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	select {
 	case got := <-status:
 		require.Equal(t, exitcode.OK, got)
-	case <-time.After(30 * time.Second):
+	case <-time.After(testenv.Within(30 * time.Second)):
 		t.Fatal("the worker does not stop")
 	}
 }
@@ -207,9 +207,9 @@ func TestWaitingRunsTakeTheirTurnInMemory(t *testing.T) {
 		var whole bool
 		metrics, _, whole = strings.Cut(said, "\n")
 		return whole
-	}, time.Minute, 20*time.Millisecond)
+	}, testenv.Within(time.Minute), 20*time.Millisecond)
 	answer := func(id string, answer interpreter.Answer) error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Within(time.Minute))
 		defer cancel()
 		handle, err := env.Client().UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 			WorkflowID: id, UpdateName: workflows.AnswerUpdate, Args: []any{answer}, WaitForStage: client.WorkflowUpdateStageCompleted,
@@ -228,7 +228,7 @@ func TestWaitingRunsTakeTheirTurnInMemory(t *testing.T) {
 		all = append(all, one)
 		require.Eventually(t, func() bool { // until it waits
 			return answer(id, interpreter.Answer{Verb: interpreter.AnswerProgress, Done: 1}) == nil
-		}, time.Minute, 50*time.Millisecond)
+		}, testenv.Within(time.Minute), 50*time.Millisecond)
 	}
 	response, err := http.Get(metrics)
 	require.NoError(t, err)

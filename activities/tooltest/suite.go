@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/activities"
+	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -148,7 +149,7 @@ func Complete(in interpreter.ToolInput, tool string) interpreter.ToolInput {
 	}
 	in.Visit, in.Page, in.Attempt = max(in.Visit, 1), max(in.Page, 1), max(in.Attempt, 1)
 	if in.TimeoutSeconds == 0 {
-		in.TimeoutSeconds = 60
+		in.TimeoutSeconds = testenv.Within(time.Minute).Seconds()
 	}
 	if in.OperationKey == "" {
 		in.OperationKey = "op-1"

@@ -18,13 +18,11 @@ import (
 	"reprise/workflows"
 )
 
-const (
-	// patience is how long a run may stand still, on a machine that has much else
-	// to do.
-	patience = 4 * time.Minute
-	// tick is how often a round looks, and beat how often it asks the server.
-	tick, beat = 20 * time.Millisecond, 250 * time.Millisecond
-)
+// patience is how long a run may stand still.
+var patience = testenv.Within(4 * time.Minute)
+
+// tick is how often a round looks, and beat how often it asks the server.
+const tick, beat = 20 * time.Millisecond, 250 * time.Millisecond
 
 // stage is where a run is played: the servers, a worker that may be killed, and
 // the run.

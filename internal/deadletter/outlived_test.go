@@ -97,7 +97,7 @@ func TestIterationsThatOutliveTheirLoop(t *testing.T) {
 		return status(loop+"/0") == enums.WORKFLOW_EXECUTION_STATUS_RUNNING &&
 			status(loop+"/1") == enums.WORKFLOW_EXECUTION_STATUS_RUNNING &&
 			status(loop+"/2") == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
-	}, time.Minute, 10*time.Millisecond)
+	}, testenv.Within(time.Minute), 10*time.Millisecond)
 	require.NoError(t, c.TerminateWorkflow(t.Context(), id, "", "for the test"))
 
 	ended := make(chan error, 1)

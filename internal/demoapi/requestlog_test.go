@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/demoapi"
+	"reprise/internal/testenv"
 )
 
 func TestRequestLog(t *testing.T) {
@@ -61,7 +62,7 @@ func TestMaxConcurrent(t *testing.T) {
 			_, _ = http.DefaultClient.Do(request)
 		})
 	}
-	require.Eventually(t, func() bool { return api.MaxConcurrent("together") == 4 }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return api.MaxConcurrent("together") == 4 }, testenv.Within(10*time.Second), 5*time.Millisecond)
 	cancel()
 	group.Wait()
 	require.Equal(t, 0, api.MaxConcurrent("nobody"))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/demoapi"
+	"reprise/internal/testenv"
 )
 
 func TestLatency(t *testing.T) {
@@ -45,7 +46,7 @@ func TestStartAndClose(t *testing.T) {
 			_ = response.Body.Close()
 		}
 		return err != nil
-	}, 10*time.Second, 5*time.Millisecond)
+	}, testenv.Within(10*time.Second), 5*time.Millisecond)
 	require.NoError(t, api.Close())
 	require.NoError(t, api.Close())
 }

@@ -56,11 +56,11 @@ func (w *world) flood(source, api string, keys []string) []client.WorkflowRun {
 	return all
 }
 
-// TestAFloodOnOneKey: 150 runs ask for one key at once, far more than have a turn. The
+// TestAFloodOnOneKey: 60 runs ask for one key at once, far more than have a turn. The
 // line takes them all in, no more go than may, and each has its turn.
 func TestAFloodOnOneKey(t *testing.T) {
 	t.Parallel()
-	const runs, limit = 150, 10
+	const runs, limit = 60, 10
 	w := newWorking(t)
 	gate, open := newLobby(t)
 	all := w.flood(w.keyed(limit), gate.url, slices.Repeat([]string{"acme"}, runs))

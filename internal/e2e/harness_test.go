@@ -53,15 +53,18 @@ func TestMain(m *testing.M) {
 
 const (
 	// width is how many tests run at once: most of their time they wait for timers.
-	width = 6
-	// replays is how often the histories of every run are replayed.
-	replays = 5
-	// patience is how long a test waits for what has to happen, on a machine that
-	// has much else to do.
-	patience = 4 * time.Minute
+	width = 12
+	// replays is how often the histories of a run are replayed.
+	replays = 3
+	// shortRun is how many events the histories of a run have at most that are replayed
+	// more than once: what the order of a map changes shows in the many short ones.
+	shortRun = 600
 	// tick is how often it looks.
 	tick = 20 * time.Millisecond
 )
+
+// patience is how long a test waits for what has to happen.
+var patience = testenv.Within(4 * time.Minute)
 
 // world is what one test runs against.
 type world struct {
@@ -79,7 +82,7 @@ type world struct {
 	// terminates says that a workflow is terminated by hand.
 	terminates bool
 	runs       int
-	replays    int                  // of each history, 0 is replays
+	replays    int                  // of each history, 0 is timesReplayed
 	patience   time.Duration        // 0 is patience
 	histories  []testenv.RunHistory // of the last run that ended
 	record     string               // where histories are kept, "" for nowhere
@@ -233,7 +236,7 @@ func (w *world) outcome(run client.WorkflowRun) (workflows.Result, error) {
 	w.histories = histories
 	w.checkHistories(histories)
 	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) },
-		cmp.Or(w.replays, replays), testenv.StoredIn(w.store)))
+		w.timesReplayed(), testenv.StoredIn(w.store)))
 	for _, record := range result.Steps {
 		require.NotContains(w.t, []interpreter.Status{"running", "retry_pending"}, record.Status, "step %s was left behind", record.Step)
 		if loop := record.Loop; loop != nil {
@@ -250,6 +253,18 @@ func (w *world) outcome(run client.WorkflowRun) (workflows.Result, error) {
 		w.record = ""
 	}
 	return result, err
+}
+
+// timesReplayed is how often each history of the last run that ended is replayed.
+func (w *world) timesReplayed() int {
+	events := 0
+	for _, history := range w.histories {
+		events += len(history.History.GetEvents())
+	}
+	if w.replays != 0 || events <= shortRun {
+		return cmp.Or(w.replays, replays)
+	}
+	return 1
 }
 
 // checkHistories: every workflow of the run has ended, and no history holds a
@@ -332,7 +347,7 @@ func (w *world) cancel(run client.WorkflowRun) workflows.Result {
 	began := time.Now()
 	require.NoError(w.t, w.env.Client().CancelWorkflow(w.t.Context(), run.GetID(), run.GetRunID()))
 	_ = run.Get(w.t.Context(), nil) // only waits; the outcome is looked at below
-	require.Less(w.t, time.Since(began), time.Minute, "a cancelled run has to end soon")
+	require.Less(w.t, time.Since(began), testenv.Within(time.Minute), "a cancelled run has to end soon")
 	result, err := w.outcome(run)
 	require.NoError(w.t, err)
 	require.EqualValues(w.t, "cancelled", result.Status, "%+v", result.Error)

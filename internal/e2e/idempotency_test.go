@@ -11,7 +11,7 @@ import (
 // then closes the connection without an answer, in a fifth of all calls.
 func TestWritesHaveOneEffectEach(t *testing.T) {
 	t.Parallel()
-	const items = 2000
+	const items = 400
 	w := newWorld(t)
 	w.work()
 	run := w.start(fmt.Sprintf(`

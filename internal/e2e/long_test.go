@@ -18,19 +18,19 @@ func TestLongCallGoesOn(t *testing.T) {
   - step: poll
     tool: http
     url: "{{ api }}/api/v1/jobs/long"
-    params: {ready_after: 900}
+    params: {ready_after: 800}
     headers: {X-Scenario: "{{ execution_id }}"}
     retry:
       - when: "{{ response.status == 'pending' }}"
-        then: {max_attempts: 1000, backoff: none}
+        then: {max_attempts: 900, backoff: none}
     vars: {polls: "{{ result.polls }}"}
 output: {polls: "{{ vars.polls }}", attempts: "{{ steps.poll.meta.attempts }}"}
 `), nil)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
-	require.Equal(t, map[string]any{"polls": 900, "attempts": 900}, result.Result.Data)
-	require.Equal(t, 900, w.api.CountRequests(run.GetID(), "/api/v1/jobs"))
+	require.Equal(t, map[string]any{"polls": 800, "attempts": 800}, result.Result.Data)
+	require.Equal(t, 800, w.api.CountRequests(run.GetID(), "/api/v1/jobs"))
 	w.requireRuns(run.GetID(), run.GetRunID(), "CallsWorkflow")
 }
 
@@ -74,15 +74,15 @@ func TestLongCycleGoesOn(t *testing.T) {
     url: "{{ api }}/status/200"
     vars: {n: "{{ vars.n + 1 }}"}
     next:
-      - {when: "{{ vars.n < 700 }}", step: turn}
+      - {when: "{{ vars.n < 640 }}", step: turn}
 output: "{{ vars.n }}"
 `), nil)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
-	require.Equal(t, 700, result.Result.Data)
-	require.Equal(t, 700, result.Steps[len(result.Steps)-1].Visit)
-	require.Equal(t, 700, w.api.CountRequests("", "/status/200"))
+	require.Equal(t, 640, result.Result.Data)
+	require.Equal(t, 640, result.Steps[len(result.Steps)-1].Visit)
+	require.Equal(t, 640, w.api.CountRequests("", "/status/200"))
 	w.requireRuns(run.GetID(), run.GetRunID(), "PlaybookWorkflow")
 }
 

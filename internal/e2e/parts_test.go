@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -56,7 +57,7 @@ func TestPartsLinger(t *testing.T) {
 	t.Parallel()
 	const n, window = 460, 8
 	w := newWorking(t)
-	w.patience = 3 * time.Minute
+	w.patience = testenv.Within(3 * time.Minute)
 	slow := map[int]bool{0: true, 7: true, 100: true, 395: true, 396: true, 398: true, 399: true}
 	api := &patientAPI{slow: slow, asked: map[int]int{}, until: 405}
 	server := httptest.NewServer(api)
@@ -73,7 +74,7 @@ func TestPartsLinger(t *testing.T) {
 	var seen workflows.Progress
 	require.Eventually(t, func() bool {
 		return w.ask(loop, "", workflows.ProgressQuery, &seen) && len(seen.Parts) == 2
-	}, 2*time.Minute, tick, "both parts are open")
+	}, testenv.Within(2*time.Minute), tick, "both parts are open")
 	require.Equal(t, []string{loop + "/part-0", loop + "/part-400"}, seen.Parts)
 	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, interpreter.LoopStats{Total: n, Success: n}, step(t, result, "fetch").Loop.Stats)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -20,7 +21,7 @@ import (
 func TestPlacesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.patience = time.Minute
+	w.patience = testenv.Within(time.Minute)
 	w.keep("places")
 	began, goOn := make(chan string, 2), make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

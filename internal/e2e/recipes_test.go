@@ -11,6 +11,7 @@ import (
 
 	"reprise/internal/demoapi"
 	"reprise/internal/docs"
+	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -109,7 +110,7 @@ func (want recipe) check(t *testing.T, example *docs.Example) {
 		require.Eventually(t, func() bool {
 			_, err := w.answerTo(run.GetID(), answer)
 			return err == nil
-		}, time.Minute, 50*time.Millisecond, "step %s awaits no answer", step)
+		}, testenv.Within(time.Minute), 50*time.Millisecond, "step %s awaits no answer", step)
 	}
 	result, err := w.outcome(run)
 	require.NoError(t, err)

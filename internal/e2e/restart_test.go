@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"reprise/internal/testenv"
 	"reprise/internal/testenv/testworker"
 )
 
@@ -120,7 +121,7 @@ func spawnPatient(w *world) *testworker.Process {
 func (p paced) disturbed(t *testing.T, disturb func(*world, *arrivals, *testworker.Process)) *arrivals {
 	t.Helper()
 	w := newWorld(t)
-	w.patience = 15 * time.Minute
+	w.patience = testenv.Within(15 * time.Minute)
 	api := newArrivals(t)
 	worker := spawnPatient(w)
 	run := w.start(book(fmt.Sprintf(pacedLoop, p.rate, p.per, p.elements, p.elements, p.batch)), map[string]any{"api": api.url})

@@ -61,7 +61,8 @@ func (f *figures) Observe(*meter.Metric, time.Duration, ...string) {}
 //
 //nolint:paralleltest // it measures the memory of the process
 func TestCacheIsBoundByBytes(t *testing.T) {
-	const runs, size, bound, patience = 60, 900_000, 32 << 20, 2 * time.Minute
+	const runs, size, bound = 60, 900_000, 32 << 20
+	patience := testenv.Within(2 * time.Minute)
 	env := testenv.Temporal(t)
 	c, err := client.Dial(host.ClientOptions(nil, client.Options{HostPort: env.Address, Namespace: env.Namespace, Logger: quietLog{}}, nil))
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ import (
 // workflow task.
 func TestLargeUpdates(t *testing.T) {
 	t.Parallel()
-	const patience = time.Minute
+	patience := testenv.Within(time.Minute)
 	env := testenv.Temporal(t)
 	c, err := client.Dial(host.ClientOptions(nil, client.Options{HostPort: env.Address, Namespace: env.Namespace}, nil))
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package localserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -37,6 +38,8 @@ type Options struct {
 	// Attributes are search attributes that the namespace knows.
 	Attributes map[string]enums.IndexedValueType
 	Env        []string // more variables, NAME=value
+	// ReadyTimeout is how long the server may take until it serves; 0 is a minute.
+	ReadyTimeout time.Duration
 }
 
 // Server is a running Temporal server.
@@ -111,7 +114,7 @@ func start(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := server.awaitReady(ctx, uiPort); err != nil {
+	if err := server.awaitReady(ctx, uiPort, cmp.Or(options.ReadyTimeout, readyTimeout)); err != nil {
 		server.Stop()
 		if output := strings.TrimSpace(server.process.Output.String()); output != "" && ctx.Err() == nil {
 			err = fmt.Errorf("%w; it said:\n%s", err, output)
@@ -158,8 +161,8 @@ func (s *Server) ClientOptions() client.Options {
 
 // awaitReady waits until the namespace answers and the web UI, which starts
 // last, accepts connections.
-func (s *Server) awaitReady(ctx context.Context, uiPort int) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+func (s *Server) awaitReady(ctx context.Context, uiPort int, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := s.poll(ctx, func() error {
 		c, err := connect.Dial(ctx, s.ClientOptions(), nil)

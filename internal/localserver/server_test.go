@@ -95,7 +95,7 @@ func TestExitedTellsThatTheServerDied(t *testing.T) {
 	require.NoError(t, process.Kill())
 	select {
 	case <-server.Exited():
-	case <-time.After(10 * time.Second):
+	case <-time.After(testenv.Within(10 * time.Second)):
 		t.Fatal("nobody told")
 	}
 }
@@ -147,11 +147,11 @@ func TestAKeyIsAskedFor(t *testing.T) {
 func TestStartEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	mute := filepath.Join(t.TempDir(), "mute")
-	require.NoError(t, os.WriteFile(mute, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700))
+	require.NoError(t, os.WriteFile(mute, []byte("#!/bin/sh\nexec sleep 1200\n"), 0o700))
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()
 	_, err := localserver.Start(ctx, localserver.Options{Binary: mute})
 	require.ErrorContains(t, err, "wait for it to serve")
-	require.Less(t, time.Since(began), 30*time.Second)
+	require.Less(t, time.Since(began), testenv.Within(30*time.Second))
 }

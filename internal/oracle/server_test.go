@@ -31,11 +31,12 @@ const (
 	quicker = 50
 	// silence is how long a webhook awaits an answer there, in time as it is.
 	silence = 15 * time.Second
-	// patience is how long a run may take there.
-	patience = 4 * time.Minute
 	// replays is how often its histories are replayed.
 	replays = 2
 )
+
+// patience is how long a run may take there.
+var patience = testenv.Within(4 * time.Minute)
 
 // quiet is a worker's log without the failures that tests make on purpose.
 type quiet struct{}

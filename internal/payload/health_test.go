@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/internal/payload"
+	"reprise/internal/testenv"
 )
 
 // shut makes a directory's store unusable for anybody, root included.
@@ -44,7 +45,7 @@ func TestReady(t *testing.T) {
 	err := store.Ready(t.Context())
 	require.ErrorContains(t, err, "to the payload store "+store.Name())
 	open()
-	require.Eventually(t, func() bool { return store.Ready(t.Context()) == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return store.Ready(t.Context()) == nil }, testenv.Within(10*time.Second), 10*time.Millisecond)
 
 	// Any value that is not taken tells the same.
 	open = shut(t, dir)
@@ -52,7 +53,7 @@ func TestReady(t *testing.T) {
 	require.ErrorContains(t, store.Keep(t.Context(), value(strings.Repeat("v", 200_000))), "write sha256/")
 	require.Error(t, store.Ready(t.Context()))
 	open()
-	require.Eventually(t, func() bool { return store.Ready(t.Context()) == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return store.Ready(t.Context()) == nil }, testenv.Within(10*time.Second), 10*time.Millisecond)
 
 	var none *payload.Store
 	require.NoError(t, none.Ready(t.Context()))

@@ -33,7 +33,7 @@ import (
 	"reprise/workflows"
 )
 
-const patience = time.Minute
+var patience = testenv.Within(time.Minute)
 
 // Tokens of the callers that every world has, and the secret of its triggers.
 const secret = "an-ordinary-secret-of-a-webhook"

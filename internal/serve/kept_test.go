@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/callback"
+	"reprise/internal/testenv"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -109,7 +110,7 @@ output: "{{ release.option }}"
 			given := a.tell(token, "complete", body)
 			t.Log(body, given.status, string(given.body))
 			return given.status == status
-		}, 20*time.Second, 10*tick, body)
+		}, testenv.Within(20*time.Second), 10*tick, body)
 	}
 	require.Equal(t, http.StatusAccepted, a.tell(after, "complete", `{}`).status)
 	require.Equal(t, "reject", a.ends(run).Result.Data)

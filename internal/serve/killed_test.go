@@ -24,6 +24,9 @@ import (
 // "before" or "after" it has told the workflow.
 const killedVariable = "REPRISE_TEST_SERVE_KILLED"
 
+// width is how many tests run at once: most of their time they wait for workers.
+const width = 8
+
 func TestMain(m *testing.M) {
 	if moment := os.Getenv(killedVariable); moment != "" {
 		if err := serveUntilKilled(moment); err != nil {
@@ -31,6 +34,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(1)
 	}
+	testenv.Wide(width)
 	testenv.Main(m)
 }
 

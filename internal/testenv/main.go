@@ -16,6 +16,7 @@
 //	TEST_TEMPORAL_UI_URL     its web UI
 //	TEST_DEVSERVER           the dev server binary, bin/devserver or else temporal on PATH if unset
 //	TEST_POSTGRES_URL        use this PostgreSQL server; the user must be allowed to create databases
+//	TEST_PATIENCE            how much longer than on an idle machine things may take; measured if unset, see Within
 //	TEST_LOG_LEVEL           debug, info, warn or error (default) for the Temporal client and its workers
 package testenv
 

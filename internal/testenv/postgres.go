@@ -169,7 +169,7 @@ func (d *Database) Waiting(t testing.TB, table string) int {
 // connected lends f a connection of its own. It does not use the test's context,
 // which has ended when cleanups run.
 func (d *Database) connected(f func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), Within(queryTimeout))
 	defer cancel()
 	connection, err := pgx.Connect(ctx, d.URL)
 	if err != nil {

@@ -192,7 +192,7 @@ func (s *pgServer) start(ctx context.Context) error {
 	if s.process != nil {
 		return errors.New("start PostgreSQL: it is running")
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, Within(startTimeout))
 	defer cancel()
 	args := []string{"-D", filepath.Join(s.dir, "data"), "-p", strconv.Itoa(s.port), "-k", s.socketDir()}
 	for _, setting := range []string{

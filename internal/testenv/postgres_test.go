@@ -67,7 +67,7 @@ func TestLockHoldsWriters(t *testing.T) {
 		defer close(written)
 		database.Exec(t, `INSERT INTO "Kept" VALUES (1)`)
 	}()
-	require.Eventually(t, func() bool { return database.Waiting(t, "Kept") == 1 }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return database.Waiting(t, "Kept") == 1 }, testenv.Within(20*time.Second), 20*time.Millisecond)
 	require.Empty(t, database.Query(t, `SELECT * FROM "Kept"`), "readers go on")
 	unlock()
 	<-written

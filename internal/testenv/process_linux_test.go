@@ -65,7 +65,7 @@ func TestServersDieWithAKilledTestProcess(t *testing.T) {
 		}, marker)
 		require.Eventually(t, func() bool {
 			return len(testenv.Processes(t, marker)) == 0
-		}, 20*time.Second, 20*time.Millisecond)
+		}, testenv.Within(20*time.Second), 20*time.Millisecond)
 	})
 }
 
@@ -89,5 +89,5 @@ func requireGone(t *testing.T, pid int) {
 		// An orphan that nobody has waited for yet is as good as gone.
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return errors.Is(err, os.ErrNotExist) || strings.Contains(string(status), ") Z ")
-	}, 20*time.Second, 20*time.Millisecond, "process %d is alive", pid)
+	}, testenv.Within(20*time.Second), 20*time.Millisecond, "process %d is alive", pid)
 }

@@ -82,7 +82,7 @@ var sharedTemporal = sync.OnceValues(func() (*Env, error) {
 const startTimeout = 90 * time.Second
 
 func openTemporal() (*Env, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), Within(startTimeout))
 	defer cancel()
 	if address := os.Getenv("TEST_TEMPORAL_ADDRESS"); address != "" {
 		env := &Env{
@@ -154,7 +154,7 @@ const collectRarely = "GOGC=200"
 
 // startDevServer starts the process's server, which keeps its state in memory.
 func startDevServer(ctx context.Context, binary string) (*Env, error) {
-	server, err := localserver.Start(ctx, localserver.Options{Binary: binary, Env: []string{collectRarely}})
+	server, err := localserver.Start(ctx, localserver.Options{Binary: binary, Env: []string{collectRarely}, ReadyTimeout: Within(startTimeout)})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func TemporalServer(t testing.TB) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{options: localserver.Options{Binary: binary, DBFile: filepath.Join(t.TempDir(), "temporal.db")}}
+	s := &Server{options: localserver.Options{Binary: binary, DBFile: filepath.Join(t.TempDir(), "temporal.db"), ReadyTimeout: Within(startTimeout)}}
 	for _, port := range []*int{&s.options.Port, &s.options.UIPort} {
 		if *port, err = freePort(); err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func TemporalServer(t testing.TB) *Server {
 	s.Env = &Env{
 		Address: "127.0.0.1:" + strconv.Itoa(s.options.Port), Namespace: s.running.Namespace, UIURL: s.running.UIURL,
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), Within(startTimeout))
 	defer cancel()
 	if err := s.connect(ctx); err != nil {
 		t.Fatal(err)

@@ -21,5 +21,5 @@ func TestTemporalServerComesBack(t *testing.T) {
 	require.Eventually(t, func() bool { // the client has to notice
 		described, err := server.Client().DescribeWorkflowExecution(t.Context(), "kept", "")
 		return err == nil && described.GetWorkflowExecutionInfo().GetExecution().GetRunId() == run.GetRunID()
-	}, 30*time.Second, 20*time.Millisecond)
+	}, testenv.Within(30*time.Second), 20*time.Millisecond)
 }
