@@ -93,7 +93,7 @@ func (g *graph) picture() *picture {
 		if step.inner != nil {
 			box.hold(step.inner)
 		}
-		box.fill = stateColours[step.state]
+		box.fill = fill(step.state)
 		switch {
 		case step.tool == "":
 			box.round = min(box.height/2, 16)
@@ -174,9 +174,9 @@ func (box *svgBox) hold(inner *graph) {
 func svgWidth(line string) float64 { return svgLetter * float64(text.StringWidth(oneLineOf(line))) }
 
 func (box *svgBox) write(b *strings.Builder) {
-	group, fill := `<g class="plain">`, ""
-	if box.fill != "" && box.fill != stateColours[interpreter.Pending] {
-		group, fill = "<g>", fmt.Sprintf(` style="fill:%s"`, box.fill)
+	group, style := `<g class="plain">`, ""
+	if box.fill != "" && box.fill != fill(interpreter.Pending) {
+		group, style = "<g>", fmt.Sprintf(` style="fill:%s"`, box.fill)
 	}
 	left, top := box.x-box.width/2, box.y-box.height/2
 	if box.class == svgLabel {
@@ -184,7 +184,7 @@ func (box *svgBox) write(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, `%s<rect class="%s"%s x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="%.1f"/>`,
-		group, box.class, fill, left, top, box.width, box.height, box.round)
+		group, box.class, style, left, top, box.width, box.height, box.round)
 	for i, line := range box.lines {
 		weight := ""
 		if i == 0 && box.class != "sink" {

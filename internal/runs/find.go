@@ -185,23 +185,17 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	attribute(fields, workflows.DeadLettersAttribute, &run.DeadLetters)
 	attribute(fields, workflows.StatusAttribute, &run.Status)
 	attribute(fields, workflows.OriginAttribute, &run.Origin)
-	switch info.GetStatus() {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-		run.Status = cmp.Or(run.Status, interpreter.Completed)
-	case enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
-		enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
-		run.Status = interpreter.Failed
-	case enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
-		run.Status = interpreter.Cancelled
+	run.Status = interpreter.RunStatus(info.GetStatus().String(), run.Status)
+	if run.Status.Ended() {
+		return run
+	}
+	// The memo is written with what it says, the attribute only where the namespace has it.
+	switch run.Queue = queueOf(info.GetMemo()); {
+	case run.Status == interpreter.Paused:
+	case run.Queue != nil:
+		run.Status = interpreter.Queued
 	default:
-		run.Queue = queueOf(info.GetMemo())
-		switch {
-		case run.Status == interpreter.Paused:
-		case run.Queue != nil:
-			run.Status = interpreter.Queued
-		default:
-			run.Status = interpreter.Running
-		}
+		run.Status = interpreter.Running
 	}
 	return run
 }

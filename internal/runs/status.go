@@ -389,19 +389,10 @@ func itemOf(
 		item.HeldBy = HeldByWait
 	}
 	item.MaxAttempts = cmp.Or(wait.Most, item.MaxAttempts)
-	if hasEnded(status) {
+	if status.Ended() {
 		item.MaxAttempts = 0
 	}
 	return item
-}
-
-// hasEnded reports whether a status is one with which a step or an iteration ends.
-func hasEnded(status interpreter.Status) bool {
-	switch status {
-	case interpreter.Completed, interpreter.Partial, interpreter.Failed, interpreter.Cancelled, interpreter.Skipped:
-		return true
-	}
-	return false
 }
 
 // awaiting is the item with the attempt that it awaits, if any.
@@ -538,18 +529,18 @@ func (c *Counts) count(iteration workflows.IterationRecord) {
 	if iteration.Awaits != nil {
 		c.Awaiting++
 	}
-	switch iteration.Status {
-	case interpreter.Completed, interpreter.Partial:
+	switch iteration.Status.Tally() {
+	case interpreter.TallySuccess:
 		c.Success++
-	case interpreter.Failed:
+	case interpreter.TallyFailed:
 		c.Failed++
-	case interpreter.Cancelled:
+	case interpreter.TallyCancelled:
 		c.Cancelled++
-	case interpreter.RetryPending, interpreter.Paused:
+	case interpreter.TallyWaiting:
 		c.Waiting++
-	case interpreter.Pending:
+	case interpreter.TallyPending:
 		c.Pending++
-	case interpreter.Running:
+	default:
 		if waitsForTurn(iteration) {
 			c.Waiting++
 		}
