@@ -84,8 +84,8 @@ func newEventsCommand(a *app) *cobra.Command {
 }
 
 // ask checks the flags.
-func (o *eventsOptions) ask(command *cobra.Command) (runs.Ask, error) {
-	ask := runs.Ask{Step: o.step, Failed: o.failed, Kinds: o.kinds, Follow: o.follow}
+func (o *eventsOptions) ask(command *cobra.Command) (runs.EventFilter, error) {
+	ask := runs.EventFilter{Step: o.step, Failed: o.failed, Kinds: o.kinds, Follow: o.follow}
 	if o.output != "table" && o.output != "json" && o.output != "jsonl" {
 		return ask, usageError("--output %q is unknown, expected table, json or jsonl", o.output)
 	}
@@ -103,7 +103,7 @@ func (o *eventsOptions) ask(command *cobra.Command) (runs.Ask, error) {
 	return ask, nil
 }
 
-func (a *app) events(ctx context.Context, s *session, found runs.Found, ask runs.Ask, output string) error {
+func (a *app) events(ctx context.Context, s *session, found runs.Found, ask runs.EventFilter, output string) error {
 	if ask.Step != "" {
 		steps, err := s.runs().StepNames(ctx, found)
 		if err != nil {
@@ -182,7 +182,7 @@ func (w *eventWriter) head() string {
 }
 
 // end closes the JSON document.
-func (w *eventWriter) end(told runs.Told) error {
+func (w *eventWriter) end(told runs.EventsInfo) error {
 	if w.output != "json" {
 		return nil
 	}

@@ -180,29 +180,29 @@ type Event struct {
 	Handled bool                     `json:"handled,omitempty"`
 	Error   *interpreter.ErrorObject `json:"error,omitempty"`
 
-	key string // tells it from all others of the run
+	key string // identifies it within the run
 }
 
-// Ask chooses events; zero values choose all of the run and its loops, but not
+// EventFilter chooses events; zero values choose all of the run and its loops, but not
 // what is within iterations.
-type Ask struct {
+type EventFilter struct {
 	Step  string
 	Index *int
-	// Failed takes iterations and steps that failed, with their attempts.
+	// Failed chooses iterations and steps that failed, with their attempts.
 	Failed bool
-	// Attempts takes the attempts of all iterations too.
+	// Attempts chooses the attempts of all iterations too.
 	Attempts bool
 	Kinds    []string // names of them
-	Follow   bool     // go on until the run has ended
+	Follow   bool     // continue until the run has ended
 }
 
 // within reports whether the attempts of iterations are asked for.
-func (a Ask) within() bool { return a.Attempts || a.Step != "" || a.Index != nil || a.Failed }
+func (f EventFilter) within() bool { return f.Attempts || f.Step != "" || f.Index != nil || f.Failed }
 
-// takes reports whether an event is asked for; that it has failed is looked at
+// matches reports whether an event is asked for; that it has failed is looked at
 // where that is known.
-func (a Ask) takes(event Event) bool {
-	return (a.Step == "" || event.Step == a.Step) &&
-		(a.Index == nil || event.Index != nil && *event.Index == *a.Index) &&
-		(len(a.Kinds) == 0 || slices.Contains(a.Kinds, event.Event))
+func (f EventFilter) matches(event Event) bool {
+	return (f.Step == "" || event.Step == f.Step) &&
+		(f.Index == nil || event.Index != nil && *event.Index == *f.Index) &&
+		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, event.Event))
 }

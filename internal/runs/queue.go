@@ -6,12 +6,10 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
-	"reprise/workflows"
 )
 
 // Queue is what a run waits for that has not got its turn under its concurrency key.
@@ -52,26 +50,6 @@ func queueOf(memo *commonpb.Memo) *Queue {
 		return nil
 	}
 	return &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
-}
-
-// queues tells that the run waits for its turn under its concurrency key, or has got
-// it, as its memo says.
-func (t *teller) queues(event *historypb.HistoryEvent, memo *commonpb.Memo) {
-	if t.workflow != workflows.PlaybookWorkflowName || memo.GetFields()[interpreter.LineMemo] == nil {
-		return
-	}
-	before := t.queued
-	t.queued = queueOf(memo)
-	told := Event{Event: ExecutionQueued, At: event.GetEventTime().AsTime()}
-	switch {
-	case t.queued != nil && before == nil:
-		told.Concurrency = t.queued.Name.Key
-	case t.queued == nil && before != nil:
-		told.Event, told.Concurrency, told.Duration = ExecutionAdmitted, before.Name.Key, told.At.Sub(before.Since).Seconds()
-	default:
-		return
-	}
-	t.add(event.GetEventId(), "", told)
 }
 
 // line asks the workflow of a concurrency key how it stands, and where some runs do.

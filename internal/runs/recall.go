@@ -293,7 +293,7 @@ func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interp
 	}
 	var input workflows.LoopInput
 	var script interpreter.Script
-	if err := r.decode(ctx, id, first.input, &input, &script); err != nil {
+	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
 		return nil, err
 	}
 	if input.Task.Run.Key != key {

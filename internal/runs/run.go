@@ -83,7 +83,7 @@ func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error
 	run := &Run{
 		WorkflowID: workflowID, RunID: first.runID, StartedAt: first.startedAt, ScheduledAt: first.scheduledAt, TaskQueue: first.taskQueue,
 	}
-	if err := r.decode(ctx, workflowID, first.input, &run.Input); err != nil {
+	if err := r.values(ctx).decode(workflowID, first.input, &run.Input); err != nil {
 		return nil, err
 	}
 	histories, err := r.follow(ctx, first)
@@ -139,7 +139,7 @@ func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
 		return nil, err
 	}
 	var result interpreter.LoopResult
-	told, err := r.result(ctx, begun, &result)
+	told, err := r.values(ctx).result(begun, &result)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string
 // iterations collects what one batch told.
 func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error {
 	var output workflows.IterationOutput
-	told, err := r.result(ctx, begun, &output)
+	told, err := r.values(ctx).result(begun, &output)
 	if err != nil || begun.end == nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (r *Reader) fail(
 	ctx context.Context, loop *Loop, begun *child, told bool, failed []interpreter.IterationResult,
 ) error {
 	var input workflows.IterationInput
-	if err := r.decode(ctx, begun.workflowID, begun.input, &input); err != nil {
+	if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
 		return err
 	}
 	elements := map[int]any{}
@@ -289,7 +289,7 @@ func lost(index int, begun *child) interpreter.IterationResult {
 // LoopInput is what a loop was started with, all of its elements included.
 func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (workflows.LoopInput, error) {
 	var input workflows.LoopInput
-	err := r.decode(ctx, loop.WorkflowID, loop.input, &input)
+	err := r.values(ctx).decode(loop.WorkflowID, loop.input, &input)
 	return input, err
 }
 
@@ -322,7 +322,7 @@ func (r *Reader) Source(ctx context.Context, run Found) (*playbook.Playbook, map
 		return nil, nil, err
 	}
 	var input workflows.Input
-	if err := r.decode(ctx, run.WorkflowID, first.input, &input); err != nil {
+	if err := r.values(ctx).decode(run.WorkflowID, first.input, &input); err != nil {
 		return nil, nil, err
 	}
 	book, err := (&Run{Input: input}).Book()

@@ -167,7 +167,7 @@ func (r *Reader) ScheduledInput(ctx context.Context, s *Schedule) (workflows.Inp
 			payloads.Payloads = append(payloads.Payloads, proto.CloneOf(payload))
 		}
 	}
-	return input, r.decode(ctx, "the schedule "+s.ID, payloads, &input)
+	return input, r.values(ctx).decode("the schedule "+s.ID, payloads, &input)
 }
 
 // ScheduledTimes counts the times of a schedule from one to another, as far as most;

@@ -13,7 +13,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
@@ -557,7 +556,7 @@ func waitsForTurn(iteration workflows.IterationRecord) bool {
 // ended reads the result of a run that has ended.
 func (q *inquiry) ended(ctx context.Context) error {
 	q.spend()
-	result, err := q.lastResult(ctx)
+	result, err := q.lastResult(ctx, q.run)
 	if err != nil {
 		return err
 	}
@@ -606,33 +605,15 @@ func endWord(status enumspb.WorkflowExecutionStatus) string {
 	return strings.ToLower(status.String())
 }
 
-// lastResult is the result of a run that has ended: what its last event tells. A run
-// that told nothing has no status; one that was refused has the error.
-func (q *inquiry) lastResult(ctx context.Context) (workflows.Result, error) {
-	events := q.Client.GetWorkflowHistory(ctx, q.run.WorkflowID, q.run.last, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+// lastResult is the result of a run that has ended, by its last event. A run that gave none
+// has no status; one that was refused has the error.
+func (r *Reader) lastResult(ctx context.Context, run Found) (workflows.Result, error) {
+	events := r.Client.GetWorkflowHistory(ctx, run.WorkflowID, run.last, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	end, err := events.Next()
 	if err != nil {
-		return workflows.Result{}, fmt.Errorf("read how %s ended: %w", q.run.WorkflowID, err)
+		return workflows.Result{}, fmt.Errorf("read how %s ended: %w", run.WorkflowID, err)
 	}
-	return q.resultOf(ctx, &child{workflowID: q.run.WorkflowID, end: end})
-}
-
-// resultOf is what the last event of a run tells.
-func (r *Reader) resultOf(ctx context.Context, run *child) (workflows.Result, error) {
-	var result workflows.Result
-	told, err := r.result(ctx, run, &result)
-	if err != nil || told {
-		return result, err
-	}
-	failure := run.end.GetWorkflowExecutionFailedEventAttributes().GetFailure()
-	if failure == nil {
-		return workflows.Result{}, nil
-	}
-	kind := interpreter.Kind(failure.GetApplicationFailureInfo().GetType())
-	return workflows.Result{Error: &interpreter.ErrorObject{
-		Kind: cmp.Or(kind, interpreter.KindTool), Class: interpreter.ClassFinal,
-		Message: temporal.GetDefaultFailureConverter().FailureToError(failure).Error(),
-	}}, nil
+	return r.values(ctx).resultOf(&child{workflowID: run.WorkflowID, end: end})
 }
 
 // Visits finds the visits of a step in a status: all of them for "".

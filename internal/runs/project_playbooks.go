@@ -1,14 +1,11 @@
 package runs
 
 import (
-	"context"
 	"errors"
 	"strings"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
-	sdkpb "go.temporal.io/api/sdk/v1"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/interpreter"
@@ -19,54 +16,54 @@ import (
 type played struct {
 	*child
 	made
-	told bool // its start
+	recorded bool // its start
 }
 
-// plays tells the attempts that are runs of other playbooks. It is false for an
+// playbookEvent takes in the attempts that are runs of other playbooks. It is false for an
 // event of something else.
-func (t *teller) plays(ctx context.Context, event *historypb.HistoryEvent) (bool, error) {
+func (p *projector) playbookEvent(event *historypb.HistoryEvent) (bool, error) {
 	switch {
 	case event.GetStartChildWorkflowExecutionInitiatedEventAttributes() != nil:
-		return t.called(ctx, event)
+		return p.playbookStarting(event)
 	case event.GetChildWorkflowExecutionStartedEventAttributes() != nil:
-		of := t.runs[event.GetChildWorkflowExecutionStartedEventAttributes().GetInitiatedEventId()]
+		of := p.runs[event.GetChildWorkflowExecutionStartedEventAttributes().GetInitiatedEventId()]
 		if of != nil {
-			t.playStarted(of, event)
+			p.playStarted(of, event)
 		}
 		return of != nil, nil
 	}
-	if of := t.runs[endedChild(event)]; of != nil {
-		return true, t.playEnded(ctx, of, event)
+	if of := p.runs[endedChild(event)]; of != nil {
+		return true, p.playEnded(of, event)
 	}
 	if asked := event.GetRequestCancelExternalWorkflowExecutionInitiatedEventAttributes(); asked != nil {
-		t.given[asked.GetWorkflowExecution().GetWorkflowId()] = true
+		p.cancelling[asked.GetWorkflowExecution().GetWorkflowId()] = true
 	}
 	if summary, timeout := strings.CutPrefix(summaryOf(event), workflows.TimeoutSummary); timeout && event.GetTimerStartedEventAttributes() != nil {
-		t.limits[event.GetTimerStartedEventAttributes().GetTimerId()] = summary
+		p.limits[event.GetTimerStartedEventAttributes().GetTimerId()] = summary
 		return true, nil
 	}
 	if fired := event.GetTimerFiredEventAttributes(); fired != nil {
-		t.late[t.limits[fired.GetTimerId()]] = true
+		p.late[p.limits[fired.GetTimerId()]] = true
 	}
 	return false, nil
 }
 
-// called notes the run that an attempt asks for.
-func (t *teller) called(ctx context.Context, event *historypb.HistoryEvent) (bool, error) {
-	for _, begun := range t.h.children {
+// playbookStarting notes the run that an attempt asks for.
+func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error) {
+	for _, begun := range p.h.children {
 		if begun.event != event.GetEventId() || begun.workflow != workflows.PlaybookWorkflowName {
 			continue
 		}
 		var input struct {
 			Called *workflows.Called `json:"called"`
 		}
-		if err := t.decode(ctx, begun.workflowID, begun.input, &input); err != nil || input.Called == nil {
+		if err := p.decode(begun.workflowID, begun.input, &input); err != nil || input.Called == nil {
 			return true, err
 		}
 		in := input.Called
-		t.visits[in.Step] = in.Visit
-		settled := t.begins(call{in.Step, in.Visit, indexOr(in.Index), ""})
-		t.runs[begun.event] = &played{child: begun, made: made{settled: settled, one: attemptInput{
+		p.visits[in.Step] = in.Visit
+		settled := p.begins(call{in.Step, in.Visit, indexOr(in.Index), ""})
+		p.runs[begun.event] = &played{child: begun, made: made{settled: settled, one: attemptInput{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt,
 		}}}
 		return true, nil
@@ -74,42 +71,42 @@ func (t *teller) called(ctx context.Context, event *historypb.HistoryEvent) (boo
 	return false, nil
 }
 
-// playStarted tells that a run has begun; one that nobody waits for is done with that.
-func (t *teller) playStarted(of *played, event *historypb.HistoryEvent) {
-	of.started, of.told = event, true
-	started := t.attemptStarted(&of.made)
+// playStarted adds the start of a run; one that nobody waits for is done with that.
+func (p *projector) playStarted(of *played, event *historypb.HistoryEvent) {
+	of.started, of.recorded = event, true
+	started := p.attemptStarted(&of.made)
 	started.Child = of.workflowID
-	t.add(of.event, "", started)
+	p.add(of.event, "", started)
 	if of.detached {
-		t.add(of.event, "", playEnd(started, event, nil))
-		t.calls[of.one.call()].failure = nil
+		p.add(of.event, "", playEnd(started, event, nil))
+		p.calls[of.one.call()].failure = nil
 	}
 }
 
-// playEnded tells how a run has ended.
-func (t *teller) playEnded(ctx context.Context, of *played, event *historypb.HistoryEvent) error {
-	if of.detached && of.told {
+// playEnded adds how a run has ended.
+func (p *projector) playEnded(of *played, event *historypb.HistoryEvent) error {
+	if of.detached && of.recorded {
 		return nil
 	}
-	if !of.told { // it could not begin
-		t.playStarted(of, event)
+	if !of.recorded { // it could not begin
+		p.playStarted(of, event)
 	}
 	var result workflows.Result
-	told, err := t.result(ctx, of.child, &result)
+	known, err := p.result(of.child, &result)
 	if err != nil {
 		return err
 	}
-	failure := workflows.EndOf(of.workflowID, result, untold(told, event)).Err
-	if cancelled := event.GetChildWorkflowExecutionCanceledEventAttributes() != nil; cancelled && t.given[of.workflowID] {
+	failure := workflows.EndOf(of.workflowID, result, missingResult(known, event)).Err
+	if cancelled := event.GetChildWorkflowExecutionCanceledEventAttributes() != nil; cancelled && p.cancelling[of.workflowID] {
 		failure = workflows.AttemptError(temporal.NewCanceledError())
-		if t.late[of.summary] {
+		if p.late[of.summary] {
 			failure.Kind, failure.Message = interpreter.KindTimeout, "the run "+of.workflowID+" did not end in time and was cancelled"
 		}
 	}
-	started := t.attemptStarted(&of.made)
+	started := p.attemptStarted(&of.made)
 	started.Child = of.workflowID
-	t.add(of.event, "", playEnd(started, event, failure))
-	t.calls[of.one.call()].failure = failure
+	p.add(of.event, "", playEnd(started, event, failure))
+	p.calls[of.one.call()].failure = failure
 	return nil
 }
 
@@ -124,8 +121,8 @@ func playEnd(started Event, event *historypb.HistoryEvent, failure *interpreter.
 	return end
 }
 
-// untold is the error of a run that has ended without a result, nil for others.
-func untold(told bool, event *historypb.HistoryEvent) error {
+// missingResult is the error of a run that has ended without a result, nil for others.
+func missingResult(known bool, event *historypb.HistoryEvent) error {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED:
 		return errors.New("it was terminated")
@@ -134,22 +131,13 @@ func untold(told bool, event *historypb.HistoryEvent) error {
 	case enumspb.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED:
 		return errors.New("it could not begin")
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
-		if !told {
+		if !known {
 			return temporal.NewCanceledError()
 		}
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
-		if !told {
+		if !known {
 			return temporal.GetDefaultFailureConverter().FailureToError(event.GetChildWorkflowExecutionFailedEventAttributes().GetFailure())
 		}
 	}
 	return nil
-}
-
-// summaryOf is what the UI shows beside an event.
-func summaryOf(event interface{ GetUserMetadata() *sdkpb.UserMetadata }) string {
-	var summary string
-	if payload := event.GetUserMetadata().GetSummary(); payload != nil {
-		_ = converter.GetDefaultDataConverter().FromPayload(payload, &summary)
-	}
-	return summary
 }
