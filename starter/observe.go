@@ -184,7 +184,7 @@ func (o *observer) handedOver(ctx context.Context, record workflows.StepRecord) 
 		o.calls[record.Call] = progress.Steps[0]
 	}
 	if last, found := o.calls[record.Call]; found { // else it is about to begin or to end
-		record = runs.HandedOver(record, last)
+		record = runs.WithCall(record, last)
 	}
 	return record
 }

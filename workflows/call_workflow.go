@@ -72,7 +72,7 @@ func CallWorkflow(ctx workflow.Context, input CallInput, script interpreter.Scri
 	}
 	call := takeUp(ctx, book, step, input.Task, input.Call)
 	progress := callProgress{id: runID(input.Task), call: call, herald: herald{book: book}, record: StepRecord{
-		Step: input.Task.Step, Visit: input.Task.Visit, Status: interpreter.Running, StartedAt: call.State.StartedAt,
+		Step: input.Task.Step, Visit: input.Task.Visit, CallStatus: interpreter.CallStatus{Status: interpreter.Running}, StartedAt: call.State.StartedAt,
 	}}
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, progress.answer); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (p *callProgress) plays(ctx workflow.Context) func(string) {
 func (p *callProgress) answer() (Progress, error) {
 	record := p.record
 	record.Follow(p.call)
-	record.Error, record.LastError = record.Error.Shrunk(), p.call.State.Failure().Shrunk()
+	record.Show(p.call, 0)
 	return Progress{Steps: []StepRecord{record}}, nil
 }
 

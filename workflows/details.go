@@ -272,7 +272,7 @@ func (l *loop) waits(ctx workflow.Context) string {
 		}
 		why, next := m.left.Why, m.left.At
 		if m.left.Now {
-			why, next = interpreter.WaitsForPlace, time.Time{}
+			why, next = interpreter.WaitsForSlot, time.Time{}
 		}
 		table.row(which, source.Code(why, mostText), moment(next), linkTo(ctx, source.Code(m.id, mostText), m.id))
 	}

@@ -68,7 +68,7 @@ func (r *Reader) awaitingOf(
 		case record.Call != "":
 			at.WorkflowID = record.Call
 			if below, err := r.Progress(ctx, record.Call, ""); err == nil && len(below.Steps) == 1 {
-				record = HandedOver(record, below.Steps[0])
+				record = WithCall(record, below.Steps[0])
 			}
 		}
 		if record.Awaits != nil {

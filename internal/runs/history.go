@@ -30,7 +30,6 @@ type child struct {
 	input             *commonpb.Payloads
 	initiated         time.Time // when its parent asked for it
 	event             int64     // that tells so
-	summary           string    // that the UI shows beside it
 	detached          bool      // nobody waits for its end
 	// end is nil while it runs, as far as the parent knows; an event of the parent,
 	// or its own where the parent ended without knowing.
@@ -69,7 +68,6 @@ func (h *history) applyChild(event *historypb.HistoryEvent, byEvent map[int64]*c
 		begun := &child{
 			workflowID: initiated.GetWorkflowId(), workflow: initiated.GetWorkflowType().GetName(), input: initiated.GetInput(),
 			initiated: event.GetEventTime().AsTime(), event: event.GetEventId(),
-			summary:  summaryOf(event),
 			detached: initiated.GetParentClosePolicy() == enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		}
 		byEvent[event.GetEventId()] = begun

@@ -47,8 +47,8 @@ type projector struct {
 	decided int64
 	indexes []int             // of an iteration workflow
 	runs    map[int64]*played // of other playbooks, by the event that asked for them
-	limits  map[string]string // timers that bound them, with what these are called
-	late    map[string]bool   // those that did not end in time
+	limits  map[string]limit  // what timers bound, by their IDs
+	late    map[limit]bool    // what did not end in time
 	// cancelling are the runs of other playbooks that the workflow has cancelled, by their IDs.
 	cancelling map[string]bool
 	// lastInput is when something last happened that the workflow had to decide about.
@@ -64,6 +64,12 @@ type call struct {
 	visit int
 	index int    // -1 without a loop
 	sink  string // its place
+}
+
+// limit is an attempt whose time a timer bounds.
+type limit struct {
+	call
+	attempt int
 }
 
 // lastMade is the attempt that a call made last.
@@ -91,7 +97,7 @@ func project(from source, recorded []*historypb.HistoryEvent, filter EventFilter
 		values: values, source: from, h: newHistory(from.workflowID, from.runID, recorded), filter: filter,
 		made: map[int64]*made{}, ended: map[int64]bool{},
 		calls: map[call]*lastMade{}, visits: map[string]int{}, runs: map[int64]*played{},
-		limits: map[string]string{}, late: map[string]bool{}, cancelling: map[string]bool{},
+		limits: map[string]limit{}, late: map[limit]bool{}, cancelling: map[string]bool{},
 	}
 	if err := p.begin(recorded[0]); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"errors"
-	"strings"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -37,10 +36,6 @@ func (p *projector) playbookEvent(event *historypb.HistoryEvent) (bool, error) {
 	}
 	if asked := event.GetRequestCancelExternalWorkflowExecutionInitiatedEventAttributes(); asked != nil {
 		p.cancelling[asked.GetWorkflowExecution().GetWorkflowId()] = true
-	}
-	if summary, timeout := strings.CutPrefix(summaryOf(event), workflows.TimeoutSummary); timeout && event.GetTimerStartedEventAttributes() != nil {
-		p.limits[event.GetTimerStartedEventAttributes().GetTimerId()] = summary
-		return true, nil
 	}
 	if fired := event.GetTimerFiredEventAttributes(); fired != nil {
 		p.late[p.limits[fired.GetTimerId()]] = true
@@ -99,7 +94,7 @@ func (p *projector) playEnded(of *played, event *historypb.HistoryEvent) error {
 	failure := workflows.EndOf(of.workflowID, result, missingResult(known, event)).Err
 	if cancelled := event.GetChildWorkflowExecutionCanceledEventAttributes() != nil; cancelled && p.cancelling[of.workflowID] {
 		failure = workflows.AttemptError(temporal.NewCanceledError())
-		if p.late[of.summary] {
+		if p.late[limit{of.one.call(), of.one.Attempt}] {
 			failure.Kind, failure.Message = interpreter.KindTimeout, "the run "+of.workflowID+" did not end in time and was cancelled"
 		}
 	}

@@ -12,16 +12,21 @@ import (
 	"reprise/workflows"
 )
 
-// timer adds a wait.
+// timer adds the wait of a call. Of other timers it notes those that bound a run.
 func (p *projector) timer(event *historypb.HistoryEvent) {
-	wait, ok := interpreter.ParseWait(summaryOf(event))
-	if !ok { // a timeout of the run, or of a loop, whose children wait themselves
+	mark, marked := interpreter.ParseTimerMark(summaryOf(event))
+	timer := event.GetTimerStartedEventAttributes()
+	if !marked {
 		return
 	}
-	at := p.waiter(wait.Name, wait.Index)
+	at := p.waiter(mark.Call, mark.Index)
+	if mark.Limits > 0 {
+		p.limits[timer.GetTimerId()] = limit{at, mark.Limits}
+		return
+	}
 	p.retried(at)
-	delay := event.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration()
-	out := p.waits(event, at, wait.Reason)
+	delay := timer.GetStartToFireTimeout().AsDuration()
+	out := p.waits(event, at, mark.Reason)
 	out.Delay, out.NextRetryAt = delay.Seconds(), out.At.Add(delay)
 	p.add(event.GetEventId(), "", out)
 }
