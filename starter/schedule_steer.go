@@ -37,7 +37,7 @@ holds those. The times that come meanwhile are left out, unless they are made up
 				return err
 			}
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
-				if state := found.Told.Schedule.State; state.Paused && note == "" {
+				if state := found.Described.Schedule.State; state.Paused && note == "" {
 					return a.say("%s was paused already: %s", found.ID, oneLine(state.Note, mostNote))
 				}
 				err := s.handle(ctx, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+whoami())})
@@ -65,7 +65,7 @@ func newScheduleResumeCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
-				if !found.Told.Schedule.State.Paused {
+				if !found.Described.Schedule.State.Paused {
 					return a.say("%s was not paused", found.ID)
 				}
 				err := s.handle(ctx, found).Unpause(ctx, client.ScheduleUnpauseOptions{Note: cmp.Or(note, "resumed by "+whoami())})
@@ -127,7 +127,7 @@ type triggered struct {
 
 func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, overlap, output string) error {
 	// The IDs of runs name the second: of two in one second the server starts one.
-	recent := found.Told.Info.RecentActions
+	recent := found.Described.Info.RecentActions
 	if n := len(recent); n > 0 && time.Since(recent[n-1].ActualTime) < time.Second && !pause(ctx, time.Second) {
 		return withStatus(exitInterrupted, ctx.Err())
 	}
@@ -166,7 +166,7 @@ const triggerPatience = 10 * time.Second
 // awaitTriggered looks for the run that was not there before.
 func (s *session) awaitTriggered(ctx context.Context, before *runs.Schedule) (triggered, error) {
 	known := func(one client.ScheduleActionResult) bool {
-		return slices.ContainsFunc(before.Told.Info.RecentActions, func(old client.ScheduleActionResult) bool {
+		return slices.ContainsFunc(before.Described.Info.RecentActions, func(old client.ScheduleActionResult) bool {
 			return old.StartWorkflowResult != nil && *old.StartWorkflowResult == *one.StartWorkflowResult
 		})
 	}
@@ -183,7 +183,7 @@ func (s *session) awaitTriggered(ctx context.Context, before *runs.Schedule) (tr
 				return told, nil
 			}
 		}
-		if now.Info.NumActionsSkippedOverlap > before.Told.Info.NumActionsSkippedOverlap {
+		if now.Info.NumActionsSkippedOverlap > before.Described.Info.NumActionsSkippedOverlap {
 			told.Outcome = "skipped"
 			return told, nil
 		}
@@ -249,7 +249,7 @@ More than 100 runs are a question, unless --yes answers it, and more than 10,000
 }
 
 func (a *app) backfill(ctx context.Context, s *session, found *runs.Schedule, options *backfillOptions) error {
-	name := timesOf(found.Told.Schedule).Zone
+	name := timesOf(found.Described.Schedule).Zone
 	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return usageError("this machine does not know the time zone %s of the schedule; name the offset of --from and --to from UTC", name)

@@ -49,7 +49,7 @@ func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *i
 	return asked, left, nil
 }
 
-// awaitingOf is Awaiting of a run that has told how far its steps are.
+// awaitingOf is Awaiting of a run whose progress is known.
 func (r *Reader) awaitingOf(
 	ctx context.Context, workflowID string, records []workflows.StepRecord, step string, index *int,
 ) (asked []Asked, left int) {

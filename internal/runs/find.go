@@ -24,7 +24,7 @@ import (
 // Found is a run as the server lists it.
 type Found struct {
 	WorkflowID string `json:"workflow_id"`
-	// RunID is the first of its chain, as starting the run told it; in a list it is
+	// RunID is the first of its chain, as the start of the run gave it; in a list it is
 	// the last, where the server does not say which was the first.
 	RunID    string `json:"run_id"`
 	Playbook string `json:"playbook,omitempty"` // "" where the server does not know
@@ -160,7 +160,7 @@ func (r *Reader) begin(ctx context.Context, run *Found) error {
 	}
 	described, err := r.Client.DescribeWorkflowExecution(ctx, run.WorkflowID, run.RunID)
 	if isGone(err) {
-		return nil // so it started earlier than can be told
+		return nil // so it started earlier than is known
 	}
 	if err != nil {
 		return fmt.Errorf("look for the start of the run %s: %w", run.WorkflowID, err)

@@ -7,17 +7,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
-	historypb "go.temporal.io/api/history/v1"
-
+	"reprise/interpreter"
 	"reprise/workflows"
 )
 
@@ -242,4 +247,69 @@ func TestHistoriesThatAreGone(t *testing.T) {
 	require.Len(t, info.Notes, 3)
 	require.Contains(t, info.Notes[0], "no longer has the history")
 	require.Equal(t, ExecutionCompleted, events[len(events)-1].Event)
+}
+
+// queueHistory is that of a run that waits for its turn for 5 s.
+func queueHistory(t *testing.T) []*historypb.HistoryEvent {
+	t.Helper()
+	memo := func(ticket interpreter.Ticket) *commonpb.Memo {
+		payload, err := converter.GetDefaultDataConverter().ToPayload(ticket)
+		require.NoError(t, err)
+		return &commonpb.Memo{Fields: map[string]*commonpb.Payload{interpreter.LineMemo: payload}}
+	}
+	modified := func(id int64, after time.Duration, ticket interpreter.Ticket) *historypb.HistoryEvent {
+		return &historypb.HistoryEvent{
+			EventId: id, EventTime: timestamppb.New(noon.Add(after)), EventType: enumspb.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED,
+			Attributes: &historypb.HistoryEvent_WorkflowPropertiesModifiedEventAttributes{
+				WorkflowPropertiesModifiedEventAttributes: &historypb.WorkflowPropertiesModifiedEventAttributes{UpsertedMemo: memo(ticket)},
+			},
+		}
+	}
+	waiting := interpreter.Ticket{Line: "line", Name: interpreter.LineName{Key: "one"}, Since: noon.Add(time.Second)}
+	return []*historypb.HistoryEvent{
+		{
+			EventId: 1, EventTime: timestamppb.New(noon), EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
+			Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+				WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{},
+			},
+		},
+		modified(2, time.Second, waiting), modified(3, 2*time.Second, waiting), modified(4, 6*time.Second, interpreter.Ticket{}),
+	}
+}
+
+func queueEvents(t *testing.T) []Event {
+	t.Helper()
+	p, err := project(source{workflow: workflows.PlaybookWorkflowName, first: true}, queueHistory(t), EventFilter{}, values{resolve: inline})
+	require.NoError(t, err)
+	return p.sorted()
+}
+
+// TestEventsOfAQueue: a run waits for its turn once, however often its memo says so.
+func TestEventsOfAQueue(t *testing.T) {
+	t.Parallel()
+	events := queueEvents(t)
+	for i := range events {
+		events[i].key = ""
+	}
+	require.Equal(t, []Event{
+		{Event: ExecutionStarted, At: noon},
+		{Event: ExecutionQueued, At: noon.Add(time.Second), Concurrency: "one"},
+		{Event: ExecutionAdmitted, At: noon.Add(6 * time.Second), Concurrency: "one", Duration: 5},
+	}, events)
+}
+
+// TestEachKindHappens: each kind of events is one that a recorded run has, or a history above.
+func TestEachKindHappens(t *testing.T) {
+	t.Parallel()
+	all := queueEvents(t)
+	folders, err := filepath.Glob(filepath.Join(storedHistories, "*"))
+	require.NoError(t, err)
+	for _, folder := range folders {
+		events, _ := readRun(t, folder).events(t, EventFilter{Attempts: true})
+		all = append(all, events...)
+	}
+	for _, kind := range kinds {
+		require.True(t, slices.ContainsFunc(all, func(event Event) bool { return event.Event == kind.Name }),
+			"no recorded run has an event %q: is it added anywhere?", kind.Name)
+	}
 }

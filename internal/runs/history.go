@@ -29,7 +29,7 @@ type child struct {
 	workflow          string // its type
 	input             *commonpb.Payloads
 	initiated         time.Time // when its parent asked for it
-	event             int64     // that tells so
+	event             int64     // by which it did
 	detached          bool      // nobody waits for its end
 	// end is nil while it runs, as far as the parent knows; an event of the parent,
 	// or its own where the parent ended without knowing.

@@ -32,7 +32,7 @@ type Iteration struct {
 	Item
 }
 
-// Iterations tells of one visit of a step with a loop the iterations that failed,
+// Iterations adds to one visit of a step with a loop the iterations that failed,
 // wait or are under way, by index; those that went well or have not begun are only
 // counted. They become the step's. It takes a call for
 // the loop and each of its parts, one for each of at most a hundred children, and one

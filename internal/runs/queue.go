@@ -77,7 +77,7 @@ func (q *Queue) take(standing interpreter.LineStanding, place int) {
 }
 
 // stopped reports whether the workflow of a concurrency key has ended, as far as the
-// server tells.
+// server knows.
 func (r *Reader) stopped(ctx context.Context, line string) bool {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, line, "")
 	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING

@@ -48,7 +48,7 @@ type Loop struct {
 
 	input     *commonpb.Payloads
 	succeeded map[int]bool                  // those known to have, where the loop is not whole
-	ended     []interpreter.IterationResult // those that histories below tell
+	ended     []interpreter.IterationResult // those that the histories of children have
 }
 
 // Succeeded reports whether an iteration is known to have succeeded.
@@ -132,33 +132,33 @@ func (r *Reader) loops(ctx context.Context, run *Run, histories []*history) erro
 }
 
 // loop reads how the iterations of a loop ended: from its result, and where
-// that does not tell all of it from the histories below.
+// that does not have all of it from the histories of children.
 func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
 	loop := &Loop{WorkflowID: begun.workflowID, input: begun.input, succeeded: map[int]bool{}}
 	if err := loop.identify(); err != nil {
 		return nil, err
 	}
 	var result interpreter.LoopResult
-	told, err := r.values(ctx).result(begun, &result)
+	known, err := r.values(ctx).result(begun, &result)
 	if err != nil {
 		return nil, err
 	}
-	if told && tellsAll(&result) {
+	if known && isWhole(&result) {
 		loop.Failed, loop.Whole = result.Errors, true
 		return loop, nil
 	}
 	if err := r.below(ctx, loop, begun.workflowID, begun.runID); err != nil {
 		return nil, err
 	}
-	if told {
-		loop.tell(&result)
+	if known {
+		loop.merge(&result)
 	}
 	return loop, nil
 }
 
-// tell takes in what only the loop's result tells: failures of iterations
+// merge adds what only the loop's result has: failures of iterations
 // without a child, and how many there are that nothing describes.
-func (l *Loop) tell(result *interpreter.LoopResult) {
+func (l *Loop) merge(result *interpreter.LoopResult) {
 	known := map[int]bool{}
 	for _, failure := range l.Failed {
 		known[failure.Index] = true
@@ -171,8 +171,8 @@ func (l *Loop) tell(result *interpreter.LoopResult) {
 	l.Lost = max(0, result.Stats.Failed-len(l.Failed))
 }
 
-// tellsAll reports whether a loop's result tells how every iteration ended.
-func tellsAll(result *interpreter.LoopResult) bool {
+// isWhole reports whether a loop's result says how every iteration ended.
+func isWhole(result *interpreter.LoopResult) bool {
 	return len(result.Errors) == result.Stats.Failed && result.Stats.Cancelled == 0
 }
 
@@ -188,7 +188,7 @@ func (l *Loop) identify() error {
 	return nil
 }
 
-// below collects what the children of a loop, or of a part of one, told.
+// below collects what the children of a loop, or of a part of one, have.
 func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string) error {
 	if runID == "" {
 		return nil // it has not started
@@ -214,10 +214,10 @@ func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string
 	return nil
 }
 
-// iterations collects what one batch told.
+// iterations collects what one batch has.
 func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error {
 	var output workflows.IterationOutput
-	told, err := r.values(ctx).result(begun, &output)
+	known, err := r.values(ctx).result(begun, &output)
 	if err != nil || begun.end == nil {
 		return err
 	}
@@ -232,10 +232,10 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 			loop.ended = append(loop.ended, iteration)
 		}
 	}
-	if len(failed) == 0 && (told || wasCancelled(begun)) {
+	if len(failed) == 0 && (known || wasCancelled(begun)) {
 		return nil
 	}
-	return r.fail(ctx, loop, begun, told, failed)
+	return r.fail(ctx, loop, begun, known, failed)
 }
 
 // wasCancelled reports whether a batch ended because somebody cancelled what it
@@ -250,9 +250,9 @@ func wasCancelled(begun *child) bool {
 }
 
 // fail notes the failed iterations of a batch with their elements; all of them
-// where the batch ended without telling.
+// where the batch ended without a result.
 func (r *Reader) fail(
-	ctx context.Context, loop *Loop, begun *child, told bool, failed []interpreter.IterationResult,
+	ctx context.Context, loop *Loop, begun *child, known bool, failed []interpreter.IterationResult,
 ) error {
 	var input workflows.IterationInput
 	if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
@@ -261,7 +261,7 @@ func (r *Reader) fail(
 	elements := map[int]any{}
 	for _, call := range input.Calls {
 		elements[*call.Index] = call.Element.Data
-		if !told {
+		if !known {
 			failed = append(failed, lost(*call.Index, begun))
 		}
 	}

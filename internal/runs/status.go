@@ -34,7 +34,7 @@ type Status struct {
 	// Turn is what the run has under its concurrency key; nil where it has no key, no turn
 	// yet, or that was not asked.
 	Turn *Turn `json:"turn,omitempty"`
-	// Control is what people have told the run, of one that goes on.
+	// Control is what people have said of the run, of one that is open.
 	Control interpreter.Control `json:"control,omitzero"`
 	// Above are the runs above that are paused, or their step which has started this one,
 	// the next one first.
@@ -83,7 +83,7 @@ type Step struct {
 	Child string `json:"child,omitempty"`
 	Under
 	Loop *Counts `json:"loop,omitempty"`
-	// Iterations are those that Iterations told of; Left counts what it left out.
+	// Iterations are those that Iterations found; Left counts what it left out.
 	Iterations []Iteration `json:"iterations,omitempty"`
 	Left       int         `json:"iterations_left,omitempty"`
 

@@ -42,7 +42,7 @@ func (q *inquiry) notef(format string, args ...any) {
 	q.status.Notes = append(q.status.Notes, fmt.Sprintf(format, args...))
 }
 
-// Status tells where a run is: of one that goes on, what its workflows answer; of
+// Status is where a run is: of one that is open, what its workflows answer; of
 // one that has ended, its result. It takes at most StatusCalls calls, and reads no
 // history but the last event of a run that has ended, and of one that was cancelled
 // the last ones.
@@ -127,7 +127,7 @@ func (q *inquiry) going(ctx context.Context) error {
 	return nil
 }
 
-// queue tells what a run waits for that has not got its turn, and who waits for that
+// queue asks what a run waits for that has not got its turn, and who waits for that
 // of one that has.
 func (q *inquiry) queue(ctx context.Context, ticket *interpreter.Ticket) {
 	var err error
@@ -159,7 +159,7 @@ func unavailable(err error) bool {
 	return errors.As(err, &lost)
 }
 
-// step tells where a visit of a step is.
+// step asks where a visit of a step is.
 func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 	if record.Call != "" && record.EndedAt.IsZero() && q.spend() {
 		if progress, err := q.Progress(ctx, record.Call, ""); err == nil && len(progress.Steps) == 1 {
@@ -262,7 +262,7 @@ func (q *inquiry) ended(ctx context.Context) error {
 	return nil
 }
 
-// left tells where a run was that ended without a result: a worker can still
+// left asks where a run was that ended without a result: a worker can still
 // say. What had not ended then never will.
 func (q *inquiry) left(ctx context.Context) {
 	q.notef("the run ended without a result: %s", endWord(q.run.ended))
