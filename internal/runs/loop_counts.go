@@ -66,7 +66,7 @@ func (s *Step) recount(answers []workflows.Iterations) {
 			switch {
 			case iteration.Reason == interpreter.ReasonTurn:
 				s.turns++
-			case iteration.Status != interpreter.RetryPending && iteration.Status != interpreter.Paused:
+			case iteration.Status.Tally() != interpreter.TallyWaiting:
 				continue
 			}
 			s.NextRetryAt = sooner(s.NextRetryAt, iteration.NextRetryAt)

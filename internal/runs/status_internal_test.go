@@ -114,15 +114,18 @@ func TestCountsOfALoop(t *testing.T) {
 		next   time.Time
 	}{
 		"some run": {
-			[]interpreter.CallStatus{runs, waits, done}, Counts{Total: 10, Success: 3, Running: 1, Waiting: 1, Pending: 5},
+			[]interpreter.CallStatus{runs, waits, done},
+			Counts{Total: 10, Success: 3, Running: 1, Waiting: 1, Pending: 5},
 			interpreter.Running, HeldByWindow, noon.Add(time.Minute),
 		},
 		"all wait": {
-			[]interpreter.CallStatus{waits, waits}, Counts{Total: 10, Success: 2, Waiting: 2, Pending: 6},
+			[]interpreter.CallStatus{waits, waits},
+			Counts{Total: 10, Success: 2, Waiting: 2, Pending: 6},
 			interpreter.RetryPending, HeldByWait, noon.Add(time.Minute),
 		},
 		"all wait for their turns": {
-			[]interpreter.CallStatus{turn, turn}, Counts{Total: 10, Success: 2, Waiting: 2, Pending: 6},
+			[]interpreter.CallStatus{turn, turn},
+			Counts{Total: 10, Success: 2, Waiting: 2, Pending: 6},
 			interpreter.Running, HeldByRateLimit, noon.Add(time.Hour),
 		},
 		"all wait for a person": {
@@ -133,7 +136,9 @@ func TestCountsOfALoop(t *testing.T) {
 		},
 		"some fail": {
 			[]interpreter.CallStatus{{Status: interpreter.Failed}, {Status: interpreter.Cancelled}, runs},
-			Counts{Total: 10, Success: 2, Failed: 1, Cancelled: 1, Running: 1, Pending: 5}, interpreter.Running, HeldByWindow, time.Time{},
+			Counts{Total: 10, Success: 2, Failed: 1, Cancelled: 1, Running: 1, Pending: 5},
+			interpreter.Running, HeldByWindow,
+			time.Time{},
 		},
 	} {
 		step := &Step{Loop: &Counts{Total: 10}, under: len(row.calls), ended: interpreter.LoopStats{Success: 2}}

@@ -14,10 +14,11 @@ func openStatus(steps []Step, paused bool) (status interpreter.Status, heldBy st
 	}
 	waiting := 0
 	for _, step := range steps {
-		switch step.Status {
-		case interpreter.Running:
+		switch tally := step.Status.Tally(); {
+		case step.Status.Ended():
+		case tally == interpreter.TallyRunning:
 			return interpreter.Running, ""
-		case interpreter.RetryPending, interpreter.Paused:
+		case tally == interpreter.TallyWaiting:
 			if waiting++; waiting == 1 || heldBy == step.HeldBy {
 				status, heldBy = step.Status, step.HeldBy
 			} else {
