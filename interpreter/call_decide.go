@@ -240,7 +240,11 @@ func (c *Call) wait(decision Decision) *Wait {
 	if decision.Delay <= 0 {
 		return nil
 	}
-	return &Wait{Delay: decision.Delay, Reason: decision.Reason, Summary: c.waitSummary(decision)}
+	wait := &Wait{Delay: decision.Delay, Reason: decision.Reason, Summary: c.waitSummary(decision)}
+	if c.config.then(decision.Policy).Restart || decision.Reason == ReasonFailure || decision.Reason == ReasonPoll {
+		wait.Most = decision.Limit
+	}
+	return wait
 }
 
 // restart drops what the call has collected and begins it again from its first

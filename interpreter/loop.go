@@ -10,28 +10,6 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Status is where a step, an iteration or a run is, or what an envelope says. These
-// are two sets: an envelope is StatusSuccess, StatusError or Partial, the others are
-// never any of the first two.
-type Status string
-
-// The statuses of steps, iterations and runs (language.md, section statuses).
-const (
-	Completed Status = "completed"
-	Partial   Status = "partial_success"
-	Failed    Status = "failed"
-	Cancelled Status = "cancelled"
-	Skipped   Status = "skipped"
-	Running   Status = "running"
-	Pending   Status = "pending"
-	// RetryPending is a step or iteration that waits before it tries again.
-	RetryPending Status = "retry_pending"
-	// Paused is a step or iteration that people hold.
-	Paused Status = "paused"
-	// Queued is a run that waits for its turn under its concurrency key.
-	Queued Status = "queued"
-)
-
 // Elements lists what a loop runs over: the items of a list, or the entries of
 // a map in the order of its keys as {key, value}.
 func Elements(collection any) ([]any, error) {

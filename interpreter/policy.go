@@ -7,22 +7,6 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Reason is why a call waits, as events and summaries name it.
-type Reason string
-
-// The reasons of a wait.
-const (
-	ReasonFailure     Reason = "failure"
-	ReasonRateLimited Reason = "rate_limited"
-	ReasonPoll        Reason = "poll"
-	ReasonPage        Reason = "page"
-	ReasonTurn        Reason = "turn" // under a rate limit
-	ReasonPaused      Reason = "paused"
-	ReasonPerson      Reason = "person" // a person decides
-	ReasonAnswer      Reason = "answer" // of an attempt that is under way
-	ReasonPlace       Reason = "place"  // in the window of its loop
-)
-
 // Counters is what the policies of one call have counted; kept in workflow
 // history. Policies[i] belongs to the policy with number i+1.
 type Counters struct {

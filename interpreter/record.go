@@ -25,34 +25,19 @@ func (r *RunResult) Fail(failure *ErrorObject) {
 // StepRecord is one visit of a step: as part of RunResult kept in workflow
 // history, and the answer to a query while the run goes on.
 type StepRecord struct {
-	Step        string       `json:"step"`
-	Visit       int          `json:"visit"`
-	Status      Status       `json:"status"`
-	Attempts    int          `json:"attempts"` // made; while the step goes on, with the one under way
-	Pages       int          `json:"pages"`
-	StartedAt   time.Time    `json:"started_at,omitzero"`
-	EndedAt     time.Time    `json:"ended_at,omitzero"`
-	NextRetryAt time.Time    `json:"next_retry_at,omitzero"`
-	Waiting     string       `json:"waiting,omitempty"` // summary of the wait under way
-	Error       *ErrorObject `json:"error,omitempty"`
-	Handled     bool         `json:"handled,omitempty"` // a route took the failure
-	Loop        *LoopRecord  `json:"loop,omitempty"`
+	Step  string `json:"step"`
+	Visit int    `json:"visit"`
+	CallStatus
+	StartedAt time.Time   `json:"started_at,omitzero"`
+	EndedAt   time.Time   `json:"ended_at,omitzero"`
+	Handled   bool        `json:"handled,omitempty"` // a route took the failure
+	Loop      *LoopRecord `json:"loop,omitempty"`
 	// Call is the workflow ID of a call that goes on in histories of its own. Its
 	// progress is there.
 	Call string `json:"call,omitempty"`
-	// Child is the workflow ID of the run of another playbook that the step has
-	// started last.
-	Child string `json:"child,omitempty"`
 	// From is the workflow ID of the earlier run that has made the call, whose result
 	// the step has.
 	From string `json:"from,omitempty"`
-	// MaxAttempts is how many attempts the policies give a request that goes on
-	// failing; only progress tells it, and only while the step goes on.
-	MaxAttempts int `json:"max_attempts,omitempty"`
-	// LastError is that of the last attempt, where that failed; told like MaxAttempts.
-	LastError *ErrorObject `json:"last_error,omitempty"`
-	// Awaits is the attempt that somebody outside answers; told like MaxAttempts.
-	Awaits *Awaiting `json:"awaits,omitempty"`
 }
 
 // LoopRecord is the part of a StepRecord that only loops have.
@@ -62,18 +47,11 @@ type LoopRecord struct {
 	Errors     []LoopError `json:"errors,omitempty"`
 }
 
-// Await notes a wait of a call, or with nil its end. The error is the one that is
-// waited for.
+// Await notes a wait of the step's call, or of a sink of it, and with nil its end. The error is
+// the one that is waited for.
 func (r *StepRecord) Await(call *Call, wait *Wait, until time.Time) {
-	r.Status, r.Waiting, r.NextRetryAt, r.Error = Running, "", until, nil
-	switch {
-	case wait == nil:
-	case wait.Reason == ReasonTurn, wait.Reason == ReasonAnswer: // nothing has failed
-		r.Waiting = wait.Summary
-	case wait.Reason == ReasonPaused:
-		r.Status, r.Waiting = Paused, wait.Summary
-	default:
-		r.Status, r.Waiting = RetryPending, wait.Summary
+	r.CallStatus.Await(wait, until)
+	if r.Error = nil; r.Status == RetryPending {
 		r.Error = call.State.Last.Error
 	}
 }
@@ -81,6 +59,21 @@ func (r *StepRecord) Await(call *Call, wait *Wait, until time.Time) {
 // Follow notes how far the step's call is.
 func (r *StepRecord) Follow(call *Call) {
 	r.Attempts, r.Pages, r.Awaits = call.Attempt(), call.State.Successes, call.Awaiting()
+}
+
+// Show completes the record of a step that has not ended, for who looks at it: most is how many
+// attempts its policies give a request.
+func (r *StepRecord) Show(call *Call, most int) {
+	if r.MaxAttempts == 0 {
+		r.MaxAttempts = most
+	}
+	if call == nil {
+		return
+	}
+	if r.Error == nil {
+		r.Error = call.State.Failure()
+	}
+	r.Error = r.Error.Shrunk()
 }
 
 // CallsOutput is what the calls of a batch come to, or that of one step, which is an

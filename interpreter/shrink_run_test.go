@@ -20,9 +20,15 @@ func bulk(bytes int) expression.Value {
 }
 
 func failedRecord(step string, collected, body int) interpreter.StepRecord {
-	return interpreter.StepRecord{Step: step, Visit: 1, Status: interpreter.Failed, Attempts: 3, Error: &interpreter.ErrorObject{
-		Kind: interpreter.KindHTTP, Message: step + " failed", Collected: bulk(collected), Body: bulk(body),
+	return interpreter.StepRecord{Step: step, Visit: 1, CallStatus: interpreter.CallStatus{
+		Status: interpreter.Failed, Attempts: 3, Error: &interpreter.ErrorObject{
+			Kind: interpreter.KindHTTP, Message: step + " failed", Collected: bulk(collected), Body: bulk(body),
+		},
 	}}
+}
+
+func stepWith(step string, visit int, status interpreter.Status) interpreter.StepRecord {
+	return interpreter.StepRecord{Step: step, Visit: visit, CallStatus: interpreter.CallStatus{Status: status}}
 }
 
 // TestShrunkRunLeavesOutTheBulk: what is too large for a failure goes without what was
@@ -34,7 +40,7 @@ func TestShrunkRunLeavesOutTheBulk(t *testing.T) {
 	for i := range some {
 		some[i] = interpreter.LoopError{Index: i, Error: &interpreter.ErrorObject{Message: strings.Repeat("m", 200), Collected: bulk(500)}}
 	}
-	looped := interpreter.StepRecord{Step: "loop", Visit: 1, Status: interpreter.Partial, Loop: &interpreter.LoopRecord{
+	looped := interpreter.StepRecord{Step: "loop", Visit: 1, CallStatus: interpreter.CallStatus{Status: interpreter.Partial}, Loop: &interpreter.LoopRecord{
 		Stats: interpreter.LoopStats{Total: 2000, Success: 1000, Failed: 1000}, Errors: some,
 	}}
 	for name, test := range map[string]struct {
@@ -71,8 +77,8 @@ func TestShrunkRunLeavesOutTheBulk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			steps := append([]interpreter.StepRecord{{Step: "before", Visit: 1, Status: interpreter.Completed}}, test.steps...)
-			steps = append(steps, interpreter.StepRecord{Step: "after", Status: interpreter.Skipped})
+			steps := append([]interpreter.StepRecord{stepWith("before", 1, interpreter.Completed)}, test.steps...)
+			steps = append(steps, stepWith("after", 0, interpreter.Skipped))
 			last := *test.steps[len(test.steps)-1].Error
 			result := &interpreter.RunResult{
 				Status: interpreter.Failed, Error: &last, Steps: append([]interpreter.StepRecord(nil), steps...), Warnings: []string{"first"},
@@ -114,7 +120,7 @@ func TestShrunkRunKeepsTheLastVisits(t *testing.T) {
 	t.Parallel()
 	result := &interpreter.RunResult{Status: interpreter.Failed, Error: &interpreter.ErrorObject{Message: "no"}}
 	for i := range 3000 {
-		record := interpreter.StepRecord{Step: "turn", Visit: i + 1, Status: interpreter.Completed}
+		record := stepWith("turn", i+1, interpreter.Completed)
 		if i%1000 == 0 {
 			record.Status, record.Error, record.Handled = interpreter.Failed, &interpreter.ErrorObject{Message: fmt.Sprint(i)}, true
 		}

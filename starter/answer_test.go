@@ -473,7 +473,10 @@ func TestGoldenAwaiting(t *testing.T) {
 // TestFollowSaysWhatALoopWaitsFor: what only people end is no retry.
 func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
 	t.Parallel()
-	running, paused := workflows.StepRecord{Status: interpreter.Running}, workflows.StepRecord{Status: interpreter.Paused}
+	with := func(status interpreter.Status) workflows.StepRecord {
+		return workflows.StepRecord{CallStatus: interpreter.CallStatus{Status: status}}
+	}
+	running, paused := with(interpreter.Running), with(interpreter.Paused)
 	for want, given := range map[string]struct {
 		record   workflows.StepRecord
 		progress workflows.Progress
@@ -497,7 +500,9 @@ func TestFollowAwaits(t *testing.T) {
 	var out bytes.Buffer
 	shown := newPlainProgress(&terminal.Screen{To: &out}, func() time.Time { return now })
 	show := func(step string, awaits *interpreter.Awaiting) {
-		record := workflows.StepRecord{Step: step, Visit: 1, Status: interpreter.Running, Attempts: 2, Awaits: awaits, Waiting: "awaits an answer"}
+		record := workflows.StepRecord{Step: step, Visit: 1, CallStatus: interpreter.CallStatus{
+			Status: interpreter.Running, Attempts: 2, Awaits: awaits, Waiting: "awaits an answer",
+		}}
 		shown.show(o.lines(t.Context(), record))
 	}
 	fresh := *webhook

@@ -14,6 +14,7 @@ import (
 	"reprise/internal/render"
 	"reprise/internal/runs"
 	"reprise/internal/terminal"
+	"reprise/interpreter"
 )
 
 // eventsOptions is the command line of events.
@@ -27,7 +28,18 @@ type eventsOptions struct {
 	output string
 }
 
-const eventsLong = `Tell what has happened in a run, in order: its steps, their attempts and waits, the
+// helpWidth is how wide generated parts of helps are.
+const helpWidth = 87
+
+// eventsLong is the help, with the names of all kinds.
+func eventsLong() string {
+	names := sentenceList(runs.KindNames(), "and")
+	reasons := sentenceList(interpreter.WaitReasons(), "or")
+	text := "The kinds of events are " + names + ". A step_retry is a wait, with its reason: " + reasons + "."
+	return fmt.Sprintf(eventsText, strings.Join(terminal.Wrap(text, helpWidth), "\n"))
+}
+
+const eventsText = `Tell what has happened in a run, in order: its steps, their attempts and waits, the
 iterations of its loops, and how all of that ended.
 
 ` + idHelp + `
@@ -37,19 +49,14 @@ are in histories of their own, one for each child of a loop; they are read where
 --step, --index or --failed asks for them. An attempt starts when a worker has taken
 it; pages that were fetched together are one, with a range.
 
-The words are execution_started, execution_queued and execution_admitted (of a run that
-waits for its turn under its concurrency key), step_started, action_started,
-action_completed, action_error, step_retry (every wait, with its reason: failure,
-rate_limited, poll, page, turn or person), step_retry_exhausted, iteration_started,
-iteration_completed, iteration_failed, sink_completed, sink_failed, step_result,
-step_failed_terminal, execution_completed, execution_failed and execution_cancelled.
+%s
 
 Exit status: 0, 2 where there is no such run or step, 3 no server, 130 by Ctrl-C.`
 
 func newEventsCommand(a *app) *cobra.Command {
 	options := &eventsOptions{}
 	command := &cobra.Command{
-		Use: "events [ID]", Short: "Tell what has happened in a run", Long: eventsLong,
+		Use: "events [ID]", Short: "Tell what has happened in a run", Long: eventsLong(),
 		Example: `  starter events
   starter events patients-7x2k --step fetch --index 13
   starter events patients-7x2k --failed --kind action_error,step_retry
@@ -71,20 +78,20 @@ func newEventsCommand(a *app) *cobra.Command {
 	flags.StringVar(&options.step, "step", "", "only this step, with the attempts of its iterations")
 	flags.IntVar(&options.index, "index", 0, "only the iteration with this index, from 0, with its attempts")
 	flags.BoolVar(&options.failed, "failed", false, "only iterations and steps that failed, with their attempts")
-	flags.StringSliceVar(&options.kinds, "kind", nil, "only these words, such as action_error,step_retry")
+	flags.StringSliceVar(&options.kinds, "kind", nil, "only events of these kinds, such as action_error,step_retry")
 	options.run.add(command)
 	flags.StringVarP(&options.output, "output", "o", "table", "table, json or jsonl: a document for each line")
 	return command
 }
 
 // ask checks the flags.
-func (o *eventsOptions) ask(command *cobra.Command) (runs.Ask, error) {
-	ask := runs.Ask{Step: o.step, Failed: o.failed, Kinds: o.kinds, Follow: o.follow}
+func (o *eventsOptions) ask(command *cobra.Command) (runs.EventFilter, error) {
+	ask := runs.EventFilter{Step: o.step, Failed: o.failed, Kinds: o.kinds, Follow: o.follow}
 	if o.output != "table" && o.output != "json" && o.output != "jsonl" {
 		return ask, usageError("--output %q is unknown, expected table, json or jsonl", o.output)
 	}
 	for _, kind := range o.kinds {
-		if err := choice("--kind", kind, runs.Words()); err != nil {
+		if err := choice("--kind", kind, runs.KindNames()); err != nil {
 			return ask, err
 		}
 	}
@@ -97,7 +104,7 @@ func (o *eventsOptions) ask(command *cobra.Command) (runs.Ask, error) {
 	return ask, nil
 }
 
-func (a *app) events(ctx context.Context, s *session, found runs.Found, ask runs.Ask, output string) error {
+func (a *app) events(ctx context.Context, s *session, found runs.Found, ask runs.EventFilter, output string) error {
 	if ask.Step != "" {
 		steps, err := s.runs().StepNames(ctx, found)
 		if err != nil {
@@ -176,7 +183,7 @@ func (w *eventWriter) head() string {
 }
 
 // end closes the JSON document.
-func (w *eventWriter) end(summary runs.Told) error {
+func (w *eventWriter) end(summary runs.EventsInfo) error {
 	if w.output != "json" {
 		return nil
 	}

@@ -83,6 +83,24 @@ func knownStep(name string, known []string) error {
 	return usageError("the run has no step %q; it has %s", name, terminal.Shorten(strings.Join(known, ", "), 400))
 }
 
+// orList is words as a sentence lists those of which one is chosen.
+func orList[W ~string](words []W) string { return sentenceList(words, "or") }
+
+// sentenceList is words as a sentence lists them.
+func sentenceList[W ~string](words []W, last string) string {
+	var b strings.Builder
+	for i, word := range words {
+		switch {
+		case i > 0 && i == len(words)-1:
+			b.WriteString(" " + last + " ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(word))
+	}
+	return b.String()
+}
+
 // choice refuses a word that is none of those known.
 func choice[W ~string](flag string, word W, known []W) error {
 	if slices.Contains(known, word) {

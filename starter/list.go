@@ -49,7 +49,7 @@ unless --children is given.`,
 		RunE: func(*cobra.Command, []string) error { return a.list(options) },
 	}
 	flags := command.Flags()
-	flags.StringVar((*string)(&options.status), "status", "", "only runs that are running, paused, queued, completed, partial_success, skipped, failed or cancelled")
+	flags.StringVar((*string)(&options.status), "status", "", "only runs that are "+orList(interpreter.StatusesOf(interpreter.OfRun)))
 	flags.StringVar(&options.playbook, "playbook", "", "only runs of the playbook with this name")
 	flags.StringVar(&options.since, "since", "", "only runs that were started since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.IntVar(&options.limit, "limit", mostRuns, "how many at most, 0 for all")
@@ -67,7 +67,7 @@ func (a *app) list(options *runsOptions) error {
 		return usageError("--limit %d is less than 0, which stands for all", options.limit)
 	}
 	if options.status != "" {
-		if err := choice("--status", options.status, runs.ListStatuses()); err != nil {
+		if err := choice("--status", options.status, interpreter.StatusesOf(interpreter.OfRun)); err != nil {
 			return err
 		}
 	}
@@ -85,10 +85,10 @@ func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options
 		Status: options.status, Playbook: options.playbook, Since: since, Limit: options.limit, Children: options.children,
 	})
 	if errors.Is(err, runs.ErrNoAttributes) {
-		return usageError("%w (%s, %s), so --playbook, and --status %s, %s, %s, %s and %s, cannot choose; "+
+		return usageError("%w (%s, %s), so --playbook, and --status with %s, cannot choose; "+
 			"a run that is started by who may add them adds them, else an administrator has to, with the type Keyword",
 			err, workflows.StatusAttribute, workflows.PlaybookAttribute,
-			interpreter.Paused, interpreter.Queued, interpreter.Completed, interpreter.Partial, interpreter.Skipped)
+			orList(byAttribute()))
 	}
 	if err != nil {
 		return err
@@ -98,6 +98,17 @@ func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options
 		return terminal.PrintJSON(a.Out, list)
 	}
 	return a.writeRuns(list, time.Now())
+}
+
+// byAttribute are the statuses that take our search attribute to find.
+func byAttribute() []interpreter.Status {
+	var all []interpreter.Status
+	for _, info := range interpreter.Statuses() {
+		if info.List.Attribute {
+			all = append(all, info.Status)
+		}
+	}
+	return all
 }
 
 func (a *app) writeRuns(list runs.List, now time.Time) error {

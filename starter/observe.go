@@ -184,7 +184,7 @@ func (o *observer) latest(ctx context.Context, record workflows.StepRecord) work
 		o.calls[record.Call] = call
 	}
 	if last, found := o.calls[record.Call]; found { // else it is about to begin or to end
-		record = runs.HandedOver(record, last)
+		record = runs.WithCall(record, last)
 	}
 	return record
 }

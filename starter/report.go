@@ -108,12 +108,13 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 			a.hintDeadLetters(s, run, result)
 		}
 	}
-	switch result.Status {
-	case interpreter.Completed, interpreter.Skipped: // skipped as its playbook asks
+	switch result.Status.Ending() {
+	case interpreter.Good: // or skipped as its playbook asks
 		return nil
-	case interpreter.Partial:
+	case interpreter.Mixed:
 		return withStatus(exitPartial, errSaid)
-	case statusUnknown:
+	}
+	if result.Status == statusUnknown {
 		if output == "json" {
 			a.notef("starter: %s", result.Error.Message)
 		}

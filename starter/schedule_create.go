@@ -147,10 +147,10 @@ func (a *app) printSchedule(ctx context.Context, s *session, name, done, output 
 		}
 		return terminal.PrintJSON(a.Out, doc)
 	}
-	times := timesOf(found.Told.Schedule)
+	times := timesOf(found.Described.Schedule)
 	text := fmt.Sprintf("%s %s: it runs %s %s, %s", found.ID, done, found.Playbook, timesInWords(times), times.Zone)
-	switch next := found.Told.Info.NextActionTimes; {
-	case found.Told.Schedule.State.Paused:
+	switch next := found.Described.Info.NextActionTimes; {
+	case found.Described.Schedule.State.Paused:
 		text += fmt.Sprintf(", and is paused until %s schedule resume %s", terminal.Program(), found.ID)
 	case len(next) > 0:
 		text += ", next at " + inZone(next[0], times.Zone)
@@ -205,7 +205,7 @@ func (a *app) updateSchedule(name, file string, options *scheduleOptions) error 
 func (a *app) revise(
 	ctx context.Context, s *session, found *runs.Schedule, file string, options *scheduleOptions,
 ) (*revision, error) {
-	r := &revision{found: found, before: timesOf(found.Told.Schedule), noteOld: found.Told.Schedule.State.Note}
+	r := &revision{found: found, before: timesOf(found.Described.Schedule), noteOld: found.Described.Schedule.State.Note}
 	var err error
 	if r.input, err = s.runs().ScheduledInput(ctx, found); err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ var errMoved = errors.New("it was changed meanwhile; look at the difference agai
 func (s *session) change(ctx context.Context, r *revision, plan start.Plan) error {
 	return s.handle(ctx, r.found).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(now client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-			if !now.Description.Info.LastUpdateAt.Equal(r.found.Told.Info.LastUpdateAt) {
+			if !now.Description.Info.LastUpdateAt.Equal(r.found.Described.Info.LastUpdateAt) {
 				return nil, errMoved
 			}
 			next := now.Description.Schedule

@@ -57,9 +57,9 @@ type scheduledRun struct {
 
 // scheduleDocument tells of a schedule with its last runs, at most so many.
 func (s *session) scheduleDocument(ctx context.Context, found *runs.Schedule, most int) (*scheduleDocument, error) {
-	times, info := timesOf(found.Told.Schedule), found.Told.Info
+	times, info := timesOf(found.Described.Schedule), found.Described.Info
 	doc := &scheduleDocument{
-		Name: found.ID, Playbook: found.Playbook, Paused: found.Told.Schedule.State.Paused, Note: found.Told.Schedule.State.Note,
+		Name: found.ID, Playbook: found.Playbook, Paused: found.Described.Schedule.State.Paused, Note: found.Described.Schedule.State.Note,
 		When: timesInWords(times), Cron: times.Cron, Every: shortTime(times.Every), Offset: shortTime(times.Offset), Zone: times.Zone,
 		Jitter: shortTime(times.Jitter), Overlap: times.Overlap, CatchUp: shortTime(times.CatchUp), Start: times.Start, End: times.End,
 		Next: orEmpty(info.NextActionTimes), Recent: []scheduledRun{}, Started: info.NumActions, Skipped: info.NumActionsSkippedOverlap,

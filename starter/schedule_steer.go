@@ -38,7 +38,7 @@ holds those. The times that come meanwhile are left out, unless they are made up
 				return err
 			}
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
-				if state := found.Told.Schedule.State; state.Paused && note == "" {
+				if state := found.Described.Schedule.State; state.Paused && note == "" {
 					return a.say("%s was paused already: %s", found.ID, terminal.Shorten(state.Note, mostNote))
 				}
 				err := s.handle(ctx, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+whoami())})
@@ -66,7 +66,7 @@ func newScheduleResumeCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
-				if !found.Told.Schedule.State.Paused {
+				if !found.Described.Schedule.State.Paused {
 					return a.say("%s was not paused", found.ID)
 				}
 				err := s.handle(ctx, found).Unpause(ctx, client.ScheduleUnpauseOptions{Note: cmp.Or(note, "resumed by "+whoami())})
@@ -128,7 +128,7 @@ type triggered struct {
 
 func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, overlap, output string) error {
 	// The IDs of runs name the second: of two in one second the server starts one.
-	recent := found.Told.Info.RecentActions
+	recent := found.Described.Info.RecentActions
 	if n := len(recent); n > 0 && time.Since(recent[n-1].ActualTime) < time.Second && !pause(ctx, time.Second) {
 		return withStatus(exitInterrupted, ctx.Err())
 	}
@@ -167,7 +167,7 @@ const triggerPatience = 10 * time.Second
 // awaitTriggered looks for the run that was not there before.
 func (s *session) awaitTriggered(ctx context.Context, before *runs.Schedule) (triggered, error) {
 	known := func(one client.ScheduleActionResult) bool {
-		return slices.ContainsFunc(before.Told.Info.RecentActions, func(old client.ScheduleActionResult) bool {
+		return slices.ContainsFunc(before.Described.Info.RecentActions, func(old client.ScheduleActionResult) bool {
 			return old.StartWorkflowResult != nil && *old.StartWorkflowResult == *one.StartWorkflowResult
 		})
 	}
@@ -184,7 +184,7 @@ func (s *session) awaitTriggered(ctx context.Context, before *runs.Schedule) (tr
 				return result, nil
 			}
 		}
-		if now.Info.NumActionsSkippedOverlap > before.Told.Info.NumActionsSkippedOverlap {
+		if now.Info.NumActionsSkippedOverlap > before.Described.Info.NumActionsSkippedOverlap {
 			result.Outcome = "skipped"
 			return result, nil
 		}
@@ -250,7 +250,7 @@ More than 100 runs are a question, unless --yes answers it, and more than 10,000
 }
 
 func (a *app) backfill(ctx context.Context, s *session, found *runs.Schedule, options *backfillOptions) error {
-	name := timesOf(found.Told.Schedule).Zone
+	name := timesOf(found.Described.Schedule).Zone
 	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return usageError("this machine does not know the time zone %s of the schedule; name the offset of --from and --to from UTC", name)

@@ -154,13 +154,13 @@ const (
 // collect reads all that happened in a run.
 func (a *app) collect(
 	ctx context.Context, s *session, run runs.Found, into *stats.Collector, which string, see func(runs.Event),
-) (runs.Told, error) {
+) (runs.EventsInfo, error) {
 	shown := newProgress(a.Streams)
 	defer shown.close()
 	into.Begin(run)
 	at := time.Now()
 	said := at.Add(quietFor - sayEvery)
-	summary, err := s.runs().Events(ctx, run, runs.Ask{Attempts: true}, func(event runs.Event) error {
+	summary, err := s.runs().Events(ctx, run, runs.EventFilter{Attempts: true}, func(event runs.Event) error {
 		if see != nil {
 			see(event)
 		}

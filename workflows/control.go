@@ -216,7 +216,7 @@ func (c *controls) sleep(ctx workflow.Context, call *interpreter.Call, wait inte
 	timer, end := workflow.WithCancel(ctx)
 	open := &openWait{call: call, end: end}
 	defer c.open(open)()
-	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: wait.Summary}).Get(timer, nil)
+	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: call.WaitMark(wait).Summary(wait.Summary)}).Get(timer, nil)
 	return open.outcome(ctx, err)
 }
 

@@ -272,7 +272,7 @@ func (l *loop) waits(ctx workflow.Context) string {
 		}
 		why, next := m.left.Why, m.left.At
 		if m.left.Now {
-			why, next = interpreter.WaitsForPlace, time.Time{}
+			why, next = interpreter.WaitsForSlot, time.Time{}
 		}
 		table.row(which, source.Code(why, mostText), moment(next), linkTo(ctx, source.Code(m.id, mostText), m.id))
 	}
@@ -282,13 +282,6 @@ func (l *loop) waits(ctx workflow.Context) string {
 	return "\n" + table.String()
 }
 
-// batchStates are the states of iterations, in the order in which the details of a
-// batch tell of them.
-var batchStates = [...]interpreter.Status{
-	interpreter.Failed, interpreter.RetryPending, interpreter.Paused, interpreter.Running,
-	interpreter.Pending, interpreter.Completed, interpreter.Cancelled,
-}
-
 // describe writes where the iterations of the batch stand: how many are in each
 // state, and of which something can be said.
 func (b *batch) describe(ctx workflow.Context) {
@@ -296,8 +289,8 @@ func (b *batch) describe(ctx workflow.Context) {
 	var counts []string
 	asking := ""
 	table, rows := newSheet("iteration", "state", "attempts", "next retry", "waits for, or last error"), 0
-	for _, state := range batchStates {
-		n := 0
+	for _, info := range interpreter.Statuses() {
+		state, n := info.Status, 0
 		for i := range records {
 			record := &records[i]
 			if record.Status != state {

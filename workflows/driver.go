@@ -263,7 +263,7 @@ func (d *driver) rest(
 		d.place.stays()
 	case err == nil:
 		if d.waiting != nil {
-			d.waiting(d.call, &interpreter.Wait{Reason: interpreter.ReasonPlace, Summary: interpreter.WaitsForPlace}, time.Time{})
+			d.waiting(d.call, &interpreter.Wait{Reason: interpreter.ReasonPlace, Summary: interpreter.WaitsForSlot}, time.Time{})
 		}
 		err = back()
 	}

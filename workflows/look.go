@@ -28,18 +28,8 @@ type Iterations struct {
 
 // IterationRecord is the state of one iteration.
 type IterationRecord struct {
-	Index       int                `json:"index"`
-	Status      interpreter.Status `json:"status"`
-	Attempts    int                `json:"attempts"` // made; while it goes on, with the one under way
-	MaxAttempts int                `json:"max_attempts,omitempty"`
-	Pages       int                `json:"pages"`
-	NextRetryAt time.Time          `json:"next_retry_at,omitzero"`
-	Waiting     string             `json:"waiting,omitempty"` // summary of the wait under way
-	// Awaits is the attempt that somebody outside answers, nil for none.
-	Awaits *interpreter.Awaiting `json:"awaits,omitempty"`
-	// Child is the workflow ID of the run of another playbook that it has started last.
-	Child string                   `json:"child,omitempty"`
-	Error *interpreter.ErrorObject `json:"error,omitempty"` // the last one
+	Index int `json:"index"`
+	interpreter.CallStatus
 }
 
 // answerLooks lets a loop be asked for its iterations.
@@ -49,15 +39,13 @@ func (l *loop) answerLooks(ctx workflow.Context) error {
 
 func (l *loop) iterations() (Iterations, error) {
 	answer := Iterations{Iterations: []IterationRecord{}}
-	most := interpreter.MostAttempts(l.step, l.input.Task.Limits)
 	for _, failure := range l.result.Errors {
 		if len(answer.Iterations) == mostTold {
 			break
 		}
-		answer.Iterations = append(answer.Iterations, IterationRecord{
-			Index: failure.Index, Status: interpreter.Failed, Attempts: failure.Attempts, MaxAttempts: most,
-			Error: failure.Error.Shrunk(),
-		})
+		answer.Iterations = append(answer.Iterations, IterationRecord{Index: failure.Index, CallStatus: interpreter.CallStatus{
+			Status: interpreter.Failed, Attempts: failure.Attempts, Error: failure.Error.Shrunk(),
+		}})
 	}
 	answer.Left = l.result.Stats.Failed - len(answer.Iterations)
 	slices.SortStableFunc(answer.Iterations, func(x, y IterationRecord) int { return cmp.Compare(x.Index, y.Index) })
@@ -66,6 +54,8 @@ func (l *loop) iterations() (Iterations, error) {
 
 // answerLooks lets a child of a loop be asked for its iterations.
 func (b *batch) answerLooks(ctx workflow.Context) error {
+	b.waits, b.until = make([]*interpreter.Wait, len(b.calls)), make([]time.Time, len(b.calls))
+	b.children = make([]string, len(b.calls))
 	return workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations)
 }
 
@@ -99,62 +89,23 @@ func (b *batch) records() []IterationRecord {
 	records := make([]IterationRecord, 0, len(b.input.Ended)+len(b.calls))
 	most := interpreter.MostAttempts(b.step, b.input.Task.Limits)
 	for _, ended := range b.input.Ended {
-		state := interpreter.CallState{Todo: []interpreter.Todo{{End: &ended.Result}}}
-		record := iterationOf(state, time.Time{}, most)
-		record.Index = ended.Index
-		records = append(records, record)
+		records = append(records, IterationRecord{Index: ended.Index, CallStatus: ended.Result.CallStatus()})
 	}
 	for i, call := range b.calls {
-		record := iterationOf(call.State, b.until[i], most)
+		record := IterationRecord{CallStatus: call.Status(b.waits[i], b.until[i])}
 		if index := call.Index(); index != nil {
 			record.Index = *index
 		}
-		record.Child = b.children[i]
-		switch wait := b.waits[i]; {
-		case wait != nil && wait.Reason == interpreter.ReasonPlace:
-			record.Status, record.Waiting, record.NextRetryAt = interpreter.Pending, wait.Summary, time.Time{}
-		case wait != nil && wait.Reason == interpreter.ReasonAnswer:
-			record.Waiting, record.Attempts, record.Awaits = wait.Summary, call.Attempt(), call.Awaiting()
-		case record.Status == interpreter.Running && wait != nil && wait.Reason != interpreter.ReasonTurn: // in a sink
-			record.Status, record.Waiting, record.NextRetryAt = interpreter.RetryPending, wait.Summary, b.until[i]
-		case record.Status == interpreter.Pending && slices.Contains(b.hosted, i):
+		if record.Status == interpreter.Pending && record.Reason == "" && slices.Contains(b.hosted, i) {
 			record.Status, record.Attempts = interpreter.Running, 1
-		case record.Status == interpreter.Running:
-			record.Attempts = call.Attempt()
+		}
+		if record.Child = b.children[i]; record.MaxAttempts == 0 && !record.Status.Ended() {
+			record.MaxAttempts = most
 		}
 		records = append(records, record)
 	}
 	slices.SortStableFunc(records, func(x, y IterationRecord) int { return cmp.Compare(x.Index, y.Index) })
 	return records
-}
-
-// iterationOf tells the state of a call.
-func iterationOf(state interpreter.CallState, until time.Time, most int) IterationRecord {
-	record := IterationRecord{
-		Status: interpreter.Running, Attempts: state.Attempts, MaxAttempts: most, Pages: state.Successes,
-		Error: state.Failure(),
-	}
-	if len(state.Todo) == 0 {
-		record.Status = interpreter.Pending
-		return record
-	}
-	switch head := state.Todo[0]; {
-	case head.Wait != nil:
-		record.Waiting, record.NextRetryAt = head.Wait.Summary, until
-		if head.Wait.Reason != interpreter.ReasonTurn {
-			record.Status = interpreter.RetryPending
-		}
-	case head.Hold != nil:
-		wait := head.Hold.Wait(state.Failure())
-		record.Waiting, record.Status = wait.Summary, interpreter.Paused
-		if head.Hold.Exhausted {
-			record.Status = interpreter.RetryPending
-		}
-	case head.End != nil:
-		record.Status, record.Error = recordStatus(*head.End), head.End.Error
-		record.Attempts, record.Pages = head.End.Meta.Attempts, head.End.Meta.Pages
-	}
-	return record
 }
 
 // look completes the progress of a run: what its queries tell beyond the records.
@@ -172,10 +123,7 @@ func (r *run) look(progress *Progress) {
 		if r.controls.Holds(step.Name) && step.Loop != nil {
 			shown.Status = interpreter.Paused
 		}
-		shown.MaxAttempts = interpreter.MostAttempts(step, r.Limits)
-		if call := r.live[record]; call != nil {
-			shown.LastError = call.State.Failure().Shrunk()
-		}
+		shown.Show(r.live[record], interpreter.MostAttempts(step, r.Limits))
 	}
 	if r.input.Reprocess != nil {
 		return

@@ -76,10 +76,6 @@ func indexSuffix(in interpreter.ToolInput) string {
 	return fmt.Sprintf("/%d", *in.Index)
 }
 
-// TimeoutSummary begins the summary of the timer that bounds a run which an attempt
-// has started. It is part of histories.
-const TimeoutSummary = "timeout of "
-
 // playChild runs a playbook as a child and waits for its end, as long as the attempt
 // may take.
 func playChild(ctx workflow.Context, id string, input Input, in interpreter.ToolInput) interpreter.Outcome {
@@ -87,7 +83,8 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 	late, limit := false, in.Timeout()
 	if limit > 0 {
 		workflow.Go(scope, func(ctx workflow.Context) {
-			timer := workflow.NewTimerWithOptions(ctx, limit, workflow.TimerOptions{Summary: TimeoutSummary + attemptSummary(in)})
+			mark := interpreter.TimerMark{Call: in.Step, Index: in.Index, Limits: in.Attempt}
+			timer := workflow.NewTimerWithOptions(ctx, limit, workflow.TimerOptions{Summary: mark.Summary("timeout of " + attemptSummary(in))})
 			if timer.Get(ctx, nil) == nil {
 				late = true
 				cancel()

@@ -57,7 +57,7 @@ type Untold struct {
 // routes.
 func (r *run) tellStep(ctx workflow.Context, done ended) {
 	start, result := done.start, done.result
-	status := recordStatus(result)
+	status := result.Ended()
 	notices := start.Step.Notices(result.Failed())
 	if len(notices) == 0 || status == interpreter.Cancelled || ctx.Err() != nil {
 		return
@@ -252,7 +252,7 @@ func (r *run) tellExhausted(ctx workflow.Context, done ended) {
 	if failure, index := interpreter.Exhausted(done.result, iterations); failure != nil {
 		r.tellOnce(ctx, interpreter.News{
 			Event: playbook.EventExhausted, Step: done.start.Step.Name, Visit: done.start.Visit, Index: index,
-			Status: recordStatus(done.result), Attempts: failure.Attempt, Error: failure,
+			Status: done.result.Ended(), Attempts: failure.Attempt, Error: failure,
 		})
 	}
 }

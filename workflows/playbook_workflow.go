@@ -503,7 +503,7 @@ func (r *run) finalRecords() []StepRecord {
 	}
 	for _, step := range r.book.Steps {
 		if r.Routing.Visits[step.Name] == 0 {
-			records = append(records, StepRecord{Step: step.Name, Status: interpreter.Skipped})
+			records = append(records, StepRecord{Step: step.Name, CallStatus: interpreter.CallStatus{Status: interpreter.Skipped}})
 		}
 	}
 	return records

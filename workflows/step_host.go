@@ -16,7 +16,7 @@ import (
 func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 	step := start.Step
 	record := &StepRecord{
-		Step: step.Name, Visit: start.Visit, Status: interpreter.Running, StartedAt: workflow.Now(ctx),
+		Step: step.Name, Visit: start.Visit, CallStatus: interpreter.CallStatus{Status: interpreter.Running}, StartedAt: workflow.Now(ctx),
 	}
 	r.records = append(r.records, record)
 	r.describe(ctx)
@@ -240,22 +240,9 @@ func (r *run) stepSink(
 
 // close fills in the record of a step that has ended.
 func (r *run) close(ctx workflow.Context, record *StepRecord, result interpreter.CallResult) {
-	record.EndedAt, record.NextRetryAt, record.Waiting = workflow.Now(ctx), time.Time{}, ""
-	record.Attempts, record.Pages = result.Meta.Attempts, result.Meta.Pages
-	record.Error = result.Error
-	record.Status = recordStatus(result)
+	child := record.Child
+	record.EndedAt, record.CallStatus = workflow.Now(ctx), result.CallStatus()
+	record.Child = child
 	r.countStep(ctx, record)
 	r.describe(ctx)
-}
-
-func recordStatus(result interpreter.CallResult) interpreter.Status {
-	switch {
-	case result.Status == interpreter.Partial:
-		return interpreter.Partial
-	case !result.Failed():
-		return interpreter.Completed
-	case result.Error.Kind == interpreter.KindCancelled:
-		return interpreter.Cancelled
-	}
-	return interpreter.Failed
 }

@@ -73,7 +73,7 @@ func (s *stage) status() string {
 	record := progress.Steps[0]
 	status := fmt.Sprintf("%s %d", record.Status, record.Attempts)
 	if record.Status != "retry_pending" {
-		require.Nil(s.t, record.Error)
+		require.Zero(s.t, record.NextRetryAt)
 		return status
 	}
 	return fmt.Sprintf("%s %s until T+%s", status, record.Error.Class, record.NextRetryAt.Sub(began))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"reprise/internal/runs"
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -14,10 +16,10 @@ const (
 	endMark   = "<!-- end -->"
 )
 
-// Language is docs/language.md with its generated parts as they are now. Errors
-// name a mark that is not closed or that stands for nothing.
-func Language(text string) (string, error) {
-	parts := languageParts()
+// Fill is a page with its generated parts as they are now. Errors name a mark that is not
+// closed or that stands for nothing.
+func Fill(text string) (string, error) {
+	parts := generatedParts()
 	var out strings.Builder
 	for {
 		before, rest, found := strings.Cut(text, beginMark)
@@ -39,8 +41,8 @@ func Language(text string) (string, error) {
 	}
 }
 
-func languageParts() map[string]string {
-	parts := map[string]string{"functions": functions(), "codes": codes()}
+func generatedParts() map[string]string {
+	parts := map[string]string{"functions": functions(), "codes": codes(), "statuses": statuses(), "events": events()}
 	for _, section := range playbook.Sections() {
 		parts["keys "+section.Name] = keys(section)
 	}
@@ -63,6 +65,22 @@ func functions() string {
 	rows := [][]string{{"function", "what it gives"}}
 	for _, function := range expression.Functions() {
 		rows = append(rows, []string{code(function.Signature), function.Doc})
+	}
+	return table(rows)
+}
+
+func statuses() string {
+	rows := [][]string{{"status", "of", "means that it"}}
+	for _, info := range interpreter.Statuses() {
+		rows = append(rows, []string{code(string(info.Status)), info.Of.String(), info.Doc})
+	}
+	return table(rows)
+}
+
+func events() string {
+	rows := [][]string{{"event", "when"}}
+	for _, kind := range runs.Kinds() {
+		rows = append(rows, []string{code(kind.Name), kind.Doc})
 	}
 	return table(rows)
 }

@@ -2,8 +2,10 @@ package docs
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"reprise/interpreter/playbook"
 )
@@ -11,16 +13,18 @@ import (
 // Pages are the files that are generated, or have generated parts, as they
 // should be now: name to text. dir is the folder of the documentation.
 func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
-	name := filepath.Join(dir, "language.md")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("read the page to fill in: %w", err)
+	pages := map[string]string{"tools.md": Tools(catalogue)}
+	for _, page := range []string{"language.md", "operations.md"} {
+		name := filepath.Join(dir, page)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read the page to fill in: %w", err)
+		}
+		if pages[page], err = Fill(string(text)); err != nil {
+			return nil, fmt.Errorf("fill in %s: %w", name, err)
+		}
 	}
-	language, err := Language(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("fill in %s: %w", name, err)
-	}
-	return map[string]string{"language.md": language, "tools.md": Tools(catalogue)}, nil
+	return pages, nil
 }
 
 // Write brings the files of Pages up to date.
@@ -29,7 +33,7 @@ func Write(dir string, catalogue playbook.Tools) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"language.md", "tools.md"} {
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
 		const mode = 0o644
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(pages[name]), mode); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)

@@ -19,7 +19,7 @@ import (
 )
 
 // told are the events of a run that are asked for.
-func (l *looker) told(run client.WorkflowRun, ask runs.Ask) []runs.Event {
+func (l *looker) told(run client.WorkflowRun, ask runs.EventFilter) []runs.Event {
 	l.w.t.Helper()
 	found, err := l.Find(l.w.t.Context(), run.GetID(), run.GetRunID())
 	require.NoError(l.w.t, err)
@@ -154,7 +154,7 @@ T+6s execution_failed failed (HTTP 503)
 `), map[string]any{"url": slowly(t, test.fails)})
 			_, err := w.outcome(run)
 			require.NoError(t, err)
-			require.Equal(t, strings.TrimPrefix(test.want, "\n"), timeline(t, w.looker().told(run, runs.Ask{}), time.Second))
+			require.Equal(t, strings.TrimPrefix(test.want, "\n"), timeline(t, w.looker().told(run, runs.EventFilter{}), time.Second))
 		})
 	}
 }
@@ -208,7 +208,7 @@ func TestRetryPendingTimeline(t *testing.T) {
 		"running attempt=1/4", "retry_pending attempt=1/4", "running attempt=2/4", "retry_pending attempt=2/4",
 		"running attempt=3/4", "completed attempt=3/0",
 	}, states)
-	events := l.told(run, runs.Ask{Step: "import"})
+	events := l.told(run, runs.EventFilter{Step: "import"})
 	require.Equal(t, `T+0s step_started
 T+0s action_started attempt=1
 T+3s action_error attempt=1 (timeout)
@@ -267,15 +267,15 @@ func TestEventsOfIterations(t *testing.T) {
 		"execution_started", "step_started", "iteration_started[0]", "iteration_completed[0]", "iteration_started[1]",
 		"step_retry_exhausted[1]", "iteration_failed[1]", "iteration_started[2]", "iteration_failed[2]",
 		"step_result", "execution_completed",
-	}, inFewWords(l.told(run, runs.Ask{})))
+	}, inFewWords(l.told(run, runs.EventFilter{})))
 	one := 1
 	require.Equal(t, []string{
 		"iteration_started[1]", "action_started[1] 1", "action_error[1] 1", "step_retry[1] 1 failure", "action_started[1] 2",
 		"action_error[1] 2", "step_retry_exhausted[1]", "iteration_failed[1]",
-	}, inFewWords(l.told(run, runs.Ask{Index: &one})))
+	}, inFewWords(l.told(run, runs.EventFilter{Index: &one})))
 	require.Equal(t, []string{"action_error[1] 1", "action_error[1] 2", "action_error[2] 1"},
-		inFewWords(l.told(run, runs.Ask{Failed: true, Kinds: []string{runs.ActionError, runs.ActionCompleted}})))
-	all := inFewWords(l.told(run, runs.Ask{Step: "fetch"}))
+		inFewWords(l.told(run, runs.EventFilter{Failed: true, Kinds: []string{runs.ActionError, runs.ActionCompleted}})))
+	all := inFewWords(l.told(run, runs.EventFilter{Step: "fetch"}))
 	require.Contains(t, all, "sink_completed[0] fetch.loop.sink 1")
 	require.Equal(t, "step_started", all[0])
 	require.Equal(t, "step_result", all[len(all)-1])
@@ -305,10 +305,10 @@ func TestEventsOfWhatIsHosted(t *testing.T) {
 `), nil)
 	_, err := w.outcome(run)
 	require.NoError(t, err)
-	pages := inFewWords(l.told(run, runs.Ask{Step: "listed"}))
+	pages := inFewWords(l.told(run, runs.EventFilter{Step: "listed"}))
 	require.Equal(t, []string{"step_started", "action_started 1", "action_completed 1"}, pages[:3])
 	require.Contains(t, strings.Join(pages[3:], "\n"), "action_completed 2–")
-	many := inFewWords(l.told(run, runs.Ask{Step: "many"}))
+	many := inFewWords(l.told(run, runs.EventFilter{Step: "many"}))
 	require.ElementsMatch(t, []string{
 		"step_started", "iteration_started[0]", "iteration_started[1]", "iteration_started[2]",
 		"action_started[0] 1", "action_completed[0] 1", "action_started[1] 1", "action_error[1] 1", "action_started[2] 1",
@@ -358,7 +358,7 @@ func TestEventsOfABatch(t *testing.T) {
 `), nil)
 			_, err := w.outcome(run)
 			require.NoError(t, err)
-			events := l.told(run, runs.Ask{Step: "many"})
+			events := l.told(run, runs.EventFilter{Step: "many"})
 			if want != nil {
 				require.Equal(t, want, inFewWords(events))
 			}
@@ -376,7 +376,7 @@ func TestEventsOfABatch(t *testing.T) {
 			require.Equal(t, 4, retries)
 			collector := stats.NewCollector(nil)
 			collector.Begin(runs.Found{})
-			for _, event := range l.told(run, runs.Ask{Attempts: true}) {
+			for _, event := range l.told(run, runs.EventFilter{Attempts: true}) {
 				collector.Add(event)
 			}
 			collector.End(time.Now())
@@ -420,7 +420,7 @@ func TestEventsOfPagesBehindASink(t *testing.T) {
 	_, err := w.outcome(run)
 	require.NoError(t, err)
 	retries, written := map[int]bool{}, map[int]int{}
-	for _, event := range l.told(run, runs.Ask{Step: "listed"}) {
+	for _, event := range l.told(run, runs.EventFilter{Step: "listed"}) {
 		for page := event.Page; event.Event == runs.SinkCompleted && page <= max(event.Page, event.PageTo); page++ {
 			written[page]++
 		}
@@ -448,7 +448,7 @@ func TestEventsFollowed(t *testing.T) {
 	require.NoError(t, err)
 	var followed []runs.Event
 	started := false
-	_, err = l.Events(t.Context(), found, runs.Ask{Step: "flaky", Follow: true}, func(event runs.Event) error {
+	_, err = l.Events(t.Context(), found, runs.EventFilter{Step: "flaky", Follow: true}, func(event runs.Event) error {
 		followed = append(followed, event)
 		started = started || event.Event == runs.ActionStarted && time.Since(event.At) < 3*time.Second
 		return nil
@@ -457,7 +457,7 @@ func TestEventsFollowed(t *testing.T) {
 	require.True(t, started, "an attempt is told of while it is made, or soon after")
 	_, err = w.outcome(run)
 	require.NoError(t, err)
-	require.ElementsMatch(t, inFewWords(l.told(run, runs.Ask{Step: "flaky"})), inFewWords(followed))
+	require.ElementsMatch(t, inFewWords(l.told(run, runs.EventFilter{Step: "flaky"})), inFewWords(followed))
 }
 
 // mostVisits is how many step visits a run takes along; it forgets older ones.
@@ -481,7 +481,7 @@ func (w *world) checkEvents(run client.WorkflowRun, result workflows.Result) {
 		}
 		steps[record.Step] = true
 		var events []runs.Event
-		_, err := reader.Events(w.t.Context(), found, runs.Ask{Step: record.Step}, func(event runs.Event) error {
+		_, err := reader.Events(w.t.Context(), found, runs.EventFilter{Step: record.Step}, func(event runs.Event) error {
 			require.True(w.t, len(events) == 0 || !event.At.Before(events[len(events)-1].At), "%+v is told too late", event)
 			events = append(events, event)
 			return nil

@@ -414,7 +414,7 @@ func TestNestedTimeout(t *testing.T) {
 	reader := w.looker()
 	found, err := reader.Find(t.Context(), run.GetID(), "")
 	require.NoError(t, err)
-	_, err = reader.Events(t.Context(), found, runs.Ask{Kinds: []string{runs.ActionStarted, runs.ActionError}}, func(event runs.Event) error {
+	_, err = reader.Events(t.Context(), found, runs.EventFilter{Kinds: []string{runs.ActionStarted, runs.ActionError}}, func(event runs.Event) error {
 		ends = append(ends, event)
 		return nil
 	})

@@ -735,7 +735,7 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 				require.Equal(t, []string{"paused", runs.HeldByPause}, []string{string(iteration.Status), iteration.HeldBy}, "%+v", iteration)
 			}
 
-			_, err := l.Events(t.Context(), status.Found, runs.Ask{Step: "fetch"}, func(event runs.Event) error {
+			_, err := l.Events(t.Context(), status.Found, runs.EventFilter{Step: "fetch"}, func(event runs.Event) error {
 				require.False(t, event.Error != nil && event.Error.Kind == interpreter.KindHeld, "%+v was not made", event)
 				return nil
 			})

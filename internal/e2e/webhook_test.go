@@ -120,7 +120,7 @@ func (w *world) eventsOf(run client.WorkflowRun) (events []runs.Event) {
 	reader := &runs.Reader{Client: w.env.Client(), Store: w.store, Namespace: w.env.Namespace}
 	found, err := reader.Find(w.t.Context(), run.GetID(), run.GetRunID())
 	require.NoError(w.t, err)
-	_, err = reader.Events(w.t.Context(), found, runs.Ask{}, func(event runs.Event) error {
+	_, err = reader.Events(w.t.Context(), found, runs.EventFilter{}, func(event runs.Event) error {
 		events = append(events, event)
 		return nil
 	})

@@ -94,7 +94,7 @@ func (g *Graph) picture() *picture {
 		if step.inner != nil {
 			box.hold(step.inner)
 		}
-		box.fill = colours[step.state]
+		box.fill = fill(step.state)
 		switch {
 		case step.tool == "":
 			box.round = min(box.height/2, 16)
@@ -177,9 +177,9 @@ func svgWidth(line string) float64 {
 }
 
 func (box *svgBox) write(b *strings.Builder) {
-	group, fill := `<g class="plain">`, ""
-	if box.fill != "" && box.fill != colours[interpreter.Pending] {
-		group, fill = "<g>", fmt.Sprintf(` style="fill:%s"`, box.fill)
+	group, style := `<g class="plain">`, ""
+	if box.fill != "" && box.fill != fill(interpreter.Pending) {
+		group, style = "<g>", fmt.Sprintf(` style="fill:%s"`, box.fill)
 	}
 	left, top := box.x-box.width/2, box.y-box.height/2
 	if box.class == svgLabel {
@@ -187,7 +187,7 @@ func (box *svgBox) write(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, `%s<rect class="%s"%s x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="%.1f"/>`,
-		group, box.class, fill, left, top, box.width, box.height, box.round)
+		group, box.class, style, left, top, box.width, box.height, box.round)
 	for i, line := range box.lines {
 		weight := ""
 		if i == 0 && box.class != "sink" {

@@ -10,11 +10,12 @@ import (
 	"reprise/interpreter"
 )
 
-// colours are what boxes are filled with; they can be told apart in grey too.
-var colours = map[interpreter.Status]string{
-	interpreter.Completed: "#c8e6c9", interpreter.Partial: "#fff3b0", interpreter.Failed: "#f5b7b1",
-	interpreter.Running: "#bbdefb", interpreter.RetryPending: "#ffd8a8", interpreter.Paused: "#e1d5f5",
-	interpreter.Cancelled: "#d5d8dc", interpreter.Skipped: "#eceff1", interpreter.Pending: "#ffffff",
+// fill is what a box with a state is filled with, "" for one without.
+func fill(state interpreter.Status) string {
+	if state == "" {
+		return ""
+	}
+	return state.Colour().Fill
 }
 
 // Text is the graph for a terminal: every step with where it leads.
@@ -84,7 +85,7 @@ func (g *Graph) Mermaid() string {
 	g.mermaidSteps(&b, "n", "  ", used)
 	for _, state := range slices.Sorted(maps.Keys(used)) {
 		fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:#333,color:#111\n  class %s %s\n",
-			state, colours[state], strings.Join(used[state], ","), state)
+			state, fill(state), strings.Join(used[state], ","), state)
 	}
 	return b.String()
 }
@@ -175,7 +176,7 @@ func (g *Graph) dotSteps(b *strings.Builder, prefix, indent string) {
 		case step.loop != "":
 			more = ", peripheries=2"
 		}
-		if colour := colours[step.state]; colour != "" {
+		if colour := fill(step.state); colour != "" {
 			more += fmt.Sprintf(", fillcolor=%q", colour)
 		}
 		fmt.Fprintf(b, "%s%s [label=%s%s]\n", indent, id, dotText(step.lines()...), more)

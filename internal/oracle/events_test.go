@@ -69,7 +69,7 @@ func told(ctx context.Context, t *testing.T, env *testenv.Env, id, runID string)
 	found, err := reader.Find(ctx, id, runID)
 	require.NoError(t, err)
 	all, order := events{}, &following{open: map[string]int{}, ended: map[string]bool{}}
-	_, err = reader.Events(ctx, found, runs.Ask{Attempts: true}, func(e runs.Event) error {
+	_, err = reader.Events(ctx, found, runs.EventFilter{Attempts: true}, func(e runs.Event) error {
 		at := item{e.Step, e.Visit, -1}
 		if e.Index != nil {
 			at.index = *e.Index

@@ -18,7 +18,7 @@ import (
 
 func record(step string, status interpreter.Status, took time.Duration) workflows.StepRecord {
 	return workflows.StepRecord{
-		Step: step, Visit: 1, Status: status, Attempts: 1, Pages: 1, StartedAt: began, EndedAt: began.Add(took),
+		Step: step, Visit: 1, CallStatus: interpreter.CallStatus{Status: status, Attempts: 1, Pages: 1}, StartedAt: began, EndedAt: began.Add(took),
 	}
 }
 
@@ -53,7 +53,7 @@ func TestGoldenReports(t *testing.T) {
 			Status: interpreter.Failed, Error: failed.Error,
 			Steps: []workflows.StepRecord{
 				record("a", interpreter.Completed, time.Second), failed,
-				{Step: "c", Status: interpreter.Skipped},
+				{Step: "c", CallStatus: interpreter.CallStatus{Status: interpreter.Skipped}},
 			},
 		},
 		"failed_with_a_body": {
@@ -96,7 +96,7 @@ func TestTablesFit(t *testing.T) {
 	t.Parallel()
 	failed := record("a_step_with_a_rather_long_name_indeed", interpreter.Failed, 90*time.Second)
 	failed.Error = &interpreter.ErrorObject{Message: strings.Repeat("HTTP 500 ", 20)}
-	records := []workflows.StepRecord{looped(2), failed, {Step: "c", Status: interpreter.Skipped}}
+	records := []workflows.StepRecord{looped(2), failed, {Step: "c", CallStatus: interpreter.CallStatus{Status: interpreter.Skipped}}}
 	for _, width := range []int{200, 130, 100, 80, 60, 40, 30} {
 		rendered := render.StepTable(records, width)
 		require.LessOrEqual(t, text.LongestLineLen(rendered), width, "\n%s", rendered)

@@ -41,13 +41,14 @@ type Document struct {
 var page string
 
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"seconds": func(n float64) string { return took(time.Duration(n * float64(time.Second))) },
-	"percent": percent,
-	"state":   state,
-	"utc":     func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"cut":     func(text string) string { return cut(text, mostText) },
-	"indexes": func(of []int) string { return strings.Trim(fmt.Sprint(of), "[]") },
-	"slow":    func(title string, rows []stats.Slow) slow { return slow{title, rows} },
+	"seconds":  func(n float64) string { return took(time.Duration(n * float64(time.Second))) },
+	"percent":  percent,
+	"statuses": interpreter.Statuses,
+	"css":      func(text string) template.CSS { return template.CSS(text) }, //nolint:gosec // of our own table
+	"utc":      func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"cut":      func(text string) string { return cut(text, mostText) },
+	"indexes":  func(of []int) string { return strings.Trim(fmt.Sprint(of), "[]") },
+	"slow":     func(title string, rows []stats.Slow) slow { return slow{title, rows} },
 }).Parse(page))
 
 // Write writes a report as HTML. It escapes the texts from data; who writes them to
@@ -123,7 +124,7 @@ func (v *view) tiles() {
 		v.Tiles = append(v.Tiles, tile{Name: name, Value: value})
 		return &v.Tiles[len(v.Tiles)-1]
 	}
-	add("state", string(v.Status.Status)).State = state(v.Status.Status)
+	add("state", string(v.Status.Status)).State = v.Status.Status
 	add("time", v.Took)
 	add("iterations and calls", fmt.Sprint(items))
 	of := add("failed", fmt.Sprint(failures))

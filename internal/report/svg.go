@@ -84,7 +84,7 @@ func (t *Timeline) drawLane(l *lane, y int) drawnLane {
 	if l.number > 1 {
 		name += fmt.Sprintf("#%d", l.number)
 	}
-	drawn := drawnLane{Y: y, TextY: y + barHeight - 4, Name: name, Short: cut(name, labelLetters), State: state(l.status), Height: barHeight}
+	drawn := drawnLane{Y: y, TextY: y + barHeight - 4, Name: name, Short: cut(name, labelLetters), State: l.status, Height: barHeight}
 	if !l.from.IsZero() {
 		drawn.X = labelWidth + t.at(l.from)*columnWidth
 		drawn.Width = max(1.5, (t.at(l.to)-t.at(l.from))*columnWidth)
@@ -233,16 +233,4 @@ func cut(text string, most int) string {
 		return string(letters[:most-1]) + "…"
 	}
 	return text
-}
-
-// state is a word for a class of the style sheet: of those that there are.
-func state(status interpreter.Status) interpreter.Status {
-	known := []interpreter.Status{
-		interpreter.Running, interpreter.Completed, interpreter.Partial, interpreter.Failed, interpreter.Cancelled,
-		interpreter.RetryPending, interpreter.Skipped, interpreter.Pending, interpreter.Paused,
-	}
-	if slices.Contains(known, status) {
-		return status
-	}
-	return interpreter.Pending
 }

@@ -50,7 +50,7 @@ func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *i
 	return asked, left, nil
 }
 
-// awaitingOf is Awaiting of a run that has told how far its steps are.
+// awaitingOf is Awaiting of a run whose progress is known.
 func (r *Reader) awaitingOf(
 	ctx context.Context, workflowID string, records []workflows.StepRecord, step string, index *int,
 ) (asked []Asked, left int) {
@@ -69,7 +69,7 @@ func (r *Reader) awaitingOf(
 		case record.Call != "":
 			at.WorkflowID = record.Call
 			if call, err := r.CallProgress(ctx, record.Call); err == nil {
-				record = HandedOver(record, call)
+				record = WithCall(record, call)
 			}
 		}
 		if record.Awaits != nil {

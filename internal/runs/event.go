@@ -2,12 +2,13 @@ package runs
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"reprise/interpreter"
 )
 
-// The words of events (operations.md, section events).
+// The kinds of events; each has a row in the table below.
 const (
 	ExecutionStarted   = "execution_started"
 	ExecutionQueued    = "execution_queued"
@@ -30,18 +31,114 @@ const (
 	ExecutionCancelled = "execution_cancelled"
 )
 
-// Words are all of them.
-func Words() []string {
-	return []string{
-		ExecutionStarted, ExecutionQueued, ExecutionAdmitted, StepStarted, ActionStarted, ActionCompleted, ActionError,
-		StepRetry, StepRetryExhausted, IterationStarted, IterationCompleted, IterationFailed, SinkCompleted, SinkFailed,
-		StepResult, StepFailedTerminal, ExecutionCompleted, ExecutionFailed, ExecutionCancelled,
+// Subject is what an event is about.
+type Subject int
+
+// The subjects of events.
+const (
+	OfRun Subject = iota
+	OfStep
+	OfIteration
+	OfAttempt
+	OfWait
+	OfSink
+)
+
+// Phase is what an event says of its subject.
+type Phase int
+
+// The phases. Only what begins and ends takes time.
+const (
+	Happens Phase = iota
+	Begins
+	Ends
+)
+
+// Kind is all that is to know of a kind of events. Filters, help, documents, figures and reports
+// follow from the table of kinds.
+type Kind struct {
+	Name  string
+	Of    Subject
+	Phase Phase
+	// Doc says when there is such an event, in docs/operations.md.
+	Doc string
+}
+
+// kinds is the table, in the order in which a run has its events.
+var kinds = []Kind{
+	{ExecutionStarted, OfRun, Begins, "The run has started."},
+	{
+		ExecutionQueued, OfRun, Happens,
+		"The run waits for its turn under its [concurrency key](#concurrency-keys), which is `concurrency`.",
+	},
+	{ExecutionAdmitted, OfRun, Happens, "The run has got its turn, after `duration`."},
+	{StepStarted, OfStep, Begins, "A visit of a step has started."},
+	{
+		ActionStarted, OfAttempt, Begins,
+		"An attempt has started. Pages fetched together are one, with `attempt_to` and `page_to`. With `child` the attempt is a " +
+			"[run of another playbook](language.md#playbooks-in-playbooks) with that workflow ID, which has events of its own.",
+	},
+	{ActionCompleted, OfAttempt, Ends, "The attempt succeeded."},
+	{ActionError, OfAttempt, Ends, "The attempt failed."},
+	{
+		StepRetry, OfWait, Begins,
+		"Every wait: `delay`, `next_retry_at`, `reason` (" + reasonNames() + "); one for a `person` has neither time.",
+	},
+	{
+		StepRetryExhausted, OfAttempt, Happens,
+		"A policy gives no more attempts; comes before `step_failed_terminal` or `iteration_failed`.",
+	},
+	{IterationStarted, OfIteration, Begins, "An iteration has started."},
+	{IterationCompleted, OfIteration, Ends, "The iteration succeeded."},
+	{IterationFailed, OfIteration, Ends, "The iteration failed, or was cancelled, with the status `cancelled`."},
+	{
+		SinkCompleted, OfSink, Happens,
+		"A sink or a [notice](language.md#notices) is done; its attempts are actions with `sink`. The place of a notice is " +
+			"`fetch.on_success` or, of the run, `run.notify.failed`.",
+	},
+	{SinkFailed, OfSink, Happens, "A sink or a notice failed."},
+	{StepResult, OfStep, Ends, "A visit of a step has ended."},
+	{
+		StepFailedTerminal, OfStep, Ends,
+		"A visit of a step failed: in place of `step_result`; a failed loop has both.",
+	},
+	{ExecutionCompleted, OfRun, Ends, "The run succeeded, maybe in part."},
+	{ExecutionFailed, OfRun, Ends, "The run failed."},
+	{ExecutionCancelled, OfRun, Ends, "The run was cancelled: `by` and `reason`, where somebody gave one."},
+}
+
+// reasonNames lists the reasons of waits, for documents.
+func reasonNames() string {
+	var names []string
+	for _, reason := range interpreter.WaitReasons() {
+		names = append(names, "`"+string(reason)+"`")
 	}
+	return strings.Join(names, ", ")
+}
+
+// Kinds is the table of the kinds of events, in the order in which a run has them.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
+// KindNames are the names of all kinds.
+func KindNames() []string {
+	names := make([]string, len(kinds))
+	for i, kind := range kinds {
+		names[i] = kind.Name
+	}
+	return names
+}
+
+// Kind is the row of the event's kind; without a name for one that has none.
+func (e Event) Kind() Kind {
+	if i := slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Name == e.Event }); i >= 0 {
+		return kinds[i]
+	}
+	return Kind{}
 }
 
 // Event is something that happened in a run.
 type Event struct {
-	Event string    `json:"event"` // the word
+	Event string    `json:"event"` // the name of its kind
 	At    time.Time `json:"at"`
 	Step  string    `json:"step,omitempty"`
 	Visit int       `json:"visit,omitempty"`
@@ -59,7 +156,7 @@ type Event struct {
 	// Delay is how many seconds a wait is to take, NextRetryAt when it is over.
 	Delay       float64   `json:"delay,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
-	// Reason of a wait: failure, rate_limited, poll, page, turn or person. Of a run that was
+	// Reason of a wait is an interpreter.Reason. Of a run that was
 	// cancelled the reason that was given, and By who did it, and so of the start of an
 	// attempt that people let begin; of the end of an attempt By is who has answered it from
 	// outside, and Option what was chosen, of an approval.
@@ -83,29 +180,29 @@ type Event struct {
 	Handled bool                     `json:"handled,omitempty"`
 	Error   *interpreter.ErrorObject `json:"error,omitempty"`
 
-	key string // tells it from all others of the run
+	key string // identifies it within the run
 }
 
-// Ask chooses events; zero values choose all of the run and its loops, but not
+// EventFilter chooses events; zero values choose all of the run and its loops, but not
 // what is within iterations.
-type Ask struct {
+type EventFilter struct {
 	Step  string
 	Index *int
-	// Failed takes iterations and steps that failed, with their attempts.
+	// Failed chooses iterations and steps that failed, with their attempts.
 	Failed bool
-	// Attempts takes the attempts of all iterations too.
+	// Attempts chooses the attempts of all iterations too.
 	Attempts bool
-	Kinds    []string // words
-	Follow   bool     // go on until the run has ended
+	Kinds    []string // names of them
+	Follow   bool     // continue until the run has ended
 }
 
 // within reports whether the attempts of iterations are asked for.
-func (a Ask) within() bool { return a.Attempts || a.Step != "" || a.Index != nil || a.Failed }
+func (f EventFilter) within() bool { return f.Attempts || f.Step != "" || f.Index != nil || f.Failed }
 
-// takes reports whether an event is asked for; that it has failed is looked at
+// matches reports whether an event is asked for; that it has failed is looked at
 // where that is known.
-func (a Ask) takes(event Event) bool {
-	return (a.Step == "" || event.Step == a.Step) &&
-		(a.Index == nil || event.Index != nil && *event.Index == *a.Index) &&
-		(len(a.Kinds) == 0 || slices.Contains(a.Kinds, event.Event))
+func (f EventFilter) matches(event Event) bool {
+	return (f.Step == "" || event.Step == f.Step) &&
+		(f.Index == nil || event.Index != nil && *event.Index == *f.Index) &&
+		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, event.Event))
 }

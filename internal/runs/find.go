@@ -24,7 +24,7 @@ import (
 // Found is a run as the server lists it.
 type Found struct {
 	WorkflowID string `json:"workflow_id"`
-	// RunID is the first of its chain, as starting the run told it; in a list it is
+	// RunID is the first of its chain, as the start of the run gave it; in a list it is
 	// the last, where the server does not say which was the first.
 	RunID    string `json:"run_id"`
 	Playbook string `json:"playbook,omitempty"` // "" where the server does not know
@@ -158,7 +158,7 @@ func (r *Reader) begin(ctx context.Context, run *Found) error {
 	}
 	described, err := r.Client.DescribeWorkflowExecution(ctx, run.WorkflowID, run.RunID)
 	if connect.NotFound(err) {
-		return nil // so it started earlier than can be told
+		return nil // so it started earlier than is known
 	}
 	if err != nil {
 		return fmt.Errorf("look for the start of the run %s: %w", run.WorkflowID, err)
@@ -183,23 +183,17 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	attribute(fields, workflows.DeadLettersAttribute, &run.DeadLetters)
 	attribute(fields, workflows.StatusAttribute, &run.Status)
 	attribute(fields, workflows.OriginAttribute, &run.Origin)
-	switch info.GetStatus() {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-		run.Status = cmp.Or(run.Status, interpreter.Completed)
-	case enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
-		enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
-		run.Status = interpreter.Failed
-	case enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
-		run.Status = interpreter.Cancelled
+	run.Status = interpreter.RunStatus(info.GetStatus().String(), run.Status)
+	if run.Status.Ended() {
+		return run
+	}
+	// The memo is written with what it says, the attribute only where the namespace has it.
+	switch run.Queue = queueOf(info.GetMemo()); {
+	case run.Status == interpreter.Paused:
+	case run.Queue != nil:
+		run.Status = interpreter.Queued
 	default:
-		run.Queue = queueOf(info.GetMemo())
-		switch {
-		case run.Status == interpreter.Paused:
-		case run.Queue != nil:
-			run.Status = interpreter.Queued
-		default:
-			run.Status = interpreter.Running
-		}
+		run.Status = interpreter.Running
 	}
 	return run
 }

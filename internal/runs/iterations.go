@@ -32,7 +32,7 @@ type Iteration struct {
 	Item
 }
 
-// Iterations tells of one visit of a step with a loop the iterations that failed,
+// Iterations adds to one visit of a step with a loop the iterations that failed,
 // wait or are under way, by index; those that went well or have not begun are only
 // counted. They become the step's. It takes a call for
 // the loop and each of its parts, one for each of at most a hundred children, and one
@@ -104,9 +104,9 @@ func (r *Reader) askOpen(ctx context.Context, run *Status, step *Step, asked map
 		return
 	}
 	step.recount(answers)
-	step.stand(run.At)
+	step.summarize(run.At)
 	if run.Status != interpreter.Queued {
-		run.Status, run.HeldBy = standing(run.Steps, run.Control.Paused || len(run.Above) > 0)
+		run.Status, run.HeldBy = openStatus(run.Steps, run.Control.Paused || len(run.Above) > 0)
 	}
 }
 
@@ -153,13 +153,11 @@ func silent(workflowID string) workflows.Iterations {
 	if err != nil {
 		return workflows.Iterations{}
 	}
-	return workflows.Iterations{Iterations: []workflows.IterationRecord{{Index: index, Status: interpreter.Running}}}
+	return workflows.Iterations{Iterations: []workflows.IterationRecord{{Index: index, CallStatus: interpreter.CallStatus{Status: interpreter.Running}}}}
 }
 
 func take(into map[int]Iteration, answer workflows.Iterations) {
 	for _, record := range answer.Iterations {
-		into[record.Index] = Iteration{Index: record.Index, Child: record.Child, Item: itemOf(
-			record.Status, record.Attempts, record.MaxAttempts, record.Pages, record.NextRetryAt, record.Waiting, record.Error,
-		).awaiting(record.Awaits)}
+		into[record.Index] = Iteration{Index: record.Index, Child: record.Child, Item: itemOf(record.CallStatus)}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"reprise/internal/connect"
@@ -17,7 +18,7 @@ var ErrNoAttributes = errors.New("the namespace does not have the search attribu
 
 // Filter chooses runs; zero values choose all.
 type Filter struct {
-	Status   interpreter.Status // one of ListStatuses
+	Status   interpreter.Status // one that runs can have
 	Playbook string             // its name
 	Since    time.Time
 	// Children takes the runs too that steps of other runs have started.
@@ -26,14 +27,6 @@ type Filter struct {
 }
 
 const goingOn = "ExecutionStatus = 'Running'"
-
-// ListStatuses are what a list can choose by.
-func ListStatuses() []interpreter.Status {
-	return []interpreter.Status{
-		interpreter.Running, interpreter.Paused, interpreter.Queued, interpreter.Completed, interpreter.Partial, interpreter.Skipped,
-		interpreter.Failed, interpreter.Cancelled,
-	}
-}
 
 // List is runs that a filter takes: those that go on, the newest first, then those
 // that have ended, the last to end first. It takes a call for each hundred.
@@ -78,17 +71,11 @@ func (f Filter) query() string {
 	if f.Children {
 		query = ofPlaybooks
 	}
-	switch f.Status {
-	case interpreter.Running:
-		query += " AND " + goingOn
-	case interpreter.Paused, interpreter.Queued:
-		query += fmt.Sprintf(" AND %s AND %s = %s", goingOn, workflows.StatusAttribute, quoted(string(f.Status)))
-	case interpreter.Completed, interpreter.Partial, interpreter.Skipped:
-		query += fmt.Sprintf(" AND ExecutionStatus = 'Completed' AND %s = %s", workflows.StatusAttribute, quoted(string(f.Status)))
-	case interpreter.Failed:
-		query += " AND ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')"
-	case interpreter.Cancelled:
-		query += " AND ExecutionStatus = 'Canceled'"
+	if info, known := f.Status.Info(); known {
+		query += " AND " + executions(info.List.Executions)
+		if info.List.Attribute {
+			query += fmt.Sprintf(" AND %s = %s", workflows.StatusAttribute, quoted(string(f.Status)))
+		}
 	}
 	if f.Playbook != "" {
 		query += fmt.Sprintf(" AND %s = %s", workflows.PlaybookAttribute, quoted(f.Playbook))
@@ -97,6 +84,18 @@ func (f Filter) query() string {
 		query += fmt.Sprintf(" AND StartTime >= '%s'", f.Since.UTC().Format(time.RFC3339Nano))
 	}
 	return query
+}
+
+// executions is the condition that Temporal gives a run one of some statuses.
+func executions(statuses []string) string {
+	if len(statuses) == 1 {
+		return "ExecutionStatus = " + quoted(statuses[0])
+	}
+	texts := make([]string, len(statuses))
+	for i, status := range statuses {
+		texts[i] = quoted(status)
+	}
+	return "ExecutionStatus IN (" + strings.Join(texts, ", ") + ")"
 }
 
 // QueryError says that the server refused a list filter.

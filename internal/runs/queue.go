@@ -6,12 +6,10 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
-	"reprise/workflows"
 )
 
 // Queue is what a run waits for that has not got its turn under its concurrency key.
@@ -54,26 +52,6 @@ func queueOf(memo *commonpb.Memo) *Queue {
 	return &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
 }
 
-// queues tells that the run waits for its turn under its concurrency key, or has got
-// it, as its memo says.
-func (t *teller) queues(event *historypb.HistoryEvent, memo *commonpb.Memo) {
-	if t.workflow != workflows.PlaybookWorkflowName || memo.GetFields()[interpreter.LineMemo] == nil {
-		return
-	}
-	before := t.queued
-	t.queued = queueOf(memo)
-	told := Event{Event: ExecutionQueued, At: event.GetEventTime().AsTime()}
-	switch {
-	case t.queued != nil && before == nil:
-		told.Concurrency = t.queued.Name.Key
-	case t.queued == nil && before != nil:
-		told.Event, told.Concurrency, told.Duration = ExecutionAdmitted, before.Name.Key, told.At.Sub(before.Since).Seconds()
-	default:
-		return
-	}
-	t.add(event.GetEventId(), "", told)
-}
-
 // line asks the workflow of a concurrency key how it stands, and where some runs do.
 func (r *Reader) line(ctx context.Context, id string, members []interpreter.Member) (interpreter.LineStanding, error) {
 	var standing interpreter.LineStanding
@@ -99,7 +77,7 @@ func (q *Queue) take(standing interpreter.LineStanding, place int) {
 }
 
 // stopped reports whether the workflow of a concurrency key has ended, as far as the
-// server tells.
+// server knows.
 func (r *Reader) stopped(ctx context.Context, line string) bool {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, line, "")
 	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING

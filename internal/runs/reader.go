@@ -1,6 +1,6 @@
 // Package runs reads runs of playbooks from Temporal: a run is the chain of its
 // histories, with its loops, calls and iterations. Who wants to know of a run
-// asks here: what follows it, lists it, tells its state or its events, and what
+// asks here: what follows it, lists it, shows its status or its events, and what
 // finds its dead letters.
 //
 // Each question has a budget of calls to the server. Find takes at most four,

@@ -257,7 +257,7 @@ func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput)
 }
 
 // endedLoop reads a loop that has ended, or a part of one; nil where there is none of the key. prints
-// tells what an iteration has asked for.
+// gives what an iteration has requested.
 func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(interpreter.IterationResult) string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
@@ -284,7 +284,7 @@ func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(int
 	return loop, prints, r.below(ctx, loop, id, runID)
 }
 
-// prints tells what the iterations of a loop have asked for; nil where it is none of the key.
+// prints gives what the iterations of a loop have requested; nil where it is none of the key.
 func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interpreter.IterationResult) string, error) {
 	first, err := r.begun(ctx, id, runID)
 	if err != nil {
@@ -292,7 +292,7 @@ func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interp
 	}
 	var input workflows.LoopInput
 	var script interpreter.Script
-	if err := r.decode(ctx, id, first.input, &input, &script); err != nil {
+	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
 		return nil, err
 	}
 	if input.Task.Run.Key != key {

@@ -47,7 +47,7 @@ type Loop struct {
 
 	input     *commonpb.Payloads
 	succeeded map[int]bool                  // those known to have, where the loop is not whole
-	ended     []interpreter.IterationResult // those that histories below tell
+	ended     []interpreter.IterationResult // those that the histories of children have
 }
 
 // Succeeded reports whether an iteration is known to have succeeded.
@@ -80,7 +80,7 @@ func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error
 	run := &Run{
 		WorkflowID: workflowID, RunID: first.runID, StartedAt: first.startedAt, ScheduledAt: first.scheduledAt, TaskQueue: first.taskQueue,
 	}
-	if err := r.decode(ctx, workflowID, first.input, &run.Input); err != nil {
+	if err := r.values(ctx).decode(workflowID, first.input, &run.Input); err != nil {
 		return nil, err
 	}
 	histories, err := r.follow(ctx, first)
@@ -129,33 +129,33 @@ func (r *Reader) loops(ctx context.Context, run *Run, histories []*history) erro
 }
 
 // loop reads how the iterations of a loop ended: from its result, and where
-// that does not tell all of it from the histories below.
+// that does not have all of it from the histories of children.
 func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
 	loop := &Loop{WorkflowID: begun.workflowID, input: begun.input, succeeded: map[int]bool{}}
 	if err := loop.identify(); err != nil {
 		return nil, err
 	}
 	var result interpreter.LoopResult
-	told, err := r.result(ctx, begun, &result)
+	known, err := r.values(ctx).result(begun, &result)
 	if err != nil {
 		return nil, err
 	}
-	if told && tellsAll(&result) {
+	if known && isWhole(&result) {
 		loop.Failed, loop.Whole = result.Errors, true
 		return loop, nil
 	}
 	if err := r.below(ctx, loop, begun.workflowID, begun.runID); err != nil {
 		return nil, err
 	}
-	if told {
-		loop.tell(&result)
+	if known {
+		loop.merge(&result)
 	}
 	return loop, nil
 }
 
-// tell takes in what only the loop's result tells: failures of iterations
+// merge adds what only the loop's result has: failures of iterations
 // without a child, and how many there are that nothing describes.
-func (l *Loop) tell(result *interpreter.LoopResult) {
+func (l *Loop) merge(result *interpreter.LoopResult) {
 	known := map[int]bool{}
 	for _, failure := range l.Failed {
 		known[failure.Index] = true
@@ -168,8 +168,8 @@ func (l *Loop) tell(result *interpreter.LoopResult) {
 	l.Lost = max(0, result.Stats.Failed-len(l.Failed))
 }
 
-// tellsAll reports whether a loop's result tells how every iteration ended.
-func tellsAll(result *interpreter.LoopResult) bool {
+// isWhole reports whether a loop's result says how every iteration ended.
+func isWhole(result *interpreter.LoopResult) bool {
 	return len(result.Errors) == result.Stats.Failed && result.Stats.Cancelled == 0
 }
 
@@ -185,7 +185,7 @@ func (l *Loop) identify() error {
 	return nil
 }
 
-// below collects what the children of a loop, or of a part of one, told.
+// below collects what the children of a loop, or of a part of one, have.
 func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string) error {
 	if runID == "" {
 		return nil // it has not started
@@ -211,10 +211,10 @@ func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string
 	return nil
 }
 
-// iterations collects what one batch told.
+// iterations collects what one batch has.
 func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error {
 	var output workflows.CallsOutput
-	told, err := r.result(ctx, begun, &output)
+	known, err := r.values(ctx).result(begun, &output)
 	if err != nil || begun.end == nil {
 		return err
 	}
@@ -229,10 +229,10 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 			loop.ended = append(loop.ended, iteration)
 		}
 	}
-	if len(failed) == 0 && (told || wasCancelled(begun)) {
+	if len(failed) == 0 && (known || wasCancelled(begun)) {
 		return nil
 	}
-	return r.fail(ctx, loop, begun, told, failed)
+	return r.fail(ctx, loop, begun, known, failed)
 }
 
 // wasCancelled reports whether a batch ended because somebody cancelled what it
@@ -247,18 +247,18 @@ func wasCancelled(begun *child) bool {
 }
 
 // fail notes the failed iterations of a batch with their elements; all of them
-// where the batch ended without telling.
+// where the batch ended without a result.
 func (r *Reader) fail(
-	ctx context.Context, loop *Loop, begun *child, told bool, failed []interpreter.IterationResult,
+	ctx context.Context, loop *Loop, begun *child, known bool, failed []interpreter.IterationResult,
 ) error {
 	var input workflows.CallsInput
-	if err := r.decode(ctx, begun.workflowID, begun.input, &input); err != nil {
+	if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
 		return err
 	}
 	elements := map[int]any{}
 	for _, call := range input.Calls {
 		elements[*call.Index] = call.Element.Data
-		if !told {
+		if !known {
 			failed = append(failed, lost(*call.Index, begun))
 		}
 	}
@@ -286,7 +286,7 @@ func lost(index int, begun *child) interpreter.IterationResult {
 // LoopInput is what a loop was started with, all of its elements included.
 func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (workflows.LoopInput, error) {
 	var input workflows.LoopInput
-	err := r.decode(ctx, loop.WorkflowID, loop.input, &input)
+	err := r.values(ctx).decode(loop.WorkflowID, loop.input, &input)
 	return input, err
 }
 
@@ -319,7 +319,7 @@ func (r *Reader) Source(ctx context.Context, run Found) (*playbook.Playbook, map
 		return nil, nil, err
 	}
 	var input workflows.Input
-	if err := r.decode(ctx, run.WorkflowID, first.input, &input); err != nil {
+	if err := r.values(ctx).decode(run.WorkflowID, first.input, &input); err != nil {
 		return nil, nil, err
 	}
 	book, err := (&Run{Input: input}).Book()

@@ -24,9 +24,9 @@ import (
 type Schedule struct {
 	ID       string
 	Playbook string // its name
-	// Told is what the server tells of it; Action starts its runs.
-	Told   *client.ScheduleDescription
-	Action *client.ScheduleWorkflowAction
+	// Described is what the server knows of it; Action starts its runs.
+	Described *client.ScheduleDescription
+	Action    *client.ScheduleWorkflowAction
 }
 
 // Started is a run that a schedule has started.
@@ -143,18 +143,18 @@ func (r *Reader) scheduleIDs(ctx context.Context) ([]string, error) {
 
 // schedule asks for one schedule.
 func (r *Reader) schedule(ctx context.Context, id string) (*Schedule, error) {
-	told, err := r.Client.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
+	described, err := r.Client.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
 	if connect.NotFound(err) {
 		return nil, &NoScheduleError{ID: id}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for the schedule %s: %w", id, err)
 	}
-	action, ok := told.Schedule.Action.(*client.ScheduleWorkflowAction)
+	action, ok := described.Schedule.Action.(*client.ScheduleWorkflowAction)
 	if !ok || action.Workflow != workflows.PlaybookWorkflowName {
 		return nil, &NoScheduleError{ID: id, Type: fmt.Sprint(action.Workflow)}
 	}
-	return &Schedule{ID: id, Playbook: action.StaticSummary, Told: told, Action: action}, nil
+	return &Schedule{ID: id, Playbook: action.StaticSummary, Described: described, Action: action}, nil
 }
 
 // ScheduledInput is what the runs of a schedule start with.
@@ -166,7 +166,7 @@ func (r *Reader) ScheduledInput(ctx context.Context, s *Schedule) (workflows.Inp
 			payloads.Payloads = append(payloads.Payloads, proto.CloneOf(payload))
 		}
 	}
-	return input, r.decode(ctx, "the schedule "+s.ID, payloads, &input)
+	return input, r.values(ctx).decode("the schedule "+s.ID, payloads, &input)
 }
 
 // ScheduledTimes counts the times of a schedule from one to another, as far as most;
@@ -194,7 +194,7 @@ func (r *Reader) ScheduledTimes(ctx context.Context, s *Schedule, from, to time.
 // Started are the last runs of a schedule as they stand, the latest first, at most so
 // many. The server remembers ten.
 func (r *Reader) Started(ctx context.Context, s *Schedule, most int) ([]Started, error) {
-	recent := slices.Clone(s.Told.Info.RecentActions)
+	recent := slices.Clone(s.Described.Info.RecentActions)
 	slices.Reverse(recent)
 	recent = recent[:min(len(recent), most)]
 	list := make([]Started, len(recent))

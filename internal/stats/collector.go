@@ -25,8 +25,6 @@ const (
 	mostSteps = 10_000
 )
 
-const failed = interpreter.Failed
-
 // bars are the lower ends of the histogram's.
 var bars = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 21, 51, 101}
 
@@ -180,11 +178,11 @@ func (c *Collector) settle(figures *Figures, span Span) {
 	c.ended++
 	failures := max(0, event.Attempts-event.Pages)
 	retries := failures
-	switch event.Status {
-	case interpreter.Cancelled:
+	switch event.Status.Tally() {
+	case interpreter.TallyCancelled:
 		figures.Cancelled++
 		return
-	case failed:
+	case interpreter.TallyFailed:
 		figures.Failed++
 		retries = max(0, failures-1)
 		c.failure(event)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reprise/internal/runs"
+	"reprise/interpreter"
 )
 
 // What a span is of.
@@ -69,26 +70,42 @@ func (s *Spans) Add(event runs.Event) {
 	if event.Step == "" {
 		return
 	}
-	switch event.Event {
-	case runs.StepStarted, runs.IterationStarted:
+	switch kind := event.Kind(); kind.Phase {
+	case runs.Begins:
+		s.begins(event, kind.Of)
+	case runs.Ends:
+		s.ends(event, kind.Of)
+	}
+}
+
+// begins takes in the begin of something.
+func (s *Spans) begins(event runs.Event, of runs.Subject) {
+	switch of {
+	case runs.OfStep, runs.OfIteration:
 		s.item(event).began = &event
-	case runs.ActionStarted:
-		of := s.call(event)
-		s.waited(of, event.At)
-		of.attempt, of.made = &event, max(event.Attempt, event.AttemptTo)
-	case runs.ActionCompleted, runs.ActionError:
-		of := s.call(event)
-		s.waited(of, event.At)
-		of.attempt = nil
+	case runs.OfAttempt:
+		call := s.call(event)
+		s.waited(call, event.At)
+		call.attempt, call.made = &event, max(event.Attempt, event.AttemptTo)
+	case runs.OfWait:
+		call := s.call(event)
+		s.waited(call, event.At)
+		call.wait = &event
+	}
+}
+
+// ends takes in the end of something.
+func (s *Spans) ends(event runs.Event, of runs.Subject) {
+	switch of {
+	case runs.OfAttempt:
+		call := s.call(event)
+		s.waited(call, event.At)
+		call.attempt = nil
 		s.emit(Span{Of: Attempt, From: event.At.Add(-duration(event.Duration)), To: event.At, Event: event})
-	case runs.StepRetry:
-		of := s.call(event)
-		s.waited(of, event.At)
-		of.wait = &event
-	case runs.IterationCompleted, runs.IterationFailed:
+	case runs.OfIteration:
 		s.end(event, Iteration)
-	case runs.StepResult, runs.StepFailedTerminal:
-		if event.Event == runs.StepResult && event.Stats != nil && event.Status == failed {
+	case runs.OfStep:
+		if event.Event == runs.StepResult && event.Stats != nil && event.Status == interpreter.Failed {
 			return // the terminal failure of the loop comes behind it
 		}
 		s.end(event, Step)

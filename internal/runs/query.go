@@ -76,7 +76,7 @@ func (r *Reader) loopProgress(
 	return progress, true, err
 }
 
-// add counts what a part under way tells, which its loop does not count yet.
+// add counts what an open part says of itself, which its loop does not count yet.
 func add(progress *workflows.Progress, part workflows.Progress) {
 	progress.Stats.Success += part.Stats.Success
 	progress.Stats.Failed += part.Stats.Failed

@@ -111,7 +111,7 @@ func (r *Reader) Above(ctx context.Context, run Found) ([]Held, error) {
 	return held, nil
 }
 
-// above asks the runs above, the next one first. What people have told them stands in
+// above asks the runs above, the next one first. What people have said of them is in
 // their memos; a run below hears of it with its next attempt. missed is the first run that
 // was not asked because spend takes no more calls, or gave no answer.
 func (r *Reader) above(ctx context.Context, runs []interpreter.Above, spend func() bool) (held []Held, missed string) {
@@ -134,7 +134,7 @@ func (r *Reader) above(ctx context.Context, runs []interpreter.Above, spend func
 	return held, missed
 }
 
-// controlOf is what people have told a run, as its memo has it.
+// controlOf is what people have said of a run, as its memo has it.
 func controlOf(memo *commonpb.Memo) (control interpreter.Control) {
 	if payload := memo.GetFields()[interpreter.ControlMemo]; payload != nil {
 		_ = converter.GetDefaultDataConverter().FromPayload(payload, &control) // what cannot be read holds nothing

@@ -1,0 +1,256 @@
+package runs
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	historypb "go.temporal.io/api/history/v1"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// source is the history of one workflow. No history of a run has more than a few thousand
+// events, so one is read as a whole.
+type source struct {
+	workflowID, runID string
+	workflow          string // its type
+	step              string // "" for the run
+	visit             int
+	first             bool         // of its chain
+	only              map[int]bool // iterations that are asked for, nil for all
+}
+
+// link is a history to read after another one, from a time on: that of a child, or the next of
+// a chain.
+type link struct {
+	at time.Time
+	source
+}
+
+// projector turns one history into events of the run. It reads no clock and asks nobody.
+type projector struct {
+	values
+	source
+	h      *history
+	filter EventFilter
+	events []Event
+	links  []link
+	made   map[int64]*made
+	ended  map[int64]bool // activities
+	calls  map[call]*lastMade
+	visits map[string]int // of steps, the last that was seen
+	// unsent are the notices whose last attempt has failed and is not made again as
+	// far as is known; decided is the last event by which a workflow has decided.
+	unsent  []unsent
+	decided int64
+	indexes []int             // of an iteration workflow
+	runs    map[int64]*played // of other playbooks, by the event that asked for them
+	limits  map[string]limit  // what timers bound, by their IDs
+	late    map[limit]bool    // what did not end in time
+	// cancelling are the runs of other playbooks that the workflow has cancelled, by their IDs.
+	cancelling map[string]bool
+	// lastInput is when something last happened that the workflow had to decide about.
+	lastInput time.Time
+	// cancelled is why the run was to be cancelled, nil where nobody asked for it.
+	cancelled *historypb.WorkflowExecutionCancelRequestedEventAttributes
+	queued    *Queue // nil while the run does not wait for its turn
+}
+
+// call identifies a call within a history.
+type call struct {
+	step  string
+	visit int
+	index int    // -1 without a loop
+	sink  string // its place
+}
+
+// limit is an attempt whose time a timer bounds.
+type limit struct {
+	call
+	attempt int
+}
+
+// lastMade is the attempt that a call made last.
+type lastMade struct {
+	attempt, page int
+	failure       *interpreter.ErrorObject
+	began         time.Time // of one that is answered from outside
+	// waits says that the call waits for its next attempt, and settled is what people
+	// have decided about that; nil for nothing.
+	waits   bool
+	settled *interpreter.Settlement
+}
+
+func indexOr(index *int) int {
+	if index == nil {
+		return -1
+	}
+	return *index
+}
+
+// project turns a history into the events of the run, in their order, and links to what has to be
+// read after it. What is pending it learns from pending.
+func project(from source, recorded []*historypb.HistoryEvent, filter EventFilter, values values) (*projector, error) {
+	p := &projector{
+		values: values, source: from, h: newHistory(from.workflowID, from.runID, recorded), filter: filter,
+		made: map[int64]*made{}, ended: map[int64]bool{},
+		calls: map[call]*lastMade{}, visits: map[string]int{}, runs: map[int64]*played{},
+		limits: map[string]limit{}, late: map[limit]bool{}, cancelling: map[string]bool{},
+	}
+	if err := p.begin(recorded[0]); err != nil {
+		return nil, err
+	}
+	for _, event := range recorded {
+		if err := p.apply(event); err != nil {
+			return nil, err
+		}
+	}
+	last := recorded[len(recorded)-1]
+	if err := p.failedNotices(last); err != nil {
+		return nil, err
+	}
+	if err := p.children(); err != nil {
+		return nil, err
+	}
+	if p.h.nextRunID != "" {
+		next := from
+		next.runID, next.first = p.h.nextRunID, false
+		p.links = append(p.links, link{at: last.GetEventTime().AsTime(), source: next})
+	}
+	return p, nil
+}
+
+// sorted are the events that are asked for, by their times.
+func (p *projector) sorted() []Event {
+	events := slices.DeleteFunc(p.events, func(event Event) bool {
+		return p.only != nil && (event.Index == nil || !p.only[*event.Index])
+	})
+	slices.SortStableFunc(events, func(x, y Event) int { return x.At.Compare(y.At) })
+	return events
+}
+
+// open reports whether more may happen in the history.
+func (p *projector) open() bool { return !p.h.closed() && p.h.nextRunID == "" }
+
+// add notes an event of the run, which comes by an event of the history, and which of those
+// that come by it.
+func (p *projector) add(by int64, which string, event Event) {
+	if event.Step == "" {
+		event.Page, event.PageTo = 0, 0 // of a notice of the run: it counts what was reported
+	}
+	event.key = fmt.Sprintf("%s/%d/%s/%s", p.runID, by, event.Event, which)
+	p.events = append(p.events, event)
+}
+
+// begin reads what calls bring along into this history.
+func (p *projector) begin(first *historypb.HistoryEvent) error {
+	switch p.workflow {
+	case workflows.PlaybookWorkflowName:
+		p.queued = queueOf(first.GetWorkflowExecutionStartedEventAttributes().GetMemo())
+		if p.first {
+			p.add(first.GetEventId(), "", Event{Event: ExecutionStarted, At: first.GetEventTime().AsTime()})
+			return nil
+		}
+		notices, err := p.pendingNotices(p.h.input)
+		if err != nil {
+			return err
+		}
+		for _, notice := range notices {
+			if state := notice.Call.State; state != nil {
+				p.calls[call{index: -1, sink: notice.Place}] = &lastMade{attempt: state.Attempts, page: notice.Number, failure: state.Last.Error}
+			}
+		}
+	case workflows.CallsWorkflowName:
+		var input workflows.CallsInput
+		if err := p.decode(p.workflowID, p.h.input, &input); err != nil {
+			return err
+		}
+		for _, carried := range input.Calls {
+			if carried.Index != nil {
+				p.indexes = append(p.indexes, *carried.Index)
+			}
+			p.restore(carried)
+		}
+	}
+	return nil
+}
+
+// restore notes how far a call had come before.
+func (p *projector) restore(carried interpreter.Carried) {
+	state := carried.State
+	if state == nil || state.Attempts == 0 {
+		return
+	}
+	last := &lastMade{attempt: state.Attempts, failure: state.Last.Error}
+	if state.RequestAttempts > 0 {
+		last.page = state.Successes + 1
+	}
+	if len(state.Todo) > 0 {
+		hold := state.Todo[0].Hold
+		last.waits = hold != nil && hold.Exhausted // an event of the history before
+	}
+	p.calls[call{p.step, p.visit, indexOr(carried.Index), ""}] = last
+}
+
+// apply turns an event of the history into those of the run.
+func (p *projector) apply(event *historypb.HistoryEvent) error {
+	for _, one := range []func(*historypb.HistoryEvent) (bool, error){
+		p.playbookEvent, p.activityEvent, p.taskEvent, p.waitEvent, p.settles,
+	} {
+		if applied, err := one(event); applied || err != nil {
+			return err
+		}
+	}
+	if p.workflow == workflows.PlaybookWorkflowName {
+		return p.runEvent(event)
+	}
+	return nil
+}
+
+// activityEvent takes in what the history has of activities. It is false for an event of
+// something else.
+func (p *projector) activityEvent(event *historypb.HistoryEvent) (bool, error) {
+	if event.GetActivityTaskScheduledEventAttributes() != nil {
+		return true, p.activityScheduled(event)
+	}
+	if started := event.GetActivityTaskStartedEventAttributes(); started != nil {
+		if of := p.made[started.GetScheduledEventId()]; of != nil {
+			of.started = event
+		}
+		return true, nil
+	}
+	if id := endedActivity(event); id != 0 && p.made[id] != nil {
+		p.ended[id] = true
+		return true, p.activityEnded(id, event)
+	}
+	return false, nil
+}
+
+// taskEvent notes when the workflow decided, and by what it had to. It is false for an event of
+// something else.
+func (p *projector) taskEvent(event *historypb.HistoryEvent) (bool, error) {
+	switch {
+	case event.GetWorkflowTaskCompletedEventAttributes() != nil:
+		p.decided = event.GetEventId()
+	case event.GetWorkflowTaskScheduledEventAttributes() != nil:
+		p.lastInput = event.GetEventTime().AsTime()
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// waitEvent takes in timers and markers. It is false for an event of something else.
+func (p *projector) waitEvent(event *historypb.HistoryEvent) (bool, error) {
+	switch {
+	case event.GetTimerStartedEventAttributes() != nil:
+		p.timer(event)
+	case event.GetMarkerRecordedEventAttributes() != nil:
+		p.marked(event)
+	default:
+		return false, nil
+	}
+	return true, nil
+}

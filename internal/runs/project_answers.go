@@ -1,0 +1,61 @@
+package runs
+
+import (
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/converter"
+
+	"reprise/workflows"
+)
+
+// marked takes in what a workflow has recorded as a marker.
+func (p *projector) marked(event *historypb.HistoryEvent) {
+	data := event.GetMarkerRecordedEventAttributes().GetDetails()["data"]
+	if len(data.GetPayloads()) == 0 {
+		return // of the SDK
+	}
+	var asked workflows.AskMark
+	if converter.GetDefaultDataConverter().FromPayloads(data, &asked) == nil && asked.Key != "" {
+		p.answerMark(event, asked)
+		return
+	}
+	var held workflows.HoldMark
+	if converter.GetDefaultDataConverter().FromPayloads(data, &held) == nil && held.Held != "" {
+		p.holdMark(event, held)
+	}
+}
+
+// answerMark adds an attempt that is answered from outside: where it began without
+// sending anything, and how it ended.
+func (p *projector) answerMark(event *historypb.HistoryEvent, mark workflows.AskMark) {
+	of := &made{one: attemptInput{Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Page: mark.Page, Attempt: mark.Attempt}}
+	p.visits[mark.Step] = mark.Visit
+	at, id := event.GetEventTime().AsTime(), event.GetEventId()
+	if !mark.Over {
+		of.settled = p.begins(of.one.call())
+		started := p.attemptStarted(of)
+		started.At = at
+		p.add(id, "", started)
+		p.calls[of.one.call()].began = at
+		return
+	}
+	last := p.calls[of.one.call()]
+	if last == nil || last.attempt != mark.Attempt { // it began in a history before
+		p.attemptStarted(of)
+		last = p.calls[of.one.call()]
+	}
+	last.failure = mark.Error
+	if !p.lastInput.Before(last.began) { // the answer, or the end of its time: what follows is decided after it
+		at = p.lastInput
+	}
+	end := Event{
+		Event: ActionCompleted, At: at, Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Attempt: mark.Attempt, Page: mark.Page,
+		Error: mark.Error, By: mark.By, Option: mark.Option,
+	}
+	if mark.Error != nil {
+		end.Event = ActionError
+	}
+	if !last.began.IsZero() {
+		end.Duration = at.Sub(last.began).Seconds()
+	}
+	p.add(id, "", end)
+}

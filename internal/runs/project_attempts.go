@@ -1,0 +1,201 @@
+package runs
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	historypb "go.temporal.io/api/history/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// made is an activity.
+type made struct {
+	scheduled time.Time
+	id        string
+	one       attemptInput            // of a tool
+	many      *interpreter.DriveInput // of the one that hosts calls
+	input     *commonpb.Payloads      // of the same
+	started   *historypb.HistoryEvent // nil until it has ended
+	settled   *interpreter.Settlement // by which people have let it begin, nil for none
+}
+
+// began is when the activity's first delivery may have begun: history has the start of the
+// last one alone, which takes over what others have done.
+func (m *made) began() time.Time {
+	if m.started.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
+		return m.scheduled
+	}
+	return m.started.GetEventTime().AsTime()
+}
+
+// attemptInput is what events need of a ToolInput.
+type attemptInput struct {
+	Step    string `json:"step"`
+	Visit   int    `json:"visit"`
+	Index   *int   `json:"index"`
+	Page    int    `json:"page"`
+	Attempt int    `json:"attempt"`
+	Place   string `json:"place"`
+	Sends   string `json:"sends"`
+}
+
+func (in attemptInput) call() call { return call{in.Step, in.Visit, indexOr(in.Index), in.Place} }
+
+func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
+	attributes := event.GetActivityTaskScheduledEventAttributes()
+	if interpreter.IsServiceActivity(attributes.GetActivityType().GetName()) {
+		return nil
+	}
+	of := &made{id: attributes.GetActivityId(), scheduled: event.GetEventTime().AsTime()}
+	if attributes.GetActivityType().GetName() == interpreter.DriveActivity {
+		of.many, of.input = &interpreter.DriveInput{}, attributes.GetInput()
+		if err := p.decode(p.workflowID, attributes.GetInput(), of.many); err != nil {
+			return err
+		}
+		p.visits[of.many.Task.Step] = of.many.Task.Visit
+		for _, carried := range of.many.Calls {
+			p.begins(call{of.many.Task.Step, of.many.Task.Visit, indexOr(carried.Index), ""})
+		}
+	} else {
+		if err := p.decode(p.workflowID, attributes.GetInput(), &of.one); err != nil {
+			return err
+		}
+		p.visits[of.one.Step] = of.one.Visit
+		of.settled = p.begins(of.one.call())
+		if of.one.Attempt > 1 {
+			p.retried(of.one.call())
+		}
+	}
+	p.made[event.GetEventId()] = of
+	return nil
+}
+
+// activityEnded adds an attempt, or those of calls that were hosted together.
+func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error {
+	of := p.made[id]
+	if of.many != nil {
+		return p.hostEnded(id, event)
+	}
+	failure, wasMade, err := p.attemptFailure(of, event)
+	if err != nil || !wasMade {
+		return err
+	}
+	if of.one.Sends != "" && of.one.Sends != "on_start" {
+		return nil // it informs others of the end of an attempt
+	}
+	started := p.attemptStarted(of)
+	if of.one.Sends != "" && failure == nil { // how it ends is said from outside
+		p.add(id, "", started)
+		p.calls[of.one.call()].began = started.At
+		return nil
+	}
+	end := started
+	end.At, end.Error, end.Event = event.GetEventTime().AsTime(), failure, ActionCompleted
+	end.IsRetry, end.By, end.Reason = false, "", ""
+	if failure != nil {
+		end.Event = ActionError
+	}
+	if of.started != nil {
+		end.Duration = end.At.Sub(started.At).Seconds()
+		if n := int(of.started.GetActivityTaskStartedEventAttributes().GetAttempt()); n > 1 {
+			end.Deliveries = n
+		}
+	}
+	p.add(id, "", started)
+	p.add(id, "", end)
+	p.calls[of.one.call()].failure = failure
+	switch {
+	case of.one.Place != "" && failure == nil:
+		end.Event, end.Duration = SinkCompleted, 0
+		p.add(id, "", end)
+	case playbook.OfNotice(of.one.Place):
+		end.Event, end.Duration = SinkFailed, 0
+		p.unsent = append(p.unsent, unsent{call: of.one.call(), by: event.GetEventId(), event: end})
+	}
+	return nil
+}
+
+// attemptFailure is how an attempt failed, nil where it did not. It is false for an
+// attempt that was not made.
+func (p *projector) attemptFailure(of *made, event *historypb.HistoryEvent) (*interpreter.ErrorObject, bool, error) {
+	if recorded := failureOf(event); recorded != nil {
+		if err := p.resolve(event); err != nil {
+			return nil, false, fmt.Errorf("read how an attempt of %s ended: %w", p.workflowID, err)
+		}
+		failure := workflows.AttemptError(temporal.GetDefaultFailureConverter().FailureToError(recorded))
+		return failure, !failure.PutOff(), nil
+	}
+	if event.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED {
+		return workflows.AttemptError(temporal.NewCanceledError()), of.started != nil, nil
+	}
+	return nil, true, nil
+}
+
+// attemptStarted is the start of an attempt, which becomes its call's last.
+func (p *projector) attemptStarted(of *made) Event {
+	in := of.one
+	started := Event{
+		Event: ActionStarted, Step: in.Step, Visit: in.Visit, Index: in.Index, Sink: in.Place, Attempt: in.Attempt, Page: in.Page,
+	}
+	if of.started != nil {
+		started.At = of.started.GetEventTime().AsTime()
+	}
+	last := p.calls[in.call()]
+	if last == nil {
+		last = &lastMade{}
+		p.calls[in.call()] = last
+	}
+	started.IsRetry = last.attempt > 0 && last.page == in.Page
+	if of.settled != nil {
+		started.By, started.Reason = of.settled.By, of.settled.Reason
+	}
+	last.attempt, last.page = in.Attempt, in.Page
+	return started
+}
+
+func failureOf(event *historypb.HistoryEvent) *failurepb.Failure {
+	return cmp.Or(event.GetActivityTaskFailedEventAttributes().GetFailure(), event.GetActivityTaskTimedOutEventAttributes().GetFailure())
+}
+
+// endedActivity is the event that scheduled the activity whose end an event is; 0
+// for other events.
+func endedActivity(event *historypb.HistoryEvent) int64 {
+	for _, attributes := range []interface{ GetScheduledEventId() int64 }{
+		event.GetActivityTaskCompletedEventAttributes(), event.GetActivityTaskFailedEventAttributes(),
+		event.GetActivityTaskTimedOutEventAttributes(), event.GetActivityTaskCanceledEventAttributes(),
+	} {
+		if id := attributes.GetScheduledEventId(); id != 0 { // nil attributes give 0
+			return id
+		}
+	}
+	return 0
+}
+
+// pending adds the attempts that are being made, which the history has no event of yet.
+func (p *projector) pending(activities []*workflowpb.PendingActivityInfo) {
+	for _, activity := range activities {
+		if activity.GetState() != enumspb.PENDING_ACTIVITY_STATE_STARTED {
+			continue
+		}
+		for id, of := range p.made {
+			if of.id != activity.GetActivityId() || p.ended[id] || of.many != nil {
+				continue
+			}
+			started := p.attemptStarted(of)
+			started.At = activity.GetLastStartedTime().AsTime()
+			p.add(id, "", started)
+		}
+	}
+}
+
+// busy reports whether an attempt may be pending.
+func (p *projector) busy() bool { return p.open() && len(p.made) > len(p.ended) }

@@ -1,0 +1,230 @@
+package runs
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// children adds the iterations of children, and links to the histories of children that are
+// asked for.
+func (p *projector) children() error {
+	batches, failed, err := p.batches()
+	if err != nil {
+		return err
+	}
+	if p.filter.Failed && p.workflow == workflows.LoopWorkflowName {
+		p.only = failed
+	} else if p.filter.Failed {
+		p.only = nil
+	}
+	for _, begun := range p.h.children {
+		if begun.workflow == workflows.PlaybookWorkflowName {
+			continue // a run of its own
+		}
+		next, belongs := p.linkTo(begun)
+		if !belongs {
+			continue
+		}
+		if report := batches[begun]; report != nil {
+			if err := p.iterations(begun, report); err != nil {
+				return err
+			}
+			if !p.filter.within() || !p.requested(report, failed) {
+				continue
+			}
+			if p.filter.Failed {
+				next.only = failed
+			}
+		}
+		if begun.runID != "" && (p.filter.Step == "" || p.filter.Step == next.step) {
+			p.links = append(p.links, next)
+		}
+	}
+	return nil
+}
+
+// linkTo leads to the history of a child; false for one that is of no step.
+func (p *projector) linkTo(begun *child) (link, bool) {
+	to := link{at: begun.initiated, source: source{
+		workflowID: begun.workflowID, runID: begun.runID, workflow: begun.workflow, step: p.step, visit: p.visit, first: true,
+	}}
+	if p.step != "" {
+		return to, true
+	}
+	loop := &Loop{WorkflowID: begun.workflowID}
+	if loop.identify() != nil {
+		return to, false
+	}
+	to.step, to.visit = loop.Step, loop.Visit
+	return to, true
+}
+
+// batches are what the history of a loop has of its children, with the indexes of
+// the iterations that failed.
+func (p *projector) batches() (map[*child]*batchReport, map[int]bool, error) {
+	batches, failed := map[*child]*batchReport{}, map[int]bool{}
+	for _, begun := range p.h.children {
+		if begun.workflow != workflows.CallsWorkflowName || p.workflow != workflows.LoopWorkflowName {
+			continue
+		}
+		report, err := p.batch(begun)
+		if err != nil {
+			return nil, nil, err
+		}
+		batches[begun] = report
+		for _, iteration := range report.output.Iterations {
+			if iteration.Result.Failed() && !iteration.Cancelled {
+				failed[iteration.Index] = true
+			}
+		}
+		if begun.end != nil && !report.complete && !wasCancelled(begun) {
+			for _, carried := range report.input.Calls {
+				failed[*carried.Index] = true
+			}
+		}
+	}
+	return batches, failed, nil
+}
+
+// batchReport is what a loop's history has of a child.
+type batchReport struct {
+	input    workflows.CallsInput
+	output   workflows.CallsOutput
+	complete bool
+}
+
+func (p *projector) batch(begun *child) (*batchReport, error) {
+	report := &batchReport{}
+	if err := p.decode(begun.workflowID, begun.input, &report.input); err != nil {
+		return nil, err
+	}
+	var err error
+	report.complete, err = p.result(begun, &report.output)
+	return report, err
+}
+
+// requested reports whether the history of a child is asked for.
+func (p *projector) requested(report *batchReport, failed map[int]bool) bool {
+	for _, carried := range report.input.Calls {
+		if (p.filter.Index == nil || *p.filter.Index == *carried.Index) && (!p.filter.Failed || failed[*carried.Index]) {
+			return true
+		}
+	}
+	return false
+}
+
+// iterations adds those of one child: their start, and how they ended.
+func (p *projector) iterations(begun *child, report *batchReport) error {
+	if begun.end == nil {
+		return p.iterationsOpen(begun, report)
+	}
+	iterations := report.output.Iterations
+	if !report.complete && !wasCancelled(begun) {
+		for _, carried := range report.input.Calls {
+			iterations = append(iterations, lost(*carried.Index, begun))
+		}
+	}
+	fresh := map[int]bool{}
+	for _, carried := range report.input.Calls {
+		fresh[*carried.Index] = carried.State == nil
+	}
+	for _, iteration := range iterations {
+		from, to := spanOf(iteration, begun, len(report.input.Calls))
+		if fresh[iteration.Index] {
+			p.iterationStarted(begun, from, iteration.Index)
+		}
+		p.iteration(begun.event, p.iterationEvent(IterationCompleted, to, iteration.Index), iteration)
+	}
+	return nil
+}
+
+// iterationsOpen adds the starts of those of a child that has not ended.
+func (p *projector) iterationsOpen(begun *child, report *batchReport) error {
+	sequential, err := p.sequential(report)
+	for i, carried := range report.input.Calls {
+		if carried.State == nil && (i == 0 || !sequential) {
+			p.iterationStarted(begun, begun.initiated, *carried.Index)
+		}
+	}
+	return err
+}
+
+func (p *projector) iterationStarted(begun *child, at time.Time, index int) {
+	p.add(begun.event, fmt.Sprint(index), p.iterationEvent(IterationStarted, at, index))
+}
+
+func (p *projector) iterationEvent(kind string, at time.Time, index int) Event {
+	return Event{Event: kind, At: at, Step: p.step, Visit: p.visit, Index: &index}
+}
+
+// spanOf is when an iteration began and ended. One of several in a child begins and ends when
+// its call does, and not when the child does.
+func spanOf(iteration interpreter.IterationResult, begun *child, size int) (from, to time.Time) {
+	from, to = begun.initiated, begun.end.GetEventTime().AsTime()
+	meta := iteration.Result.Meta
+	switch {
+	case size == 1:
+		return from, to
+	case !meta.StartedAt.IsZero():
+		ended := between(from, meta.EndedAt, to)
+		return between(from, meta.StartedAt, ended), ended
+	case iteration.Cancelled: // it has not begun
+		return to, to
+	}
+	return from, to
+}
+
+// sequential reports whether an element of a loop's batch begins when the one before it
+// has ended.
+func (p *projector) sequential(report *batchReport) (bool, error) {
+	if len(report.input.Calls) < 2 {
+		return false, nil
+	}
+	var known converter.RawValue // of the loop's input
+	var script interpreter.Script
+	if err := p.decode(p.workflowID, p.h.input, &known, &script); err != nil {
+		return false, err
+	}
+	_, step, err := report.input.Task.With(script).Load()
+	return err == nil && step.Loop != nil && step.Loop.Mode != playbook.Parallel, nil
+}
+
+// iteration adds how one ended.
+func (p *projector) iteration(by int64, event Event, iteration interpreter.IterationResult) {
+	result, which := iteration.Result, fmt.Sprint(iteration.Index)
+	event.Attempts, event.Pages, event.Status = result.Meta.Attempts, result.Meta.Pages, interpreter.Completed
+	if !result.Meta.StartedAt.IsZero() {
+		event.Duration = result.Meta.EndedAt.Sub(result.Meta.StartedAt).Seconds()
+	}
+	switch {
+	case iteration.Cancelled:
+		event.Event, event.Status, event.Error = IterationFailed, interpreter.Cancelled, result.Error
+	case result.Failed():
+		event.Event, event.Status, event.Error = IterationFailed, interpreter.Failed, result.Error
+		for _, before := range endings(result.Error) {
+			earlier := event
+			earlier.Event, earlier.Duration, earlier.Status = before, 0, ""
+			p.add(by, which, earlier)
+		}
+	}
+	p.add(by, which, event)
+}
+
+// endings are what comes before the failure of an iteration or a step.
+func endings(failure *interpreter.ErrorObject) []string {
+	switch {
+	case failure == nil:
+		return nil
+	case failure.Kind == interpreter.KindSink:
+		return []string{SinkFailed}
+	case failure.Exhausted:
+		return []string{StepRetryExhausted}
+	}
+	return nil
+}

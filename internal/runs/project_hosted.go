@@ -1,0 +1,216 @@
+package runs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/converter"
+
+	"reprise/interpreter"
+)
+
+// hostEnded adds what an activity did that hosts calls: of each one pair for attempts that
+// succeeded one after the other, and one for each that failed.
+func (p *projector) hostEnded(id int64, event *historypb.HistoryEvent) error {
+	of, output := p.made[id], interpreter.DriveOutput{}
+	if err := p.resolve(event); err != nil {
+		return fmt.Errorf("read what an activity of %s did: %w", p.workflowID, err)
+	}
+	var payloads *commonpb.Payloads
+	switch {
+	case event.GetActivityTaskCompletedEventAttributes() != nil:
+		payloads = event.GetActivityTaskCompletedEventAttributes().GetResult()
+	case event.GetActivityTaskCanceledEventAttributes() != nil:
+		payloads = event.GetActivityTaskCanceledEventAttributes().GetDetails()
+	default:
+		if !failed(failureOf(event), &output) {
+			return nil // it reported nothing; its calls are made one at a time
+		}
+	}
+	if len(payloads.GetPayloads()) > 0 {
+		if err := converter.GetDefaultDataConverter().FromPayloads(payloads, &output); err != nil {
+			return fmt.Errorf("decode what an activity of %s did: %w", p.workflowID, err)
+		}
+	}
+	for i, driven := range output.Calls {
+		if i == len(of.many.Calls) {
+			break
+		}
+		p.hostedCall(id, event.GetEventTime().AsTime(), of, of.many.Calls[i], driven)
+	}
+	return nil
+}
+
+// hostedCall adds what became of one hosted call.
+func (p *projector) hostedCall(id int64, ended time.Time, of *made, carried interpreter.Carried, driven interpreter.Driven) {
+	var before interpreter.CallState
+	if carried.State != nil {
+		before = *carried.State
+	}
+	after, failure := reached(before, driven)
+	if after.Attempts <= before.Attempts {
+		return
+	}
+	task, which := of.many.Task, fmt.Sprint(indexOr(carried.Index))
+	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index}
+	made := driven.Made
+	if !made.Cover(before.Attempts+1, after.Attempts) {
+		made = stretches(before, after, failure, driven.Result, ended)
+	} else if failure != nil {
+		made = append(made[:len(made)-1:len(made)-1], made[len(made)-1])
+		made[len(made)-1].Error = failure // it has all of it
+	}
+	if event.At = ended; of.started != nil {
+		event.At = of.began()
+	}
+	// A page may be behind the last attempt, and what comes first is the next.
+	event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
+	attempted := p.attempts(id, which, event, made, ended)
+	if after.Written > before.Written {
+		event.Event, event.At, event.Attempt, event.AttemptTo, event.IsRetry = SinkCompleted, writtenAt(attempted, driven, ended), 0, 0, false
+		event.Page, event.PageTo = pagesWritten(before, after, driven)
+		p.add(id, which, event)
+	}
+	p.calls[call{task.Step, task.Visit, indexOr(carried.Index), ""}] = &lastMade{
+		attempt: after.Attempts, page: after.Successes + 1, failure: failure,
+	}
+}
+
+// attempts adds attempts of a call, from the time of first on, and gives when the last
+// ended.
+func (p *projector) attempts(id int64, which string, first Event, made interpreter.Stretches, ended time.Time) time.Time {
+	event, at := first, first.At
+	for i, stretch := range made {
+		event.Attempt, event.AttemptTo, event.Page, event.PageTo = stretch.Attempt, stretch.AttemptTo, stretch.Page, stretch.PageTo
+		if event.PageTo == event.Page && event.AttemptTo == 0 {
+			event.PageTo = 0
+		}
+		event.At = between(at, stretch.Began, ended)
+		at = between(event.At, stretch.Ended, ended)
+		p.pair(id, fmt.Sprintf("%s/%d", which, i), event, at, stretch.Error)
+		event.IsRetry = stretch.Error != nil && i+1 < len(made) && made[i+1].Page == stretch.Page
+	}
+	return at
+}
+
+// stretches are the attempts of a call between two states, as far as these show: those
+// that succeeded together, and the last where that failed. A result has the times, else
+// they went on to the end.
+func stretches(
+	before, after interpreter.CallState, failure *interpreter.ErrorObject, result *interpreter.CallResult, ended time.Time,
+) interpreter.Stretches {
+	var made interpreter.Stretches
+	var began time.Time
+	first, last := before.Attempts+1, after.Attempts
+	if result != nil && !result.Meta.EndedAt.IsZero() {
+		began, ended = result.Meta.StartedAt, result.Meta.EndedAt
+	}
+	if failure != nil {
+		last--
+		if !failure.At.IsZero() {
+			ended = failure.At
+		}
+	}
+	if first <= last {
+		well := interpreter.Stretch{Attempt: first, Page: before.Successes + 1, Began: began, Ended: ended}
+		if last > first {
+			well.AttemptTo, well.PageTo = last, max(after.Successes, well.Page)
+		}
+		made = append(made, well)
+		began = ended // when the next began is not kept
+	}
+	if failure != nil {
+		made = append(made, interpreter.Stretch{
+			Attempt: after.Attempts, Page: cmp.Or(failure.Page, after.Successes+1), Began: began, Ended: ended, Error: failure,
+		})
+	}
+	return made
+}
+
+// between is a time within others; what is not known is the first of them where
+// something begins, and so is what lies before it.
+func between(from, at, to time.Time) time.Time {
+	switch {
+	case at.Before(from):
+		return from
+	case at.After(to):
+		return to
+	}
+	return at
+}
+
+// writtenAt is when the sinks of a hosted call were done, as far as that is known.
+func writtenAt(attempted time.Time, driven interpreter.Driven, ended time.Time) time.Time {
+	if driven.Result != nil {
+		return between(attempted, driven.Result.Meta.EndedAt, ended)
+	}
+	return ended
+}
+
+// pagesWritten are the first and the last page, 0 where that is the first, that the
+// sinks of a hosted call have taken. One whose sink is still to do, such as what the
+// call has left to its workflow to decide about, or has failed is not among them.
+func pagesWritten(before, after interpreter.CallState, driven interpreter.Driven) (first, last int) {
+	left, result := driven.Outcome, driven.Result
+	first, last = before.Successes+1, after.Successes
+	if pageIsDue(before) {
+		first--
+	}
+	refused := result != nil && result.Failed() && result.Error.Kind == interpreter.KindSink
+	if left != nil && !left.PutOff() && !left.Failed() || pageIsDue(after) || refused {
+		last--
+	}
+	if last <= first {
+		return first, 0
+	}
+	return first, last
+}
+
+func pageIsDue(state interpreter.CallState) bool {
+	return len(state.Todo) > 0 && state.Todo[0].Sink != nil && state.Todo[0].Sink.Page
+}
+
+// reached is how far a hosted call has come, and the failure of its last attempt,
+// nil where that succeeded.
+func reached(before interpreter.CallState, driven interpreter.Driven) (after interpreter.CallState, failure *interpreter.ErrorObject) {
+	switch {
+	case driven.Result != nil:
+		after.Attempts, after.Successes, after.Written = driven.Result.Meta.Attempts, driven.Result.Meta.Pages, driven.Written
+		failure = driven.Result.Error
+	case driven.State != nil:
+		after, failure = *driven.State, driven.State.Last.Error
+	}
+	if outcome := driven.Outcome; outcome != nil && !outcome.PutOff() {
+		after.Attempts++
+		if outcome.Err == nil {
+			after.Successes++
+			return after, nil
+		}
+		final := *outcome.Err
+		final.Attempt = after.Attempts
+		return after, &final
+	}
+	if failure != nil && (failure.Attempt != after.Attempts || slices.Contains(behindAttempts, failure.Kind)) {
+		failure = nil
+	}
+	return after, failure
+}
+
+// behindAttempts are the kinds of failures of calls whose last attempt succeeded.
+var behindAttempts = []interpreter.Kind{interpreter.KindSink, interpreter.KindExhausted, interpreter.KindRepeat}
+
+// pair adds the start and the end of attempts.
+func (p *projector) pair(id int64, which string, event Event, ended time.Time, failure *interpreter.ErrorObject) {
+	event.Event = ActionStarted
+	p.add(id, which, event)
+	event.Duration = ended.Sub(event.At).Seconds()
+	event.Event, event.At, event.IsRetry, event.Error = ActionCompleted, ended, false, failure
+	if failure != nil {
+		event.Event = ActionError
+	}
+	p.add(id, which, event)
+}

@@ -1,0 +1,58 @@
+package runs
+
+import (
+	"slices"
+
+	commonpb "go.temporal.io/api/common/v1"
+	historypb "go.temporal.io/api/history/v1"
+
+	"reprise/workflows"
+)
+
+// unsent is a notice that failed, and the event that said so.
+type unsent struct {
+	call  call
+	by    int64
+	event Event
+}
+
+// retried says that a notice that failed is made again.
+func (p *projector) retried(notice call) {
+	for i, failed := range slices.Backward(p.unsent) {
+		if failed.call == notice {
+			p.unsent = slices.Delete(p.unsent, i, i+1)
+			return
+		}
+	}
+}
+
+// pendingNotices are the notices of a run that goes on with an input.
+func (p *projector) pendingNotices(input *commonpb.Payloads) ([]workflows.Untold, error) {
+	var goesOn struct {
+		State struct {
+			Untold []workflows.Untold `json:"untold"`
+		} `json:"state"`
+	}
+	err := p.decode(p.workflowID, input, &goesOn)
+	return goesOn.State.Untold, err
+}
+
+// failedNotices adds the notices that were not sent. No step fails with them, so nothing else
+// shows it. last is the last event of the history.
+func (p *projector) failedNotices(last *historypb.HistoryEvent) error {
+	if goesOn := last.GetWorkflowExecutionContinuedAsNewEventAttributes(); goesOn != nil && len(p.unsent) > 0 {
+		notices, err := p.pendingNotices(goesOn.GetInput())
+		if err != nil {
+			return err
+		}
+		for _, notice := range notices {
+			p.retried(call{index: -1, sink: notice.Place})
+		}
+	}
+	for _, failed := range p.unsent {
+		if failed.by < p.decided {
+			p.add(failed.by, "", failed.event)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package runs
+
+import (
+	"errors"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// played is a run of another playbook: what an attempt of a step is.
+type played struct {
+	*child
+	made
+	recorded bool // its start
+}
+
+// playbookEvent takes in the attempts that are runs of other playbooks. It is false for an
+// event of something else.
+func (p *projector) playbookEvent(event *historypb.HistoryEvent) (bool, error) {
+	switch {
+	case event.GetStartChildWorkflowExecutionInitiatedEventAttributes() != nil:
+		return p.playbookStarting(event)
+	case event.GetChildWorkflowExecutionStartedEventAttributes() != nil:
+		of := p.runs[event.GetChildWorkflowExecutionStartedEventAttributes().GetInitiatedEventId()]
+		if of != nil {
+			p.playStarted(of, event)
+		}
+		return of != nil, nil
+	}
+	if of := p.runs[endedChild(event)]; of != nil {
+		return true, p.playEnded(of, event)
+	}
+	if asked := event.GetRequestCancelExternalWorkflowExecutionInitiatedEventAttributes(); asked != nil {
+		p.cancelling[asked.GetWorkflowExecution().GetWorkflowId()] = true
+	}
+	if fired := event.GetTimerFiredEventAttributes(); fired != nil {
+		p.late[p.limits[fired.GetTimerId()]] = true
+	}
+	return false, nil
+}
+
+// playbookStarting notes the run that an attempt asks for.
+func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error) {
+	for _, begun := range p.h.children {
+		if begun.event != event.GetEventId() || begun.workflow != workflows.PlaybookWorkflowName {
+			continue
+		}
+		var input struct {
+			Called *workflows.Called `json:"called"`
+		}
+		if err := p.decode(begun.workflowID, begun.input, &input); err != nil || input.Called == nil {
+			return true, err
+		}
+		in := input.Called
+		p.visits[in.Step] = in.Visit
+		settled := p.begins(call{in.Step, in.Visit, indexOr(in.Index), ""})
+		p.runs[begun.event] = &played{child: begun, made: made{settled: settled, one: attemptInput{
+			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt,
+		}}}
+		return true, nil
+	}
+	return false, nil
+}
+
+// playStarted adds the start of a run; one that nobody waits for is done with that.
+func (p *projector) playStarted(of *played, event *historypb.HistoryEvent) {
+	of.started, of.recorded = event, true
+	started := p.attemptStarted(&of.made)
+	started.Child = of.workflowID
+	p.add(of.event, "", started)
+	if of.detached {
+		p.add(of.event, "", playEnd(started, event, nil))
+		p.calls[of.one.call()].failure = nil
+	}
+}
+
+// playEnded adds how a run has ended.
+func (p *projector) playEnded(of *played, event *historypb.HistoryEvent) error {
+	if of.detached && of.recorded {
+		return nil
+	}
+	if !of.recorded { // it could not begin
+		p.playStarted(of, event)
+	}
+	var result workflows.Result
+	known, err := p.result(of.child, &result)
+	if err != nil {
+		return err
+	}
+	failure := workflows.EndOf(of.workflowID, result, missingResult(known, event)).Err
+	if cancelled := event.GetChildWorkflowExecutionCanceledEventAttributes() != nil; cancelled && p.cancelling[of.workflowID] {
+		failure = workflows.AttemptError(temporal.NewCanceledError())
+		if p.late[limit{of.one.call(), of.one.Attempt}] {
+			failure.Kind, failure.Message = interpreter.KindTimeout, "the run "+of.workflowID+" did not end in time and was cancelled"
+		}
+	}
+	started := p.attemptStarted(&of.made)
+	started.Child = of.workflowID
+	p.add(of.event, "", playEnd(started, event, failure))
+	p.calls[of.one.call()].failure = failure
+	return nil
+}
+
+func playEnd(started Event, event *historypb.HistoryEvent, failure *interpreter.ErrorObject) Event {
+	end := started
+	end.At, end.Error, end.Event = event.GetEventTime().AsTime(), failure, ActionCompleted
+	end.IsRetry, end.By, end.Reason = false, "", ""
+	if failure != nil {
+		end.Event = ActionError
+	}
+	end.Duration = end.At.Sub(started.At).Seconds()
+	return end
+}
+
+// missingResult is the error of a run that has ended without a result, nil for others.
+func missingResult(known bool, event *historypb.HistoryEvent) error {
+	switch event.GetEventType() {
+	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED:
+		return errors.New("it was terminated")
+	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT:
+		return errors.New("it timed out")
+	case enumspb.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED:
+		return errors.New("it could not begin")
+	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
+		if !known {
+			return temporal.NewCanceledError()
+		}
+	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
+		if !known {
+			return temporal.GetDefaultFailureConverter().FailureToError(event.GetChildWorkflowExecutionFailedEventAttributes().GetFailure())
+		}
+	}
+	return nil
+}

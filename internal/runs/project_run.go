@@ -1,0 +1,88 @@
+package runs
+
+import (
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// runEvent takes in what only the history of a run has.
+func (p *projector) runEvent(event *historypb.HistoryEvent) error {
+	if written := event.GetWorkflowPropertiesModifiedEventAttributes(); written != nil {
+		p.queueChanged(event, written.GetUpsertedMemo())
+		return nil
+	}
+	if cancelled := event.GetWorkflowExecutionCancelRequestedEventAttributes(); cancelled != nil {
+		p.cancelled = cancelled
+		return nil
+	}
+	return p.runEnded(event)
+}
+
+// runEnded adds the end of a run.
+func (p *projector) runEnded(event *historypb.HistoryEvent) error {
+	if p.h.endedAt.IsZero() || !event.GetEventTime().AsTime().Equal(p.h.endedAt) || !ends(event) {
+		return nil
+	}
+	result, err := p.resultOf(&child{workflowID: p.workflowID, end: event})
+	if err != nil {
+		return err
+	}
+	out := Event{Event: ExecutionFailed, At: p.h.endedAt, Status: result.Status, Error: result.Error}
+	switch event.GetEventType() {
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+		out.Event = ExecutionCompleted
+		if result.Status == interpreter.Failed { // the output could not be made
+			out.Event = ExecutionFailed
+		}
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+		out.Event, out.Status = ExecutionCancelled, interpreter.Cancelled
+		out.Reason, out.By = p.cancelled.GetCause(), p.cancelled.GetIdentity()
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
+		out.Error = noResult("the run was terminated: " + event.GetWorkflowExecutionTerminatedEventAttributes().GetReason())
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+		out.Error = noResult("the run timed out")
+	}
+	if out.Status == "" {
+		out.Status = interpreter.Failed
+	}
+	p.add(event.GetEventId(), "", out)
+	return nil
+}
+
+func noResult(message string) *interpreter.ErrorObject {
+	return &interpreter.ErrorObject{Kind: "no_result", Class: interpreter.ClassFinal, Message: message}
+}
+
+func ends(event *historypb.HistoryEvent) bool {
+	switch event.GetEventType() {
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+		return true
+	}
+	return false
+}
+
+// queueChanged adds that the run waits for its turn under its concurrency key, or has got
+// it, as its memo says.
+func (p *projector) queueChanged(event *historypb.HistoryEvent, memo *commonpb.Memo) {
+	if p.workflow != workflows.PlaybookWorkflowName || memo.GetFields()[interpreter.LineMemo] == nil {
+		return
+	}
+	before := p.queued
+	p.queued = queueOf(memo)
+	out := Event{Event: ExecutionQueued, At: event.GetEventTime().AsTime()}
+	switch {
+	case p.queued != nil && before == nil:
+		out.Concurrency = p.queued.Name.Key
+	case p.queued == nil && before != nil:
+		out.Event, out.Concurrency, out.Duration = ExecutionAdmitted, before.Name.Key, out.At.Sub(before.Since).Seconds()
+	default:
+		return
+	}
+	p.add(event.GetEventId(), "", out)
+}

@@ -1,0 +1,144 @@
+package runs
+
+import (
+	"strings"
+
+	historypb "go.temporal.io/api/history/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/converter"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// timer adds the wait of a call. Of other timers it notes those that bound a run.
+func (p *projector) timer(event *historypb.HistoryEvent) {
+	mark, marked := interpreter.ParseTimerMark(summaryOf(event))
+	timer := event.GetTimerStartedEventAttributes()
+	if !marked {
+		return
+	}
+	at := p.waiter(mark.Call, mark.Index)
+	if mark.Limits > 0 {
+		p.limits[timer.GetTimerId()] = limit{at, mark.Limits}
+		return
+	}
+	p.retried(at)
+	delay := timer.GetStartToFireTimeout().AsDuration()
+	out := p.waits(event, at, mark.Reason)
+	out.Delay, out.NextRetryAt = delay.Seconds(), out.At.Add(delay)
+	p.add(event.GetEventId(), "", out)
+}
+
+// holdMark adds a wait for a person.
+func (p *projector) holdMark(event *historypb.HistoryEvent, mark workflows.HoldMark) {
+	at := p.waiter(mark.Held, mark.Index)
+	p.retried(at)
+	p.add(event.GetEventId(), "", p.waits(event, at, interpreter.ReasonPerson))
+}
+
+// waiter is the call of a step or of the place of a sink.
+func (p *projector) waiter(name string, index *int) call {
+	at := call{step: name, visit: p.visit, index: indexOr(index)}
+	if step, _, isSink := strings.Cut(name, "."); isSink {
+		at.step, at.sink = step, name
+		if playbook.OfRun(name) {
+			at.step = ""
+		}
+	}
+	if p.visit == 0 {
+		at.visit = p.visits[at.step]
+	}
+	if index == nil && len(p.indexes) == 1 {
+		at.index = p.indexes[0]
+	}
+	return at
+}
+
+// waits is the beginning of a call's wait.
+func (p *projector) waits(event *historypb.HistoryEvent, at call, reason interpreter.Reason) Event {
+	out := Event{
+		Event: StepRetry, At: event.GetEventTime().AsTime(), Step: at.step, Visit: at.visit, Sink: at.sink, Reason: string(reason),
+	}
+	if at.index >= 0 {
+		out.Index = &at.index
+	}
+	last := p.calls[at]
+	if last == nil { // one that waits before its first attempt
+		last = &lastMade{}
+		p.calls[at] = last
+	}
+	last.waits, last.settled = true, nil
+	out.Attempt, out.Page = last.attempt, last.page
+	switch reason {
+	case interpreter.ReasonFailure, interpreter.ReasonRateLimited, interpreter.ReasonPerson:
+		out.Error = last.failure
+	}
+	return out
+}
+
+// settles notes what people have decided about waits. It is false for an event of
+// something else.
+func (p *projector) settles(event *historypb.HistoryEvent) (bool, error) {
+	if signal := event.GetWorkflowExecutionSignaledEventAttributes(); signal.GetSignalName() == workflows.ControlSignal {
+		var steering workflows.Steering
+		if err := p.decode(p.workflowID, signal.GetInput(), &steering); err != nil {
+			return true, err
+		}
+		if steering.Settle != nil {
+			p.settled(*steering.Settle)
+		}
+		for _, then := range steering.Then {
+			p.settled(then)
+		}
+		return true, nil
+	}
+	request := event.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest()
+	if request.GetInput().GetName() != workflows.RetryNowUpdate {
+		return request != nil, nil
+	}
+	var command workflows.Command
+	if err := p.decode(p.workflowID, request.GetInput().GetArgs(), &command); err != nil {
+		return true, err
+	}
+	p.settled(workflows.Settlement{
+		Step: command.Step, Index: command.Index, Settlement: interpreter.Settlement{By: command.By, Reason: command.Reason},
+	})
+	return true, nil
+}
+
+// settled notes what people have decided about calls that wait. That one is given up
+// its failure shows.
+func (p *projector) settled(decided workflows.Settlement) {
+	for at, last := range p.calls {
+		index := &at.index
+		if at.index < 0 {
+			index = nil
+		}
+		if last.waits && last.settled == nil && !decided.Skip && decided.Means(at.step, index) {
+			last.settled = &decided.Settlement
+		}
+	}
+}
+
+// begins notes that a call goes on with its next attempt, and gives what people have
+// decided that led to it; nil where its wait ended by itself.
+func (p *projector) begins(at call) *interpreter.Settlement {
+	last := p.calls[at]
+	if last == nil {
+		return nil
+	}
+	settled := last.settled
+	last.waits, last.settled = false, nil
+	return settled
+}
+
+// summaryOf is what the UI shows beside an event.
+func summaryOf(event interface{ GetUserMetadata() *sdkpb.UserMetadata }) string {
+	var summary string
+	if payload := event.GetUserMetadata().GetSummary(); payload != nil {
+		_ = converter.GetDefaultDataConverter().FromPayload(payload, &summary)
+	}
+	return summary
+}

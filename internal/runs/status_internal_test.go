@@ -1,0 +1,193 @@
+package runs
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// TestWhatHoldsAnItem: what a workflow says of a call is a status, what holds it, and attempts.
+func TestWhatHoldsAnItem(t *testing.T) {
+	t.Parallel()
+	awaiting := &interpreter.Awaiting{Attempt: 2}
+	of := func(reason interpreter.Reason) interpreter.CallStatus {
+		return interpreter.CallStatus{Status: reason.Status(), Reason: reason, Attempts: 2, MaxAttempts: 5, Waiting: "in words", NextRetryAt: noon}
+	}
+	for name, row := range map[string]struct {
+		call   interpreter.CallStatus
+		heldBy string
+		most   int
+	}{
+		"a retry":                  {of(interpreter.ReasonFailure), HeldByWait, 5},
+		"told to wait":             {of(interpreter.ReasonRateLimited), HeldByWait, 5},
+		"a poll":                   {of(interpreter.ReasonPoll), HeldByWait, 5},
+		"a page":                   {of(interpreter.ReasonPage), HeldByWait, 5},
+		"its turn":                 {of(interpreter.ReasonTurn), HeldByRateLimit, 5},
+		"a person":                 {of(interpreter.ReasonPerson), HeldByPerson, 5},
+		"a pause":                  {of(interpreter.ReasonPaused), HeldByPause, 5},
+		"a slot":                   {of(interpreter.ReasonPlace), HeldByWindow, 5},
+		"an answer":                {interpreter.CallStatus{Status: interpreter.Running, Awaits: awaiting}, HeldByAnswer, 0},
+		"a pause before an answer": {interpreter.CallStatus{Status: interpreter.Paused, Awaits: awaiting}, HeldByPause, 0},
+		"nothing":                  {interpreter.CallStatus{Status: interpreter.Running, MaxAttempts: 5}, "", 5},
+		"nothing any more":         {interpreter.CallStatus{Status: interpreter.Failed, Attempts: 5, MaxAttempts: 5}, "", 0},
+	} {
+		item := itemOf(row.call)
+		require.Equal(t, row.heldBy, item.HeldBy, name)
+		require.Equal(t, row.most, item.MaxAttempts, name)
+		require.Equal(t, row.call.Status, item.Status, name)
+		require.Equal(t, row.call.Attempts, item.Attempt, name)
+		require.Equal(t, row.call.NextRetryAt, item.NextRetryAt, name)
+	}
+	for _, reason := range interpreter.WaitReasons() {
+		require.NotEmpty(t, holders[reason], "what holds an item that waits for %q?", reason)
+	}
+}
+
+// TestStatusOfAnOpenRun: what holds all of its steps holds the run.
+func TestStatusOfAnOpenRun(t *testing.T) {
+	t.Parallel()
+	step := func(status interpreter.Status, heldBy string) Step {
+		return Step{Item: Item{Status: status, HeldBy: heldBy}}
+	}
+	waits, held := step(interpreter.RetryPending, HeldByWait), step(interpreter.Paused, HeldByPause)
+	person, runs := step(interpreter.RetryPending, HeldByPerson), step(interpreter.Running, "")
+	done, pending := step(interpreter.Completed, ""), step(interpreter.Pending, "")
+	for name, row := range map[string]struct {
+		steps  []Step
+		paused bool
+		status interpreter.Status
+		heldBy string
+	}{
+		"no step yet":     {nil, false, interpreter.Running, ""},
+		"between steps":   {[]Step{done, pending}, false, interpreter.Running, ""},
+		"one runs":        {[]Step{waits, runs}, false, interpreter.Running, ""},
+		"all wait":        {[]Step{done, waits, waits}, false, interpreter.RetryPending, HeldByWait},
+		"one waits":       {[]Step{person, pending}, false, interpreter.RetryPending, HeldByPerson},
+		"for two reasons": {[]Step{waits, person}, false, interpreter.RetryPending, HeldByWait},
+		"one is paused":   {[]Step{held, done}, false, interpreter.Paused, HeldByPause},
+		"paused":          {[]Step{runs}, true, interpreter.Paused, HeldByPause},
+	} {
+		status, heldBy := openStatus(row.steps, row.paused)
+		require.Equal(t, row.status, status, name)
+		require.Equal(t, row.heldBy, heldBy, name)
+	}
+}
+
+func iterationWith(index int, call interpreter.CallStatus) workflows.IterationRecord {
+	return workflows.IterationRecord{Index: index, CallStatus: call}
+}
+
+// TestNoIterationIsUncounted: whatever its status, an iteration is in one figure of its loop.
+func TestNoIterationIsUncounted(t *testing.T) {
+	t.Parallel()
+	statuses := append(interpreter.StatusesOf(interpreter.OfStep|interpreter.OfIteration|interpreter.OfRun), "of another build")
+	for _, status := range statuses {
+		step := &Step{Loop: &Counts{Total: 3}, under: 1}
+		step.recount([]workflows.Iterations{{Iterations: []workflows.IterationRecord{iterationWith(0, interpreter.CallStatus{Status: status})}}})
+		c := step.Loop
+		require.Equal(t, c.Total, c.Success+c.Failed+c.Cancelled+c.Running+c.Waiting+c.Pending, status)
+		if status != interpreter.Pending {
+			require.Equal(t, 2, c.Pending, status)
+		}
+	}
+}
+
+// TestCountsOfALoop: figures of a loop by what it and its open children answer, and what holds it.
+func TestCountsOfALoop(t *testing.T) {
+	t.Parallel()
+	waits := interpreter.CallStatus{Status: interpreter.RetryPending, Reason: interpreter.ReasonFailure, NextRetryAt: noon.Add(time.Minute)}
+	turn := interpreter.CallStatus{Status: interpreter.Running, Reason: interpreter.ReasonTurn, NextRetryAt: noon.Add(time.Hour)}
+	person := interpreter.CallStatus{Status: interpreter.RetryPending, Reason: interpreter.ReasonPerson}
+	runs, done := interpreter.CallStatus{Status: interpreter.Running}, interpreter.CallStatus{Status: interpreter.Completed}
+	awaits := interpreter.CallStatus{Status: interpreter.Running, Awaits: &interpreter.Awaiting{Attempt: 1}}
+	for name, row := range map[string]struct {
+		calls  []interpreter.CallStatus
+		want   Counts
+		status interpreter.Status
+		heldBy string
+		next   time.Time
+	}{
+		"some run": {
+			[]interpreter.CallStatus{runs, waits, done},
+			Counts{Total: 10, Success: 3, Running: 1, Waiting: 1, Pending: 5},
+			interpreter.Running, HeldByWindow, noon.Add(time.Minute),
+		},
+		"all wait": {
+			[]interpreter.CallStatus{waits, waits},
+			Counts{Total: 10, Success: 2, Waiting: 2, Pending: 6},
+			interpreter.RetryPending, HeldByWait, noon.Add(time.Minute),
+		},
+		"all wait for their turns": {
+			[]interpreter.CallStatus{turn, turn},
+			Counts{Total: 10, Success: 2, Waiting: 2, Pending: 6},
+			interpreter.Running, HeldByRateLimit, noon.Add(time.Hour),
+		},
+		"all wait for a person": {
+			[]interpreter.CallStatus{person}, Counts{Total: 10, Success: 2, Waiting: 1, Pending: 7}, interpreter.RetryPending, HeldByPerson, time.Time{},
+		},
+		"all await answers": {
+			[]interpreter.CallStatus{awaits}, Counts{Total: 10, Success: 2, Running: 1, Awaiting: 1, Pending: 7}, interpreter.Running, HeldByAnswer, time.Time{},
+		},
+		"some fail": {
+			[]interpreter.CallStatus{{Status: interpreter.Failed}, {Status: interpreter.Cancelled}, runs},
+			Counts{Total: 10, Success: 2, Failed: 1, Cancelled: 1, Running: 1, Pending: 5},
+			interpreter.Running, HeldByWindow,
+			time.Time{},
+		},
+	} {
+		step := &Step{Loop: &Counts{Total: 10}, under: len(row.calls), ended: interpreter.LoopStats{Success: 2}}
+		answer := workflows.Iterations{}
+		for i, call := range row.calls {
+			answer.Iterations = append(answer.Iterations, iterationWith(i, call))
+		}
+		step.recount([]workflows.Iterations{answer})
+		step.holdLoop()
+		require.Equal(t, row.want, *step.Loop, name)
+		require.Equal(t, row.status, step.Status, name)
+		require.Equal(t, row.heldBy, step.HeldBy, name)
+		require.Equal(t, row.next, step.NextRetryAt, name)
+	}
+}
+
+// TestPaceOfALoop: the time that is left follows from the pace, and people have none.
+func TestPaceOfALoop(t *testing.T) {
+	t.Parallel()
+	step := &Step{StartedAt: noon, Loop: &Counts{Total: 100, Success: 40, Running: 10, Pending: 50}}
+	step.summarize(noon.Add(20 * time.Second))
+	require.InDelta(t, 2, step.Loop.PerSecond, 0.001)
+	require.InDelta(t, 30, step.Loop.Left, 0.001)
+	step.Loop.Asks = true
+	step.summarize(noon.Add(20 * time.Second))
+	require.Zero(t, step.Loop.Left)
+}
+
+// TestListQueries: a filter is a query of the server, for each status of runs.
+func TestListQueries(t *testing.T) {
+	t.Parallel()
+	const own = " AND ParentWorkflowId IS NULL"
+	all := "WorkflowType = 'PlaybookWorkflow' AND ExecutionStatus != 'ContinuedAsNew'"
+	for status, want := range map[interpreter.Status]string{
+		"":                    "",
+		interpreter.Running:   " AND ExecutionStatus = 'Running'",
+		interpreter.Paused:    " AND ExecutionStatus = 'Running' AND RepriseStatus = 'paused'",
+		interpreter.Queued:    " AND ExecutionStatus = 'Running' AND RepriseStatus = 'queued'",
+		interpreter.Completed: " AND ExecutionStatus = 'Completed' AND RepriseStatus = 'completed'",
+		interpreter.Partial:   " AND ExecutionStatus = 'Completed' AND RepriseStatus = 'partial_success'",
+		interpreter.Skipped:   " AND ExecutionStatus = 'Completed' AND RepriseStatus = 'skipped'",
+		interpreter.Failed:    " AND ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')",
+		interpreter.Cancelled: " AND ExecutionStatus = 'Canceled'",
+	} {
+		require.Equal(t, all+own+want, Filter{Status: status}.query(), status)
+	}
+	for _, status := range interpreter.StatusesOf(interpreter.OfRun) {
+		require.Contains(t, Filter{Status: status}.query(), own+" AND ExecutionStatus", status)
+	}
+	require.Equal(t, all+" AND ReprisePlaybook = 'it\\'s' AND StartTime >= '2026-03-01T12:00:00Z'",
+		Filter{Playbook: "it's", Since: noon, Children: true}.query())
+}

@@ -1,0 +1,45 @@
+package runs
+
+import (
+	"fmt"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// stepEvents are those of one visit of a step.
+func stepEvents(record workflows.StepRecord) []Event {
+	base := Event{Step: record.Step, Visit: record.Visit}
+	event := func(kind string, at time.Time) Event {
+		one := base
+		one.Event, one.At = kind, at
+		one.key = fmt.Sprintf("%s#%d/%s", record.Step, record.Visit, kind)
+		return one
+	}
+	events := []Event{event(StepStarted, record.StartedAt)}
+	if record.EndedAt.IsZero() {
+		return events
+	}
+	end := event(StepResult, record.EndedAt)
+	end.Duration, end.Status = record.EndedAt.Sub(record.StartedAt).Seconds(), record.Status
+	end.Attempts, end.Pages, end.Handled, end.Error = record.Attempts, record.Pages, record.Handled, record.Error
+	if record.Loop != nil {
+		end.Stats = &record.Loop.Stats
+	}
+	if record.Status != interpreter.Failed {
+		return append(events, end)
+	}
+	for _, kind := range endings(record.Error) {
+		before := event(kind, record.EndedAt)
+		before.Attempts, before.Error = record.Attempts, record.Error
+		events = append(events, before)
+	}
+	if record.Loop != nil { // a failed loop has a result too
+		result := end
+		result.Error = nil
+		events = append(events, result)
+	}
+	end.Event, end.key = StepFailedTerminal, event(StepFailedTerminal, record.EndedAt).key
+	return append(events, end)
+}

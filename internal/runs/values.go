@@ -1,0 +1,100 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/proto"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// values reads the values in a history. resolve puts those in place that the history only
+// refers to, since they are in a payload store.
+type values struct {
+	resolve func(proto.Message) error
+}
+
+// values reads with what the reader has of payload stores.
+func (r *Reader) values(ctx context.Context) values {
+	return values{resolve: func(message proto.Message) error { return r.Store.Resolve(ctx, message) }}
+}
+
+// result decodes the result of a child that has ended, or the details of its failure. It is false
+// where the child gave neither.
+func (v values) result(of *child, into any) (bool, error) {
+	if of.end == nil {
+		return false, nil
+	}
+	if err := v.resolve(of.end); err != nil {
+		return false, fmt.Errorf("read how %s ended: %w", of.workflowID, err)
+	}
+	var payloads *commonpb.Payloads
+	switch of.end.GetEventType() {
+	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED:
+		payloads = of.end.GetChildWorkflowExecutionCompletedEventAttributes().GetResult()
+	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
+		payloads = of.end.GetChildWorkflowExecutionCanceledEventAttributes().GetDetails()
+	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
+		return failed(of.end.GetChildWorkflowExecutionFailedEventAttributes().GetFailure(), into), nil
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+		payloads = of.end.GetWorkflowExecutionCompletedEventAttributes().GetResult()
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+		payloads = of.end.GetWorkflowExecutionCanceledEventAttributes().GetDetails()
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
+		return failed(of.end.GetWorkflowExecutionFailedEventAttributes().GetFailure(), into), nil
+	default:
+		return false, nil
+	}
+	if len(payloads.GetPayloads()) == 0 {
+		return false, nil
+	}
+	if err := converter.GetDefaultDataConverter().FromPayloads(payloads, into); err != nil {
+		return false, fmt.Errorf("decode how %s ended: %w", of.workflowID, err)
+	}
+	return true, nil
+}
+
+func failed(failure *failurepb.Failure, into any) bool {
+	return workflows.DetailsOf(temporal.GetDefaultFailureConverter().FailureToError(failure), into)
+}
+
+// decode reads the first arguments of a workflow or an activity. Those behind them may
+// be in a payload store that this program does not have.
+func (v values) decode(of string, input *commonpb.Payloads, into ...any) error {
+	payloads := input.GetPayloads()
+	first := &commonpb.Payloads{Payloads: slices.Clone(payloads[:min(len(into), len(payloads))])}
+	if err := v.resolve(first); err != nil {
+		return fmt.Errorf("read the input of %s: %w", of, err)
+	}
+	if err := converter.GetDefaultDataConverter().FromPayloads(first, into...); err != nil {
+		return fmt.Errorf("decode the input of %s: %w", of, err)
+	}
+	return nil
+}
+
+// resultOf is the result of a run by its last event.
+func (v values) resultOf(run *child) (workflows.Result, error) {
+	var result workflows.Result
+	known, err := v.result(run, &result)
+	if err != nil || known {
+		return result, err
+	}
+	failure := run.end.GetWorkflowExecutionFailedEventAttributes().GetFailure()
+	if failure == nil {
+		return workflows.Result{}, nil
+	}
+	kind := interpreter.Kind(failure.GetApplicationFailureInfo().GetType())
+	return workflows.Result{Error: &interpreter.ErrorObject{
+		Kind: cmp.Or(kind, interpreter.KindTool), Class: interpreter.ClassFinal,
+		Message: temporal.GetDefaultFailureConverter().FailureToError(failure).Error(),
+	}}, nil
+}

@@ -1,0 +1,93 @@
+package interpreter
+
+import "time"
+
+// CallStatus is the status of a call, as queries carry it to whoever shows it. As part of a
+// StepRecord kept in workflow history.
+type CallStatus struct {
+	Status Status `json:"status"`
+	// Reason is why it waits, "" where it does not; Waiting says it in words, and NextRetryAt is
+	// until when, zero where nobody knows.
+	Reason      Reason    `json:"reason,omitempty"`
+	Attempts    int       `json:"attempts"` // made; while it runs, with the one that is being made
+	Pages       int       `json:"pages"`
+	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
+	Waiting     string    `json:"waiting,omitempty"`
+	// MaxAttempts is how many attempts a request that goes on failing gets; 0 where that is not
+	// known, and of a call that has ended.
+	MaxAttempts int `json:"max_attempts,omitempty"`
+	// Awaits is the attempt that somebody outside answers, nil for none.
+	Awaits *Awaiting `json:"awaits,omitempty"`
+	// Child is the workflow ID of the run of another playbook that it has started last.
+	Child string `json:"child,omitempty"`
+	// Error is the last one: of the attempt before, where the call has not ended.
+	Error *ErrorObject `json:"error,omitempty"`
+}
+
+// Await notes that the call waits until a time, or for nil that it does not.
+func (s *CallStatus) Await(wait *Wait, until time.Time) {
+	s.Status, s.Reason, s.Waiting, s.NextRetryAt, s.MaxAttempts = Running, "", "", time.Time{}, 0
+	if wait == nil {
+		return
+	}
+	s.Status, s.Reason, s.Waiting, s.MaxAttempts = wait.Reason.Status(), wait.Reason, wait.Summary, wait.Most
+	switch wait.Reason {
+	case ReasonPlace, ReasonAnswer, ReasonPaused, ReasonPerson: // nobody knows when it ends
+	default:
+		s.NextRetryAt = until
+	}
+}
+
+// Status is that of the call. wait is what its host has it, or a sink of it, wait for, nil for
+// nothing, and until is when that is over.
+func (c *Call) Status(wait *Wait, until time.Time) CallStatus {
+	status := CallStatus{Attempts: c.State.Attempts, Pages: c.State.Successes, Error: c.State.Failure()}
+	if wait == nil {
+		wait = c.State.wait()
+	}
+	switch end := c.State.head().End; {
+	case end != nil:
+		return end.CallStatus()
+	case wait == nil && !c.Begun():
+		status.Status = Pending
+		return status
+	}
+	status.Await(wait, until)
+	if awaited := c.Awaiting(); awaited != nil {
+		status.Awaits, status.Attempts = awaited, c.Attempt()
+	}
+	if wait == nil {
+		status.Attempts = c.Attempt()
+	}
+	return status
+}
+
+// wait is what the call waits for by itself, nil for nothing.
+func (s *CallState) wait() *Wait {
+	switch head := s.head(); {
+	case head.Wait != nil:
+		return head.Wait
+	case head.Hold != nil:
+		wait := head.Hold.Wait(s.Failure())
+		return &wait
+	}
+	return nil
+}
+
+// CallStatus is the status of a call that has ended with the result.
+func (r CallResult) CallStatus() CallStatus {
+	return CallStatus{Status: r.Ended(), Attempts: r.Meta.Attempts, Pages: r.Meta.Pages, Error: r.Error}
+}
+
+// Ended is the status of what has ended with the result.
+func (r CallResult) Ended() Status {
+	switch {
+	case r.Status == Partial:
+		return Partial
+	case !r.Failed():
+		return Completed
+	case r.Error.Kind == KindCancelled:
+		return Cancelled
+	}
+	return Failed
+}

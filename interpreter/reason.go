@@ -1,0 +1,66 @@
+package interpreter
+
+// Reason is why a call waits, as events and summaries name it.
+type Reason string
+
+// The reasons of a wait; each has a row in the table below.
+const (
+	ReasonFailure     Reason = "failure"
+	ReasonRateLimited Reason = "rate_limited"
+	ReasonPoll        Reason = "poll"
+	ReasonPage        Reason = "page"
+	ReasonTurn        Reason = "turn" // under a rate limit
+	ReasonPaused      Reason = "paused"
+	ReasonPerson      Reason = "person" // a person decides
+	ReasonAnswer      Reason = "answer" // of an attempt that is under way
+	ReasonPlace       Reason = "place"  // in the window of its loop
+)
+
+// reasons is the table: the status of what waits for a reason, and whether the wait is one
+// before an attempt, which is an event of the run.
+var reasons = []struct {
+	reason Reason
+	status Status
+	event  bool
+}{
+	{ReasonFailure, RetryPending, true},
+	{ReasonRateLimited, RetryPending, true},
+	{ReasonPoll, RetryPending, true},
+	{ReasonPage, RetryPending, true},
+	{ReasonTurn, Running, true},
+	{ReasonPerson, RetryPending, true},
+	{ReasonPaused, Paused, false},
+	{ReasonAnswer, Running, false},
+	{ReasonPlace, Pending, false},
+}
+
+// Status is that of what waits for the reason.
+func (r Reason) Status() Status {
+	for _, row := range reasons {
+		if row.reason == r {
+			return row.status
+		}
+	}
+	return Running
+}
+
+// Known reports whether the reason has a row.
+func (r Reason) Known() bool {
+	for _, row := range reasons {
+		if row.reason == r {
+			return true
+		}
+	}
+	return false
+}
+
+// WaitReasons are those of waits before attempts.
+func WaitReasons() []Reason {
+	var of []Reason
+	for _, row := range reasons {
+		if row.event {
+			of = append(of, row.reason)
+		}
+	}
+	return of
+}

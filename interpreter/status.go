@@ -1,0 +1,232 @@
+package interpreter
+
+import "slices"
+
+// Status is the status of a step, an iteration or a run, or what an envelope says. These
+// are two sets: an envelope is StatusSuccess, StatusError or Partial, the others are
+// never any of the first two.
+type Status string
+
+// The statuses of steps, iterations and runs; each has a row in the table below.
+const (
+	Completed Status = "completed"
+	Partial   Status = "partial_success"
+	Failed    Status = "failed"
+	Cancelled Status = "cancelled"
+	Skipped   Status = "skipped"
+	Running   Status = "running"
+	Pending   Status = "pending"
+	// RetryPending is a step or iteration that waits before it tries again.
+	RetryPending Status = "retry_pending"
+	// Paused is a step, an iteration or a run that people hold.
+	Paused Status = "paused"
+	// Queued is a run that waits for its turn under its concurrency key.
+	Queued Status = "queued"
+)
+
+// Owner says whose status a status can be.
+type Owner int
+
+// The owners of statuses, which add up.
+const (
+	OfStep Owner = 1 << iota
+	OfIteration
+	OfRun
+)
+
+// Ending says what a status makes of what has it: open, or ended well, in part or badly.
+type Ending int
+
+// The endings.
+const (
+	Open Ending = iota
+	Good
+	Mixed
+	Bad
+)
+
+// Tally is the figure of a loop that counts the iterations of a status.
+type Tally int
+
+// The tallies. Those of an open loop add up to its size.
+const (
+	TallyNone Tally = iota // of no iteration
+	TallySuccess
+	TallyFailed
+	TallyCancelled
+	TallyRunning
+	TallyWaiting
+	TallyPending
+)
+
+// Colour is what a status looks like. Fill is behind dark letters, and can be told from
+// the others in grey too; Ink and DarkInk are letters and bars on a light and on a dark
+// page.
+type Colour struct{ Fill, Ink, DarkInk string }
+
+// Listing is how the server's list of runs knows a status.
+type Listing struct {
+	// Executions are the statuses that Temporal gives such runs.
+	Executions []string
+	// Attribute says that it takes our search attribute to find them; Default that a run
+	// without that attribute has this status.
+	Attribute, Default bool
+}
+
+// StatusInfo is all that is to know of a status. Whoever shows, counts, filters or documents
+// statuses asks for it, so a new status is a new row.
+type StatusInfo struct {
+	Status Status
+	Of     Owner
+	Ending Ending
+	Tally  Tally
+	Colour Colour
+	List   Listing
+	// Doc says what it means, in docs/language.md.
+	Doc string
+}
+
+// The colours that several statuses share.
+const (
+	amber, darkAmber = "#b26a00", "#f0a840"
+	grey, darkGrey   = "#8b93a1", "#7d8796"
+)
+
+// statuses is the table, in the order in which people want to see them: what is wrong,
+// what waits, what runs, what is done.
+var statuses = []StatusInfo{
+	{
+		Status: Failed, Of: OfStep | OfIteration | OfRun, Ending: Bad, Tally: TallyFailed,
+		Colour: Colour{"#f5b7b1", "#c5303c", "#ff6b75"},
+		List:   Listing{Executions: []string{"Failed", "Terminated", "TimedOut"}, Default: true}, Doc: "failed",
+	},
+	{
+		Status: RetryPending, Of: OfStep | OfIteration, Tally: TallyWaiting,
+		Colour: Colour{"#ffd8a8", amber, darkAmber}, Doc: "waits before the next attempt",
+	},
+	{
+		Status: Paused, Of: OfStep | OfIteration | OfRun, Tally: TallyWaiting,
+		Colour: Colour{"#e1d5f5", "#8a5cc7", "#bb96f2"},
+		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "is held by people",
+	},
+	{
+		Status: Queued, Of: OfRun,
+		Colour: Colour{"#d6eaf0", "#2b7a8c", "#6cc3d6"},
+		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "waits for its turn under its [key](#concurrency)",
+	},
+	{
+		Status: Running, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
+		Colour: Colour{"#bbdefb", "#1f6fd0", "#63a7ff"},
+		List:   Listing{Executions: []string{"Running"}, Default: true}, Doc: "runs, or awaits an [answer](#control)",
+	},
+	{
+		Status: Pending, Of: OfStep | OfIteration, Tally: TallyPending,
+		Colour: Colour{"#ffffff", grey, darkGrey}, Doc: "has not started",
+	},
+	{
+		Status: Completed, Of: OfStep | OfIteration | OfRun, Ending: Good, Tally: TallySuccess,
+		Colour: Colour{"#c8e6c9", "#1f8a4c", "#4cc483"},
+		List:   Listing{Executions: []string{"Completed"}, Attribute: true, Default: true}, Doc: "succeeded",
+	},
+	{
+		Status: Partial, Of: OfStep | OfIteration | OfRun, Ending: Mixed, Tally: TallySuccess,
+		Colour: Colour{"#fff3b0", amber, darkAmber},
+		List:   Listing{Executions: []string{"Completed"}, Attribute: true},
+		Doc:    "of a loop, a run, and of what runs a playbook: enough iterations succeeded, not all that were asked for",
+	},
+	{
+		Status: Cancelled, Of: OfStep | OfIteration | OfRun, Ending: Bad, Tally: TallyCancelled,
+		Colour: Colour{"#d5d8dc", grey, darkGrey},
+		List:   Listing{Executions: []string{"Canceled"}, Default: true}, Doc: "was cancelled, or never started",
+	},
+	{
+		Status: Skipped, Of: OfStep | OfRun, Ending: Good,
+		Colour: Colour{"#eceff1", grey, darkGrey},
+		List:   Listing{Executions: []string{"Completed"}, Attribute: true},
+		Doc:    "no branch reached the step; the run found its [key](#concurrency) taken, with `on_conflict: skip`",
+	},
+}
+
+// Statuses is the table, in the order in which people want to see statuses.
+func Statuses() []StatusInfo { return slices.Clone(statuses) }
+
+// StatusesOf are the statuses that something can have, in the order of the table.
+func StatusesOf(owner Owner) []Status {
+	var of []Status
+	for _, info := range statuses {
+		if info.Of&owner != 0 {
+			of = append(of, info.Status)
+		}
+	}
+	return of
+}
+
+// Info is the row of the status; false for one without.
+func (s Status) Info() (StatusInfo, bool) {
+	i := slices.IndexFunc(statuses, func(info StatusInfo) bool { return info.Status == s })
+	if i < 0 {
+		return StatusInfo{}, false
+	}
+	return statuses[i], true
+}
+
+// Ending is that of the status; Open for one without a row.
+func (s Status) Ending() Ending {
+	info, _ := s.Info()
+	return info.Ending
+}
+
+// Ended reports whether what has the status has ended.
+func (s Status) Ended() bool { return s.Ending() != Open }
+
+// Tally is the figure of a loop that counts an iteration of the status. One without a figure
+// counts as running, so none is uncounted.
+func (s Status) Tally() Tally {
+	if info, _ := s.Info(); info.Tally != TallyNone {
+		return info.Tally
+	}
+	return TallyRunning
+}
+
+// Colour is that of the status, or of one that is pending.
+func (s Status) Colour() Colour {
+	info, known := s.Info()
+	if !known {
+		info, _ = Pending.Info()
+	}
+	return info.Colour
+}
+
+// RunStatus is the status of a run to which Temporal gives one of its own, and maybe the
+// search attribute another.
+func RunStatus(execution string, attribute Status) Status {
+	status := Running // of whatever else a run that is open can be
+	for _, info := range statuses {
+		switch {
+		case !slices.Contains(info.List.Executions, execution):
+		case info.Status == attribute:
+			return attribute
+		case info.List.Default:
+			status = info.Status
+		}
+	}
+	return status
+}
+
+// String names the owners as documents do.
+func (o Owner) String() string {
+	text := ""
+	for _, of := range []struct {
+		owner Owner
+		name  string
+	}{{OfStep, "step"}, {OfIteration, "iteration"}, {OfRun, "run"}} {
+		if o&of.owner == 0 {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += of.name
+	}
+	return text
+}

@@ -1,0 +1,73 @@
+package interpreter
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"reprise/interpreter/source"
+)
+
+// WaitsForSlot is what an iteration says that waits for nothing but a slot in the
+// window of its loop.
+const WaitsForSlot = "waits for a slot in the loop's window"
+
+// TimerMark says of a timer in a history which call waits by it, and why.
+type TimerMark struct {
+	Call   string `json:"call"` // the step, or the place of a sink
+	Index  *int   `json:"index,omitempty"`
+	Reason Reason `json:"reason,omitempty"`
+	// Limits is the attempt that the timer bounds, where nothing waits by it.
+	Limits int `json:"limits,omitempty"`
+}
+
+// markBegin is how a mark begins behind the text of a summary.
+const markBegin = ` {"call":`
+
+// mostSummary bounds the text before a mark: the server refuses summaries over 400 bytes.
+const mostSummary = 160
+
+// Summary is a text for people with the mark behind it. Temporal keeps no other data of a timer.
+func (m TimerMark) Summary(text string) string {
+	mark, err := json.Marshal(m)
+	if err != nil {
+		return text // a struct of texts and numbers has no such error
+	}
+	return source.Cut(text, mostSummary) + " " + string(mark)
+}
+
+// ParseTimerMark reads the mark of a summary; false for a timer that has none.
+func ParseTimerMark(summary string) (TimerMark, bool) {
+	at := strings.LastIndex(summary, markBegin)
+	if at < 0 {
+		return TimerMark{}, false
+	}
+	var mark TimerMark
+	if err := json.Unmarshal([]byte(summary[at:]), &mark); err != nil {
+		return TimerMark{}, false
+	}
+	return mark, mark.Reason.Known() || mark.Limits > 0
+}
+
+// WaitMark is that of a timer by which the call waits.
+func (c *Call) WaitMark(wait Wait) TimerMark {
+	return TimerMark{Call: c.Place(), Index: c.Index(), Reason: wait.Reason}
+}
+
+// place is the step, or the place of the sink.
+func (c *CallConfig) place() string {
+	if c.Sink != nil {
+		return c.Sink.Place
+	}
+	return c.Step.Name
+}
+
+// name is that of the call in summaries: the step, with the index of its
+// iteration, or the place of the sink.
+func (c *CallConfig) name() string {
+	name := c.place()
+	if c.Index != nil {
+		name += "[" + strconv.Itoa(*c.Index) + "]"
+	}
+	return name
+}
