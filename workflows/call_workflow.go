@@ -77,6 +77,10 @@ func CallWorkflow(ctx workflow.Context, input CallInput, script interpreter.Scri
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, progress.answer); err != nil {
 		return nil, err
 	}
+	err = answerStopped(ctx, func(StoppedQuestion) (interpreter.StoppedCall, error) { return input.Task.StoppedAs(call), nil })
+	if err != nil {
+		return nil, err
+	}
 	progress.describe(ctx)
 	handing := handingOver{}
 	d := &driver{

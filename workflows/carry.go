@@ -17,6 +17,8 @@ const maxDriveTime = 6 * time.Hour
 type carrier struct {
 	task    Task
 	carried interpreter.Carried
+	// lost says that the last activity has not said what it has done.
+	lost bool
 }
 
 // turnPages has an activity fetch pages of the call until something else is
@@ -30,7 +32,8 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 	output := hostCalls(ctx, interpreter.DriveInput{
 		Task: c.task, Calls: []interpreter.Carried{carried}, Width: 1, Pages: true,
 	}, fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.carried.Index), call.State.Successes+1))
-	if len(output.Calls) == 1 && output.Calls[0].State != nil {
+	c.lost = len(output.Calls) != 1 || output.Calls[0].State == nil
+	if !c.lost {
 		call.Attach(output.Calls[0], workflow.Now(ctx))
 		if output.Calls[0].Outcome != nil {
 			logVerdict(ctx, call)

@@ -76,7 +76,7 @@ func (d *driver) recall(task Task, nesting *interpreter.Nesting, in interpreter.
 func (r *run) answerKept(ctx workflow.Context) error {
 	err := workflow.SetQueryHandler(ctx, interpreter.KeptQuery, func() (interpreter.Kept, error) {
 		kept := r.Kept
-		kept.Run, kept.Wrote = r.Run, kept.Wrote || r.wrote()
+		kept.Run, kept.Wrote, kept.Calls = r.Run, kept.Wrote || r.wrote(), r.keptCalls()
 		return kept, nil
 	})
 	if err != nil {
@@ -130,11 +130,7 @@ func (r *run) print(task Task, call *interpreter.Call, at time.Time) string {
 	if r.input.Called == nil {
 		return ""
 	}
-	print := call.Print(at)
-	if print != "" && task.Nesting != nil && len(task.Nesting.Files) > 0 {
-		print += interpreter.FilesPrint(task.Nesting.Files)
-	}
-	return print
+	return task.Print(call, at)
 }
 
 // taken is the result that an earlier run has of a visit of a step, nil where it has
@@ -191,7 +187,8 @@ func (r *run) continueLoop(
 	if len(earlier) == 0 {
 		return r.runLoop(ctx, step, input, record)
 	}
-	ended := r.endedBefore(ctx, step, input, earlier)
+	ended, begun := r.endedBefore(ctx, step, input, earlier)
+	input.Begun = begun
 	if len(ended) == 0 {
 		return r.runLoop(ctx, step, input, record)
 	}
@@ -245,18 +242,18 @@ func (r *run) noteLoop(record *StepRecord, id string) []string {
 }
 
 // endedBefore are the iterations that have ended well in earlier loops and would ask for
-// the same again, by index.
+// the same again, by index, and those that were stopped.
 func (r *run) endedBefore(
 	ctx workflow.Context, step *playbook.Step, input LoopInput, earlier []string,
-) map[int]interpreter.IterationResult {
-	asked := interpreter.EndedInput{Loops: earlier, Key: r.Run.Key}
+) (map[int]interpreter.IterationResult, []interpreter.BegunIteration) {
+	asked := interpreter.EndedInput{Loops: earlier, Key: r.Run.Identity()}
 	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, step.Name+": what earlier runs have done"), asked,
 		"the names of earlier loops")
 	if err != nil || len(found.Prints) != len(found.Iterations) {
 		if ctx.Err() == nil {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: its earlier iterations cannot be read, so all run again, under the same keys: %v", step.Name, err))
 		}
-		return nil
+		return nil, nil
 	}
 	if left := len(found.Left); left > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: the results of %d earlier iterations are too large to be taken over, so they run again, under the same keys",
@@ -273,7 +270,7 @@ func (r *run) endedBefore(
 			ended[index] = iteration
 		}
 	}
-	return ended
+	return ended, found.Begun
 }
 
 // endedIn accounts for the iterations of a loop, or of a part of one, that was ended

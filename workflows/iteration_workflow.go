@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -27,12 +28,16 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput, script interp
 	going, stop := workflow.WithCancel(ctx)
 	b := &batch{
 		step: step, herald: herald{book: book, once: true}, input: input, calls: make([]*interpreter.Call, len(input.Calls)), ended: input.Ended, stop: stop,
+		earlier:   make([]string, len(input.Calls)),
 		allowance: allowance{left: input.Admitted, none: input.Refused},
 	}
 	for i, carried := range input.Calls {
 		b.calls[i] = takeUp(ctx, book, step, input.Task, carried)
+		if carried.State == nil {
+			b.earlier[i] = carried.By
+		}
 	}
-	if err := b.answerLooks(ctx); err != nil {
+	if err := cmp.Or(b.answerLooks(ctx), answerStopped(ctx, b.stoppedCall)); err != nil {
 		return nil, err
 	}
 	if step.Loop.Mode == playbook.Parallel {
@@ -44,6 +49,7 @@ func IterationWorkflow(ctx workflow.Context, input IterationInput, script interp
 		return nil, err
 	}
 	b.describe(ctx)
+	b.continues(going)
 	if b.place != nil {
 		b.parallel(going, step.Loop.MaxConcurrency)
 	} else {
@@ -91,6 +97,9 @@ type batch struct {
 	input  IterationInput
 	calls  []*interpreter.Call
 	ended  []interpreter.IterationResult
+	// earlier are the workflow IDs of those that had begun the calls when they were
+	// stopped, "" for those that need not be asked.
+	earlier []string
 	// budget is the error of the loop once its failure budget is spent; stop then
 	// cancels what is under way.
 	budget *interpreter.ErrorObject
@@ -184,7 +193,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 	}
 	for at, i := range due {
 		input.Calls[at] = b.input.Calls[i]
-		if call := b.calls[i]; call.Begun() {
+		if call := b.calls[i]; call.Carries() {
 			state := call.Snapshot()
 			input.Calls[at].State = &state
 		}
@@ -200,7 +209,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 		switch {
 		case driven.Result != nil:
 			if noted = max(noted, driven.Noted); driven.Noted != interpreter.NotNoted {
-				ended = append(ended, input.Calls[at].Bare())
+				ended = append(ended, input.Calls[at].Bare(call))
 			}
 			call.Finish(*driven.Result)
 			countCall(ctx, call)

@@ -183,6 +183,8 @@ type LoopInput struct {
 	Elements []expression.Value `json:"elements"`
 	// Chosen is set where the elements are not all of the collection.
 	Chosen *Chosen `json:"chosen,omitempty"`
+	// Begun are those of the iterations that were stopped in an earlier run, by index.
+	Begun []interpreter.BegunIteration `json:"begun,omitempty"`
 	// SinkData is what the sink on the step and its notices name beside Task.Data. The loop does
 	// not use it: it is kept for a reprocess.
 	SinkData interpreter.Data `json:"sink_data,omitzero"`

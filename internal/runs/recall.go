@@ -30,6 +30,10 @@ func Activities(store *payload.Store) map[string]any {
 			defer beat(ctx)()
 			return reader(ctx).AskEarlier(ctx, in)
 		},
+		interpreter.StoppedActivity: func(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
+			defer beat(ctx)()
+			return reader(ctx).Stopped(ctx, in)
+		},
 		interpreter.EndedActivity: func(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
 			defer beat(ctx)()
 			return reader(ctx).EndedIterations(ctx, in)
@@ -157,12 +161,14 @@ func (r *Reader) recallOne(ctx context.Context, id, key string, found *interpret
 	return true, nil
 }
 
+// mostOlder bounds the older workflows with one ID that are asked.
+const mostOlder = 20
+
 // keptOfOlder asks the runs that have had an ID before.
 func (r *Reader) keptOfOlder(
 	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
 ) (kept interpreter.Kept, why string, err error) {
-	const most = 20
-	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+quoted(newest.GetExecution().GetWorkflowId()), most, nil)
+	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+quoted(newest.GetExecution().GetWorkflowId()), mostOlder, nil)
 	if err != nil {
 		return kept, "", err
 	}
@@ -185,21 +191,80 @@ func (r *Reader) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 			return kept, err.Error(), nil
 		}
 	}
+	why, err = r.question(ctx, id, runID, &kept, interpreter.KeptQuery)
+	return kept, why, err
+}
+
+// question asks a workflow that has ended. Where it is gone, into stays as it is.
+func (r *Reader) question(ctx context.Context, id, runID string, into any, query string, args ...any) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
-	answer, err := r.Client.QueryWorkflow(ctx, id, runID, interpreter.KeptQuery)
+	answer, err := r.Client.QueryWorkflow(ctx, id, runID, query, args...)
 	var failed *serviceerror.QueryFailed
 	switch {
 	case err == nil:
-		return kept, "", answer.Get(&kept)
+		return "", answer.Get(into)
 	case isGone(err):
-		return kept, "", nil
+		return "", nil
 	case errors.As(err, &failed):
-		return kept, failed.Message, nil
+		return failed.Message, nil
 	case ctx.Err() != nil:
-		return kept, "no worker has answered", nil
+		return "no worker has answered", nil
 	}
-	return kept, "", fmt.Errorf("ask %s what it has done: %w", id, err)
+	return "", fmt.Errorf("ask %s what it has done: %w", id, err)
+}
+
+// mostHandedOn bounds how often the one that is asked for a call says who has it.
+const mostHandedOn = 20
+
+// Stopped asks how far a call had come when it was stopped. The error says that nobody knows.
+func (r *Reader) Stopped(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
+	question := workflows.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
+	id := in.By
+	for range mostHandedOn {
+		stopped, err := r.stoppedBy(ctx, id, in.Key, question)
+		if err != nil || stopped.By == "" {
+			return stopped, err
+		}
+		id = stopped.By
+	}
+	return interpreter.StoppedCall{}, fmt.Errorf("%s: more than %d runs have left it to the one before", in.By, mostHandedOn)
+}
+
+// stoppedBy asks the workflow with an ID that was of the runs of a key. Others may have
+// had its ID since.
+func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflows.StoppedQuestion) (stopped interpreter.StoppedCall, err error) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return stopped, fmt.Errorf("look for %s: %w", id, err)
+	}
+	of := []*workflowpb.WorkflowExecutionInfo{described.GetWorkflowExecutionInfo()}
+	for at := 0; at < len(of); at++ {
+		runID := of[at].GetExecution().GetRunId()
+		if of[at].GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			if err := r.awaitEnd(ctx, id, runID); err != nil {
+				return stopped, err
+			}
+		}
+		stopped = interpreter.StoppedCall{}
+		why, err := r.question(ctx, id, runID, &stopped, interpreter.StoppedQuery, question)
+		if err == nil && why != "" {
+			err = fmt.Errorf("ask %s: %s", id, why)
+		}
+		if err != nil || stopped.Key == key {
+			return stopped, err
+		}
+		if at == 0 {
+			older, err := r.list(ctx, "WorkflowId = "+quoted(id), mostOlder, nil)
+			if err != nil {
+				return stopped, err
+			}
+			of = append(of, slices.DeleteFunc(older.GetExecutions(), func(info *workflowpb.WorkflowExecutionInfo) bool {
+				return info.GetExecution().GetRunId() == runID
+			})...)
+		}
+	}
+	return stopped, fmt.Errorf("the history of %s is gone", id)
 }
 
 // awaitEnd waits for the end of a run that must end: what it belongs to has.
@@ -228,7 +293,7 @@ func trim(found *interpreter.Recalled) {
 // EndedIterations reads how the iterations of loops have ended.
 func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
 	ended := interpreter.EndedIterations{Iterations: []interpreter.IterationResult{}}
-	seen, size := map[int]bool{}, 0
+	seen, known, size := map[int]bool{}, map[int]bool{}, 0
 	for _, id := range in.Loops {
 		loop, prints, err := r.endedLoop(ctx, id, in.Key)
 		if err != nil {
@@ -240,7 +305,7 @@ func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput)
 		slices.SortFunc(loop.ended, func(x, y interpreter.IterationResult) int { return cmp.Compare(x.Index, y.Index) })
 		for _, iteration := range loop.ended {
 			if seen[iteration.Index] || in.Key != "" && iteration.Result.Failed() {
-				continue
+				continue // a later loop counts
 			}
 			seen[iteration.Index] = true
 			size += interpreter.EncodedSize(iteration)
@@ -253,8 +318,25 @@ func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput)
 				ended.Prints = append(ended.Prints, prints(iteration))
 			}
 		}
+		ended.Begun = append(ended.Begun, loop.stopped(known)...)
 	}
+	slices.SortFunc(ended.Begun, func(x, y interpreter.BegunIteration) int { return cmp.Compare(x.Index, y.Index) })
 	return ended, nil
+}
+
+// stopped are the iterations that were, and of which no later loop knows. known are
+// those that later loops know, and then this one too.
+func (l *Loop) stopped(known map[int]bool) (begun []interpreter.BegunIteration) {
+	for _, iteration := range l.begun {
+		if !known[iteration.Index] {
+			known[iteration.Index] = true
+			begun = append(begun, iteration)
+		}
+	}
+	for _, iteration := range l.ended {
+		known[iteration.Index] = true
+	}
+	return begun
 }
 
 // endedLoop reads a loop that has ended, or a part of one; nil where there is none of the key. prints
@@ -281,7 +363,7 @@ func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(int
 			return nil, nil, err
 		}
 	}
-	loop := &Loop{WorkflowID: id, succeeded: map[int]bool{}}
+	loop := &Loop{WorkflowID: id, succeeded: map[int]bool{}, findBegun: key != ""}
 	return loop, prints, r.below(ctx, loop, id, runID)
 }
 
@@ -296,7 +378,7 @@ func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interp
 	if err := r.decode(ctx, id, first.input, &input, &script); err != nil {
 		return nil, err
 	}
-	if input.Task.Run.Key != key {
+	if input.Task.Run.Identity() != key {
 		return nil, nil
 	}
 	task := input.Task.With(script)

@@ -49,6 +49,9 @@ type Loop struct {
 	input     *commonpb.Payloads
 	succeeded map[int]bool                  // those known to have, where the loop is not whole
 	ended     []interpreter.IterationResult // those that histories below tell
+	// begun are those that were stopped, where they are looked for.
+	begun     []interpreter.BegunIteration
+	findBegun bool
 }
 
 // Succeeded reports whether an iteration is known to have succeeded.
@@ -221,6 +224,9 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 	if err != nil || begun.end == nil {
 		return err
 	}
+	if err := r.stoppedIn(ctx, loop, begun, told, output); err != nil {
+		return err
+	}
 	var failed []interpreter.IterationResult
 	for _, iteration := range output.Iterations {
 		switch {
@@ -236,6 +242,33 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 		return nil
 	}
 	return r.fail(ctx, loop, begun, told, failed)
+}
+
+// stoppedIn notes the iterations of a batch that have begun there and not ended, or that
+// could not go on.
+func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, told bool, output workflows.IterationOutput) error {
+	if !loop.findBegun {
+		return nil
+	}
+	note := func(index int) {
+		loop.begun = append(loop.begun, interpreter.BegunIteration{Index: index, By: begun.workflowID})
+	}
+	if told {
+		for _, iteration := range output.Iterations {
+			if iteration.Cancelled || iteration.Result.Failed() && iteration.Result.Error.Type == interpreter.TypeNotContinued {
+				note(iteration.Index)
+			}
+		}
+		return nil
+	}
+	var input workflows.IterationInput
+	if err := r.decode(ctx, begun.workflowID, begun.input, &input); err != nil {
+		return err
+	}
+	for _, call := range input.Calls {
+		note(*call.Index)
+	}
+	return nil
 }
 
 // wasCancelled reports whether a batch ended because somebody cancelled what it
