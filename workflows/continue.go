@@ -183,6 +183,10 @@ func (r *run) keepStep(step *playbook.Step, record *StepRecord, print string, re
 func (r *run) continueLoop(
 	ctx workflow.Context, step *playbook.Step, input LoopInput, record *StepRecord,
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
+	if again := r.input.Reprocess; again != nil && again.Loops[r.Reprocessed].Stopped {
+		found, _ := r.askEnded(ctx, step, r.earlierLoops(record))
+		input.Begun = found.Begun
+	}
 	earlier := r.noteLoop(record, childID(input.Task, ""))
 	if len(earlier) == 0 {
 		return r.runLoop(ctx, step, input, record)
@@ -246,13 +250,8 @@ func (r *run) noteLoop(record *StepRecord, id string) []string {
 func (r *run) endedBefore(
 	ctx workflow.Context, step *playbook.Step, input LoopInput, earlier []string,
 ) (map[int]interpreter.IterationResult, []interpreter.BegunIteration) {
-	asked := interpreter.EndedInput{Loops: earlier, Key: r.Run.Identity()}
-	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, step.Name+": what earlier runs have done"), asked,
-		"the names of earlier loops")
-	if err != nil || len(found.Prints) != len(found.Iterations) {
-		if ctx.Err() == nil {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: its earlier iterations cannot be read, so all run again, under the same keys: %v", step.Name, err))
-		}
+	found, read := r.askEnded(ctx, step, earlier)
+	if !read {
 		return nil, nil
 	}
 	if left := len(found.Left); left > 0 {
@@ -271,6 +270,20 @@ func (r *run) endedBefore(
 		}
 	}
 	return ended, found.Begun
+}
+
+// askEnded reads how the iterations of earlier loops have ended.
+func (r *run) askEnded(ctx workflow.Context, step *playbook.Step, earlier []string) (found interpreter.EndedIterations, read bool) {
+	asked := interpreter.EndedInput{Loops: earlier, Key: r.Run.Identity()}
+	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, step.Name+": what earlier runs have done"), asked,
+		"the names of earlier loops")
+	if err == nil && len(found.Prints) == len(found.Iterations) {
+		return found, true
+	}
+	if ctx.Err() == nil {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: its earlier iterations cannot be read, so all run again, under the same keys: %v", step.Name, err))
+	}
+	return interpreter.EndedIterations{}, false
 }
 
 // endedIn accounts for the iterations of a loop, or of a part of one, that was ended

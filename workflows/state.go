@@ -76,6 +76,8 @@ type ReprocessLoop struct {
 	Vars  expression.Value `json:"vars,omitzero"`
 	Steps expression.Value `json:"steps,omitzero"`
 	Chosen
+	// Stopped says that some may have been stopped in an earlier run.
+	Stopped  bool               `json:"stopped,omitempty"`
 	Elements []expression.Value `json:"elements"`
 }
 

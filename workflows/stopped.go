@@ -7,7 +7,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
-	"reprise/interpreter/playbook"
 )
 
 // A call that was stopped in the midst is continued by the run that takes its place
@@ -211,12 +210,12 @@ func begunBetween(all []interpreter.BegunIteration, first, last int) (some []int
 	return some
 }
 
-// earlierLoops are the workflow IDs of the loops of a visit in the earlier runs of a
-// reprocess that is no child, the last one first.
-func (r *run) earlierLoops(step *playbook.Step, visit int) []string {
+// earlierLoops are the workflow IDs of the loops of a visit in the runs before a
+// reprocess, the last one first.
+func (r *run) earlierLoops(record *StepRecord) []string {
 	var loops []string
 	for _, run := range r.before() {
-		loops = append(loops, IDWithin(run, fmt.Sprintf("/%s#%d", step.Name, visit)))
+		loops = append(loops, IDWithin(run, fmt.Sprintf("/%s#%d", record.Step, record.Visit)))
 	}
 	return loops
 }

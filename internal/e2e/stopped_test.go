@@ -41,12 +41,15 @@ const stoppedPages = `
 
 // stoppedShapes are the places where the pages are read: in the playbook that a loop runs.
 var stoppedShapes = map[string]struct{ loop, inner string }{
-	"a step":             {loop: "batch: 1"},
-	"a step in a batch":  {loop: "batch: 2\n      mode: parallel"},
-	"a loop":             {inner: "loop: {in: [a, b], iterator: part, batch: 1}"},
-	"a loop of children": {inner: "loop: {in: [a, b], iterator: part, batch: 1, mode: parallel}"},
-	"a batch":            {inner: "loop: {in: [a, b], iterator: part, batch: 2, mode: parallel}"},
-	"a batch in order":   {inner: "loop: {in: [a, b], iterator: part, batch: 2}"},
+	"no playbook":           {loop: "batch: 1\n      mode: parallel"},
+	"no playbook, in order": {loop: "batch: 1"},
+	"no playbook, a batch":  {loop: "batch: 2\n      mode: parallel"},
+	"a step":                {loop: "batch: 1"},
+	"a step in a batch":     {loop: "batch: 2\n      mode: parallel"},
+	"a loop":                {inner: "loop: {in: [a, b], iterator: part, batch: 1}"},
+	"a loop of children":    {inner: "loop: {in: [a, b], iterator: part, batch: 1, mode: parallel}"},
+	"a batch":               {inner: "loop: {in: [a, b], iterator: part, batch: 2, mode: parallel}"},
+	"a batch in order":      {inner: "loop: {in: [a, b], iterator: part, batch: 2}"},
 }
 
 // stoppedSinks are what the pages are written to.
@@ -85,15 +88,18 @@ func (s *stopped) begin(shape, sink string) client.WorkflowRun {
 	if loop.inner != "" {
 		name = "name + part"
 	}
+	each := "loop:\n      in: [x, y]\n      iterator: name\n      " + strings.TrimSpace(loop.loop)
 	text := `
   - step: each
     tool: playbook
-    loop:
-      in: [x, y]
-      iterator: name
-      ` + strings.TrimSpace(loop.loop) + `
+    ` + each + `
     workload: {name: "{{ name }}", api: "{{ api }}"}
     workflow:` + strings.NewReplacer("NAME", name, "LOOP\n", loop.inner+"\n", "SINK", stoppedSinks[sink]).Replace(stoppedPages)
+	if strings.HasPrefix(shape, "no playbook") {
+		each += "\n      sink: {tool: http, url: \"{{ api }}/api/v1/writes?other_body=keep\", args: {posted: \"{{ result }}\"}}"
+		fetch, _, _ := strings.Cut(stoppedPages, "        next: post\n")
+		text = strings.NewReplacer("NAME", name, "LOOP", each, "SINK", stoppedSinks[sink]).Replace(strings.ReplaceAll(fetch, "\n    ", "\n"))
+	}
 	return s.start(book(text), nil)
 }
 
@@ -189,7 +195,7 @@ func TestReprocessOfStoppedPages(t *testing.T) {
 	for stop, how := range stops {
 		for sink := range stoppedSinks {
 			for shape := range stoppedShapes {
-				if sink != "http" && shape != "a step" && shape != "a batch" {
+				if sink != "http" && shape != "a step" && shape != "a batch" && shape != "no playbook, a batch" {
 					continue
 				}
 				t.Run(strings.Join([]string{sink, shape, stop}, ", "), func(t *testing.T) {
@@ -209,7 +215,7 @@ func TestReprocessOfStoppedPagesTwice(t *testing.T) {
 	t.Parallel()
 	for stop, how := range stops {
 		for _, sink := range []string{"http", "postgres insert"} {
-			for _, shape := range []string{"a step", "a batch", "a loop"} {
+			for _, shape := range []string{"a step", "a batch", "a loop", "no playbook"} {
 				t.Run(strings.Join([]string{sink, shape, stop}, ", "), func(t *testing.T) {
 					t.Parallel()
 					s := newStopped(t)
@@ -229,7 +235,7 @@ func TestReprocessOfStoppedPagesTwice(t *testing.T) {
 func TestReprocessOfAStoppedSink(t *testing.T) {
 	t.Parallel()
 	for stop, how := range stops {
-		for _, shape := range []string{"a step", "a batch"} {
+		for _, shape := range []string{"a step", "a batch", "no playbook"} {
 			for write, match := range map[string]func(w *world) func(*http.Request) bool{
 				"page 2": func(w *world) func(*http.Request) bool {
 					return func(r *http.Request) bool { return isWrite(r) && len(w.api.Writes("")) >= 1 }
