@@ -89,7 +89,6 @@ func (c *Call) WasStopped() bool { return c.stopped != nil }
 // Abandon ends a call that cannot go on now, and may be continued later.
 func (c *Call) Abandon(failure ErrorObject, now time.Time) {
 	c.stop()
-	failure.Kind, failure.Class, failure.Type = KindTool, ClassRetryable, TypeNotContinued
 	c.Finish(*c.failure(failure, now))
 }
 

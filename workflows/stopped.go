@@ -40,9 +40,8 @@ func continueCall(ctx workflow.Context, task Task, call *interpreter.Call, by st
 	case ctx.Err() != nil:
 		return ""
 	case err != nil:
-		call.Abandon(interpreter.ErrorObject{Message: fmt.Sprintf(
-			"step %s: an earlier run was stopped in the midst of its call, and how far it had come cannot be read; nothing is sent, because it may have been sent before: %v",
-			place, err)}, workflow.Now(ctx))
+		call.Abandon(*notContinued(fmt.Sprintf("step %s: an earlier run was stopped in the midst of its call, and how far it had come cannot be read: %v",
+			place, err)), workflow.Now(ctx))
 		return ""
 	case stopped.State == nil:
 		return ""
@@ -179,8 +178,8 @@ func (c *carrier) recallNotes(ctx workflow.Context, call *interpreter.Call) {
 	switch {
 	case len(output.Calls) != 1 || output.Calls[0].State == nil || output.Calls[0].State.Recalls:
 		if ctx.Err() == nil {
-			call.Abandon(interpreter.ErrorObject{Message: fmt.Sprintf(
-				"step %s: an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written", place)}, workflow.Now(ctx))
+			call.Abandon(*notContinued("step "+place+": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),
+				workflow.Now(ctx))
 		}
 	case apart:
 		call.Attach(output.Calls[0], workflow.Now(ctx))

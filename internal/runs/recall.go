@@ -188,19 +188,27 @@ func (r *Reader) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
 	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		if err := r.awaitEnd(ctx, id, runID); err != nil {
-			return kept, err.Error(), nil
+			return kept, "", err
 		}
 	}
 	why, err = r.question(ctx, id, runID, &kept, interpreter.KeptQuery)
+	if errors.Is(err, errNotBegun) {
+		return kept, "", nil
+	}
 	return kept, why, err
 }
 
-// question asks a workflow that has ended. Where it is gone, into stays as it is.
+// errNotBegun says that a workflow was ended before a worker had seen it.
+var errNotBegun = errors.New("it was ended before it began")
+
+// question asks a workflow that has ended. Where it is gone, into stays as it is; why is
+// the reason for which no worker can ever answer.
 func (r *Reader) question(ctx context.Context, id, runID string, into any, query string, args ...any) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
 	answer, err := r.Client.QueryWorkflow(ctx, id, runID, query, args...)
 	var failed *serviceerror.QueryFailed
+	var notReady *serviceerror.WorkflowNotReady
 	switch {
 	case err == nil:
 		return "", answer.Get(into)
@@ -208,8 +216,8 @@ func (r *Reader) question(ctx context.Context, id, runID string, into any, query
 		return "", nil
 	case errors.As(err, &failed):
 		return failed.Message, nil
-	case ctx.Err() != nil:
-		return "no worker has answered", nil
+	case errors.As(err, &notReady):
+		return "", errNotBegun
 	}
 	return "", fmt.Errorf("ask %s what it has done: %w", id, err)
 }
@@ -248,6 +256,9 @@ func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflo
 		}
 		stopped = interpreter.StoppedCall{}
 		why, err := r.question(ctx, id, runID, &stopped, interpreter.StoppedQuery, question)
+		if errors.Is(err, errNotBegun) {
+			stopped, err = r.notBegun(ctx, of[at], question)
+		}
 		if err == nil && why != "" {
 			err = fmt.Errorf("ask %s: %s", id, why)
 		}
@@ -276,6 +287,42 @@ func (r *Reader) awaitEnd(ctx context.Context, id, runID string) error {
 		return fmt.Errorf("%s has not ended: %w", id, err)
 	}
 	return nil
+}
+
+// notBegun is how far a call had come that a workflow was to make, and had not begun when
+// it was ended: its input tells.
+func (r *Reader) notBegun(
+	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question workflows.StoppedQuestion,
+) (stopped interpreter.StoppedCall, err error) {
+	id := info.GetExecution().GetWorkflowId()
+	first, err := r.begun(ctx, id, info.GetExecution().GetRunId())
+	if err != nil {
+		return stopped, err
+	}
+	var input struct { // of a CallWorkflow, or an IterationWorkflow
+		Task  interpreter.Task      `json:"task"`
+		Call  interpreter.Carried   `json:"call"`
+		Calls []interpreter.Carried `json:"calls"`
+	}
+	var script interpreter.Script
+	if err := r.decode(ctx, id, first.input, &input, &script); err != nil {
+		return stopped, err
+	}
+	carried := input.Call
+	for _, one := range input.Calls {
+		if question.Index != nil && *one.Index == *question.Index {
+			carried = one
+		}
+	}
+	task := input.Task.With(script)
+	if carried.State == nil && carried.By != "" {
+		return interpreter.StoppedCall{Key: task.Run.Identity(), By: carried.By}, nil
+	}
+	book, step, err := task.Load()
+	if err != nil {
+		return stopped, err
+	}
+	return task.StoppedAs(task.Call(book, step, carried, func() float64 { return 0 })), nil
 }
 
 // trim leaves out what is too large together.
