@@ -67,7 +67,7 @@ func (d *driver) run(ctx workflow.Context) (left *interpreter.Carried) {
 	}
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
-		if d.carry != nil && !(d.call.WasStopped() && d.carry.lost) {
+		if d.carry != nil && (!d.call.WasStopped() || !d.carry.lost) {
 			forget(ctx, d.carry.task, d.call.State.Noted, d.carry.carried.Bare(d.call))
 		}
 	}

@@ -67,7 +67,8 @@ var stoppedSinks = map[string]string{
 // stopped is a run of a loop of playbooks that is stopped while pages are read.
 type stopped struct {
 	*writing
-	sink string
+	sink   string
+	params string // of the first request
 }
 
 func newStopped(t *testing.T) *stopped {
@@ -75,7 +76,7 @@ func newStopped(t *testing.T) *stopped {
 	w := newWriting(t)
 	w.db.Exec(t, "CREATE TABLE stated (key text, body text); CREATE TABLE pages (collection text, id bigint, version bigint); "+
 		"CREATE TABLE keyed (collection text, id bigint, version bigint, PRIMARY KEY (collection, id))")
-	return &stopped{writing: w}
+	return &stopped{writing: w, params: "limit: 3"}
 }
 
 func (s *stopped) begin(shape, sink string) client.WorkflowRun {
@@ -100,7 +101,7 @@ func (s *stopped) begin(shape, sink string) client.WorkflowRun {
 		fetch, _, _ := strings.Cut(stoppedPages, "        next: post\n")
 		text = strings.NewReplacer("NAME", name, "LOOP", each, "SINK", stoppedSinks[sink]).Replace(strings.ReplaceAll(fetch, "\n    ", "\n"))
 	}
-	return s.start(book(text), nil)
+	return s.start(book(strings.ReplaceAll(text, "limit: 3", s.params)), nil)
 }
 
 // atPage stops a run while the page behind an id is asked for, and then moves the source
@@ -235,6 +236,21 @@ func TestReprocessOfStoppedPagesTwice(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestReprocessOfAStoppedLongCall: the call has gone on in a workflow of its own when its run is
+// terminated.
+func TestReprocessOfAStoppedLongCall(t *testing.T) {
+	t.Parallel()
+	s := newStopped(t)
+	s.params = "limit: 1, rows: 180"
+	run := s.begin("a step", "http")
+	s.atPage(run, "170", func() {
+		_, err := s.env.Client().DescribeWorkflowExecution(t.Context(), run.GetID()+"/each#1/0!1/fetch#1", "")
+		require.NoError(t, err, "the call has a workflow of its own")
+		s.terminate(run.GetID())
+	})
+	s.finish(run)
 }
 
 // TestReprocessOfAStoppedSink: a playbook is stopped while a page is on its way to a
