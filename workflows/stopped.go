@@ -178,7 +178,7 @@ func (c *carrier) recallNotes(ctx workflow.Context, call *interpreter.Call) {
 	switch {
 	case len(output.Calls) != 1 || output.Calls[0].State == nil || output.Calls[0].State.Recalls:
 		if ctx.Err() == nil {
-			call.Abandon(*notContinued("step "+place+": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),
+			call.Abandon(*notContinued("step " + place + ": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),
 				workflow.Now(ctx))
 		}
 	case apart:
