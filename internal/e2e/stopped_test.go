@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ const stoppedPages = `
         retry:
           - when: "{{ error is not defined and response.more }}"
             then:
-              max_attempts: 100
+              max_attempts: 1000
               next_call: {params: {after: "{{ response.next }}"}}
               collect: {path: rows}
               per_iteration: {sink: {SINK}}
@@ -69,6 +70,9 @@ type stopped struct {
 	*writing
 	sink   string
 	params string // of the first request
+	// stays says that what is held when the run is stopped is held until its client has
+	// gone, so that no activity of a run that was terminated reads on.
+	stays bool
 }
 
 func newStopped(t *testing.T) *stopped {
@@ -108,17 +112,22 @@ func (s *stopped) begin(shape, sink string) client.WorkflowRun {
 // so that a page before it would be another one.
 func (s *stopped) atPage(run client.WorkflowRun, after string, how func()) {
 	s.t.Helper()
+	var over atomic.Bool
 	reads := func(r *http.Request) bool {
-		return strings.HasPrefix(r.URL.Path, "/api/v1/moving/") && r.URL.Query().Get("after") == after
+		return !over.Load() && strings.HasPrefix(r.URL.Path, "/api/v1/moving/") && r.URL.Query().Get("after") == after
 	}
-	s.at(run, s.api.Hold(reads), how)
+	s.at(run, s.api.Hold(reads), how, &over)
 }
 
-func (s *stopped) at(run client.WorkflowRun, hold *demoapi.Hold, how func()) {
+func (s *stopped) at(run client.WorkflowRun, hold *demoapi.Hold, how func(), over *atomic.Bool) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { return hold.Waiting() > 0 }, patience, tick)
 	how()
-	hold.Release()
+	if over.Store(true); s.stays {
+		s.t.Cleanup(hold.Release)
+	} else {
+		hold.Release()
+	}
 	_, _ = ending.Of(s.t.Context(), run)
 	for _, name := range []string{"x", "y", "xa", "xb", "ya", "yb"} {
 		if len(s.api.Moving("", name)) == 0 {
@@ -227,6 +236,7 @@ func TestReprocessOfStoppedPagesTwice(t *testing.T) {
 				t.Run(strings.Join([]string{sink, shape, stop}, ", "), func(t *testing.T) {
 					t.Parallel()
 					s := newStopped(t)
+					s.stays = true
 					run := s.begin(shape, sink)
 					s.atPage(run, "6", func() { how(s, run) })
 					again := s.reprocess(run, s.chain(run).Select(deadletter.Filter{Cancelled: true}), "", nil)
@@ -272,7 +282,7 @@ func TestReprocessOfAStoppedSink(t *testing.T) {
 					s := newStopped(t)
 					hold := s.api.HoldAnswer(match(s.world))
 					run := s.begin(shape, "http")
-					s.at(run, hold, func() { how(s, run) })
+					s.at(run, hold, func() { how(s, run) }, &atomic.Bool{})
 					s.finish(run)
 				})
 			}
