@@ -58,14 +58,17 @@ func (d *hosting) takeUp(ctx context.Context) error {
 			d.tally.count(done.Result)
 			continue
 		}
-		if done.State != nil {
-			carried.State, h.made = done.State, done.Made
-		}
-		h.call = d.in.Task.Call(d.book, d.step, carried, rand.Float64)
+		h.call, h.made = d.in.Task.Call(d.book, d.step, carried, rand.Float64), done.Made
 		if err := h.recall(ctx); err != nil {
 			return err
 		}
 		h.mark = h.call.Mark()
+		if done.State != nil && done.State.Attempts > h.call.State.Attempts {
+			h.call = d.in.Task.Call(d.book, d.step, interpreter.Carried{
+				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: done.State,
+			}, rand.Float64)
+			h.sure = false // a run that is stopped loses its heartbeats
+		}
 	}
 	return nil
 }
@@ -352,9 +355,11 @@ func (h *hostedCall) resume(noted []byte) error {
 	return nil
 }
 
-// recall goes on behind what a worker that was lost has written.
+// recall goes on behind what a worker that was lost has written, or a run that was
+// stopped.
 func (h *hostedCall) recall(ctx context.Context) error {
-	if !activity.IsActivity(ctx) || activity.GetInfo(ctx).Attempt == 1 && !activity.HasHeartbeatDetails(ctx) {
+	again := activity.IsActivity(ctx) && (activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx))
+	if !again && !h.call.Recalls() {
 		return nil
 	}
 	written := h.call.State.Written
@@ -375,6 +380,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 			return err
 		}
 	}
+	h.call.Recalled()
 	if len(notes) > 0 {
 		h.call.Note(h.notes)
 	}

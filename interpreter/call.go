@@ -20,7 +20,9 @@ type Call struct {
 	scope  *Scope // with args
 	// operation is the operation key that was asked for last.
 	operation pageKey
-	State     CallState
+	// stopped is where the call stood when it was cancelled.
+	stopped *CallState
+	State   CallState
 }
 
 // CallConfig is what a call is made of; none of it changes while it runs.
@@ -85,6 +87,8 @@ type CallState struct {
 	Answer          *Answer          `json:"answer,omitempty"`   // to the attempt under way, not taken in yet
 	Reported        *Reported        `json:"reported,omitempty"` // how far what is awaited has come
 	Noted           Noted            `json:"noted,omitempty"`    // what ledgers hold of the call
+	Ledger          string           `json:"ledger,omitempty"`   // key under which they do, "" for the call's own
+	Recalls         bool             `json:"recalls,omitempty"`  // they may hold more, and have to be asked first
 	// Warnings are those of the result to come, until Todo has it.
 	Warnings []string `json:"warnings,omitempty"`
 }

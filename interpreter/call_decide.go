@@ -255,7 +255,8 @@ func (c *Call) restart(decision Decision, now time.Time) {
 	before.Counters.restart(c.config.Policies)
 	c.State = CallState{
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
-		Counters: before.Counters, Written: before.Written, Noted: before.Noted, Warnings: before.Warnings, Reported: before.Reported,
+		Counters: before.Counters, Written: before.Written, Noted: before.Noted, Ledger: before.Ledger,
+		Warnings: before.Warnings, Reported: before.Reported,
 		Request: Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
 		Last:    lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
 	}
@@ -387,6 +388,9 @@ func (c *Call) SinkLeft(sink *Call) {
 // the rest and fails the call; a call that had failed already keeps its own
 // error.
 func (c *Call) SinkDone(result CallResult, now time.Time) {
+	if result.Failed() && result.Error.Kind == KindCancelled {
+		c.stop()
+	}
 	done := *c.State.head().Sink
 	c.State.Todo = c.State.Todo[1:]
 	c.warn(result.Warnings...)
@@ -439,6 +443,7 @@ func (c *Call) warn(warnings ...string) {
 
 // Cancel ends the call because it was cancelled; its sinks do not run.
 func (c *Call) Cancel(now time.Time) CallResult {
+	c.stop()
 	result := c.failure(ErrorObject{
 		Kind: KindCancelled, Class: ClassFinal, Message: c.config.where() + ": cancelled",
 		Attempt: c.State.Attempts, Page: c.page0(),

@@ -258,7 +258,7 @@ func (c *Call) operationKey() string {
 			place += "@" + lap
 		}
 	}
-	parts := []any{c.config.Run.identity(), c.config.Step.Name, c.config.Visit, index, page, place}
+	parts := []any{c.config.Run.Identity(), c.config.Step.Name, c.config.Visit, index, page, place}
 	if restarts := c.State.Restarts; restarts > 0 {
 		parts = append(parts, restarts) // or the other side would repeat its answer of the round before
 	}

@@ -35,9 +35,9 @@ const (
 	MaxKeptAlong = 256 << 10
 )
 
-// identity is what the operation keys of a run begin with: those of a run that a step
+// Identity is what the operation keys of a run begin with: those of a run that a step
 // has started follow from the key of the call, whichever attempt makes it.
-func (r RunInfo) identity() string {
+func (r RunInfo) Identity() string {
 	if r.Key != "" {
 		return r.Key
 	}
@@ -85,6 +85,8 @@ type Kept struct {
 	Run   RunInfo    `json:"run"`
 	Steps []KeptStep `json:"steps,omitempty"`
 	Loops []KeptLoop `json:"loops,omitempty"`
+	// Calls are of steps without a loop.
+	Calls []KeptCall `json:"calls,omitempty"`
 	// Wrote says that more than reads was begun.
 	Wrote bool `json:"wrote,omitempty"`
 	// Left are the steps whose results were too large.
@@ -153,6 +155,7 @@ func (r *Recalled) Merge(id string, kept Kept) {
 			r.Steps = append(r.Steps, step)
 		}
 	}
+	r.mergeCalls(kept.Calls)
 	for _, loop := range kept.Loops {
 		at := slices.IndexFunc(r.Loops, func(has KeptLoop) bool { return has.Step == loop.Step && has.Visit == loop.Visit })
 		if at < 0 {
@@ -170,6 +173,17 @@ func (r *Recalled) Merge(id string, kept Kept) {
 	}
 }
 
+// mergeCalls adds the calls of an earlier run. What a later one has done of them counts.
+func (r *Recalled) mergeCalls(calls []KeptCall) {
+	for _, call := range calls {
+		ended := slices.ContainsFunc(r.Steps, func(has KeptStep) bool { return has.Step == call.Step && has.Visit == call.Visit })
+		begun := slices.ContainsFunc(r.Calls, func(has KeptCall) bool { return has.Step == call.Step && has.Visit == call.Visit })
+		if !ended && !begun {
+			r.Calls = append(r.Calls, call)
+		}
+	}
+}
+
 // Add notes an earlier loop.
 func (l *KeptLoop) Add(run string) {
 	if !slices.Contains(l.Runs, run) && len(l.Runs) < MaxEarlier {
@@ -181,8 +195,8 @@ func (l *KeptLoop) Add(run string) {
 // workflow history.
 type EndedInput struct {
 	Loops []string `json:"loops"`
-	// Key is RunInfo.Key of their run; with it the answer has prints. Without it the
-	// loop is a part of the run that asks.
+	// Key is what the operation keys of their run begin with; with it the answer has
+	// prints. Without it the loop is a part of the run that asks.
 	Key string `json:"key,omitempty"`
 }
 
@@ -192,6 +206,8 @@ type EndedIterations struct {
 	Iterations []IterationResult `json:"iterations"`
 	// Prints are those of what the iterations have asked for.
 	Prints []string `json:"prints,omitempty"`
+	// Begun are those that were stopped.
+	Begun []BegunIteration `json:"begun,omitempty"`
 	// Left are those whose results are too large together.
 	Left []LeftOut `json:"left,omitempty"`
 }
@@ -298,7 +314,12 @@ func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
 
 // IterationPrint is Print of an iteration of a task's loop.
 func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, carried Carried, at time.Time) string {
-	print := t.Call(book, step, carried, func() float64 { return 0 }).Print(at)
+	return t.Print(t.Call(book, step, carried, func() float64 { return 0 }), at)
+}
+
+// Print is that of a call of the task, with the playbooks that it may run.
+func (t Task) Print(call *Call, at time.Time) string {
+	print := call.Print(at)
 	if print != "" && t.Nesting != nil && len(t.Nesting.Files) > 0 {
 		print += FilesPrint(t.Nesting.Files)
 	}

@@ -96,7 +96,7 @@ func (c *Call) NoteOf(since Mark, noted Noted, now time.Time) (Note, error) {
 		since.seen = 0
 	}
 	if after.Finished() {
-		next.State = CallState{Todo: state.Todo, Written: state.Written, Noted: state.Noted}
+		next.State = CallState{Todo: state.Todo, Written: state.Written, Noted: state.Noted, Ledger: state.Ledger}
 	} else {
 		next.Seen = since.seen
 		state.Seen = state.Seen[since.seen:]
@@ -110,7 +110,7 @@ func (c *Call) NoteOf(since Mark, noted Noted, now time.Time) (Note, error) {
 	if err != nil {
 		return Note{}, fmt.Errorf("encode how the call goes on: %w", err)
 	}
-	return Note{Call: c.config.ledgerKey(), Written: state.Written, Continuation: encoded}, nil
+	return Note{Call: c.ledgerKey(), Written: state.Written, Continuation: encoded}, nil
 }
 
 // Note tells what ledgers hold of the call.
@@ -149,14 +149,17 @@ func (c *Call) Resume(noted []byte) error {
 }
 
 // ledgerKey names the call in ledgers. Each run of an identity makes calls of its
-// own.
-func (c *CallConfig) ledgerKey() string {
-	index := any(nil)
-	if c.Index != nil {
-		index = *c.Index
+// own, unless it continues one that an earlier run has begun.
+func (c *Call) ledgerKey() string {
+	if c.State.Ledger != "" {
+		return c.State.Ledger
 	}
-	run := c.Run
-	return digest(run.identity(), run.lap(), c.Step.Name, c.Visit, index)[:operationKeyLength]
+	index := any(nil)
+	if c.config.Index != nil {
+		index = *c.config.Index
+	}
+	run := c.config.Run
+	return digest(run.Identity(), run.lap(), c.config.Step.Name, c.config.Visit, index)[:operationKeyLength]
 }
 
 // Ledgers are the places in which notes of this call may stand, as the inputs
@@ -166,7 +169,7 @@ func (c *Call) Ledgers(now time.Time) []ToolInput {
 	var asked []ToolInput
 	for _, sink := range c.config.sinks() {
 		if input, fixed := c.ledger(sink, now); fixed {
-			input.Note = &Note{Call: c.config.ledgerKey(), Written: c.State.Written}
+			input.Note = &Note{Call: c.ledgerKey(), Written: c.State.Written}
 			asked = append(asked, input)
 		}
 	}

@@ -66,6 +66,17 @@ func (c *Counters) settled(policy int, polls bool) {
 	c.ToldInRow, c.Told = 0, 0
 }
 
+// resumed gives the request that a call is continued with its attempts anew, and its
+// polls.
+func (c *Counters) resumed(policies []*playbook.Policy) {
+	c.ToldInRow, c.Told = 0, 0
+	c.success(policies)
+	c.newRequest(policies)
+	for i := range c.Policies {
+		c.Policies[i].SuccessesSince = time.Time{}
+	}
+}
+
 // newRequest starts the polls of a new request at 0; only policies that page
 // go on counting.
 func (c *Counters) newRequest(policies []*playbook.Policy) {

@@ -6,7 +6,7 @@ import "slices"
 // make no attempt of a step.
 var serviceActivities = []string{
 	AdmitActivity, CheckActivity, DeliverActivity, EndedActivity, FellActivity, ForgetActivity,
-	LineCancelActivity, LineCircleActivity, LineEnterActivity, LineLookActivity, RecallActivity, SettleActivity,
+	LineCancelActivity, LineCircleActivity, LineEnterActivity, LineLookActivity, RecallActivity, SettleActivity, StoppedActivity,
 }
 
 // IsServiceActivity reports whether the activity of a name makes no attempt of a step: no

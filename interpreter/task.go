@@ -114,13 +114,19 @@ type Carried struct {
 	Element expression.Value `json:"element,omitzero"`
 	// State is nil for a call that has not begun.
 	State *CallState `json:"state,omitempty"`
+	// By is the workflow ID of the one that had begun the call when it was stopped, for a
+	// call that continues it and does not have its state yet.
+	By string `json:"by,omitempty"`
 	// Until is when the wait of State is over.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Bare is the call without how far it has come.
-func (c Carried) Bare() Carried {
+// Bare is a call without how far it has come: what ledgers know it by.
+func (c Carried) Bare(call *Call) Carried {
 	c.State, c.Until = nil, time.Time{}
+	if key := call.State.Ledger; key != "" {
+		c.State = &CallState{Ledger: key}
+	}
 	return c
 }
 
@@ -167,6 +173,8 @@ type DriveInput struct {
 	// Pages asks for nothing but pages of calls that are under way; what else
 	// happens is handed back. See Call.Detach.
 	Pages bool `json:"pages,omitempty"`
+	// Recall asks for nothing but what ledgers hold of the calls.
+	Recall bool `json:"recall,omitempty"`
 	// ControlID and ControlVersion are those of ToolInput, for all attempts.
 	ControlID      string `json:"control_id,omitempty"`
 	ControlVersion int    `json:"control_version,omitempty"`
@@ -290,11 +298,11 @@ func (c *Call) Detachable() bool {
 	return true
 }
 
-// Handed is the call's state as it goes to an activity, nil where it has not begun.
+// Handed is the call's state as it goes to an activity, nil where it has none.
 // Where that only turns pages it goes without what was collected, so that thousands
 // of pages do not travel with every further page.
 func (c *Call) Handed(pages bool) *CallState {
-	if !c.Begun() {
+	if !c.Carries() {
 		return nil
 	}
 	state := c.Snapshot()
@@ -335,7 +343,7 @@ func (d Driven) Handed(before *CallState) Driven {
 		return d
 	}
 	state := *d.State
-	d.SeenBefore = len(before.Seen)
+	d.SeenBefore = min(len(before.Seen), len(state.Seen)) // one that has ended has none
 	state.Seen = state.Seen[d.SeenBefore:]
 	d.State = &state
 	return d

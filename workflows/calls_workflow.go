@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -28,7 +29,7 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Sc
 	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
 	going, stop := workflow.WithCancel(ctx)
 	b := newBatch(ctx, book, step, input, stop)
-	if err := b.answerLooks(ctx); err != nil {
+	if err := cmp.Or(b.answerLooks(ctx), answerStopped(ctx, b.stoppedCall)); err != nil {
 		return nil, err
 	}
 	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
@@ -40,6 +41,7 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Sc
 		return nil, err
 	}
 	b.describe(ctx)
+	b.continues(going)
 	for {
 		b.makeCalls(going)
 		if len(b.left) == 0 || going.Err() != nil {
@@ -65,10 +67,13 @@ func newBatch(
 		step: step, herald: herald{book: book, once: step.Loop != nil}, input: input, ended: input.Ended, stop: stop,
 		calls: make([]*interpreter.Call, n), drivers: make([]*driver, n), over: make([]bool, n), counted: make([]bool, n),
 		waits: make([]*interpreter.Wait, n), until: make([]time.Time, n), children: make([]string, n),
-		allowance: allowance{left: input.Admitted, none: input.Refused},
+		earlier: make([]string, n), allowance: allowance{left: input.Admitted, none: input.Refused},
 	}
 	for i, carried := range input.Calls {
 		b.calls[i] = takeUp(ctx, book, step, input.Task, carried)
+		if carried.State == nil {
+			b.earlier[i] = carried.By
+		}
 	}
 	return b
 }
@@ -97,6 +102,9 @@ type batch struct {
 	drivers []*driver // of calls that have begun here
 	ended   []interpreter.IterationResult
 	over    []bool // calls that are in ended
+	// earlier are the workflow IDs of those that had begun the calls when they were
+	// stopped, "" for those that need not be asked.
+	earlier []string
 	// counted are calls that metrics have, as an activity has taken them to their end.
 	counted []bool
 	// budget is the error of the loop once its failure budget is spent; stop then
@@ -236,7 +244,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 			continue
 		}
 		if noted = max(noted, driven.Noted); driven.Noted != interpreter.NotNoted {
-			ended = append(ended, input.Calls[at].Bare())
+			ended = append(ended, input.Calls[at].Bare(calls[at]))
 		}
 		b.counted[due[at]] = true
 		countCall(ctx, calls[at])

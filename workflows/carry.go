@@ -17,6 +17,8 @@ const maxDriveTime = 6 * time.Hour
 type carrier struct {
 	task    Task
 	carried interpreter.Carried
+	// lost says that the last activity has not said what it has done.
+	lost bool
 }
 
 // turnPages has an activity fetch pages of the call until something else is
@@ -25,8 +27,9 @@ type carrier struct {
 // that of a cancelled ctx.
 func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (further bool, err error) {
 	input := interpreter.DriveInput{Task: c.task, Calls: []interpreter.Carried{c.carried}, Width: 1, Pages: true}
-	_, further = hostCalls(ctx, input, []*interpreter.Call{call},
+	output, further := hostCalls(ctx, input, []*interpreter.Call{call},
 		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.carried.Index), call.State.Successes+1))
+	c.lost = len(output.Calls) == 0 || output.Calls[0].State == nil
 	return further, ctx.Err() // a cancelled activity has given its pages too
 }
 

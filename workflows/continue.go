@@ -16,10 +16,10 @@ import (
 // the results of what has ended well, which its steps then have without a call.
 
 // recallTime bounds the questions to earlier runs, recallTries how often they are
-// asked. Without an answer the calls are made again, and their keys are the same.
+// asked.
 const (
 	recallTime  = 2 * time.Minute
-	recallTries = 5
+	recallTries = 10
 )
 
 func toRecall(name, summary string) destination {
@@ -76,7 +76,7 @@ func (d *driver) recall(task Task, nesting *interpreter.Nesting, in interpreter.
 func (r *run) answerKept(ctx workflow.Context) error {
 	err := workflow.SetQueryHandler(ctx, interpreter.KeptQuery, func() (interpreter.Kept, error) {
 		kept := r.Kept
-		kept.Run, kept.Wrote = r.Run, kept.Wrote || r.wrote()
+		kept.Run, kept.Wrote, kept.Calls = r.Run, kept.Wrote || r.wrote(), r.keptCalls()
 		return kept, nil
 	})
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *run) recall(ctx workflow.Context) {
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("the earlier runs cannot be asked what they have done, so all calls are made again, under the same keys: %v", err))
+			r.Failure = notContinued(fmt.Sprintf("the earlier runs cannot be asked what they have done: %v", err))
 		}
 		return
 	case len(asked.Attempts) > 0 && !found.Wrote:
@@ -130,11 +130,7 @@ func (r *run) print(task Task, call *interpreter.Call, at time.Time) string {
 	if r.input.Called == nil {
 		return ""
 	}
-	print := call.Print(at)
-	if print != "" && task.Nesting != nil && len(task.Nesting.Files) > 0 {
-		print += interpreter.FilesPrint(task.Nesting.Files)
-	}
-	return print
+	return task.Print(call, at)
 }
 
 // taken is the result that an earlier run has of a visit of a step, nil where it has
@@ -187,11 +183,22 @@ func (r *run) keepStep(step *playbook.Step, record *StepRecord, print string, re
 func (r *run) continueLoop(
 	ctx workflow.Context, step *playbook.Step, input LoopInput, record *StepRecord,
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
+	if again := r.input.Reprocess; again != nil && again.Loops[r.Reprocessed].Stopped {
+		found, failure := r.askEnded(ctx, step, r.earlierLoops(record))
+		if failure != nil {
+			return nil, failure
+		}
+		input.Begun = found.Begun
+	}
 	earlier := r.noteLoop(record, childID(input.Task, ""))
 	if len(earlier) == 0 {
 		return r.runLoop(ctx, step, input, record)
 	}
-	ended := r.endedBefore(ctx, step, input, earlier)
+	ended, begun, failure := r.endedBefore(ctx, step, input, earlier)
+	if failure != nil {
+		return nil, failure
+	}
+	input.Begun = begun
 	if len(ended) == 0 {
 		return r.runLoop(ctx, step, input, record)
 	}
@@ -245,18 +252,13 @@ func (r *run) noteLoop(record *StepRecord, id string) []string {
 }
 
 // endedBefore are the iterations that have ended well in earlier loops and would ask for
-// the same again, by index.
+// the same again, by index, and those that were stopped.
 func (r *run) endedBefore(
 	ctx workflow.Context, step *playbook.Step, input LoopInput, earlier []string,
-) map[int]interpreter.IterationResult {
-	asked := interpreter.EndedInput{Loops: earlier, Key: r.Run.Key}
-	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, step.Name+": what earlier runs have done"), asked,
-		"the names of earlier loops")
-	if err != nil || len(found.Prints) != len(found.Iterations) {
-		if ctx.Err() == nil {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: its earlier iterations cannot be read, so all run again, under the same keys: %v", step.Name, err))
-		}
-		return nil
+) (map[int]interpreter.IterationResult, []interpreter.BegunIteration, *interpreter.ErrorObject) {
+	found, failure := r.askEnded(ctx, step, earlier)
+	if failure != nil {
+		return nil, nil, failure
 	}
 	if left := len(found.Left); left > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: the results of %d earlier iterations are too large to be taken over, so they run again, under the same keys",
@@ -273,7 +275,34 @@ func (r *run) endedBefore(
 			ended[index] = iteration
 		}
 	}
-	return ended
+	return ended, found.Begun, nil
+}
+
+// askEnded reads how the iterations of earlier loops have ended.
+func (r *run) askEnded(
+	ctx workflow.Context, step *playbook.Step, earlier []string,
+) (found interpreter.EndedIterations, failure *interpreter.ErrorObject) {
+	asked := interpreter.EndedInput{Loops: earlier, Key: r.Run.Identity()}
+	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, step.Name+": what earlier runs have done"), asked,
+		"the names of earlier loops")
+	if err == nil && len(found.Prints) != len(found.Iterations) {
+		err = fmt.Errorf("%d results, and what %d have asked for", len(found.Iterations), len(found.Prints))
+	}
+	switch {
+	case err == nil:
+		return found, nil
+	case ctx.Err() != nil:
+		return found, cancelledError()
+	}
+	return found, notContinued(fmt.Sprintf("step %s: its earlier iterations cannot be read: %v", step.Name, err))
+}
+
+// notContinued is the failure of what cannot be continued now: a later run may.
+func notContinued(why string) *interpreter.ErrorObject {
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: interpreter.TypeNotContinued,
+		Message: why + "; nothing is sent, because it may have been sent before",
+	}
 }
 
 // endedIn accounts for the iterations of a loop, or of a part of one, that was ended

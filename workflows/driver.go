@@ -67,8 +67,8 @@ func (d *driver) run(ctx workflow.Context) (left *interpreter.Carried) {
 	}
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
-		if d.carry != nil {
-			forget(ctx, d.carry.task, d.call.State.Noted, d.carry.carried.Bare())
+		if d.carry != nil && (!d.call.WasStopped() || !d.carry.lost) {
+			forget(ctx, d.carry.task, d.call.State.Noted, d.carry.carried.Bare(d.call))
 		}
 	}
 	return left
@@ -84,6 +84,9 @@ func (d *driver) noLongerAsks() {
 }
 
 func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
+	if d.carry != nil && d.call.Recalls() && !d.call.Finished() {
+		d.carry.recallNotes(ctx, d.call)
+	}
 	d.apart = d.carry != nil && d.call.Detachable()
 	for !d.call.Finished() {
 		if ctx.Err() != nil {

@@ -165,7 +165,7 @@ func (l *loop) runPart(ctx workflow.Context, p *openPart) {
 			First: index, Size: l.part.Size, Success: known.Success, Failed: known.Failed,
 			MayLinger: l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil, Shared: p.told,
 		},
-		Control: l.controls.Control,
+		Control: l.controls.Control, Begun: begunBetween(l.input.Begun, index, l.index(p.end-1)),
 	}
 	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(p.end-1), l.size())
 	to := toChild(LoopWorkflowName, p.id, l.step.Name, summary, takesAll).with(describePart(l.book, l.input.Task))

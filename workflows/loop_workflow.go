@@ -208,7 +208,7 @@ func (l *loop) carried(first, end int) []interpreter.Carried {
 	calls := make([]interpreter.Carried, 0, end-first)
 	for place := first; place < end; place++ {
 		index := l.index(place)
-		calls = append(calls, interpreter.Carried{Index: &index, Size: l.size(), Element: l.input.Elements[place]})
+		calls = append(calls, interpreter.Carried{Index: &index, Size: l.size(), Element: l.input.Elements[place], By: l.begunIn(index)})
 	}
 	return calls
 }

@@ -42,6 +42,9 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if err := r.answerKept(ctx); err != nil {
 		return nil, err
 	}
+	if err := answerStopped(ctx, r.stoppedCall); err != nil {
+		return nil, err
+	}
 	r.recall(ctx)
 	branches, cancel := workflow.WithCancel(ctx)
 	r.cancel = cancel
@@ -118,6 +121,7 @@ type run struct {
 	controls *controls
 	records  []*StepRecord
 	live     map[*StepRecord]*interpreter.Call // of the steps that make a call
+	stopped  map[*StepRecord]*interpreter.Call // of those whose calls were cancelled
 	cancel   workflow.CancelFunc               // of every branch
 	idle     idle
 	notices  notices
@@ -136,7 +140,7 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	info := workflow.GetInfo(ctx)
 	r := &run{
 		id: info.WorkflowExecution.ID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
-		live: map[*StepRecord]*interpreter.Call{}, notices: notices{outbox: outboxOf(ctx)},
+		live: map[*StepRecord]*interpreter.Call{}, stopped: map[*StepRecord]*interpreter.Call{}, notices: notices{outbox: outboxOf(ctx)},
 	}
 	for i := range state.Records {
 		r.records = append(r.records, &state.Records[i])

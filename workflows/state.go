@@ -76,6 +76,8 @@ type ReprocessLoop struct {
 	Vars  expression.Value `json:"vars,omitzero"`
 	Steps expression.Value `json:"steps,omitzero"`
 	Chosen
+	// Stopped says that some may have been stopped in an earlier run.
+	Stopped  bool               `json:"stopped,omitempty"`
 	Elements []expression.Value `json:"elements"`
 }
 
@@ -185,6 +187,8 @@ type LoopInput struct {
 	Elements []expression.Value `json:"elements"`
 	// Chosen is set where the elements are not all of the collection.
 	Chosen *Chosen `json:"chosen,omitempty"`
+	// Begun are those of the iterations that were stopped in an earlier run, by index.
+	Begun []interpreter.BegunIteration `json:"begun,omitempty"`
 	// SinkData is what the sink on the step and its notices name beside Task.Data. The loop does
 	// not use it: it is kept for a reprocess.
 	SinkData interpreter.Data `json:"sink_data,omitzero"`

@@ -58,7 +58,11 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	if result := r.taken(record, func(at time.Time) string { return r.print(task, call, at) }); result != nil {
 		return *result
 	}
+	r.continues(ctx, record, task, call)
 	result := r.makeCall(ctx, record, task, call)
+	if call.WasStopped() {
+		r.stopped[record] = call
+	}
 	r.keepStep(start.Step, record, r.print(task, call, result.Meta.StartedAt), result)
 	return result
 }

@@ -79,6 +79,10 @@ func QueryUnanswered(err error) bool {
 		is[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// NotBegun reports whether a workflow could not be asked because it has ended, or is
+// still to begin, without a worker that has seen it.
+func NotBegun(err error) bool { return is[*serviceerror.WorkflowNotReady](err) }
+
 // Unavailable reports whether nothing answers at the server's address, or the server
 // says that it is unavailable.
 func Unavailable(err error) bool { return is[*serviceerror.Unavailable](err) }

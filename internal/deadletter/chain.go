@@ -296,9 +296,18 @@ func (r *Reader) Reprocess(
 		if err != nil {
 			return nil, err
 		}
+		again.Stopped = chain.stopped(loop)
 		plan.Loops = append(plan.Loops, again)
 	}
 	return plan, nil
+}
+
+// stopped reports whether any run of a loop has ended before all of its iterations.
+func (c *Chain) stopped(of *runs.Loop) bool {
+	return slices.ContainsFunc(append([]*runs.Run{c.Origin}, c.Rounds...), func(run *runs.Run) bool {
+		loop := run.Loop(of.Step, of.Visit)
+		return loop != nil && !loop.Whole
+	})
 }
 
 func indexesOf(loop *runs.Loop, letters []Letter) []int {

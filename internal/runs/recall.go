@@ -3,6 +3,7 @@ package runs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,6 +29,10 @@ func Activities(store *payload.Store) map[string]any {
 		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
 			defer beat(ctx)()
 			return reader(ctx).AskEarlier(ctx, in)
+		},
+		interpreter.StoppedActivity: func(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
+			defer beat(ctx)()
+			return reader(ctx).Stopped(ctx, in)
 		},
 		interpreter.EndedActivity: func(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
 			defer beat(ctx)()
@@ -156,12 +161,14 @@ func (r *Reader) recallOne(ctx context.Context, id, key string, found *interpret
 	return true, nil
 }
 
+// mostOlder bounds the older workflows with one ID that are asked.
+const mostOlder = 20
+
 // keptOfOlder asks the runs that have had an ID before.
 func (r *Reader) keptOfOlder(
 	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
 ) (kept interpreter.Kept, why string, err error) {
-	const most = 20
-	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+quoted(newest.GetExecution().GetWorkflowId()), most, nil)
+	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+quoted(newest.GetExecution().GetWorkflowId()), mostOlder, nil)
 	if err != nil {
 		return kept, "", err
 	}
@@ -181,24 +188,93 @@ func (r *Reader) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
 	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		if err := r.awaitEnd(ctx, id, runID); err != nil {
-			return kept, err.Error(), nil
+			return kept, "", err
 		}
 	}
+	why, err = r.question(ctx, id, runID, &kept, interpreter.KeptQuery)
+	if errors.Is(err, errNotBegun) {
+		return kept, "", nil
+	}
+	return kept, why, err
+}
+
+// errNotBegun says that a workflow was ended before a worker had seen it.
+var errNotBegun = errors.New("it was ended before it began")
+
+// question asks a workflow that has ended. Where it is gone, into stays as it is; why is
+// the reason for which no worker can ever answer.
+func (r *Reader) question(ctx context.Context, id, runID string, into any, query string, args ...any) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
-	answer, err := r.Client.QueryWorkflow(ctx, id, runID, interpreter.KeptQuery)
+	answer, err := r.Client.QueryWorkflow(ctx, id, runID, query, args...)
 	message, isQueryFailed := connect.QueryFailed(err)
 	switch {
 	case err == nil:
-		return kept, "", answer.Get(&kept)
+		return "", answer.Get(into)
 	case connect.NotFound(err):
-		return kept, "", nil
+		return "", nil
 	case isQueryFailed:
-		return kept, message, nil
-	case ctx.Err() != nil:
-		return kept, "no worker has answered", nil
+		return message, nil
+	case connect.NotBegun(err):
+		return "", errNotBegun
 	}
-	return kept, "", fmt.Errorf("ask %s what it has done: %w", id, err)
+	return "", fmt.Errorf("ask %s what it has done: %w", id, err)
+}
+
+// mostHandedOn bounds how often the one that is asked for a call says who has it.
+const mostHandedOn = 20
+
+// Stopped asks how far a call had come when it was stopped. The error says that nobody knows.
+func (r *Reader) Stopped(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
+	question := workflows.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
+	id := in.By
+	for range mostHandedOn {
+		stopped, err := r.stoppedBy(ctx, id, in.Key, question)
+		if err != nil || stopped.By == "" {
+			return stopped, err
+		}
+		id = stopped.By
+	}
+	return interpreter.StoppedCall{}, fmt.Errorf("%s: more than %d runs have left it to the one before", in.By, mostHandedOn)
+}
+
+// stoppedBy asks the workflow with an ID that was of the runs of a key. Others may have
+// had its ID since.
+func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflows.StoppedQuestion) (stopped interpreter.StoppedCall, err error) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return stopped, fmt.Errorf("look for %s: %w", id, err)
+	}
+	of := []*workflowpb.WorkflowExecutionInfo{described.GetWorkflowExecutionInfo()}
+	for at := 0; at < len(of); at++ {
+		runID := of[at].GetExecution().GetRunId()
+		if of[at].GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			if err := r.awaitEnd(ctx, id, runID); err != nil {
+				return stopped, err
+			}
+		}
+		stopped = interpreter.StoppedCall{}
+		why, err := r.question(ctx, id, runID, &stopped, interpreter.StoppedQuery, question)
+		if errors.Is(err, errNotBegun) {
+			stopped, err = r.notBegun(ctx, of[at], question)
+		}
+		if err == nil && why != "" {
+			err = fmt.Errorf("ask %s: %s", id, why)
+		}
+		if err != nil || stopped.Key == key {
+			return stopped, err
+		}
+		if at == 0 {
+			older, err := r.list(ctx, "WorkflowId = "+quoted(id), mostOlder, nil)
+			if err != nil {
+				return stopped, err
+			}
+			of = append(of, slices.DeleteFunc(older.GetExecutions(), func(info *workflowpb.WorkflowExecutionInfo) bool {
+				return info.GetExecution().GetRunId() == runID
+			})...)
+		}
+	}
+	return stopped, fmt.Errorf("the history of %s is gone", id)
 }
 
 // awaitEnd waits for the end of a run that must end: what it belongs to has.
@@ -210,6 +286,42 @@ func (r *Reader) awaitEnd(ctx context.Context, id, runID string) error {
 		return fmt.Errorf("%s has not ended: %w", id, err)
 	}
 	return nil
+}
+
+// notBegun is how far a call had come that a workflow was to make, and had not begun when
+// it was ended: its input tells.
+func (r *Reader) notBegun(
+	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question workflows.StoppedQuestion,
+) (stopped interpreter.StoppedCall, err error) {
+	id := info.GetExecution().GetWorkflowId()
+	first, err := r.begun(ctx, id, info.GetExecution().GetRunId())
+	if err != nil {
+		return stopped, err
+	}
+	var input struct { // of a CallWorkflow, or an IterationWorkflow
+		Task  interpreter.Task      `json:"task"`
+		Call  interpreter.Carried   `json:"call"`
+		Calls []interpreter.Carried `json:"calls"`
+	}
+	var script interpreter.Script
+	if err := r.decode(ctx, id, first.input, &input, &script); err != nil {
+		return stopped, err
+	}
+	carried := input.Call
+	for _, one := range input.Calls {
+		if question.Index != nil && *one.Index == *question.Index {
+			carried = one
+		}
+	}
+	task := input.Task.With(script)
+	if carried.State == nil && carried.By != "" {
+		return interpreter.StoppedCall{Key: task.Run.Identity(), By: carried.By}, nil
+	}
+	book, step, err := task.Load()
+	if err != nil {
+		return stopped, err
+	}
+	return task.StoppedAs(task.Call(book, step, carried, func() float64 { return 0 })), nil
 }
 
 // trim leaves out what is too large together.
@@ -227,7 +339,7 @@ func trim(found *interpreter.Recalled) {
 // EndedIterations reads how the iterations of loops have ended.
 func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
 	ended := interpreter.EndedIterations{Iterations: []interpreter.IterationResult{}}
-	seen, size := map[int]bool{}, 0
+	seen, known, size := map[int]bool{}, map[int]bool{}, 0
 	for _, id := range in.Loops {
 		loop, prints, err := r.endedLoop(ctx, id, in.Key)
 		if err != nil {
@@ -239,7 +351,7 @@ func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput)
 		slices.SortFunc(loop.ended, func(x, y interpreter.IterationResult) int { return cmp.Compare(x.Index, y.Index) })
 		for _, iteration := range loop.ended {
 			if seen[iteration.Index] || in.Key != "" && iteration.Result.Failed() {
-				continue
+				continue // a later loop counts
 			}
 			seen[iteration.Index] = true
 			size += interpreter.EncodedSize(iteration)
@@ -252,8 +364,25 @@ func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput)
 				ended.Prints = append(ended.Prints, prints(iteration))
 			}
 		}
+		ended.Begun = append(ended.Begun, loop.stopped(known)...)
 	}
+	slices.SortFunc(ended.Begun, func(x, y interpreter.BegunIteration) int { return cmp.Compare(x.Index, y.Index) })
 	return ended, nil
+}
+
+// stopped are the iterations that were, and of which no later loop knows. known are
+// those that later loops know, and then this one too.
+func (l *Loop) stopped(known map[int]bool) (begun []interpreter.BegunIteration) {
+	for _, iteration := range l.begun {
+		if !known[iteration.Index] {
+			known[iteration.Index] = true
+			begun = append(begun, iteration)
+		}
+	}
+	for _, iteration := range l.ended {
+		known[iteration.Index] = true
+	}
+	return begun
 }
 
 // endedLoop reads a loop that has ended, or a part of one; nil where there is none of the key. prints
@@ -280,7 +409,7 @@ func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(int
 			return nil, nil, err
 		}
 	}
-	loop := &Loop{WorkflowID: id, succeeded: map[int]bool{}}
+	loop := &Loop{WorkflowID: id, succeeded: map[int]bool{}, findBegun: key != ""}
 	return loop, prints, r.below(ctx, loop, id, runID)
 }
 
@@ -295,7 +424,7 @@ func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interp
 	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
 		return nil, err
 	}
-	if input.Task.Run.Key != key {
+	if input.Task.Run.Identity() != key {
 		return nil, nil
 	}
 	task := input.Task.With(script)

@@ -48,6 +48,9 @@ type Loop struct {
 	input     *commonpb.Payloads
 	succeeded map[int]bool                  // those known to have, where the loop is not whole
 	ended     []interpreter.IterationResult // those that the histories of children have
+	// begun are those that were stopped, where they are looked for.
+	begun     []interpreter.BegunIteration
+	findBegun bool
 }
 
 // Succeeded reports whether an iteration is known to have succeeded.
@@ -218,6 +221,9 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 	if err != nil || begun.end == nil {
 		return err
 	}
+	if err := r.stoppedIn(ctx, loop, begun, told, output); err != nil {
+		return err
+	}
 	var failed []interpreter.IterationResult
 	for _, iteration := range output.Iterations {
 		switch {
@@ -233,6 +239,33 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 		return nil
 	}
 	return r.fail(ctx, loop, begun, known, failed)
+}
+
+// stoppedIn notes the iterations of a batch that have begun there and not ended, or that
+// could not go on.
+func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, told bool, output workflows.CallsOutput) error {
+	if !loop.findBegun {
+		return nil
+	}
+	note := func(index int) {
+		loop.begun = append(loop.begun, interpreter.BegunIteration{Index: index, By: begun.workflowID})
+	}
+	if told {
+		for _, iteration := range output.Iterations {
+			if iteration.Cancelled || iteration.Result.Failed() && iteration.Result.Error.Type == interpreter.TypeNotContinued {
+				note(iteration.Index)
+			}
+		}
+		return nil
+	}
+	var input workflows.CallsInput
+	if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
+		return err
+	}
+	for _, call := range input.Calls {
+		note(*call.Index)
+	}
+	return nil
 }
 
 // wasCancelled reports whether a batch ended because somebody cancelled what it

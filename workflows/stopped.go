@@ -1,0 +1,208 @@
+package workflows
+
+import (
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// A call that was stopped in the midst is continued by the run that takes its place
+// (interpreter/stopped.go). Its state is asked of the workflow that was making it, by a
+// query, which a worker answers from the history.
+
+// StoppedQuestion says which call is meant; a workflow with one call of a visit needs
+// no index.
+type StoppedQuestion struct {
+	Step  string `json:"step"`
+	Visit int    `json:"visit"`
+	Index *int   `json:"index,omitempty"`
+}
+
+func answerStopped(ctx workflow.Context, answer func(StoppedQuestion) (interpreter.StoppedCall, error)) error {
+	if err := workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, answer); err != nil {
+		return fmt.Errorf("set query handler: %w", err)
+	}
+	return nil
+}
+
+// continueCall has a call continue the one that by was making when it was stopped. One
+// that asks for something else now begins anew, and the warning says so. A call whose
+// state cannot be had ends: what it would send may have been sent before.
+func continueCall(ctx workflow.Context, task Task, call *interpreter.Call, by string) (warning string) {
+	place := indexed(task.Step, call.Index())
+	question := interpreter.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: call.Index()}
+	stopped, err := send[interpreter.StoppedCall](ctx, toRecall(interpreter.StoppedActivity, place+": how far an earlier run has come"),
+		question, "the name of an earlier run")
+	switch {
+	case ctx.Err() != nil:
+		return ""
+	case err != nil:
+		call.Abandon(*notContinued(fmt.Sprintf("step %s: an earlier run was stopped in the midst of its call, and how far it had come cannot be read: %v",
+			place, err)), workflow.Now(ctx))
+		return ""
+	case stopped.State == nil:
+		return ""
+	}
+	if task.Continues(call, stopped) {
+		call.Continue(stopped)
+		return ""
+	}
+	if stopped.State.Fresh() {
+		return ""
+	}
+	return fmt.Sprintf("an earlier run was stopped in the midst of a call, which begins anew, under the same keys: step %s: it asks for something else now", place)
+}
+
+// continues takes up what an earlier run has left of the call of a visit.
+func (r *run) continues(ctx workflow.Context, record *StepRecord, task Task, call *interpreter.Call) {
+	at := r.keptCallAt(record)
+	if at < 0 {
+		return
+	}
+	if by := r.Kept.Calls[at].By; by != "" {
+		warning := continueCall(ctx, task, call, by)
+		if ctx.Err() != nil || call.WasStopped() {
+			return
+		}
+		if warning != "" {
+			r.Warnings = append(r.Warnings, warning)
+		}
+	}
+	r.Kept.Calls = slices.Delete(slices.Clone(r.Kept.Calls), at, at+1)
+}
+
+func (r *run) keptCallAt(record *StepRecord) int {
+	return slices.IndexFunc(r.Kept.Calls, func(kept interpreter.KeptCall) bool {
+		return kept.Step == record.Step && kept.Visit == record.Visit
+	})
+}
+
+// keptCalls are the calls that have begun, here and in earlier runs, and not ended well.
+func (r *run) keptCalls() []interpreter.KeptCall {
+	calls := slices.Clone(r.Kept.Calls)
+	for _, record := range r.records {
+		step := r.book.Step(record.Step)
+		if record.From != "" || step == nil || step.Action == nil || step.Loop != nil || r.keptAt(record) >= 0 || r.keptCallAt(record) >= 0 {
+			continue
+		}
+		kept := interpreter.KeptCall{Step: record.Step, Visit: record.Visit, By: record.Call}
+		if call := r.callOf(record); kept.By == "" && call != nil {
+			if state := call.Stopped(); state != nil && !state.Fresh() {
+				kept.By = r.id
+			}
+		}
+		calls = append(calls, kept)
+	}
+	return calls
+}
+
+// callOf is the call of a visit that is made here, or was stopped; nil for none.
+func (r *run) callOf(record *StepRecord) *interpreter.Call {
+	if call := r.live[record]; call != nil {
+		return call
+	}
+	return r.stopped[record]
+}
+
+// stoppedCall answers those who continue a call of the run.
+func (r *run) stoppedCall(question StoppedQuestion) (interpreter.StoppedCall, error) {
+	for _, record := range slices.Backward(r.records) {
+		call := r.callOf(record)
+		if call == nil || record.Step != question.Step || record.Visit != question.Visit {
+			continue
+		}
+		return r.task(interpreter.Start{Step: r.book.Step(record.Step), Visit: record.Visit}).StoppedAs(call), nil
+	}
+	return interpreter.StoppedCall{Key: r.Run.Identity()}, nil
+}
+
+// stoppedCall answers those who continue an iteration of the batch.
+func (b *batch) stoppedCall(question StoppedQuestion) (interpreter.StoppedCall, error) {
+	for i, carried := range b.input.Calls {
+		switch {
+		case carried.Index != nil && (question.Index == nil || *carried.Index != *question.Index):
+		case b.earlier[i] != "":
+			return interpreter.StoppedCall{Key: b.input.Task.Run.Identity(), By: b.earlier[i]}, nil
+		default:
+			return b.input.Task.StoppedAs(b.calls[i]), nil
+		}
+	}
+	return interpreter.StoppedCall{Key: b.input.Task.Run.Identity()}, nil
+}
+
+// continues takes up what earlier runs have left of the iterations.
+func (b *batch) continues(ctx workflow.Context) {
+	group := workflow.NewWaitGroup(ctx)
+	for i, by := range b.earlier {
+		if by == "" {
+			continue
+		}
+		group.Add(1)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			defer group.Done()
+			warning := continueCall(ctx, b.input.Task, b.calls[i], by)
+			if warning != "" {
+				b.calls[i].Warn(warning)
+			}
+			if ctx.Err() == nil && !b.calls[i].WasStopped() {
+				b.earlier[i] = ""
+			}
+			if b.calls[i].Finished() {
+				b.counted[i] = true
+				countCall(ctx, b.calls[i])
+				b.count(*b.calls[i].Result())
+			}
+		})
+	}
+	group.Wait(ctx)
+}
+
+// recallNotes has ledgers say what they hold of a call beyond its state.
+func (c *carrier) recallNotes(ctx workflow.Context, call *interpreter.Call) {
+	if len(call.Ledgers(workflow.Now(ctx))) == 0 {
+		call.Recalled()
+		return
+	}
+	place := indexed(c.task.Step, c.carried.Index)
+	hostCalls(ctx, interpreter.DriveInput{
+		Task: c.task, Calls: []interpreter.Carried{c.carried}, Width: 1, Pages: call.Detachable(), Recall: true,
+	}, []*interpreter.Call{call}, place+": what an earlier run has written")
+	if call.Recalls() && ctx.Err() == nil {
+		call.Abandon(*notContinued("step " + place + ": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),
+			workflow.Now(ctx))
+	}
+}
+
+// begunIn are the iterations of these that an earlier loop had begun.
+func (l *loop) begunIn(index int) string {
+	at, found := slices.BinarySearchFunc(l.input.Begun, index, func(begun interpreter.BegunIteration, index int) int {
+		return begun.Index - index
+	})
+	if !found {
+		return ""
+	}
+	return l.input.Begun[at].By
+}
+
+// begunBetween are those of some iterations that an earlier loop had begun.
+func begunBetween(all []interpreter.BegunIteration, first, last int) (some []interpreter.BegunIteration) {
+	for _, begun := range all {
+		if begun.Index >= first && begun.Index <= last {
+			some = append(some, begun)
+		}
+	}
+	return some
+}
+
+// earlierLoops are the workflow IDs of the loops of a visit in the runs before a
+// reprocess, the last one first.
+func (r *run) earlierLoops(record *StepRecord) []string {
+	var loops []string
+	for _, run := range r.before() {
+		loops = append(loops, IDWithin(run, fmt.Sprintf("/%s#%d", record.Step, record.Visit)))
+	}
+	return loops
+}
