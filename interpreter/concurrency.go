@@ -34,6 +34,14 @@ const (
 	LineCircleActivity = "concurrency_circle"
 )
 
+// LongHistory and LargeHistory are the events and bytes of a history beyond which its
+// workflow continues as new. Who has something for a line waits then until it has: the
+// server refuses that a workflow continues while signals come.
+const (
+	LongHistory  = 3500
+	LargeHistory = 3_000_000
+)
+
 // LineMemo is the key under which a run that waits for its turn keeps its Ticket in
 // the memo of its workflow, where lists of runs see it.
 const LineMemo = "reprise_concurrency"

@@ -27,8 +27,6 @@ const (
 	// mostLeaving is how often a run that ends has a line begun again which somebody
 	// has ended, so that the next one gets its turn.
 	mostLeaving = 5
-	// beginsLine marks runs that do so at all.
-	beginsLine = "leaving-begins-the-line"
 )
 
 // takeTurn returns when the run may begin, or is not to: because it failed, was
@@ -178,16 +176,22 @@ func (r *run) wasSkipped() bool {
 }
 
 // leaveLine says that the run needs its turn no more, and returns when that is on its
-// way for good: what a workflow has not sent when it ends is never sent.
+// way for good: what a workflow has not sent when it ends is never sent. A run that still
+// waits says so as it has asked: thousands may be cancelled at once, where only so many
+// have a turn.
 func (r *run) leaveLine(ctx workflow.Context) {
 	if r.Ticket == nil || r.wasSkipped() {
 		return
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	request := interpreter.LineRequest{Member: r.member(ctx), Leave: true}
-	err := signal(ctx, r.Ticket.Line, interpreter.LineSignal, request).Get(ctx, nil)
-	if err != nil && workflow.GetVersion(ctx, beginsLine, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-		to := toTool(interpreter.LineEnterActivity, lineTimeout, "leaves the line, which somebody has ended")
+	queued := r.Ticket.Waits()
+	var err error
+	if !queued {
+		err = signal(ctx, r.Ticket.Line, interpreter.LineSignal, request).Get(ctx, nil)
+	}
+	if err != nil || queued {
+		to := toTool(interpreter.LineEnterActivity, lineTimeout, "leaves the queue of its concurrency key")
 		to.tries = mostLeaving
 		err = r.enterLine(ctx, to, request)
 	}

@@ -1,13 +1,17 @@
 package workflows
 
-import "go.temporal.io/sdk/workflow"
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
 
 // A workflow leaves what follows to another history beyond these, in events and
 // bytes. What is under way still ends within Temporal's own suggestion of 4,096
 // events and 4 MB.
 const (
-	longHistory  = 3500
-	largeHistory = 3_000_000
+	longHistory  = interpreter.LongHistory
+	largeHistory = interpreter.LargeHistory
 )
 
 // historyIsLong reports whether a workflow should leave what follows to another. Temporal
