@@ -202,25 +202,8 @@ type Line struct {
 	Messages []LineMessage `json:"messages,omitempty"`
 }
 
-// maxLine bounds a line, in bytes of what it takes along into another history.
+// maxLine bounds a line, in bytes of the JSON that it takes along into another history.
 const maxLine = 1_200_000
-
-// size is about how many bytes a line takes.
-func (l *Line) size() int {
-	size := 0
-	for _, members := range [][]LineMember{l.Holders, l.Queue} {
-		for _, member := range members {
-			size += len(member.WorkflowID) + len(member.RunID) + 100
-			for _, above := range member.Above {
-				size += len(above.Run) + len(above.Line) + 30
-			}
-		}
-	}
-	for _, message := range l.Messages {
-		size += len(message.To.WorkflowID) + 2*len(message.To.RunID) + len(message.Answer.By) + len(message.Answer.Why) + 100
-	}
-	return size
-}
 
 // Empty reports whether nobody has a place, waits for one or is to be told
 // something.
@@ -245,7 +228,7 @@ func (l *Line) Take(request LineRequest, now time.Time) {
 	case l.newer(request) != "" && l.replacing() == 0:
 		l.tell(request.Member, LineReplaced, l.newer(request))
 		return
-	case l.size() > maxLine:
+	case EncodedSize(*l) > maxLine:
 		l.tell(request.Member, LineFull, "")
 		return
 	}
