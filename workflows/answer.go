@@ -68,6 +68,7 @@ func (c *controls) answers(ctx workflow.Context) error {
 		return answerError(err)
 	}}
 	err := workflow.SetUpdateHandlerWithOptions(ctx, AnswerUpdate, func(ctx workflow.Context, answer interpreter.Answer) (interpreter.Taken, error) {
+		c.updates++
 		taken, err := c.answer(ctx, answer)
 		if id := interpreter.AnsweredAt(err); id != "" && c.awaitReachable(ctx, id) != nil {
 			return taken, ctx.Err()

@@ -12,11 +12,17 @@ import (
 const (
 	longHistory  = interpreter.LongHistory
 	largeHistory = interpreter.LargeHistory
+	// manyUpdates is how many commands and answers a history takes before it counts as
+	// long. Temporal refuses more than 2,000, whatever they say.
+	manyUpdates = 500
 )
 
 // historyIsLong reports whether a workflow should leave what follows to another. Temporal
 // also suggests it of a workflow that has nearly had the updates that it may have.
 func historyIsLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
+	if c, steered := ctx.Value(controlsKey{}).(*controls); steered && c.updates > manyUpdates {
+		return true
+	}
 	return info.GetCurrentHistoryLength() > longHistory || info.GetCurrentHistorySize() > largeHistory || info.GetContinueAsNewSuggested()
 }
