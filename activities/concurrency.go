@@ -17,12 +17,12 @@ import (
 	"reprise/interpreter"
 )
 
-// OfRuns are the activities of runs that share a concurrency key, of the workflow that
+// RunActivities are the activities of runs that share a concurrency key, of the workflow that
 // gives them their turns, and of runs that start others, by name.
-func OfRuns() map[string]any {
+func RunActivities() map[string]any {
 	return map[string]any{
 		interpreter.AdmitActivity:      admitRuns,
-		interpreter.FellActivity:       cancelTree,
+		interpreter.CancelTreeActivity: cancelTree,
 		interpreter.LineEnterActivity:  enterLine,
 		interpreter.LineLookActivity:   lookAtLine,
 		interpreter.LineCancelActivity: cancelForLine,

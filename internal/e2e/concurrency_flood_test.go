@@ -68,7 +68,7 @@ func TestAFloodOnOneKey(t *testing.T) {
 	const limit = 10
 	runs, within := 150, patience
 	if *soak {
-		runs, within = 1500, 10*time.Minute
+		runs, within = 1500, 30*time.Minute
 	}
 	w := newWorking(t)
 	gate, open := newLobby(t)

@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 
+	"reprise/internal/visibility"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -84,16 +85,16 @@ func (f Filter) query() string {
 	case interpreter.Running:
 		query += " AND " + goingOn
 	case interpreter.Paused, interpreter.Queued:
-		query += fmt.Sprintf(" AND %s AND %s = %s", goingOn, workflows.StatusAttribute, quoted(string(f.Status)))
+		query += fmt.Sprintf(" AND %s AND %s = %s", goingOn, workflows.StatusAttribute, visibility.Quote(string(f.Status)))
 	case interpreter.Completed, interpreter.Partial, interpreter.Skipped:
-		query += fmt.Sprintf(" AND ExecutionStatus = 'Completed' AND %s = %s", workflows.StatusAttribute, quoted(string(f.Status)))
+		query += fmt.Sprintf(" AND ExecutionStatus = 'Completed' AND %s = %s", workflows.StatusAttribute, visibility.Quote(string(f.Status)))
 	case interpreter.Failed:
 		query += " AND ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')"
 	case interpreter.Cancelled:
 		query += " AND ExecutionStatus = 'Canceled'"
 	}
 	if f.Playbook != "" {
-		query += fmt.Sprintf(" AND %s = %s", workflows.PlaybookAttribute, quoted(f.Playbook))
+		query += fmt.Sprintf(" AND %s = %s", workflows.PlaybookAttribute, visibility.Quote(f.Playbook))
 	}
 	if !f.Since.IsZero() {
 		query += fmt.Sprintf(" AND StartTime >= '%s'", f.Since.UTC().Format(time.RFC3339Nano))

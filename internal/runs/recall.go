@@ -14,7 +14,9 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/activity"
 
+	"reprise/internal/heartbeat"
 	"reprise/internal/payload"
+	"reprise/internal/visibility"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -27,32 +29,13 @@ func Activities(store *payload.Store) map[string]any {
 	}
 	return map[string]any{
 		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
-			defer beat(ctx)()
+			defer heartbeat.Keep(ctx)()
 			return reader(ctx).AskEarlier(ctx, in)
 		},
 		interpreter.EndedActivity: func(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
-			defer beat(ctx)()
+			defer heartbeat.Keep(ctx)()
 			return reader(ctx).EndedIterations(ctx, in)
 		},
-	}
-}
-
-// beat shows that an activity is alive until it is stopped.
-func beat(ctx context.Context) (stop func()) {
-	ticker, done := time.NewTicker(2*time.Second), make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-ticker.C:
-				activity.RecordHeartbeat(ctx)
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		ticker.Stop()
-		close(done)
 	}
 }
 
@@ -162,7 +145,7 @@ func (r *Reader) keptOfOlder(
 	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
 ) (kept interpreter.Kept, why string, err error) {
 	const most = 20
-	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+quoted(newest.GetExecution().GetWorkflowId()), most, nil)
+	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+visibility.Quote(newest.GetExecution().GetWorkflowId()), most, nil)
 	if err != nil {
 		return kept, "", err
 	}

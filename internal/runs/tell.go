@@ -93,7 +93,7 @@ type unsent struct {
 
 // made is an activity.
 type made struct {
-	scheduled time.Time
+	scheduled time.Time // when its workflow asked for it; no delivery has begun before
 	id        string
 	one       attemptInput            // of a tool
 	many      *interpreter.DriveInput // of the one that hosts calls
