@@ -27,6 +27,8 @@ type hostedCall struct {
 	outcome *interpreter.Outcome
 	// made are the attempts that were made here.
 	made interpreter.Stretches
+	// unwritten are the attempts of sinks that failed here.
+	unwritten interpreter.Stretches
 	// sure says that whoever takes the call up comes to where it is now: that is
 	// in history, or noted in a ledger. What an attempt has given since is not:
 	// another worker may be given something else.
@@ -59,7 +61,7 @@ func (d *hosting) takeUp(ctx context.Context) error {
 			continue
 		}
 		if done.State != nil {
-			carried.State, h.made = done.State, done.Made
+			carried.State, h.made, h.unwritten = done.State, done.Made, done.Unwritten
 		}
 		h.call = d.in.Task.Call(d.book, d.step, carried, rand.Float64)
 		if err := h.recall(ctx); err != nil {
@@ -114,7 +116,7 @@ func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
 		}
 		size, err := h.page(ctx, command.Input)
 		if err != nil {
-			return interpreter.Driven{State: &h.before, Made: h.made}, err
+			return interpreter.Driven{State: &h.before, Made: h.made, Unwritten: h.unwritten}, err
 		}
 		if size.all > maxPageBytes || !h.call.TurnsPage() {
 			return h.handBack(), nil
@@ -123,7 +125,7 @@ func (h *hostedCall) pages(ctx context.Context) (interpreter.Driven, error) {
 		h.note()
 	}
 	state := h.call.Snapshot()
-	return interpreter.Driven{State: &state, Made: h.made}, nil
+	return interpreter.Driven{State: &state, Made: h.made, Unwritten: h.unwritten}, nil
 }
 
 // page makes an attempt of the call's own. The error is one that ends the
@@ -145,7 +147,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 
 // here leaves the call where it is.
 func (h *hostedCall) here() interpreter.Driven {
-	return interpreter.Driven{State: &h.call.State, Made: h.made}
+	return interpreter.Driven{State: &h.call.State, Made: h.made, Unwritten: h.unwritten}
 }
 
 // leftAt leaves the call where a sink has ended that is not done.
@@ -200,7 +202,7 @@ func (h *hostedCall) handBack() interpreter.Driven {
 	if h.outcome == nil {
 		return h.here()
 	}
-	return interpreter.Driven{State: &h.before, Outcome: h.outcome, Made: h.made}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
+	return interpreter.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
 // whole takes a call to its end, or to where it waits or has had its share.
@@ -237,7 +239,7 @@ func (h *hostedCall) whole(ctx context.Context) (interpreter.Driven, error) {
 
 // ended is the end of the call. Of one stretch of attempts the result says enough.
 func (h *hostedCall) ended(result interpreter.CallResult) interpreter.Driven {
-	driven := interpreter.Driven{Result: &result, Noted: h.call.State.Noted}
+	driven := interpreter.Driven{Result: &result, Noted: h.call.State.Noted, Unwritten: h.unwritten}
 	if len(h.made) > 1 {
 		driven.Made = h.made
 	}
@@ -309,6 +311,7 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 		return sinkLeft, nil
 	}
 	input.Note = s.note
+	began := s.of.clock.now()
 	made, _, err := s.of.attempt(ctx, input)
 	switch {
 	case err != nil:
@@ -319,7 +322,9 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 		s.of.unnotable = true
 		return sinkFirst, nil
 	}
-	s.wrote = made.outcome.Err == nil
+	if s.wrote = made.outcome.Err == nil; made.outcome.Failed() && !made.outcome.PutOff() {
+		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.now(), made.outcome.Err)
+	}
 	s.sink.Attempted(made.outcome, s.of.clock.now())
 	s.of.log(s.sink)
 	return sinkGoesOn, nil
@@ -403,7 +408,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	if h.call.State.Written > written {
 		state := h.call.Snapshot()
-		h.progress.set(h.at, interpreter.Driven{State: &state, Made: h.made})
+		h.progress.set(h.at, interpreter.Driven{State: &state, Made: h.made, Unwritten: h.unwritten})
 	}
 	return nil
 }
