@@ -310,8 +310,8 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 	if s.of.stops(ctx) {
 		return sinkLeft, nil
 	}
-	input.Note = s.note
 	began := s.of.clock.now()
+	input.Note = s.note
 	made, _, err := s.of.attempt(ctx, input)
 	switch {
 	case err != nil:
