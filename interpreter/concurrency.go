@@ -176,6 +176,15 @@ type LineAnswer struct {
 type LineMessage struct {
 	To     Member     `json:"to"`
 	Answer LineAnswer `json:"answer"`
+	bytes  int        // see size
+}
+
+// size is how many bytes of JSON the message takes, worked out once.
+func (m *LineMessage) size() int {
+	if m.bytes == 0 {
+		m.bytes = EncodedSize(*m) + len(",")
+	}
+	return m.bytes
 }
 
 // LineMember is a run that has a place or waits for one; kept in workflow history.
@@ -189,6 +198,16 @@ type LineMember struct {
 	Leaving bool `json:"leaving,omitempty"`
 	// Above is that of its request.
 	Above []LineHolding `json:"above,omitempty"`
+	bytes int           // see size
+}
+
+// size is how many bytes of JSON the member takes. It is worked out once: a line asks for
+// it with each request.
+func (m *LineMember) size() int {
+	if m.bytes == 0 {
+		m.bytes = EncodedSize(*m) + len(",")
+	}
+	return m.bytes
 }
 
 // Line gives the runs of one key their turns, first come, first served. It knows no
@@ -204,6 +223,20 @@ type Line struct {
 
 // maxLine bounds a line, in bytes of the JSON that it takes along into another history.
 const maxLine = 1_200_000
+
+// size is how many bytes of JSON the line takes.
+func (l *Line) size() int {
+	size := EncodedSize(l.Name)
+	for i := range l.Messages {
+		size += l.Messages[i].size()
+	}
+	for _, members := range [][]LineMember{l.Holders, l.Queue} {
+		for i := range members {
+			size += members[i].size()
+		}
+	}
+	return size
+}
 
 // Empty reports whether nobody has a place, waits for one or is to be told
 // something.
@@ -228,7 +261,7 @@ func (l *Line) Take(request LineRequest, now time.Time) {
 	case l.newer(request) != "" && l.replacing() == 0:
 		l.tell(request.Member, LineReplaced, l.newer(request))
 		return
-	case EncodedSize(*l) > maxLine:
+	case l.size() > maxLine:
 		l.tell(request.Member, LineFull, "")
 		return
 	}
