@@ -12,16 +12,13 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/internal/heartbeat"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
 
 // StopGrace is how long a tool may take to stop once its attempt is over.
 const StopGrace = 2 * time.Second
-
-// maxHeartbeatInterval is how often an attempt shows that it is alive, at
-// least. A heartbeat is also how it learns that its run was cancelled.
-const maxHeartbeatInterval = 2 * time.Second
 
 // errTimeout is the cause of a context that ended with the attempt's time.
 var errTimeout = errors.New("the attempt's time is over")
@@ -182,7 +179,7 @@ func supervise(
 ) outcome {
 	done := make(chan outcome, 1)
 	go protect(bounded, run, in, logger, done)
-	heartbeat, stop := heartbeats(ctx)
+	ticks, stop := heartbeats(ctx)
 	defer stop()
 	ended, stopping := bounded.Done(), stopChannel(ctx)
 	var graceOver, abandoned <-chan time.Time
@@ -190,7 +187,7 @@ func supervise(
 		select {
 		case o := <-done:
 			return o
-		case <-heartbeat:
+		case <-ticks:
 			b.delivery.beat(ctx)
 		case <-stopping:
 			stopping, graceOver = nil, time.After(hostOf(ctx).StopGrace)
@@ -229,18 +226,13 @@ func protect(ctx context.Context, run measuredFunc, in interpreter.ToolInput, lo
 	answered = true
 }
 
-// heartbeats ticks three times per heartbeat timeout and at least every 2 s;
-// never where nobody waits for heartbeats.
+// heartbeats are the ticks at which an attempt shows that it is alive; none in an attempt
+// that an activity hosts, which does so itself.
 func heartbeats(ctx context.Context) (<-chan time.Time, func()) {
 	if !activity.IsActivity(ctx) || isHosted(ctx) {
 		return nil, func() {}
 	}
-	limit := activity.GetInfo(ctx).HeartbeatTimeout
-	if limit <= 0 {
-		return nil, func() {}
-	}
-	ticker := time.NewTicker(max(min(limit/3, maxHeartbeatInterval), time.Millisecond))
-	return ticker.C, ticker.Stop
+	return heartbeat.Ticker(ctx)
 }
 
 // checkSize refuses a result of more than most bytes of JSON, which Temporal or

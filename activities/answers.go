@@ -25,21 +25,21 @@ const (
 	deliveriesOfOne = 4
 )
 
-// MailActivities are the activities for answers that were kept, by name.
-func MailActivities() map[string]any {
-	p := postman{slots.New(deliveriesOfOne, 0)}
-	return map[string]any{interpreter.DeliverActivity: p.deliver, interpreter.SettleActivity: settleAnswers}
+// MailboxActivities are the activities for answers that were kept, by name.
+func MailboxActivities() map[string]any {
+	d := deliverer{slots.New(deliveriesOfOne, 0)}
+	return map[string]any{interpreter.DeliverActivity: d.deliver, interpreter.SettleActivity: settleAnswers}
 }
 
-// postman delivers answers that were kept, a few at a time to each workflow.
-type postman struct{ slots *slots.ByKey }
+// deliverer delivers answers that were kept, a few at a time to each workflow.
+type deliverer struct{ slots *slots.ByKey }
 
 // deliver gives an answer that was kept to the workflow that takes it. The error is that
 // nobody has said what became of it.
-func (p postman) deliver(ctx context.Context, kept interpreter.KeptAnswer) (interpreter.Delivered, error) {
+func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (interpreter.Delivered, error) {
 	limited, cancel := context.WithTimeout(ctx, mailPatience)
 	defer cancel()
-	done, err := p.slots.Enter(limited, kept.Workflow)
+	done, err := d.slots.Enter(limited, kept.Workflow)
 	if err != nil {
 		return interpreter.Delivered{}, fmt.Errorf("deliver an answer: others are delivered there: %w", err)
 	}

@@ -16,12 +16,12 @@ import (
 	"reprise/interpreter"
 )
 
-// OfRuns are the activities of runs that share a concurrency key, of the workflow that
+// RunActivities are the activities of runs that share a concurrency key, of the workflow that
 // gives them their turns, and of runs that start others, by name.
-func OfRuns() map[string]any {
+func RunActivities() map[string]any {
 	return map[string]any{
 		interpreter.AdmitActivity:      admitRuns,
-		interpreter.FellActivity:       cancelTree,
+		interpreter.CancelTreeActivity: cancelTree,
 		interpreter.LineEnterActivity:  enterLine,
 		interpreter.LineLookActivity:   lookAtLine,
 		interpreter.LineCancelActivity: cancelForLine,
@@ -34,12 +34,48 @@ func OfRuns() map[string]any {
 // waits here.
 func enterLine(ctx context.Context, enter interpreter.LineEnter) error {
 	id, c := enter.Name.ID(), activity.GetClient(ctx)
+	if err := awaitContinuation(ctx, c, id); err != nil {
+		return err
+	}
 	err := c.SignalWorkflow(ctx, id, "", interpreter.LineSignal, enter.Request)
 	if connect.NotFound(err) {
 		err = beginLine(ctx, c, id, enter)
 	}
 	if err != nil {
 		return fmt.Errorf("ask for a turn under the concurrency key %q: %w", enter.Name.Key, err)
+	}
+	return nil
+}
+
+const (
+	// mostContinuing is how long a request waits while the workflow of its key continues
+	// as new: one that no worker runs is not waited for. It is less than the time that the
+	// activity has.
+	mostContinuing = 6 * time.Second
+	// continuingEvery is how often it looks.
+	continuingEvery = 200 * time.Millisecond
+)
+
+// awaitContinuation waits while a workflow is about to continue as new. The server refuses
+// that while signals come, and each refusal makes the worker read the whole history again:
+// in a flood of requests it would go on like this until the last of them.
+func awaitContinuation(ctx context.Context, c client.Client, id string) error {
+	for until := time.Now().Add(mostContinuing); time.Now().Before(until); {
+		described, err := c.DescribeWorkflowExecution(ctx, id, "")
+		if connect.NotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("look whether %s continues as new: %w", id, err)
+		}
+		info := described.GetWorkflowExecutionInfo()
+		if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING ||
+			info.GetHistoryLength() <= interpreter.LongHistory && info.GetHistorySizeBytes() <= interpreter.LargeHistory {
+			return nil
+		}
+		if err := sleepUntil(ctx, time.Now().Add(continuingEvery)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (d *hosting) noteTaken() {
 		if at < len(d.calls) && !d.calls[at].done {
 			state := d.calls[at].call.Snapshot()
 			state.Lost++
-			d.progress.set(at, interpreter.Driven{State: &state, Made: d.calls[at].made})
+			d.progress.set(at, interpreter.Driven{State: &state, Made: d.calls[at].made, Unwritten: d.calls[at].unwritten})
 		}
 	}
 }

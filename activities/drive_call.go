@@ -27,6 +27,8 @@ type hostedCall struct {
 	outcome *interpreter.Outcome
 	// made are the attempts that were made here.
 	made interpreter.Stretches
+	// unwritten are the attempts of sinks that failed here.
+	unwritten interpreter.Stretches
 	// sure says that whoever takes the call up comes to where it is now: that is
 	// in history, or noted in a ledger. What an attempt has given since is not:
 	// another worker may be given something else.
@@ -58,7 +60,7 @@ func (d *hosting) takeUp(ctx context.Context) error {
 			d.tally.count(done.Result)
 			continue
 		}
-		h.call, h.made = d.in.Task.Call(d.book, d.step, carried, rand.Float64), done.Made
+		h.call, h.made, h.unwritten = d.in.Task.Call(d.book, d.step, carried, rand.Float64), done.Made, done.Unwritten
 		if err := h.recall(ctx); err != nil {
 			return err
 		}
@@ -157,7 +159,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 // here leaves the call where it is.
 func (h *hostedCall) here() interpreter.Driven {
 	state := h.call.Snapshot()
-	return interpreter.Driven{State: &state, Made: h.made}
+	return interpreter.Driven{State: &state, Made: h.made, Unwritten: h.unwritten}
 }
 
 // leftAt leaves the call where a sink has ended that is not done.
@@ -212,12 +214,14 @@ func (h *hostedCall) handBack() interpreter.Driven {
 	if h.outcome == nil {
 		return h.here()
 	}
-	return interpreter.Driven{State: &h.before, Outcome: h.outcome, Made: h.made}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
+	return interpreter.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
 // ended is the end of the call. Of one stretch of attempts the result says enough.
 func (h *hostedCall) ended(result interpreter.CallResult) interpreter.Driven {
-	driven := interpreter.Driven{Result: &result, Noted: h.call.State.Noted, Written: h.call.State.Written}
+	driven := interpreter.Driven{
+		Result: &result, Noted: h.call.State.Noted, Written: h.call.State.Written, Unwritten: h.unwritten,
+	}
 	if len(h.made) > 1 {
 		driven.Made = h.made
 	}
@@ -288,6 +292,7 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 	if s.of.stops(ctx) {
 		return sinkLeft, nil
 	}
+	began := s.of.clock.now()
 	input.Note = s.note
 	made, _, err := s.of.attempt(ctx, input)
 	switch {
@@ -299,7 +304,9 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 		s.of.unnotable = true
 		return sinkFirst, nil
 	}
-	s.wrote = made.outcome.Err == nil
+	if s.wrote = made.outcome.Err == nil; made.outcome.Failed() && !made.outcome.PutOff() {
+		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.now(), made.outcome.Err)
+	}
 	s.sink.Attempted(made.outcome, s.of.clock.now())
 	s.of.log(s.sink)
 	return sinkGoesOn, nil
@@ -386,7 +393,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	if h.call.State.Written > written {
 		state := h.call.Snapshot()
-		h.progress.set(h.at, interpreter.Driven{State: &state, Made: h.made})
+		h.progress.set(h.at, interpreter.Driven{State: &state, Made: h.made, Unwritten: h.unwritten})
 	}
 	return nil
 }

@@ -43,9 +43,6 @@ func FirstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
 // ends at another.
 func UsableUntil(asked, ends time.Time) time.Time { return usableUntil(asked, ends) }
 
-// MaxHeartbeatInterval is how often an activity shows that it is alive, at least.
-const MaxHeartbeatInterval = maxHeartbeatInterval
-
 // EstimateJSON is what JSON is thought to take in memory once it is decoded, and
 // as JSON again at least.
 func EstimateJSON(body []byte) (memory int64, least int) {

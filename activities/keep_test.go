@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
+	"reprise/internal/heartbeat"
 	"reprise/internal/payload"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
@@ -245,7 +246,7 @@ func TestWhatACancelledBatchHad(t *testing.T) {
 // TestHeartbeatsGoOnAsTheyWere: a worker that takes over has to know what is done.
 func TestHeartbeatsGoOnAsTheyWere(t *testing.T) {
 	t.Parallel()
-	_, beats, err := outcome(t, &away{slow: activities.MaxHeartbeatInterval + activities.MaxHeartbeatInterval/2}, time.Minute,
+	_, beats, err := outcome(t, &away{slow: heartbeat.Longest + heartbeat.Longest/2}, time.Minute,
 		func(ctx context.Context) (interpreter.ToolResult, error) {
 			activity.RecordHeartbeat(ctx, "progress")
 			return answer(200_000), nil

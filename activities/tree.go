@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +17,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/internal/connect"
+	"reprise/internal/heartbeat"
+	"reprise/internal/visibility"
 	"reprise/interpreter"
 )
 
@@ -74,54 +75,40 @@ func lastCensus(ctx context.Context, c client.Client, id string) (census interpr
 }
 
 const (
-	// felledAtOnce is how many runs are cancelled side by side.
-	felledAtOnce = 20
-	// fellEvery is how often it looks for runs that have started meanwhile, and
-	// fellQuiet how often it finds none before it ends: the list is a little late.
-	fellEvery = 2 * time.Second
-	fellQuiet = 5
+	// cancelledAtOnce is how many runs are cancelled side by side.
+	cancelledAtOnce = 20
+	// cancelEvery is how often it looks for runs that have started meanwhile, and
+	// cancelQuiet how often it finds none before it ends: the list is a little late.
+	cancelEvery = 2 * time.Second
+	cancelQuiet = 5
 )
 
 // cancelTree cancels all workflows that belong to a run that was cancelled, whatever
 // number of runs is between, and has no more start. Who nobody waits for does not
 // belong to it, nor do those below.
-func cancelTree(ctx context.Context, fell interpreter.Fell) error {
-	beat, stop := heartbeats(ctx)
-	defer stop()
-	done := make(chan error, 1)
-	go func() { done <- cancelBelow(ctx, fell) }()
-	for {
-		select {
-		case err := <-done:
-			return err
-		case <-beat:
-			activity.RecordHeartbeat(ctx)
-		}
-	}
-}
-
-func cancelBelow(ctx context.Context, fell interpreter.Fell) error {
-	if fell.Tree.Most > 0 {
-		if _, err := admitRuns(ctx, interpreter.Admission{Tree: fell.Tree, Close: fell.Run}); err != nil {
+func cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
+	defer heartbeat.Keep(ctx)()
+	if tree.Tree.Most > 0 {
+		if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree.Tree, Close: tree.Run}); err != nil {
 			return err
 		}
 	}
 	cancelled := map[string]bool{}
-	for quiet := 0; quiet < fellQuiet; quiet++ {
-		levels, err := openBelow(ctx, fell)
+	for quiet := 0; quiet < cancelQuiet; quiet++ {
+		levels, err := openBelow(ctx, tree)
 		if err != nil {
 			return err
 		}
 		for _, level := range levels {
 			level = slices.DeleteFunc(level, func(w *commonpb.WorkflowExecution) bool { return cancelled[w.GetRunId()] })
-			if err := cancelAll(ctx, fell, level); err != nil {
+			if err := cancelAll(ctx, tree, level); err != nil {
 				return err
 			}
 			for _, w := range level {
 				cancelled[w.GetRunId()], quiet = true, 0
 			}
 		}
-		if err := sleepUntil(ctx, time.Now().Add(fellEvery)); err != nil {
+		if err := sleepUntil(ctx, time.Now().Add(cancelEvery)); err != nil {
 			return err
 		}
 	}
@@ -131,16 +118,16 @@ func cancelBelow(ctx context.Context, fell interpreter.Fell) error {
 // openBelow are the workflows that belong to the cancelled run, those next to it first.
 // Who waits for another is cancelled before it: what ends as cancelled then does so
 // for somebody who is too, and is no failure.
-func openBelow(ctx context.Context, fell interpreter.Fell) ([][]*commonpb.WorkflowExecution, error) {
+func openBelow(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.WorkflowExecution, error) {
 	c, all := activity.GetClient(ctx), map[string]*workflowpb.WorkflowExecutionInfo{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: activity.GetInfo(ctx).Namespace, PageSize: 1000,
-		Query: "ExecutionStatus = 'Running' AND RootWorkflowId = '" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(fell.First) + "'",
+		Query: "ExecutionStatus = 'Running' AND RootWorkflowId = " + visibility.Quote(tree.First),
 	}
 	for {
 		page, err := c.ListWorkflow(ctx, request)
 		if err != nil {
-			return nil, fmt.Errorf("list the runs below %s: %w", fell.Run, err)
+			return nil, fmt.Errorf("list the runs below %s: %w", tree.Run, err)
 		}
 		for _, info := range page.GetExecutions() {
 			all[info.GetExecution().GetWorkflowId()] = info
@@ -151,7 +138,7 @@ func openBelow(ctx context.Context, fell interpreter.Fell) ([][]*commonpb.Workfl
 	}
 	var levels [][]*commonpb.WorkflowExecution
 	for _, id := range slices.Sorted(maps.Keys(all)) {
-		level := depthBelow(all, id, fell.Run)
+		level := depthBelow(all, id, tree.Run)
 		for len(levels) < level {
 			levels = append(levels, nil)
 		}
@@ -178,14 +165,14 @@ func depthBelow(all map[string]*workflowpb.WorkflowExecutionInfo, id, above stri
 }
 
 // cancelAll cancels workflows, some at a time.
-func cancelAll(ctx context.Context, fell interpreter.Fell, open []*commonpb.WorkflowExecution) error {
+func cancelAll(ctx context.Context, tree interpreter.CancelTree, open []*commonpb.WorkflowExecution) error {
 	var group sync.WaitGroup
-	places, failed := make(chan struct{}, felledAtOnce), make(chan error, len(open))
+	places, failed := make(chan struct{}, cancelledAtOnce), make(chan error, len(open))
 	for _, w := range open {
 		places <- struct{}{}
 		group.Go(func() {
 			defer func() { <-places }()
-			failed <- requestCancel(ctx, w, "", "the run "+fell.Run+" was cancelled")
+			failed <- requestCancel(ctx, w, "", "the run "+tree.Run+" was cancelled")
 		})
 	}
 	group.Wait()

@@ -34,6 +34,14 @@ const (
 	LineCircleActivity = "concurrency_circle"
 )
 
+// LongHistory and LargeHistory are the events and bytes of a history beyond which its
+// workflow continues as new. Who has something for a line waits then until it has: the
+// server refuses that a workflow continues while signals come.
+const (
+	LongHistory  = 3500
+	LargeHistory = 3_000_000
+)
+
 // LineMemo is the key under which a run that waits for its turn keeps its Ticket in
 // the memo of its workflow, where lists of runs see it.
 const LineMemo = "reprise_concurrency"
@@ -168,6 +176,15 @@ type LineAnswer struct {
 type LineMessage struct {
 	To     Member     `json:"to"`
 	Answer LineAnswer `json:"answer"`
+	bytes  int        // see size
+}
+
+// size is how many bytes of JSON the message takes, worked out once.
+func (m *LineMessage) size() int {
+	if m.bytes == 0 {
+		m.bytes = EncodedSize(*m) + len(",")
+	}
+	return m.bytes
 }
 
 // LineMember is a run that has a place or waits for one; kept in workflow history.
@@ -181,6 +198,16 @@ type LineMember struct {
 	Leaving bool `json:"leaving,omitempty"`
 	// Above is that of its request.
 	Above []LineHolding `json:"above,omitempty"`
+	bytes int           // see size
+}
+
+// size is how many bytes of JSON the member takes. It is worked out once: a line asks for
+// it with each request.
+func (m *LineMember) size() int {
+	if m.bytes == 0 {
+		m.bytes = EncodedSize(*m) + len(",")
+	}
+	return m.bytes
 }
 
 // Line gives the runs of one key their turns, first come, first served. It knows no
@@ -194,22 +221,19 @@ type Line struct {
 	Messages []LineMessage `json:"messages,omitempty"`
 }
 
-// maxLine bounds a line, in bytes of what it takes along into another history.
+// maxLine bounds a line, in bytes of the JSON that it takes along into another history.
 const maxLine = 1_200_000
 
-// size is about how many bytes a line takes.
+// size is how many bytes of JSON the line takes.
 func (l *Line) size() int {
-	size := 0
-	for _, members := range [][]LineMember{l.Holders, l.Queue} {
-		for _, member := range members {
-			size += len(member.WorkflowID) + len(member.RunID) + 100
-			for _, above := range member.Above {
-				size += len(above.Run) + len(above.Line) + 30
-			}
-		}
+	size := EncodedSize(l.Name)
+	for i := range l.Messages {
+		size += l.Messages[i].size()
 	}
-	for _, message := range l.Messages {
-		size += len(message.To.WorkflowID) + 2*len(message.To.RunID) + len(message.Answer.By) + len(message.Answer.Why) + 100
+	for _, members := range [][]LineMember{l.Holders, l.Queue} {
+		for i := range members {
+			size += members[i].size()
+		}
 	}
 	return size
 }

@@ -289,3 +289,21 @@ func concurrencyBook(t *testing.T, words string) *playbook.Playbook {
 	require.NoError(t, err)
 	return book
 }
+
+// TestALineIsBoundedByWhatTravels: what JSON writes with six bytes counts with six.
+func TestALineIsBoundedByWhatTravels(t *testing.T) {
+	t.Parallel()
+	const most, one = 1_200_000, 20_000
+	now, line := time.Unix(0, 0).UTC(), interpreter.Line{Name: interpreter.LineName{Key: "acme"}}
+	for i := range 10_000 {
+		line.Take(interpreter.LineRequest{
+			Member: interpreter.Member{WorkflowID: fmt.Sprintf("%d%s", i, strings.Repeat("<", 900)), RunID: "1"}, Limit: 1, OnConflict: playbook.ConflictQueue,
+		}, now)
+		if line.Messages[len(line.Messages)-1].Answer.State == interpreter.LineFull {
+			require.InDelta(t, most, interpreter.EncodedSize(line), one)
+			return
+		}
+		line.Messages = nil
+	}
+	t.Fatal("the queue takes any number of runs")
+}

@@ -5,7 +5,7 @@ import "slices"
 // serviceActivities are the activities with which runs ask others, or tidy up. They
 // make no attempt of a step.
 var serviceActivities = []string{
-	AdmitActivity, CheckActivity, DeliverActivity, EndedActivity, FellActivity, ForgetActivity,
+	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity,
 	LineCancelActivity, LineCircleActivity, LineEnterActivity, LineLookActivity, RecallActivity, SettleActivity, StoppedActivity,
 }
 

@@ -216,7 +216,7 @@ func (o DriveOutput) Shrink(step *playbook.Step, most int) DriveOutput {
 // more than most bytes. That attempt is made again.
 func (d Driven) Shrunk(most int) Driven {
 	if EncodedSize(DriveOutput{Calls: []Driven{d}}) > most {
-		d.Outcome, d.Made = nil, nil
+		d.Outcome, d.Made, d.Unwritten = nil, nil, nil
 	}
 	return d
 }

@@ -15,6 +15,7 @@ type Stretch struct {
 	// AttemptTo and PageTo are the last, 0 where that is the first.
 	AttemptTo int          `json:"attempt_to,omitempty"`
 	PageTo    int          `json:"page_to,omitempty"`
+	Place     string       `json:"place,omitempty"` // of the sink whose attempt it is
 	Began     time.Time    `json:"began"`
 	Ended     time.Time    `json:"ended"`
 	Error     *ErrorObject `json:"error,omitempty"` // without what answers held
@@ -36,7 +37,7 @@ const (
 // Add notes an attempt; failure is nil where it succeeded. What stands in s stays as it
 // is.
 func (s Stretches) Add(in ToolInput, began, ended time.Time, failure *ErrorObject) Stretches {
-	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Began: began, Ended: ended}
+	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Place: in.Place, Began: began, Ended: ended}
 	if failure != nil {
 		stretch.Error = &ErrorObject{
 			Kind: failure.Kind, Class: failure.Class, Status: failure.Status, Type: failure.Type, RetryAfter: failure.RetryAfter,

@@ -204,6 +204,8 @@ type Driven struct {
 	Outcome *Outcome `json:"outcome,omitempty"`
 	// Made are the attempts made here, for those who look; nil where Result says enough.
 	Made Stretches `json:"made,omitempty"`
+	// Unwritten are the attempts of its sinks that failed here, for the same.
+	Unwritten Stretches `json:"unwritten,omitempty"`
 }
 
 // Failure is that of the last attempt which was made since a state, nil where it

@@ -10,11 +10,11 @@ import (
 
 // Names of the workflow that counts the runs of a tree, and of what asks it.
 const (
-	TreeWorkflow  = "TreeWorkflow"
-	TreeUpdate    = "admit"
-	TreeQuery     = "tree"
-	AdmitActivity = "admit-runs"
-	FellActivity  = "cancel-tree"
+	TreeWorkflow       = "TreeWorkflow"
+	TreeUpdate         = "admit"
+	TreeQuery          = "tree"
+	AdmitActivity      = "admit-runs"
+	CancelTreeActivity = "cancel-tree"
 )
 
 // Tree is a first run with all runs that start below it, at any depth. Kept in
@@ -104,9 +104,9 @@ func (c Census) Check() error {
 	return nil
 }
 
-// Fell asks for a cancel of all runs below one that was cancelled. Kept in workflow
+// CancelTree asks for a cancel of all runs below one that was cancelled. Kept in workflow
 // history.
-type Fell struct {
+type CancelTree struct {
 	Tree Tree `json:"tree"`
 	// First is the workflow ID of the tree's first run, and Run that of the cancelled one.
 	First string `json:"first"`

@@ -228,8 +228,13 @@ func TestBackfill(t *testing.T) {
 func TestBackfillOfManyRuns(t *testing.T) {
 	t.Parallel()
 	p := newPlanner(t, activities.Resources{})
-	name := p.create(p.file("nominal.yaml", nominalBook), "--every", "1s", "--paused")
-	_, said := p.says(exitUsage, "backfill", name, "--from", "2016-01-01", "--to", "2026-01-01", "--yes")
+	file := p.file("nominal.yaml", nominalBook)
+	_, said := p.says(exitOK, "create", "often", file, "--every", "9s", "--paused")
+	require.Contains(t, said, "warning: --every starts a run every 9s, 9600 a day")
+	_, said = p.says(exitOK, "create", "seldom", file, "--every", "10s", "--paused")
+	require.NotContains(t, said, "warning")
+	name := p.create(file, "--every", "1s", "--paused")
+	_, said = p.says(exitUsage, "backfill", name, "--from", "2016-01-01", "--to", "2026-01-01", "--yes")
 	require.Contains(t, said, "more than 10000 times from 2016-01-01T00:00:00Z to 2026-01-01T00:00:00Z")
 	twoMinutes := []string{"backfill", name, "--from", "2026-01-01T00:00:01Z", "--to", "2026-01-01T00:02:00Z", "--overlap", "skip"}
 	_, said = p.says(exitUsage, twoMinutes...)

@@ -142,7 +142,7 @@ func (a *app) checkTimes(times *playbook.Schedule) error {
 		case problem.Word == "":
 			wrong = append(wrong, "nothing says when to run: give --cron or --every, or the playbook a metadata.schedule")
 		case problem.Warning:
-			a.notef("%s", terminal.PaperOf(a.Err).Warning("warning: "+flagOf[problem.Word]+" "+problem.Message))
+			a.notef("%s", terminal.PaperOf(a.Err).Warning("warning: "+flagOf[problem.Word]+" "+flagWords.Replace(problem.Message)))
 		default:
 			wrong = append(wrong, flagOf[problem.Word]+" "+flagWords.Replace(problem.Message))
 		}

@@ -67,6 +67,7 @@ func (c *controls) answers(ctx workflow.Context) error {
 		return answerError(err)
 	}}
 	err := workflow.SetUpdateHandlerWithOptions(ctx, AnswerUpdate, func(ctx workflow.Context, answer interpreter.Answer) (interpreter.Taken, error) {
+		c.updates++
 		taken, err := c.answer(ctx, answer)
 		if id := interpreter.AnsweredAt(err); id != "" && c.awaitReachable(ctx, id) != nil {
 			return taken, ctx.Err()
@@ -144,12 +145,14 @@ func (c *controls) forward(ctx workflow.Context, id string, answer interpreter.A
 	c.forwards = append(c.forwards, forwarded{id, answer, digest})
 	if !c.forwarding {
 		c.forwarding = true
-		workflow.Go(ctx, c.passOn)
+		disconnected, _ := workflow.NewDisconnectedContext(ctx) // who takes them may go on after a cancel
+		workflow.Go(disconnected, c.passOn)
 	}
 }
 
 // passOn passes on what waits, one answer after the other.
 func (c *controls) passOn(ctx workflow.Context) {
+	defer func() { c.forwarding = false }()
 	for len(c.forwards) > 0 {
 		next := c.forwards[0]
 		c.forwards = c.forwards[1:]
@@ -160,7 +163,6 @@ func (c *controls) passOn(ctx workflow.Context) {
 			logger(ctx).Warn("an answer could not be passed on", "step", next.answer.Step, "workflow_id", next.id, "error", err)
 		}
 	}
-	c.forwarding = false
 }
 
 // reachable reports whether the workflow that takes an answer in place of this one

@@ -176,16 +176,22 @@ func (r *run) wasSkipped() bool {
 }
 
 // leaveLine says that the run needs its turn no more, and returns when that is on its
-// way for good: what a workflow has not sent when it ends is never sent.
+// way for good: what a workflow has not sent when it ends is never sent. A run that still
+// waits says so as it has asked: thousands may be cancelled at once, where only so many
+// have a turn.
 func (r *run) leaveLine(ctx workflow.Context) {
 	if r.Ticket == nil || r.wasSkipped() {
 		return
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	request := interpreter.LineRequest{Member: r.member(ctx), Leave: true}
-	err := signal(ctx, r.Ticket.Line, interpreter.LineSignal, request).Get(ctx, nil)
-	if err != nil {
-		to := toTool(interpreter.LineEnterActivity, lineTimeout, "leaves the line, which somebody has ended")
+	queued := r.Ticket.Waits()
+	var err error
+	if !queued {
+		err = signal(ctx, r.Ticket.Line, interpreter.LineSignal, request).Get(ctx, nil)
+	}
+	if err != nil || queued {
+		to := toTool(interpreter.LineEnterActivity, lineTimeout, "leaves the queue of its concurrency key")
 		to.tries = mostLeaving
 		err = r.enterLine(ctx, to, request)
 	}

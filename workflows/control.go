@@ -52,6 +52,7 @@ type controls struct {
 	waits    []*openWait
 	asked    []*openAsk // calls that are answered from outside
 	Answered []Answered // the last answers that were taken
+	updates  int        // commands and answers that this history has taken
 	// elsewhere says which other workflow takes an answer, or that its attempt is
 	// over; nil where that is not known, and for a workflow that knows of no other.
 	elsewhere func(interpreter.AnswerTo) error

@@ -1,18 +1,28 @@
 package workflows
 
-import "go.temporal.io/sdk/workflow"
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
 
 // A workflow leaves what follows to another history beyond these, in events and
 // bytes. What is under way still ends within Temporal's own suggestion of 4,096
 // events and 4 MB.
 const (
-	longHistory  = 3500
-	largeHistory = 3_000_000
+	longHistory  = interpreter.LongHistory
+	largeHistory = interpreter.LargeHistory
+	// manyUpdates is how many commands and answers a history takes before it counts as
+	// long. Temporal refuses more than 2,000, whatever they say.
+	manyUpdates = 500
 )
 
 // historyIsLong reports whether a workflow should leave what follows to another. Temporal
 // also suggests it of a workflow that has nearly had the updates that it may have.
 func historyIsLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
+	if c, steered := ctx.Value(controlsKey{}).(*controls); steered && c.updates > manyUpdates {
+		return true
+	}
 	return info.GetCurrentHistoryLength() > longHistory || info.GetCurrentHistorySize() > largeHistory || info.GetContinueAsNewSuggested()
 }

@@ -89,7 +89,7 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 				late = true
 				cancel()
 				ctx, _ := workflow.NewDisconnectedContext(ctx)
-				fell(ctx, input.Called.Tree, id)
+				cancelTree(ctx, input.Called.Tree, id)
 			}
 		})
 	}

@@ -74,7 +74,7 @@ func (s *steering) answer(ctx workflow.Context) error {
 			if s.run == nil {
 				return nil // the handler looks when it can
 			}
-			return update.check(s.run, command)
+			return cmp.Or(s.run.checkRoom(update.name, command), update.check(s.run, command))
 		}}
 		err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, func(ctx workflow.Context, command Command) (Standing, error) {
 			if s.run == nil {
@@ -85,6 +85,7 @@ func (s *steering) answer(ctx workflow.Context) error {
 					return Standing{}, err
 				}
 			}
+			s.run.controls.updates++
 			return update.do(s.run, ctx, command)
 		}, options)
 		if err != nil {
@@ -106,6 +107,28 @@ func (s *steering) await(ctx workflow.Context) error {
 func (s *steering) enter(ctx workflow.Context, r *run) {
 	s.run = r
 	_ = workflow.Await(ctx, func() bool { return s.waiting == 0 })
+}
+
+// mostCommands is how many commands and answers a history of a run takes before it refuses
+// commands, which it does until it has continued as new. A pause and a resume of the whole
+// run are refused after mostUrgent.
+const (
+	mostCommands = 2 * manyUpdates
+	mostUrgent   = 3 * manyUpdates
+)
+
+// checkRoom refuses a command for which the run's history has no room. A run continues as
+// new between its steps only, and Temporal would refuse all commands at some point.
+func (r *run) checkRoom(update string, command Command) error {
+	most, urgent := mostCommands, "pause and resume of the whole run, and its cancel, are still possible"
+	if command.Step == "" && (update == PauseUpdate || update == ResumeUpdate) {
+		most, urgent = mostUrgent, "its cancel is still possible"
+	}
+	if r.controls.updates < most {
+		return nil
+	}
+	return fmt.Errorf("the run has taken %d commands and answers since it last continued as new, which it does when %s has ended; until then %s",
+		r.controls.updates, cmp.Or(strings.Join(r.going(), " and "), "what goes on"), urgent)
 }
 
 // maxSaid bounds the texts of a command, in bytes: they stand in memos, summaries

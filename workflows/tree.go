@@ -20,8 +20,8 @@ const (
 	treeIdle = 10 * time.Minute
 	// admitTimeout bounds one question.
 	admitTimeout = 30 * time.Second
-	// fellTimeout bounds a cancel of all runs below one.
-	fellTimeout = 10 * time.Minute
+	// cancelTreeTimeout bounds a cancel of all runs below one.
+	cancelTreeTimeout = 10 * time.Minute
 	// mostAdmitted is how many runs a loop asks for at once.
 	mostAdmitted = 100
 )
@@ -178,19 +178,19 @@ func (r *run) watchCancel(ctx, branches workflow.Context) {
 	workflow.Go(disconnected, func(ctx workflow.Context) {
 		branches.Done().Receive(ctx, nil)
 		if len(r.controls.above) == 0 || r.Failure != nil { // else that one does who was cancelled first
-			fell(ctx, r.tree(), r.id)
+			cancelTree(ctx, r.tree(), r.id)
 		}
 	})
 }
 
-// fell has the runs below a run cancelled. What comes of it is seen in their ends.
-func fell(ctx workflow.Context, tree interpreter.Tree, run string) {
+// cancelTree has the runs below a run cancelled. What comes of it is seen in their ends.
+func cancelTree(ctx workflow.Context, tree interpreter.Tree, run string) {
 	first := run
 	if root := workflow.GetInfo(ctx).RootWorkflowExecution; root != nil {
 		first = root.ID
 	}
-	to := toTool(interpreter.FellActivity, fellTimeout, "cancels the runs below")
-	_, err := send[struct{}](ctx, to, interpreter.Fell{Tree: tree, First: first, Run: run}, "the names of runs")
+	to := toTool(interpreter.CancelTreeActivity, cancelTreeTimeout, "cancels the runs below")
+	_, err := send[struct{}](ctx, to, interpreter.CancelTree{Tree: tree, First: first, Run: run}, "the names of runs")
 	if err != nil {
 		logger(ctx).Warn("cannot cancel the runs below at once", "error", err)
 	}

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +11,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -57,16 +61,23 @@ func (w *world) flood(source, api string, keys []string) []client.WorkflowRun {
 }
 
 // TestAFloodOnOneKey: 60 runs ask for one key at once, far more than have a turn. The
-// line takes them all in, no more go than may, and each has its turn.
+// line takes them all in, no more go than may, and each has its turn. With -soak there
+// are 1,500, for which the line needs several histories; it answers all the time.
 func TestAFloodOnOneKey(t *testing.T) {
 	t.Parallel()
-	const runs, limit = 60, 10
+	const limit = 10
+	runs, within := 60, patience
+	if *soak {
+		runs, within = 1500, 30*time.Minute
+	}
 	w := newWorking(t)
 	gate, open := newLobby(t)
+	slowest := w.asksAgainAndAgain("acme")
 	all := w.flood(w.keyed(limit), gate.url, slices.Repeat([]string{"acme"}, runs))
-	require.Eventually(t, func() bool { return w.standing("acme").Waiting == runs-limit }, patience, time.Second)
+	require.Eventually(t, func() bool { return w.standing("acme").Waiting == runs-limit }, within, time.Second)
 	open()
-	w.allEnd(all)
+	w.allEndWithin(all, within)
+	require.Less(t, slowest(), 5*time.Second)
 	require.LessOrEqual(t, gate.most, limit)
 	asked, granted := w.turnsOf(w.lineOf("acme"))
 	require.Len(t, asked, runs)
@@ -107,14 +118,82 @@ func (w *world) standing(key string) (standing interpreter.LineStanding) {
 	return standing
 }
 
+// asksAgainAndAgain asks the line of a key how it stands, each second until slowest is
+// called, which tells how long the slowest answer took.
+func (w *world) asksAgainAndAgain(key string) (slowest func() time.Duration) {
+	ctx, stop := context.WithCancel(w.t.Context())
+	done, longest := make(chan struct{}), time.Duration(0)
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			begun := time.Now()
+			_, err := w.env.Client().QueryWorkflow(ctx, w.lineOf(key), "", interpreter.LineQuery, []interpreter.Member{})
+			if took := time.Since(begun); !errors.As(err, new(*serviceerror.NotFound)) && ctx.Err() == nil {
+				longest = max(longest, took)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return func() time.Duration {
+		stop()
+		<-done
+		return longest
+	}
+}
+
 // allEnd waits until runs have completed.
 func (w *world) allEnd(all []client.WorkflowRun) {
 	w.t.Helper()
-	ctx, stop := context.WithTimeout(w.t.Context(), 2*patience)
+	w.allEndWithin(all, 2*patience)
+}
+
+// allEndWithin is allEnd, of runs that may take longer.
+func (w *world) allEndWithin(all []client.WorkflowRun, within time.Duration) {
+	w.t.Helper()
+	ctx, stop := context.WithTimeout(w.t.Context(), within)
 	defer stop()
 	for _, run := range all {
 		var result workflows.Result
 		require.NoError(w.t, run.Get(ctx, &result), run.GetID())
 		require.Equal(w.t, interpreter.Completed, result.Status, "%s: %+v", run.GetID(), result.Error)
 	}
+}
+
+// TestRequestsWaitWhileALineContinues: a line whose history is long gets no requests until
+// it has continued as new, as the server would refuse that while they come.
+func TestRequestsWaitWhileALineContinues(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	gate, open := newLobby(t)
+	open()
+	id, elsewhere := w.lineOf("acme"), newWorld(t)
+	_, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: elsewhere.queue},
+		interpreter.ConcurrencyWorkflow, interpreter.Line{Name: interpreter.LineName{Playbook: w.queue, Key: "acme"}})
+	require.NoError(t, err)
+	for range interpreter.LargeHistory/100_000 + 1 {
+		require.NoError(t, w.env.Client().SignalWorkflow(t.Context(), id, "", interpreter.LineSignal, map[string]any{
+			"leave": true, "workflow_id": "nobody", "ballast": strings.Repeat("x", 100_000),
+		}))
+	}
+	run := w.flood(w.keyed(1), gate.url, []string{"acme"})[0]
+	require.Eventually(t, func() bool { return w.pending(run.GetID(), interpreter.LineEnterActivity) }, patience, tick)
+	elsewhere.work()
+	w.endsAs(run, interpreter.Completed)
+	histories := testenv.Histories(t, w.env.Client(), id, "")
+	require.Len(t, histories, 2, "the line continues as new once")
+	for _, event := range histories[0].History.GetEvents() {
+		require.NotContains(t, event.GetWorkflowExecutionSignaledEventAttributes().GetInput().String(), run.GetID())
+	}
+}
+
+// pending reports whether a run has an activity that has not ended.
+func (w *world) pending(id, name string) bool {
+	described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), id, "")
+	require.NoError(w.t, err)
+	return slices.ContainsFunc(described.GetPendingActivities(), func(one *workflowpb.PendingActivityInfo) bool {
+		return one.GetActivityType().GetName() == name
+	})
 }

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -382,6 +383,55 @@ func TestEventsOfABatch(t *testing.T) {
 			collector.End(time.Now())
 			require.Equal(t, []stats.Error{{Class: "retryable", Kind: "http", Status: 503, Attempts: 5, Items: 1}}, collector.Stats().Errors)
 		})
+	}
+}
+
+// TestEventsOfHostedSinks: attempts of a sink that fail in an activity which hosts calls are
+// told as those of a call alone, and stats count them.
+func TestEventsOfHostedSinks(t *testing.T) {
+	t.Parallel()
+	for _, batch := range []int{1, 2} {
+		for tool, sink := range map[string]string{
+			"http":   `{tool: http, url: "{{ sink }}", args: {n: "{{ item }}"}, retry: [{when: error is defined, then: {max_attempts: 3, backoff: none}}]}`,
+			"sqlite": `{tool: sqlite, path: w.db, table: there, args: {n: "{{ nil if item == 1 else item }}"}, retry: [{when: error is defined, then: {max_attempts: 3, backoff: none}}]}`,
+		} {
+			t.Run(fmt.Sprint(tool, batch), func(t *testing.T) {
+				t.Parallel()
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "1") {
+						w.WriteHeader(http.StatusServiceUnavailable)
+					}
+				}))
+				t.Cleanup(server.Close)
+				w := newWorking(t)
+				l := w.looker()
+				run := w.start(book(fmt.Sprintf(`
+  - {step: begin, tool: sqlite, path: w.db, statement: "CREATE TABLE there (n INTEGER NOT NULL)", next: many}
+  - step: many
+    tool: http
+    url: "{{ api }}/status/200"
+    loop: {collection: [0, 1], thresholds: {partial_success: 0.1}, batch: %d, sink: %s}
+`, batch, sink)), map[string]any{"sink": server.URL})
+				_, err := w.outcome(run)
+				require.NoError(t, err)
+				var failed []string
+				collector := stats.NewCollector(nil)
+				collector.Begin(runs.Found{})
+				for _, event := range l.told(run, runs.EventFilter{Step: "many", Attempts: true}) {
+					collector.Add(event)
+					if event.Event == runs.ActionError {
+						failed = append(failed, inFewWords([]runs.Event{event})...)
+					}
+				}
+				collector.End(time.Now())
+				require.Equal(t, []string{
+					"action_error[1] many.loop.sink 1", "action_error[1] many.loop.sink 2", "action_error[1] many.loop.sink 3",
+				}, failed)
+				errs := collector.Stats().Errors // of attempts, and of the iteration that failed with the last
+				require.Len(t, errs, 2)
+				require.Equal(t, [2]int{3, 0}, [2]int{errs[0].Attempts, errs[1].Attempts})
+			})
+		}
 	}
 }
 

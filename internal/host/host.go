@@ -89,7 +89,7 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: interpreter.DriveActivity})
 	store, _ := catalogue.Payloads().Store.(*payload.Store)
-	for _, of := range []map[string]any{activities.OfRuns(), activities.MailActivities(), runs.Activities(store)} {
+	for _, of := range []map[string]any{activities.RunActivities(), activities.MailboxActivities(), runs.Activities(store)} {
 		for name, run := range of {
 			registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 		}

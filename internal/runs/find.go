@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/internal/connect"
+	"reprise/internal/visibility"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -218,18 +219,13 @@ const ofPlaybooks = "WorkflowType = '" + workflows.PlaybookWorkflowName + "' AND
 // ofTheirOwn leaves out the runs that steps of other runs have started.
 const ofTheirOwn = ofPlaybooks + " AND ParentWorkflowId IS NULL"
 
-// quoted is a text in a query.
-func quoted(text string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
-}
-
 // begins finds the one workflow ID that begins with a text.
 func (r *Reader) begins(ctx context.Context, text string) (string, error) {
 	query := ofTheirOwn
 	if strings.Contains(text, "/") {
 		query = ofPlaybooks // it may be one that a step has started
 	}
-	page, err := r.list(ctx, query+" AND WorkflowId STARTS_WITH "+quoted(text), listPage, nil)
+	page, err := r.list(ctx, query+" AND WorkflowId STARTS_WITH "+visibility.Quote(text), listPage, nil)
 	if err != nil {
 		return "", err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reprise/internal/connect"
+	"reprise/internal/visibility"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -74,11 +75,11 @@ func (f Filter) query() string {
 	if info, known := f.Status.Info(); known {
 		query += " AND " + executions(info.List.Executions)
 		if info.List.Attribute {
-			query += fmt.Sprintf(" AND %s = %s", workflows.StatusAttribute, quoted(string(f.Status)))
+			query += fmt.Sprintf(" AND %s = %s", workflows.StatusAttribute, visibility.Quote(string(f.Status)))
 		}
 	}
 	if f.Playbook != "" {
-		query += fmt.Sprintf(" AND %s = %s", workflows.PlaybookAttribute, quoted(f.Playbook))
+		query += fmt.Sprintf(" AND %s = %s", workflows.PlaybookAttribute, visibility.Quote(f.Playbook))
 	}
 	if !f.Since.IsZero() {
 		query += fmt.Sprintf(" AND StartTime >= '%s'", f.Since.UTC().Format(time.RFC3339Nano))
@@ -89,11 +90,11 @@ func (f Filter) query() string {
 // executions is the condition that Temporal gives a run one of some statuses.
 func executions(statuses []string) string {
 	if len(statuses) == 1 {
-		return "ExecutionStatus = " + quoted(statuses[0])
+		return "ExecutionStatus = " + visibility.Quote(statuses[0])
 	}
 	texts := make([]string, len(statuses))
 	for i, status := range statuses {
-		texts[i] = quoted(status)
+		texts[i] = visibility.Quote(status)
 	}
 	return "ExecutionStatus IN (" + strings.Join(texts, ", ") + ")"
 }

@@ -52,20 +52,21 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *made, carried inte
 		before = *carried.State
 	}
 	after, failure := reached(before, driven)
+	task, which := of.many.Task, fmt.Sprint(indexOr(carried.Index))
+	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index, At: ended}
+	if of.started != nil {
+		event.At = of.began()
+	}
+	p.unwritten(id, which, event, driven.Unwritten, ended)
 	if after.Attempts <= before.Attempts {
 		return
 	}
-	task, which := of.many.Task, fmt.Sprint(indexOr(carried.Index))
-	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index}
 	made := driven.Made
 	if !made.Cover(before.Attempts+1, after.Attempts) {
 		made = stretches(before, after, failure, driven.Result, ended)
 	} else if failure != nil {
 		made = append(made[:len(made)-1:len(made)-1], made[len(made)-1])
 		made[len(made)-1].Error = failure // it has all of it
-	}
-	if event.At = ended; of.started != nil {
-		event.At = of.began()
 	}
 	// A page may be behind the last attempt, and what comes first is the next.
 	event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
@@ -77,6 +78,19 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *made, carried inte
 	}
 	p.calls[call{task.Step, task.Visit, indexOr(carried.Index), ""}] = &lastMade{
 		attempt: after.Attempts, page: after.Successes + 1, failure: failure,
+	}
+}
+
+// unwritten adds the attempts of a hosted call's sinks that failed, which were made from
+// the time of first on.
+func (p *projector) unwritten(id int64, which string, first Event, failed interpreter.Stretches, ended time.Time) {
+	event, at := first, first.At
+	for i, stretch := range failed {
+		event.Sink, event.IsRetry = stretch.Place, stretch.Attempt > 1
+		event.Attempt, event.AttemptTo, event.Page = stretch.Attempt, stretch.AttemptTo, stretch.Page
+		event.At = between(at, stretch.Began, ended)
+		at = between(event.At, stretch.Ended, ended)
+		p.pair(id, fmt.Sprintf("%s/%s/%d", which, stretch.Place, i), event, at, stretch.Error)
 	}
 }
 

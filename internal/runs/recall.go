@@ -14,7 +14,9 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"reprise/internal/connect"
+	"reprise/internal/heartbeat"
 	"reprise/internal/payload"
+	"reprise/internal/visibility"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -27,36 +29,17 @@ func Activities(store *payload.Store) map[string]any {
 	}
 	return map[string]any{
 		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
-			defer beat(ctx)()
+			defer heartbeat.Keep(ctx)()
 			return reader(ctx).AskEarlier(ctx, in)
 		},
 		interpreter.StoppedActivity: func(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
-			defer beat(ctx)()
+			defer heartbeat.Keep(ctx)()
 			return reader(ctx).Stopped(ctx, in)
 		},
 		interpreter.EndedActivity: func(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
-			defer beat(ctx)()
+			defer heartbeat.Keep(ctx)()
 			return reader(ctx).EndedIterations(ctx, in)
 		},
-	}
-}
-
-// beat shows that an activity is alive until it is stopped.
-func beat(ctx context.Context) (stop func()) {
-	ticker, done := time.NewTicker(2*time.Second), make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-ticker.C:
-				activity.RecordHeartbeat(ctx)
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		ticker.Stop()
-		close(done)
 	}
 }
 
@@ -168,7 +151,7 @@ const mostOlder = 20
 func (r *Reader) keptOfOlder(
 	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
 ) (kept interpreter.Kept, why string, err error) {
-	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+quoted(newest.GetExecution().GetWorkflowId()), mostOlder, nil)
+	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+visibility.Quote(newest.GetExecution().GetWorkflowId()), mostOlder, nil)
 	if err != nil {
 		return kept, "", err
 	}
@@ -265,7 +248,7 @@ func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflo
 			return stopped, err
 		}
 		if at == 0 {
-			older, err := r.list(ctx, "WorkflowId = "+quoted(id), mostOlder, nil)
+			older, err := r.list(ctx, "WorkflowId = "+visibility.Quote(id), mostOlder, nil)
 			if err != nil {
 				return stopped, err
 			}
@@ -298,18 +281,14 @@ func (r *Reader) notBegun(
 	if err != nil {
 		return stopped, err
 	}
-	var input struct { // of a CallWorkflow, or an IterationWorkflow
-		Task  interpreter.Task      `json:"task"`
-		Call  interpreter.Carried   `json:"call"`
-		Calls []interpreter.Carried `json:"calls"`
-	}
+	var input workflows.CallsInput
 	var script interpreter.Script
-	if err := r.decode(ctx, id, first.input, &input, &script); err != nil {
+	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
 		return stopped, err
 	}
-	carried := input.Call
+	var carried interpreter.Carried
 	for _, one := range input.Calls {
-		if question.Index != nil && *one.Index == *question.Index {
+		if one.Index == nil || question.Index != nil && *one.Index == *question.Index {
 			carried = one
 		}
 	}

@@ -221,7 +221,7 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 	if err != nil || begun.end == nil {
 		return err
 	}
-	if err := r.stoppedIn(ctx, loop, begun, told, output); err != nil {
+	if err := r.stoppedIn(ctx, loop, begun, known, output); err != nil {
 		return err
 	}
 	var failed []interpreter.IterationResult

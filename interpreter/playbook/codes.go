@@ -37,6 +37,7 @@ const (
 	codeRouter                 = "router"
 	codeSecretStep             = "secret-step"
 	codeSecretUse              = "secret-use"
+	codeShortInterval          = "short-interval"
 	codeSinkNotWritable        = "sink-not-writable"
 	codeSinkOnly               = "sink-only"
 	codeSinkRetry              = "sink-retry"
@@ -96,6 +97,7 @@ var checkCodes = []CodeDoc{
 	{codeRouter, "a step without a tool has retry, loop or sink"},
 	{codeSecretStep, "a step is secret and has something that would look at its result"},
 	{codeSecretUse, "the result of a secret step is used where it would become known"},
+	{codeShortInterval, "a schedule starts a run more often than every 10 seconds (warning)"},
 	{codeSinkNotWritable, "the tool of a sink cannot write"},
 	{codeSinkOnly, "a step calls a tool that is a sink only"},
 	{codeSinkRetry, "the retry of a sink has more than policies for failures"},

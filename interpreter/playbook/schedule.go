@@ -37,9 +37,11 @@ type Schedule struct {
 var Overlaps = []string{"skip", "buffer-one", "buffer-all", "cancel-other", "terminate-other", "allow"}
 
 // The bounds of a schedule. Temporal knows no shorter time between two runs, and
-// catches up at least what is this old.
+// catches up at least what is this old. Runs more often than shortEvery are rarely
+// meant: each costs a start and leaves a history.
 const (
 	leastEvery   = time.Second
+	shortEvery   = 10 * time.Second
 	leastCatchUp = 10 * time.Second
 	maxCron      = 100
 )
@@ -72,6 +74,10 @@ func (s *Schedule) timesProblems() []ScheduleProblem {
 		return scheduleProblem("every", codeConflict, "stands beside \"cron\": times are those of a calendar, or come in equal steps; write one of them")
 	case s.Every > 0 && (s.Every < leastEvery || s.Every%time.Second != 0):
 		return scheduleProblem("every", codeBounds, "must be whole seconds, not %s", s.Every)
+	case s.Every > 0 && s.Every < shortEvery:
+		return []ScheduleProblem{{Word: "every", Code: codeShortInterval, Warning: true, Message: fmt.Sprintf(
+			"starts a run every %s, %d a day; runs that look for something new can wait in one run, with a policy that polls",
+			s.Every, 24*time.Hour/s.Every)}}
 	}
 	return nil
 }

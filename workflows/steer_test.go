@@ -1,0 +1,59 @@
+package workflows_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/workflows"
+)
+
+// says gives a run a command in each of so many minutes, 250 times each, from a minute on. It
+// counts those that the run takes; why is the last refusal.
+func (s *stage) says(from, minutes int, update string, command workflows.Command, taken *int, why *string) {
+	for minute := range minutes {
+		s.env.RegisterDelayedCallback(func() {
+			for i := range 250 {
+				s.env.UpdateWorkflow(update, fmt.Sprintf("%s %d %d", update, minute, i), &testsuite.TestUpdateCallback{
+					OnAccept: func() { *taken++ }, OnReject: func(err error) { *why = err.Error() }, OnComplete: func(any, error) {},
+				}, command)
+			}
+		}, time.Duration(from+minute)*time.Minute)
+	}
+}
+
+// TestCommandsWithoutEnd: whatever number of commands comes while a step goes on, the run
+// stays far from the 2,000 updates that a history takes. It refuses those of steps first and
+// continues as new when the step has ended.
+func TestCommandsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, until(1, unavailable()))
+	var pauses, urgent int
+	var refused, refusedAll string
+	s.says(1, 6, workflows.PauseUpdate, workflows.Command{Step: "after"}, &pauses, &refused)
+	s.says(7, 4, workflows.ResumeUpdate, workflows.Command{}, &urgent, &refusedAll)
+	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: test}
+workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    loop: {in: [1], iterator: n}
+    retry: [{when: error is defined, then: {max_attempts: 2, delay: 15m, jitter: none}}]
+    next: after
+  - {step: after, tool: http, url: http://x}
+`})
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, s.env.GetWorkflowError(), &next)
+	require.Equal(t, 1000, pauses)
+	require.Equal(t, 500, urgent)
+	require.Equal(t, "the run has taken 1000 commands and answers since it last continued as new, which it does when fetch has ended; "+
+		"until then pause and resume of the whole run, and its cancel, are still possible", refused)
+	require.Equal(t, "the run has taken 1500 commands and answers since it last continued as new, which it does when fetch has ended; "+
+		"until then its cancel is still possible", refusedAll)
+}
