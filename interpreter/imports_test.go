@@ -88,8 +88,8 @@ var layers = []struct {
 	},
 	{
 		"activities",
-		slices.Concat(running, []string{"internal/secrets", "internal/seal", "internal/callback", "internal/bookshelf", "internal/meter", "internal/answers", "internal/slots", "internal/heartbeat", "internal/visibility"}),
-		"tools know the boundary structs, what masks and seals secrets and makes tokens, where playbooks are found by name, how answers are given and how many at a time, how an activity shows that it is alive and how runs are listed, and nothing of the workflows that call them",
+		slices.Concat(running, []string{"internal/secrets", "internal/seal", "internal/callback", "internal/bookshelf", "internal/meter", "internal/answers", "internal/slots", "internal/heartbeat", "internal/visibility", "internal/connect"}),
+		"tools know the boundary structs, what masks and seals secrets and makes tokens, where playbooks are found by name, how answers are given and how many at a time, how an activity shows that it is alive, how runs are listed, what the server's errors mean, and nothing of the workflows that call them",
 	},
 }
 

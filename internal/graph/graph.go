@@ -140,15 +140,14 @@ func loopText(loop *playbook.Loop) string {
 	if loop.Mode == playbook.Parallel {
 		mode = fmt.Sprintf("parallel, %d at once", loop.MaxConcurrency)
 	}
-	batch := "batch auto"
 	if !loop.AutoBatch {
-		batch = fmt.Sprintf("batch %d", loop.BatchOf(0))
+		mode += fmt.Sprintf(", batch %d", loop.BatchOf(0))
 	}
 	over := ""
 	if loop.Collection != nil && loop.Collection.Raw != "" {
 		over = " over " + bare(loop.Collection.Raw)
 	}
-	return terminal.Shorten("loop"+over, mostTarget) + ": " + mode + ", " + batch
+	return terminal.Shorten("loop"+over, mostTarget) + ": " + mode
 }
 
 func routeText(route *playbook.Route) string {

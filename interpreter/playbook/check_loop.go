@@ -24,7 +24,7 @@ func (c *checker) checkWindow(loop *Loop) {
 			c.warnf(loop.Words["max_concurrency"], codeNoEffect, "max_concurrency has no effect: a sequential loop runs one iteration at a time; add mode: parallel")
 		}
 	}
-	if n := loop.Batch; loop.Words.Has("batch") && (n < 1 || n > maxBatch) {
+	if n := loop.Batch; !loop.AutoBatch && (n < 1 || n > maxBatch) {
 		c.errorf(loop.Values["batch"], codeBounds, "batch must be from 1 to %d, not %d", maxBatch, n)
 	}
 }
