@@ -48,19 +48,20 @@ func enterLine(ctx context.Context, enter interpreter.LineEnter) error {
 }
 
 const (
-	// mostContinuing is how long a request waits while the workflow of its key continues
-	// as new: one that no worker runs is not waited for. It is less than the time that the
-	// activity has.
-	mostContinuing = 6 * time.Second
-	// continuingEvery is how often it looks.
-	continuingEvery = 200 * time.Millisecond
+	// mostContinuing bounds each wait of a request while the workflow of its key continues as
+	// new: one that no worker runs is not waited for. All waits together are less than the
+	// time that the activity has.
+	mostContinuing = 3 * time.Second
+	// firstContinuing is when it looks again, at first; each time after is twice as long, as
+	// hundreds may look at once.
+	firstContinuing = 250 * time.Millisecond
 )
 
 // awaitContinuation waits while a workflow is about to continue as new. The server refuses
 // that while signals come, and each refusal makes the worker read the whole history again:
 // in a flood of requests it would go on like this until the last of them.
 func awaitContinuation(ctx context.Context, c client.Client, id string) error {
-	for until := time.Now().Add(mostContinuing); time.Now().Before(until); {
+	for wait := firstContinuing; wait < mostContinuing; wait *= 2 {
 		described, err := c.DescribeWorkflowExecution(ctx, id, "")
 		if connect.NotFound(err) {
 			return nil
@@ -73,7 +74,7 @@ func awaitContinuation(ctx context.Context, c client.Client, id string) error {
 			info.GetHistoryLength() <= interpreter.LongHistory && info.GetHistorySizeBytes() <= interpreter.LargeHistory {
 			return nil
 		}
-		if err := sleepUntil(ctx, time.Now().Add(continuingEvery)); err != nil {
+		if err := sleepUntil(ctx, time.Now().Add(wait)); err != nil {
 			return err
 		}
 	}

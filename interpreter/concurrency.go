@@ -123,6 +123,9 @@ type LineRequest struct {
 	Started time.Time `json:"started,omitzero"`
 	// Above are the turns that runs have which wait for the end of this one.
 	Above []LineHolding `json:"above,omitempty"`
+	// Known is what a run that asks again was told last, "" for nothing. It is told only
+	// what is new: thousands may ask again at once.
+	Known LineState `json:"known,omitempty"`
 }
 
 // LineHolding is a turn that a run has; kept in workflow history.
@@ -252,7 +255,9 @@ func (l *Line) Take(request LineRequest, now time.Time) {
 	l.settle(now)
 	switch known := l.state(request.Member); {
 	case known != "":
-		l.tell(request.Member, known, "")
+		if known != request.Known {
+			l.tell(request.Member, known, "")
+		}
 		return
 	case len(l.Holders) < l.Limit && len(l.Queue) == 0:
 	case request.OnConflict == playbook.ConflictSkip:

@@ -31,6 +31,8 @@ func lineDo(line *interpreter.Line, word string, now time.Time) {
 		request.OnConflict = playbook.ConflictSkip
 	case "cancel":
 		request.OnConflict = playbook.ConflictCancel
+	case "again":
+		request.Known = interpreter.LineQueued
 	case "other":
 		request.RunID = "2"
 	case "old", "old-cancel": // it began before the others, and its first worker died
@@ -69,6 +71,14 @@ func TestLine(t *testing.T) {
 			{"a:leaves", "b granted"},
 			{"b:leaves", "c granted"},
 			{"c:leaves", ""},
+		},
+		"who asks again is told what is new": {
+			{"a", "a granted"},
+			{"b", "b queued"},
+			{"b:again", ""},
+			{"b", "b queued"},
+			{"a:leaves", "b granted"},
+			{"b:again", "b granted"},
 		},
 		"two at a time": {
 			{"limit=2 a", "a granted"},

@@ -102,6 +102,7 @@ func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
 func (r *run) askForTurn(ctx workflow.Context) error {
 	concurrency := r.book.Concurrency
 	request := interpreter.LineRequest{Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
+	request.Known = r.Ticket.State
 	for _, above := range r.controls.above {
 		if above.Line != "" {
 			request.Above = append(request.Above, interpreter.LineHolding{Run: above.Run, Line: above.Line})
