@@ -77,7 +77,7 @@ soak: bin/devserver ## run loops of every size in every way, then 50,000 forged 
 
 .PHONY: record-histories
 record-histories: bin/devserver ## record the stored histories of workflows/ afresh, from real runs
-	@go test ./internal/e2e -count=1 -record-histories
+	@go test ./internal/e2e -count=1 -timeout 60m -record-histories
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (30s), or those that FUZZ matches

@@ -40,7 +40,7 @@ workflow:
     tool: http
     url: "{{ gate }}/older"
     timeout: 1h
-    loop: {collection: "{{ 1..%d }}", element: n}
+    loop: {collection: "{{ 1..%d }}", element: n, batch: 1}
 output: "{{ walk.stats.success }}"
 `, walk)
 
@@ -53,7 +53,7 @@ workflow:
     tool: http
     url: "{{ gate }}/newer"
     timeout: 1h
-    loop: {collection: "{{ 1..%d }}", element: n, mode: parallel, max_concurrency: %[1]d}
+    loop: {collection: "{{ 1..%d }}", element: n, mode: parallel, max_concurrency: %[1]d, batch: 1}
 output: "{{ flood.stats.success }}"
 `, backlog)
 

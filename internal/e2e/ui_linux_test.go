@@ -135,7 +135,7 @@ func TestWebUI(t *testing.T) {
 	v.open(id, "history")
 	v.inOrder(`"workload"`, "apiVersion: reprise/v1")
 	v.open(id+"/single#1/1", "timeline")
-	v.sees("RUNNING", "single[1] page 1 attempt 1", "attempt 2/5 of single[1] in 1h6m40s: HTTP 503")
+	v.sees("RUNNING", "drive", "single[1]", "attempt 2/5 of single[1] in 1h6m40s: HTTP 503")
 	v.open(id+"/single#1/2", "history")
 	v.sees("FAILED", "HTTP 401")
 

@@ -163,7 +163,7 @@ func TestDecodeLoop(t *testing.T) {
 	require.Equal(t, "item", loop.Element)
 	require.Equal(t, playbook.Sequential, loop.Mode)
 	require.Equal(t, 10, loop.MaxConcurrency)
-	require.Equal(t, 1, loop.Batch)
+	require.True(t, loop.AutoBatch)
 	require.Nil(t, loop.FailureBudget)
 	require.Equal(t, playbook.Thresholds{Completed: 0.95, PartialSuccess: 0.5}, loop.Thresholds)
 }
