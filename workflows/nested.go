@@ -60,7 +60,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	if !callee.Wait {
 		return playDetached(ctx, id, input, in)
 	}
-	input.Called.Above = controlsOf(ctx).below(ctx, in.Step, nesting.Line)
+	input.Called.Above = controlsOf(ctx).below(in.Step, nesting.Line)
 	return playChild(ctx, id, input, in)
 }
 
@@ -340,7 +340,7 @@ func checkCalled(ctx workflow.Context, input Input) error {
 func takesResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
 
 // below are the runs above one that a step starts.
-func (c *controls) below(ctx workflow.Context, step, line string) []interpreter.Above {
+func (c *controls) below(step, line string) []interpreter.Above {
 	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Line: line})
 }
 

@@ -51,7 +51,7 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *made, carried inte
 	if carried.State != nil {
 		before = *carried.State
 	}
-	after, failure := reached(before, driven)
+	after, failure := reached(driven)
 	task, which := of.many.Task, fmt.Sprint(indexOr(carried.Index))
 	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index, At: ended}
 	if of.started != nil {
@@ -190,7 +190,7 @@ func pageIsDue(state interpreter.CallState) bool {
 
 // reached is how far a hosted call has come, and the failure of its last attempt,
 // nil where that succeeded.
-func reached(before interpreter.CallState, driven interpreter.Driven) (after interpreter.CallState, failure *interpreter.ErrorObject) {
+func reached(driven interpreter.Driven) (after interpreter.CallState, failure *interpreter.ErrorObject) {
 	switch {
 	case driven.Result != nil:
 		after.Attempts, after.Successes, after.Written = driven.Result.Meta.Attempts, driven.Result.Meta.Pages, driven.Written
