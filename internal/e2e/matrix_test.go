@@ -292,7 +292,7 @@ func (c cell) checkHistories(w *world) {
 		}
 	}
 	if c.batch == 0 {
-		require.Equal(w.t, map[int]int{100: 100, 101: 51, 2001: 96}[c.size], children)
+		require.Equal(w.t, map[int]int{100: 100, 101: 34, 2001: 41}[c.size], children)
 	}
 	switch {
 	case children > 400 || c.size > 5000:
