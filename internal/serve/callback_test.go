@@ -344,11 +344,14 @@ workflow:
 	})
 	require.NoError(t, err)
 	require.NoError(t, handle.Get(t.Context(), nil))
+	var wanted []any
 	complete := func(token string) {
 		address, err := callback.Open(a.keys, token)
 		require.NoError(t, err)
+		index := *address.To.Index
+		wanted = append(wanted, index*10)
 		require.Equal(t, http.StatusAccepted, a.tell(token, "progress", `{"done": 1}`).status)
-		given := a.tell(token, "complete", fmt.Sprintf(`{"result": %d}`, *address.To.Index*10))
+		given := a.tell(token, "complete", fmt.Sprintf(`{"result": %d}`, index*10))
 		require.Equal(t, http.StatusAccepted, given.status, string(given.body))
 		require.Equal(t, map[string]any{"taken": true}, given.values)
 	}
@@ -361,6 +364,7 @@ workflow:
 	require.NoError(t, err)
 	require.NoError(t, handle.Get(t.Context(), nil))
 	complete(tokens[3]) // the last one: a run of which nothing is left ends, paused or not
+	require.ElementsMatch(t, []any{0, 10, 20, 30}, wanted)
 	require.Equal(t, []any{0, 10, 20, 30}, a.ends(run).Result.Data.(map[string]any)["results"])
 	for _, token := range tokens {
 		require.Equal(t, http.StatusConflict, a.tell(token, "complete", `{}`).status)
