@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 }
 
 // width is how many tests run at once: most of their time they wait for servers.
-const width = 8
+const width = 4
 
 // runVariable marks every process of one script, however it was started.
 const runVariable = "REPRISE_TEST_SCRIPT"

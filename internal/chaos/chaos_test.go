@@ -33,7 +33,7 @@ const (
 	shortForm = 6
 	// width is how many rounds run at once: most of their time they wait for
 	// the server to notice what is gone.
-	width = 6
+	width = 4
 )
 
 func TestMain(m *testing.M) {

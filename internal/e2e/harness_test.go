@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 
 const (
 	// width is how many tests run at once: most of their time they wait for timers.
-	width = 12
+	width = 8
 	// replays is how often the histories of a run are replayed.
 	replays = 3
 	// shortRun is how many events the histories of a run have at most that are replayed

@@ -25,7 +25,7 @@ import (
 const killedVariable = "REPRISE_TEST_SERVE_KILLED"
 
 // width is how many tests run at once: most of their time they wait for workers.
-const width = 8
+const width = 4
 
 func TestMain(m *testing.M) {
 	if moment := os.Getenv(killedVariable); moment != "" {
