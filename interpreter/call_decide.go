@@ -396,12 +396,21 @@ func (c *Call) SinkDone(result CallResult, now time.Time) {
 	c.warn(result.Warnings...)
 	if result.Failed() {
 		c.sinkFailed(done, result.Error, now)
-		return
-	}
-	c.State.Written++
-	if done.Page {
+	} else if c.State.Written++; done.Page {
 		c.behindPage()
 	}
+	c.endsBehindSinks(now)
+}
+
+// endsBehindSinks moves the end of a call whose sinks are all done to a time. Until then its
+// result, which the sinks see, has the time of the decision.
+func (c *Call) endsBehindSinks(now time.Time) {
+	if !c.Finished() {
+		return
+	}
+	result := *c.Result()
+	result.Meta.EndedAt = now
+	c.replaceLast(Todo{End: &result})
 }
 
 // sinkFailed leaves nothing to do but the dead letter and the end. What a page's

@@ -121,7 +121,7 @@ func (p *policy) quick() {
 }
 
 // fixedOnServer are rounds that found something on a server.
-var fixedOnServer = []uint64{70005, 80008}
+var fixedOnServer = []uint64{70005, 70009, 70029, 80008}
 
 // TestOnServer runs random playbooks on a real server, with waits of milliseconds:
 // batches, runs below with keys of their own, and replays of every history.

@@ -55,6 +55,7 @@ type merger struct {
 	coming  []link                 // histories that are not read yet, in their order
 	ended   bool                   // the run has
 	unasked map[string]bool
+	frames  frames
 	failed  map[string]bool // steps with failures, step#visit
 }
 
@@ -75,7 +76,7 @@ type read struct {
 func merge(ctx context.Context, from origin, root source, filter EventFilter, emit func(Event) error) (EventsInfo, error) {
 	m := &merger{
 		origin: from, filter: filter, emit: emit, seen: map[string]bool{}, open: map[string]*openSource{},
-		reads: make(map[string]chan read), unasked: map[string]bool{}, failed: map[string]bool{},
+		reads: make(map[string]chan read), unasked: map[string]bool{}, frames: frames{}, failed: map[string]bool{},
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -120,8 +121,16 @@ func (m *merger) drain(ctx context.Context) error {
 			}
 			continue
 		}
-		if m.matches(it.event) {
-			if err := m.emit(it.event); err != nil {
+		if due := m.frames.due(it); due.After(it.at) {
+			it.at, it.event.At = due, due
+			m.push(it)
+			continue
+		}
+		for _, event := range m.frames.emitted(it.event) {
+			if !m.matches(event) {
+				continue
+			}
+			if err := m.emit(event); err != nil {
 				return err
 			}
 		}
@@ -181,6 +190,7 @@ func (m *merger) add(known *openSource, p *projector) {
 	for _, event := range p.sorted() {
 		if !known.seen[event.key] {
 			known.seen[event.key] = true
+			m.frames.queued(event, p.workflow)
 			m.push(item{at: event.At, event: event})
 		}
 	}

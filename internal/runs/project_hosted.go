@@ -58,31 +58,31 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *made, carried inte
 		event.At = of.began()
 	}
 	p.unwritten(id, which, event, driven.Unwritten, ended)
-	if after.Attempts <= before.Attempts {
-		return
+	attempted := event.At
+	if after.Attempts > before.Attempts {
+		made := driven.Made
+		if !made.Cover(before.Attempts+1, after.Attempts) {
+			made = stretches(before, after, failure, driven.Result, ended)
+		} else if failure != nil {
+			made = append(made[:len(made)-1:len(made)-1], made[len(made)-1])
+			made[len(made)-1].Error = failure // it has all of it
+		}
+		// A page may be behind the last attempt, and what comes first is the next.
+		event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
+		attempted = p.attempts(id, which, event, made, ended)
+		p.calls[call{task.Step, task.Visit, indexOr(carried.Index), ""}] = &lastMade{
+			attempt: after.Attempts, page: after.Successes + 1, failure: failure,
+		}
 	}
-	made := driven.Made
-	if !made.Cover(before.Attempts+1, after.Attempts) {
-		made = stretches(before, after, failure, driven.Result, ended)
-	} else if failure != nil {
-		made = append(made[:len(made)-1:len(made)-1], made[len(made)-1])
-		made[len(made)-1].Error = failure // it has all of it
-	}
-	// A page may be behind the last attempt, and what comes first is the next.
-	event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
-	attempted := p.attempts(id, which, event, made, ended)
 	if after.Written > before.Written {
-		event.Event, event.At, event.Attempt, event.AttemptTo, event.IsRetry = SinkCompleted, writtenAt(attempted, driven, ended), 0, 0, false
+		event.Event, event.At, event.IsRetry = SinkCompleted, writtenAt(attempted, driven, ended), false
 		event.Page, event.PageTo = pagesWritten(before, after, driven)
 		p.add(id, which, event)
-	}
-	p.calls[call{task.Step, task.Visit, indexOr(carried.Index), ""}] = &lastMade{
-		attempt: after.Attempts, page: after.Successes + 1, failure: failure,
 	}
 }
 
 // unwritten adds the attempts of a hosted call's sinks that failed, which were made from
-// the time of first on.
+// the time of first on. They become the last of these sinks.
 func (p *projector) unwritten(id int64, which string, first Event, failed interpreter.Stretches, ended time.Time) {
 	event, at := first, first.At
 	for i, stretch := range failed {
@@ -91,6 +91,9 @@ func (p *projector) unwritten(id int64, which string, first Event, failed interp
 		event.At = between(at, stretch.Began, ended)
 		at = between(event.At, stretch.Ended, ended)
 		p.pair(id, fmt.Sprintf("%s/%s/%d", which, stretch.Place, i), event, at, stretch.Error)
+		p.calls[call{event.Step, event.Visit, indexOr(event.Index), stretch.Place}] = &lastMade{
+			attempt: max(stretch.Attempt, stretch.AttemptTo), page: stretch.Page, failure: stretch.Error,
+		}
 	}
 }
 
@@ -178,8 +181,8 @@ func pagesWritten(before, after interpreter.CallState, driven interpreter.Driven
 	if left != nil && !left.PutOff() && !left.Failed() || pageIsDue(after) || refused {
 		last--
 	}
-	if last <= first {
-		return first, 0
+	if last <= first { // sinks of the result are those of the last page
+		return max(min(first, last), 1), 0
 	}
 	return first, last
 }
