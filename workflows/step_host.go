@@ -235,6 +235,7 @@ func (r *run) stepSink(
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
 	}, step.Sink, 1, result.Data.Data).EveryRound()
 	written := drive(ctx, call, r.waiter(ctx, record), nil)
+	result.Meta.EndedAt = workflow.Now(ctx)
 	if !written.Failed() {
 		result.Warnings = slices.Concat(result.Warnings, written.Warnings)
 		return result

@@ -65,6 +65,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 	w := worker.New(c, options.TaskQueue, worker.Options{
 		BackgroundActivityContext:          background,
 		MaxConcurrentActivityExecutionSize: options.MaxAttempts,
+		WorkflowTaskPollerBehavior:         workflowPollers(),
 		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
 		WorkerStopTimeout:                  options.StopTimeout + handBackTime,
 		DeadlockDetectionTimeout:           mostThought,
@@ -73,6 +74,14 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 	})
 	Register(w, catalogue)
 	return w
+}
+
+// workflowPollers are polls of their own for the first tasks of runs and children, and for those that
+// follow. The SDK's default has two polls that take both kinds, and has both ask for what follows while the
+// server's last hint says that some of that waits; where the hint is out of date, first tasks
+// wait until the server forwards them, 5 to 10 s later.
+func workflowPollers() worker.PollerBehavior {
+	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
 }
 
 // Registry takes workflows and activities: a worker or the test environment.
