@@ -422,6 +422,12 @@ func (c *Call) sinkFailed(sink pendingSink, cause *ErrorObject, now time.Time) {
 		c.State.Todo = slices.DeleteFunc(slices.Clone(c.State.Todo), func(todo Todo) bool {
 			return todo.Sink != nil && !todo.Sink.DeadLetter
 		})
+		if failure.Kind == KindCancelled {
+			return
+		}
+		result := *c.Result()
+		result.SinkErrors = append(slices.Clip(result.SinkErrors), failure.brief())
+		c.replaceLast(Todo{End: &result})
 		return
 	}
 	c.fail(failure, now)

@@ -22,6 +22,8 @@ type CallStatus struct {
 	Child string `json:"child,omitempty"`
 	// Error is the last one: of the attempt before, where the call has not ended.
 	Error *ErrorObject `json:"error,omitempty"`
+	// SinkErrors are those of CallResult.
+	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
 }
 
 // Await notes that the call waits until a time, or for nil that it does not.
@@ -76,7 +78,7 @@ func (s *CallState) wait() *Wait {
 
 // CallStatus is the status of a call that has ended with the result.
 func (r CallResult) CallStatus() CallStatus {
-	return CallStatus{Status: r.Ended(), Attempts: r.Meta.Attempts, Pages: r.Meta.Pages, Error: r.Error}
+	return CallStatus{Status: r.Ended(), Attempts: r.Meta.Attempts, Pages: r.Meta.Pages, Error: r.Error, SinkErrors: r.SinkErrors}
 }
 
 // Ended is the status of what has ended with the result.

@@ -452,6 +452,9 @@ func (h *host) result(result interpreter.CallResult) string {
 			text += "collected " + encode(h.t, failure.Collected.Data) + "\n"
 		}
 	}
+	for _, failure := range result.SinkErrors {
+		text += fmt.Sprintf("sink error %s/%s: %s\n", failure.Kind, failure.Class, failure.Message)
+	}
 	for _, warning := range result.Warnings {
 		text += "warning " + warning + "\n"
 	}

@@ -70,6 +70,8 @@ type CallResult struct {
 	Error    *ErrorObject     `json:"error,omitempty"`
 	Meta     CallMeta         `json:"meta"`
 	Warnings []string         `json:"warnings,omitempty"`
+	// SinkErrors are the failures of sinks behind a failure, which stays that of the call.
+	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
 }
 
 // CallMeta is the meta of an envelope; kept in workflow history.

@@ -57,6 +57,13 @@ func (e *ErrorObject) ShortMessage() string {
 	return source.Cut(e.Message, most)
 }
 
+// brief is the error without what answers held.
+func (e *ErrorObject) brief() ErrorObject {
+	small := *e
+	small.Message, small.Headers, small.Body, small.Collected = e.ShortMessage(), nil, expression.Value{}, expression.Value{}
+	return small
+}
+
 // Shrunk is an error without its bulky data: what was collected, the body, or
 // both. Headers go first: a loop may have many errors with a few of them each.
 func (e *ErrorObject) Shrunk() *ErrorObject {

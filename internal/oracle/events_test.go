@@ -140,8 +140,6 @@ func (d *disagreements) events(o *oracle, c came) {
 		switch _, word, _ := strings.Cut(event, "] "); {
 		case word == runs.SinkCompleted: // one of all that an activity has written
 			f, n = min(f, 1), min(n, 1)
-		case word == runs.SinkFailed && n < f: // where a call had failed before it is a warning
-			continue
 		case strings.HasPrefix(word, sinksAction): // those in an activity that hosts calls are not told
 			continue
 		}

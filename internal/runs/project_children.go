@@ -207,24 +207,28 @@ func (p *projector) iteration(by int64, event Event, iteration interpreter.Itera
 		event.Event, event.Status, event.Error = IterationFailed, interpreter.Cancelled, result.Error
 	case result.Failed():
 		event.Event, event.Status, event.Error = IterationFailed, interpreter.Failed, result.Error
-		for _, before := range endings(result.Error) {
+		for i, before := range endings(result.CallStatus()) {
 			earlier := event
-			earlier.Event, earlier.Duration, earlier.Status = before, 0, ""
-			p.add(by, which, earlier)
+			earlier.Event, earlier.Error, earlier.Duration, earlier.Status = before.Event, before.Error, 0, ""
+			p.add(by, fmt.Sprintf("%s/%d", which, i), earlier)
 		}
 	}
 	p.add(by, which, event)
 }
 
-// endings are what comes before the failure of an iteration or a step.
-func endings(failure *interpreter.ErrorObject) []string {
-	switch {
+// endings are what comes before the failure of an iteration or a step: kinds of events with
+// their errors.
+func endings(status interpreter.CallStatus) []Event {
+	var events []Event
+	switch failure := status.Error; {
 	case failure == nil:
-		return nil
 	case failure.Kind == interpreter.KindSink:
-		return []string{SinkFailed}
+		events = append(events, Event{Event: SinkFailed, Error: failure})
 	case failure.Exhausted:
-		return []string{StepRetryExhausted}
+		events = append(events, Event{Event: StepRetryExhausted, Error: failure})
 	}
-	return nil
+	for _, failure := range status.SinkErrors {
+		events = append(events, Event{Event: SinkFailed, Error: &failure})
+	}
+	return events
 }

@@ -118,6 +118,43 @@ func TestEventsOfHostedSinks(t *testing.T) {
 	}
 }
 
+// TestSinksThatFailBehindAFailure: sinks that fail behind the failure of an iteration or of a step are
+// events before its end, in their order and each once.
+func TestSinksThatFailBehindAFailure(t *testing.T) {
+	t.Parallel()
+	failure := func(kind interpreter.Kind, message string) interpreter.ErrorObject {
+		return interpreter.ErrorObject{Kind: kind, Class: interpreter.ClassRetryable, Message: message}
+	}
+	of := failure(interpreter.KindHTTP, "HTTP 503")
+	of.Exhausted = true
+	sinks := []interpreter.ErrorObject{failure(interpreter.KindSink, "one"), failure(interpreter.KindSink, "two")}
+	said := func(events []Event) (said []string) {
+		keys := map[string]bool{}
+		for _, event := range events {
+			require.False(t, keys[event.key], event.key)
+			keys[event.key] = true
+			said = append(said, event.Event)
+			if event.Error != nil {
+				said[len(said)-1] += ": " + event.Error.Message
+			}
+		}
+		return said
+	}
+	p := &projector{source: source{step: "s", visit: 1}}
+	p.iteration(7, p.iterationEvent(IterationCompleted, noon, 3), interpreter.IterationResult{
+		Index: 3, Result: interpreter.CallResult{Status: interpreter.StatusError, Error: &of, SinkErrors: sinks},
+	})
+	require.Equal(t, []string{
+		"step_retry_exhausted: HTTP 503", "sink_failed: one", "sink_failed: two", "iteration_failed: HTTP 503",
+	}, said(p.events))
+	require.Equal(t, []string{
+		"step_started", "step_retry_exhausted: HTTP 503", "sink_failed: one", "sink_failed: two", "step_failed_terminal: HTTP 503",
+	}, said(stepEvents(workflows.StepRecord{
+		Step: "s", Visit: 1, StartedAt: noon, EndedAt: noon.Add(time.Second),
+		CallStatus: interpreter.CallStatus{Status: interpreter.Failed, Error: &of, SinkErrors: sinks},
+	})))
+}
+
 // TestIterationsFrameTheirEvents: an iteration that has begun and ended by a clock which is an hour away does
 // so around what its history has of it, and the order of all else is as it was.
 func TestIterationsFrameTheirEvents(t *testing.T) {

@@ -30,9 +30,10 @@ func stepEvents(record workflows.StepRecord) []Event {
 	if record.Status != interpreter.Failed {
 		return append(events, end)
 	}
-	for _, kind := range endings(record.Error) {
-		before := event(kind, record.EndedAt)
-		before.Attempts, before.Error = record.Attempts, record.Error
+	for i, ending := range endings(record.CallStatus) {
+		before := event(ending.Event, record.EndedAt)
+		before.Attempts, before.Error = record.Attempts, ending.Error
+		before.key += fmt.Sprintf("/%d", i)
 		events = append(events, before)
 	}
 	if record.Loop != nil { // a failed loop has a result too
