@@ -149,7 +149,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 		return size, err
 	}
 	h.outcome = &made.outcome
-	if !made.outcome.PutOff() {
+	if made.outcome.PutOff == nil {
 		h.made = h.made.Add(input, began, h.clock.now(), made.outcome.Err)
 	}
 	h.took(made.outcome)
@@ -173,7 +173,7 @@ func (h *hostedCall) leftAt(end sinkEnd) interpreter.Driven {
 // took gives the call the outcome of an attempt of its own.
 func (h *hostedCall) took(outcome interpreter.Outcome) {
 	h.call.Attempted(outcome, h.clock.now())
-	if outcome.PutOff() {
+	if outcome.PutOff != nil {
 		return
 	}
 	h.sure, h.unsaid = false, true
@@ -304,7 +304,8 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 		s.of.unnotable = true
 		return sinkFirst, nil
 	}
-	if s.wrote = made.outcome.Err == nil; made.outcome.Failed() && !made.outcome.PutOff() {
+	s.wrote = !made.outcome.Failed() && made.outcome.PutOff == nil
+	if made.outcome.Failed() {
 		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.now(), made.outcome.Err)
 	}
 	s.sink.Attempted(made.outcome, s.of.clock.now())
@@ -435,10 +436,7 @@ func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (mad
 	}
 	result, size, err := run(ctx, input)
 	if err == nil {
-		return made{
-			outcome: interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta},
-			noted:   result.Noted, unnotable: result.Unnotable,
-		}, size, nil
+		return made{outcome: result.Outcome(), noted: result.Noted, unnotable: result.Unnotable}, size, nil
 	}
 	var application *temporal.ApplicationError
 	var object interpreter.ErrorObject

@@ -16,12 +16,8 @@ import (
 
 // Attempted takes the outcome of an attempt and decides what follows.
 func (c *Call) Attempted(outcome Outcome, now time.Time) {
-	switch {
-	case outcome.Failed() && outcome.Err.Held != nil:
-		c.Hold(*outcome.Err.Held)
-		return
-	case outcome.PutOff():
-		c.putOff(*outcome.Err.Turn, now)
+	if outcome.PutOff != nil {
+		c.putOff(*outcome.PutOff, now)
 		return
 	}
 	c.State.Turn = nil
@@ -56,8 +52,14 @@ func (c *Call) attempted(outcome Outcome, now time.Time) {
 	c.afterSuccess(decision, budget, now)
 }
 
-// putOff has the attempt wait for its turn. It was not made and does not count.
-func (c *Call) putOff(turn Turn, now time.Time) {
+// putOff has the attempt wait for its turn, or until people let it go on. It was not
+// made and does not count.
+func (c *Call) putOff(off PutOff, now time.Time) {
+	if off.Hold != nil {
+		c.Hold(*off.Hold)
+		return
+	}
+	turn := *off.Turn
 	c.State.Turn = &turn
 	c.again(&Wait{
 		Delay: max(turn.At.Sub(now), 0), Reason: ReasonTurn,

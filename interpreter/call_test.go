@@ -468,9 +468,7 @@ func parseAttempt(t *testing.T, text string) (interpreter.Outcome, time.Duration
 	if version, held := strings.CutPrefix(text, "held "); held {
 		n, err := strconv.Atoi(version)
 		require.NoError(t, err)
-		return interpreter.Outcome{Err: &interpreter.ErrorObject{
-			Kind: interpreter.KindHeld, Class: interpreter.ClassRetryable, Held: &interpreter.Hold{Version: n},
-		}}, 0
+		return interpreter.Outcome{PutOff: &interpreter.PutOff{Hold: &interpreter.Hold{Version: n}}}, 0
 	}
 	outcome, passed := parseOutcome(t, text)
 	switch {

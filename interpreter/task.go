@@ -214,8 +214,6 @@ func (d Driven) Failure(since *CallState) *ErrorObject {
 	switch {
 	case d.Result != nil:
 		return d.Result.Error
-	case d.Outcome != nil && d.Outcome.PutOff():
-		return nil
 	case d.Outcome != nil:
 		return d.Outcome.Err
 	case d.State == nil || since != nil && since.Attempts == d.State.Attempts:

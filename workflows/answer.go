@@ -514,8 +514,10 @@ func (d *driver) tellCancel(ctx workflow.Context) {
 	}
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	to := toTool(input.Activity(), cancelTime+timeoutSlack, attemptSummary(input)+", cancelled")
-	_, err := send[interpreter.ToolResult](disconnected, to, input, "the cancel of step "+input.Step)
+	result, err := send[interpreter.ToolResult](disconnected, to, input, "the cancel of step "+input.Step)
 	if err != nil {
 		logger(ctx).Warn("the other side could not be told of the cancel", "step", input.Step, "error", AttemptError(err).Message)
+	} else if result.PutOff != nil {
+		logger(ctx).Warn("the other side was not told of the cancel: its turn under the rate limit is too far away", "step", input.Step)
 	}
 }
