@@ -305,7 +305,7 @@ func (c *Call) checkAnswer(answer Answer) error {
 	if most := c.config.Limits.PayloadCap(); EncodedSize(answer) > most {
 		return oversized(most)
 	}
-	if c.toolName() == toolApproval {
+	if c.traits().AsksPeople {
 		return c.checkApproval(answer)
 	}
 	if answer.Option != "" || len(answer.Form) > 0 {
@@ -353,7 +353,7 @@ func (c *Call) Answerer() string {
 }
 
 // Asks reports whether the attempts of the call are answered from outside.
-func (c *Call) Asks() bool { return playbook.TraitsOf(c.toolName()).Awaits }
+func (c *Call) Asks() bool { return c.traits().Awaits }
 
 // Sends reports whether the attempt that is due sends a request before it is
 // awaited.
@@ -413,7 +413,7 @@ func (c *Call) Cancels(now time.Time) (ToolInput, bool) {
 
 // overdue is the outcome of an attempt whose time is over.
 func (c *Call) overdue(now time.Time) Outcome {
-	if c.toolName() == toolApproval {
+	if c.traits().AsksPeople {
 		if data := c.unapproved(now); data != nil {
 			return Outcome{Data: data}
 		}
@@ -459,7 +459,7 @@ func (c *Call) answered(answer Answer, now time.Time) Outcome {
 			failure.Class = ClassFinal
 		}
 		return Outcome{Err: failure}
-	case c.toolName() == toolApproval:
+	case c.traits().AsksPeople:
 		return Outcome{Data: c.approved(answer, now)}
 	}
 	return Outcome{Data: answer.Result.Data}

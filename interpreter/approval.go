@@ -10,12 +10,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// toolApproval is the tool whose attempts people answer.
-const toolApproval = "approval"
-
 // Approval is what the attempt under way asks people, nil where it asks none.
 func (c *Call) Approval() *playbook.Approval {
-	if c.toolName() != toolApproval {
+	if !c.traits().AsksPeople {
 		return nil
 	}
 	approval, err := c.parseApproval()
@@ -39,7 +36,7 @@ func (c *Call) parseApproval() (*playbook.Approval, error) {
 
 // asksWell says why people cannot be asked what the fields of an approval give.
 func (c *Call) asksWell() error {
-	if c.toolName() != toolApproval {
+	if !c.traits().AsksPeople {
 		return nil
 	}
 	if _, err := c.parseApproval(); err != nil {
@@ -104,7 +101,7 @@ func (c *Call) lateChoice() string {
 // answer, or without one that of its on_timeout. It is "" where there is none.
 func (c *Call) Choice() string {
 	switch answer := c.State.Answer; {
-	case c.toolName() != toolApproval:
+	case !c.traits().AsksPeople:
 		return ""
 	case answer != nil:
 		return answer.Option

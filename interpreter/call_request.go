@@ -187,7 +187,7 @@ func (c *Call) restore(now time.Time) {
 
 func (c *Call) renderer(budget *expression.Budget) renderer {
 	c.restore(c.State.StartedAt)
-	return renderer{book: c.config.deferringBook(), action: c.action, scope: c.scope, budget: budget, asks: c.tool == toolApproval}
+	return renderer{book: c.config.deferringBook(), action: c.action, scope: c.scope, budget: budget, asks: playbook.TraitsOf(c.tool).AsksPeople}
 }
 
 func decisionBudget(now time.Time) *expression.Budget {

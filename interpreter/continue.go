@@ -301,7 +301,7 @@ func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
 	if inner := action.Inline; inner != nil {
 		return !slices.ContainsFunc(inner.Steps, func(step *playbook.Step) bool { return !ReadsOnly(inner, step) })
 	}
-	if name, literal := action.ToolName(); !literal || name != "http" {
+	if !action.Traits().Requests {
 		return false
 	}
 	method := action.Field(fieldMethod)

@@ -268,7 +268,7 @@ func TestOnlyStarterMigrates(t *testing.T) {
 // reading, a little of the model, and what the older forms are.
 var seam = []string{
 	"Decode", "OlderVersion", "Version",
-	"FieldWorkflow", "Node", "NoticeTool", "Playbook", "PlaybookTool", "RequestFields", "Step",
+	"FieldWorkflow", "Node", "NoticeTool", "Playbook", "RequestFields", "Step", "TraitsOf",
 	"OlderLabel", "OlderPages", "OlderRequest", "OlderRetry", "Pagination", "PaginationOf", "Spelling", "StyleList",
 	"CodeElementInStepSink", "CodeLegacyRetry", "CodeNotMigrated",
 }

@@ -265,7 +265,10 @@ func (c *Call) pagesPerActivity() int {
 }
 
 // InWorkflow reports whether a workflow has to make the attempts of the call.
-func (c *Call) InWorkflow() bool { return playbook.TraitsOf(c.toolName()).InWorkflow }
+func (c *Call) InWorkflow() bool { return c.traits().InWorkflow }
+
+// traits are those of the call's tool, the usual ones where it cannot be known.
+func (c *Call) traits() playbook.Traits { return playbook.TraitsOf(c.toolName()) }
 
 // toolName is the name of the call's tool, "" where it cannot be known.
 func (c *Call) toolName() string {

@@ -179,7 +179,7 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 
 // make makes an attempt: an activity does, or a run of another playbook.
 func (d *driver) make(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
-	if input.Tool == playbook.PlaybookTool {
+	if playbook.TraitsOf(input.Tool).Plays {
 		began := workflow.Now(ctx)
 		outcome := d.play(ctx, input)
 		if outcome.Err == nil || outcome.Err.Kind != interpreter.KindCancelled {

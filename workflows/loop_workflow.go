@@ -313,12 +313,10 @@ func (l *loop) progress() (Progress, error) {
 // asks reports whether attempts of a step are answered from outside, as far as the
 // playbook says it in so many words.
 func asks(step *playbook.Step) bool {
-	tool, literal := step.Action.ToolName()
-	return literal && playbook.TraitsOf(tool).Awaits
+	return step.Action.Traits().Awaits
 }
 
 // plays reports whether the iterations run playbooks.
 func (l *loop) plays() bool {
-	name, literal := l.book.Resolve(l.step.Action).ToolName()
-	return literal && name == playbook.PlaybookTool
+	return l.book.Resolve(l.step.Action).Traits().Plays
 }

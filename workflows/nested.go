@@ -268,7 +268,7 @@ func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
 		nesting.Depth = called.Depth
 	}
 	action := r.book.Resolve(step.Action)
-	if name, literal := action.ToolName(); literal && name == playbook.PlaybookTool {
+	if action.Traits().Plays {
 		nesting.Files = interpreter.FilesOf(r.book, action, r.files())
 		nesting.Strict = r.input.Strict || r.book.Strict
 		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry

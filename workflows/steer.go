@@ -308,7 +308,7 @@ func (r *run) checkSet(command Command) error {
 	case command.Tuning.MaxConcurrency != 0 && (step.Loop == nil || step.Loop.Mode != playbook.Parallel):
 		return fmt.Errorf("step %s has no parallel loop, so there is no max_concurrency to set", step.Name)
 	}
-	if tool, literal := r.book.Resolve(step.Action).ToolName(); literal && tool == playbook.PlaybookTool && command.Tuning.Rate != nil {
+	if r.book.Resolve(step.Action).Traits().Plays && command.Tuning.Rate != nil {
 		return fmt.Errorf("step %s runs another playbook, whose steps have limits of their own; set the rate limit of those, in its run", step.Name)
 	}
 	return cmp.Or(command.Tuning.Check(), r.ahead(step), r.checkSize(command, Command.tunes))
