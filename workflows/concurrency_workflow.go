@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 	"reprise/interpreter/source"
 )
 
@@ -30,18 +31,18 @@ const (
 
 // ConcurrencyWorkflow gives the runs of one concurrency key their turns. Runs tell it
 // with a signal that they want one, and that they need it no more; it answers with
-// signals. What it decides is a rule of the interpreter (interpreter/concurrency.go).
+// signals. What it decides is a rule of the interpreter (interpreter/queue).
 // It ends when nobody has a turn or waits for one; the next run starts it again.
-func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
+func ConcurrencyWorkflow(ctx workflow.Context, line queue.Queue) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget who has a turn
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
-	k := &keeper{line: &line, requests: workflow.GetSignalChannel(ctx, interpreter.LineSignal)}
-	if err := workflow.SetQueryHandler(ctx, interpreter.LineQuery, func(members []interpreter.Member) (interpreter.LineStanding, error) {
-		return line.Standing(members), nil
+	k := &keeper{line: &line, requests: workflow.GetSignalChannel(ctx, queue.RequestSignal)}
+	if err := workflow.SetQueryHandler(ctx, queue.StatusQuery, func(members []queue.Run) (queue.Status, error) {
+		return line.Status(members), nil
 	}); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
-	if err := workflow.SetQueryHandler(ctx, interpreter.LineAllQuery, func() (interpreter.Line, error) { return line, nil }); err != nil {
+	if err := workflow.SetQueryHandler(ctx, queue.SnapshotQuery, func() (queue.Queue, error) { return line, nil }); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
 	for {
@@ -66,17 +67,17 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 
 // keeper keeps a line.
 type keeper struct {
-	line     *interpreter.Line
+	line     *queue.Queue
 	requests workflow.ReceiveChannel
 	telling  int // messages on their way
-	gone     []interpreter.Member
+	gone     []queue.Run
 	mode     lineMode
 	alarm    workflow.Future // the end of mode's time
 	stop     workflow.CancelFunc
 	patience time.Duration // before the next look, while somebody waits
 	looked   int           // runs with a turn, before the next look
 	walking  bool          // somebody looks for circles
-	victim   interpreter.LineVictim
+	victim   queue.Victim
 }
 
 // lineMode is what a line waits for beside requests.
@@ -91,7 +92,7 @@ const (
 // take takes in what runs have said, and who is not there any more.
 func (k *keeper) take(ctx workflow.Context) {
 	for {
-		var request interpreter.LineRequest
+		var request queue.Request
 		if !k.requests.ReceiveAsync(&request) {
 			break
 		}
@@ -99,15 +100,15 @@ func (k *keeper) take(ctx workflow.Context) {
 			logger(ctx).Warn("a request is left out that no run makes", "error", err)
 			continue
 		}
-		k.line.Take(request, workflow.Now(ctx))
+		k.line.Apply(request, workflow.Now(ctx))
 	}
 	if len(k.gone) > 0 {
-		k.line.Gone(workflow.Now(ctx), k.gone...)
+		k.line.Remove(workflow.Now(ctx), k.gone...)
 		k.gone = nil
 	}
 	if k.isCircle() {
 		k.line.Refuse(workflow.Now(ctx), k.victim)
-		k.victim = interpreter.LineVictim{}
+		k.victim = queue.Victim{}
 	}
 }
 
@@ -130,17 +131,17 @@ func (k *keeper) tell(ctx workflow.Context) {
 func (k *keeper) mayTell() bool { return len(k.line.Messages) > 0 && k.telling < mostTelling }
 
 // deliver tells a run what was decided. One that does not hear it has ended.
-func (k *keeper) deliver(ctx workflow.Context, message interpreter.LineMessage) {
-	if err := signal(ctx, message.To.WorkflowID, interpreter.LineAnswerSignal, message.Answer).Get(ctx, nil); err != nil {
+func (k *keeper) deliver(ctx workflow.Context, message queue.Message) {
+	if err := signal(ctx, message.To.WorkflowID, queue.DecisionSignal, message.Decision).Get(ctx, nil); err != nil {
 		k.gone = append(k.gone, message.To)
 		return
 	}
-	if message.Answer.State != interpreter.LineReplaced {
+	if message.Decision.State != queue.Replaced {
 		return
 	}
-	cancel := interpreter.LineCancel{Member: message.To, Reason: fmt.Sprintf(
-		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Answer.By, k.line.Name.Key)}
-	to := toTool(interpreter.LineCancelActivity, lineTimeout, "cancels "+source.Cut(message.To.WorkflowID, mostText))
+	cancel := queue.Cancel{Run: message.To, Reason: fmt.Sprintf(
+		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Decision.By, k.line.Name.Key)}
+	to := toTool(queue.CancelActivity, lineTimeout, "cancels "+source.Cut(message.To.WorkflowID, mostText))
 	if _, err := send[struct{}](ctx, to, cancel, "the reason of a cancel"); err != nil {
 		logger(ctx).Warn("cannot cancel a run that is to be replaced", "workflow_id", message.To.WorkflowID, "error", err)
 	}
@@ -150,7 +151,7 @@ func (k *keeper) deliver(ctx workflow.Context, message interpreter.LineMessage) 
 func (k *keeper) rest(ctx workflow.Context) error {
 	mode, length := lineEmpty, lineIdle
 	switch {
-	case len(k.line.Queue) > 0:
+	case len(k.line.Waiting) > 0:
 		if k.mode != lineWaiting {
 			k.patience = lookFirst
 		}
@@ -178,17 +179,17 @@ func (k *keeper) rest(ctx workflow.Context) error {
 
 // look frees the places of runs that have ended without a word.
 func (k *keeper) look(ctx workflow.Context) {
-	var members []interpreter.Member
+	var members []queue.Run
 	holders := k.line.Holders
 	for range min(len(holders), mostLooked) {
-		members = append(members, holders[k.looked%len(holders)].Member)
+		members = append(members, holders[k.looked%len(holders)].Run)
 		k.looked++
 	}
-	for _, waiting := range k.line.Queue[:min(len(k.line.Queue), mostLookedWaiting)] {
-		members = append(members, waiting.Member)
+	for _, waiting := range k.line.Waiting[:min(len(k.line.Waiting), mostLookedWaiting)] {
+		members = append(members, waiting.Run)
 	}
-	to := toTool(interpreter.LineLookActivity, lineTimeout, fmt.Sprintf("looks whether %d runs go on", len(members)))
-	ended, err := send[[]interpreter.Member](ctx, to, members, "runs to look at")
+	to := toTool(queue.EndedActivity, lineTimeout, fmt.Sprintf("looks whether %d runs go on", len(members)))
+	ended, err := send[[]queue.Run](ctx, to, members, "runs to look at")
 	if err != nil {
 		logger(ctx).Warn("cannot look whether runs go on", "error", err)
 		return
@@ -203,14 +204,14 @@ func (k *keeper) look(ctx workflow.Context) {
 // walk looks for runs that wait for each other, beside what the line does: other lines
 // are asked, which may not answer.
 func (k *keeper) walk(ctx workflow.Context) {
-	if k.walking || len(k.line.Above()) == 0 {
+	if k.walking || len(k.line.ParentQueues()) == 0 {
 		return
 	}
 	k.walking = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		to := toTool(interpreter.LineCircleActivity, lineTimeout, "looks whether runs wait for each other")
+		to := toTool(queue.DeadlockActivity, lineTimeout, "looks whether runs wait for each other")
 		to.tries = 1 // it looks again soon
-		victim, err := send[interpreter.LineVictim](ctx, to, k.line.Name.ID(), "the name of concurrency")
+		victim, err := send[queue.Victim](ctx, to, k.line.Name.ID(), "the name of concurrency")
 		if k.walking = false; err != nil {
 			logger(ctx).Warn("cannot look whether runs wait for each other", "error", err)
 			return
@@ -225,7 +226,7 @@ func (k *keeper) goOn(ctx workflow.Context) error {
 		return err
 	}
 	k.take(ctx)
-	failure, next := goOn(ctx, interpreter.ConcurrencyWorkflow, *k.line, "the line of the concurrency key")
+	failure, next := goOn(ctx, queue.WorkflowName, *k.line, "the line of the concurrency key")
 	if failure != nil {
 		return failure
 	}
@@ -238,7 +239,7 @@ const mostInDetails = 20
 // describe writes how the line stands.
 func (k *keeper) describe(ctx workflow.Context) {
 	table := newSheet("run", "state", "since")
-	row := func(member interpreter.LineMember, state string) {
+	row := func(member queue.Entry, state string) {
 		table.row(linkTo(ctx, source.Code(member.WorkflowID, mostText), member.WorkflowID), state, moment(member.Since))
 	}
 	for _, holder := range k.line.Holders[:min(len(k.line.Holders), mostInDetails)] {
@@ -248,9 +249,9 @@ func (k *keeper) describe(ctx workflow.Context) {
 		}
 		row(holder, state)
 	}
-	for i, waiting := range k.line.Queue[:min(len(k.line.Queue), mostInDetails)] {
+	for i, waiting := range k.line.Waiting[:min(len(k.line.Waiting), mostInDetails)] {
 		row(waiting, fmt.Sprintf("place %d", i+1))
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Concurrency key %s, limit %d: %d with a turn, %d waiting\n\n%s",
-		source.Code(k.line.Name.Key, mostText), k.line.Limit, len(k.line.Holders), len(k.line.Queue), table))
+		source.Code(k.line.Name.Key, mostText), k.line.Limit, len(k.line.Holders), len(k.line.Waiting), table))
 }

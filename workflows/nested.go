@@ -31,8 +31,8 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	if nesting == nil {
 		nesting = &interpreter.Nesting{}
 	}
-	if nesting.Depth >= interpreter.MaxNesting {
-		outcome := failedOutcome(interpreter.ClassFinal, "step %s: playbooks may run each other %d deep, and this one is as deep", in.Step, interpreter.MaxNesting)
+	if nesting.Depth >= playbook.MaxNesting {
+		outcome := failedOutcome(interpreter.ClassFinal, "step %s: playbooks may run each other %d deep, and this one is as deep", in.Step, playbook.MaxNesting)
 		outcome.Err.Final = true
 		return outcome
 	}
@@ -60,7 +60,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	if !callee.Wait {
 		return playDetached(ctx, id, input, in)
 	}
-	input.Called.Above = controlsOf(ctx).below(in.Step, nesting.Line)
+	input.Called.Above = controlsOf(ctx).below(in.Step, nesting.Queue)
 	return playChild(ctx, id, input, in)
 }
 
@@ -274,7 +274,7 @@ func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
 		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry
 		nesting.ScheduledAt, nesting.Before, nesting.Tree = r.Run.ScheduledAt, r.before(), r.tree()
 		if r.Ticket != nil {
-			nesting.Line = r.Ticket.Line
+			nesting.Queue = r.Ticket.Queue
 		}
 	} else if len(nesting.Above) == 0 {
 		return nil
@@ -341,7 +341,7 @@ func takesResumes(steering Steering) bool { return steering.Resumes && steering.
 
 // below are the runs above one that a step starts.
 func (c *controls) below(step, line string) []interpreter.Above {
-	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Line: line})
+	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Queue: line})
 }
 
 // task is a task with what is known by now of the runs above.

@@ -5,6 +5,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/queue"
 )
 
 // Input starts a run. It is kept in workflow history and holds everything the
@@ -127,7 +128,7 @@ type RunState struct {
 	Untold []Untold `json:"untold,omitempty"`
 	// Ticket is where the run stands in the line of its concurrency key; nil without
 	// one.
-	Ticket *interpreter.Ticket `json:"ticket,omitempty"`
+	Ticket *queue.Ticket `json:"ticket,omitempty"`
 }
 
 // Result is how a run ended.
@@ -169,7 +170,7 @@ type Progress struct {
 	// Late says that the run takes longer than expected.
 	Late bool `json:"late,omitempty"`
 	// Ticket is where the run stands in the line of its concurrency key.
-	Ticket *interpreter.Ticket `json:"ticket,omitempty"`
+	Ticket *queue.Ticket `json:"ticket,omitempty"`
 	// Parts are the workflow IDs of the parts of a large loop under way; each has a
 	// progress of its own, which is not in Stats yet.
 	Parts []string `json:"parts,omitempty"`

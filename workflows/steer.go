@@ -12,6 +12,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 )
 
 // The updates with which people steer a run (docs/operations.md, section
@@ -384,7 +385,7 @@ func (r *run) publishPaused(ctx workflow.Context, before, after bool) {
 	case before == after:
 	case after:
 		r.publish(ctx, interpreter.Paused)
-	case r.Ticket != nil && r.Ticket.State == interpreter.LineQueued:
+	case r.Ticket != nil && r.Ticket.State == queue.Queued:
 		r.publish(ctx, interpreter.Queued)
 	default:
 		r.publish(ctx, interpreter.Running)
