@@ -65,7 +65,7 @@ func (d *hosting) takeUp(ctx context.Context) error {
 			return err
 		}
 		h.mark = h.call.Mark()
-		if done.State != nil && done.State.Attempts > h.call.State.Attempts {
+		if done.State != nil && done.State.Attempts > h.call.View().Attempts {
 			h.call = d.in.Task.Call(d.book, d.step, interpreter.Carried{
 				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: done.State,
 			}, rand.Float64)
@@ -220,7 +220,7 @@ func (h *hostedCall) handBack() interpreter.Driven {
 // ended is the end of the call. Of one stretch of attempts the result says enough.
 func (h *hostedCall) ended(result interpreter.CallResult) interpreter.Driven {
 	driven := interpreter.Driven{
-		Result: &result, Noted: h.call.State.Noted, Written: h.call.State.Written, Unwritten: h.unwritten,
+		Result: &result, Noted: h.call.View().Noted, Written: h.call.View().Written, Unwritten: h.unwritten,
 	}
 	if len(h.made) > 1 {
 		driven.Made = h.made
@@ -370,7 +370,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	if !again && !h.call.Recalls() {
 		return nil
 	}
-	written := h.call.State.Written
+	written := h.call.View().Written
 	var notes []interpreter.Note
 	for _, in := range h.call.Ledgers(h.clock.now()) {
 		found, err := h.catalogue.Recall(ctx, in)
@@ -381,7 +381,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	slices.SortStableFunc(notes, func(a, b interpreter.Note) int { return cmp.Compare(a.Written, b.Written) })
 	for _, note := range notes {
-		if note.Written <= h.call.State.Written {
+		if note.Written <= h.call.View().Written {
 			continue // of two sinks with one ledger
 		}
 		if err := h.resume(note.Continuation); err != nil {
@@ -392,7 +392,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	if len(notes) > 0 {
 		h.call.Note(h.notes)
 	}
-	if h.call.State.Written > written {
+	if h.call.View().Written > written {
 		state := h.call.Snapshot()
 		h.progress.set(h.at, interpreter.Driven{State: &state, Made: h.made, Unwritten: h.unwritten})
 	}

@@ -23,13 +23,13 @@ func (c *Call) Approval() *playbook.Approval {
 }
 
 func (c *Call) parseApproval() (*playbook.Approval, error) {
-	fields := make(map[string]any, len(c.State.Request.Fields))
-	for _, name := range sortedKeys(c.State.Request.Fields) {
-		fields[name] = c.State.Request.Fields[name].Data
+	fields := make(map[string]any, len(c.state.Request.Fields))
+	for _, name := range sortedKeys(c.state.Request.Fields) {
+		fields[name] = c.state.Request.Fields[name].Data
 	}
 	approval, err := playbook.ParseApproval(fields)
 	if err == nil {
-		approval.Data = c.State.Request.Data
+		approval.Data = c.state.Request.Data
 	}
 	return approval, err
 }
@@ -90,7 +90,7 @@ func (c *Call) unapproved(now time.Time) any {
 // lateChoice is the option that counts when nobody has answered in time, "" where that
 // is a failure.
 func (c *Call) lateChoice() string {
-	choice := c.State.Request.Fields[fieldOnTimeout].Data
+	choice := c.state.Request.Fields[fieldOnTimeout].Data
 	if option := expression.Text(choice); choice != nil && option != "fail" {
 		return option
 	}
@@ -100,7 +100,7 @@ func (c *Call) lateChoice() string {
 // Choice is the option with which the approval ends that is under way: that of its
 // answer, or without one that of its on_timeout. It is "" where there is none.
 func (c *Call) Choice() string {
-	switch answer := c.State.Answer; {
+	switch answer := c.state.Answer; {
 	case !c.traits().AsksPeople:
 		return ""
 	case answer != nil:

@@ -409,7 +409,7 @@ func (d *driver) ask(ctx workflow.Context, input interpreter.ToolInput) {
 // happened that the driver looks at.
 func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 	if d.waiting != nil {
-		wait := awaited.Wait(d.call.State.Reported)
+		wait := awaited.Wait(d.call.View().Reported)
 		d.waiting(d.call, &wait, time.Time{})
 	}
 	over := func() bool { // progress may have come with the bell, and makes the time begin anew

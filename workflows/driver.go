@@ -68,7 +68,7 @@ func (d *driver) run(ctx workflow.Context) (left *interpreter.Carried) {
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
 		if d.carry != nil && (!d.call.WasStopped() || !d.carry.lost) {
-			forget(ctx, d.carry.task, d.call.State.Noted, d.carry.carried.Bare(d.call))
+			forget(ctx, d.carry.task, d.call.View().Noted, d.carry.carried.Bare(d.call))
 		}
 	}
 	return left
@@ -210,7 +210,7 @@ func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.rested()
 	d.noteHold(ctx, hold)
-	wait := hold.Wait(d.call.State.Failure())
+	wait := hold.Wait(d.call.View().Failure)
 	settlement, err := d.rest(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
 	})

@@ -153,9 +153,7 @@ func (r *run) noticeCall(
 	call := interpreter.NewNoticeCall(interpreter.CallConfig{
 		Book: r.book, Run: r.Run, Limits: r.Limits, Scope: scope, Random: random,
 	}, notice, untold.Number, untold.News, result)
-	if untold.Call.State != nil {
-		call.State = *untold.Call.State
-	}
+	call.Load(untold.Call.State)
 	return call
 }
 
@@ -300,7 +298,7 @@ func waitsForPeople(call *interpreter.Call, wait *interpreter.Wait, visit int) (
 	}
 	return interpreter.News{
 		Event: playbook.EventPaused, Step: call.Step(), Visit: visit, Index: call.Index(), Status: interpreter.RetryPending,
-		Attempts: call.State.Attempts, Error: call.State.Failure().Shrunk(), Reason: wait.Summary,
+		Attempts: call.View().Attempts, Error: call.View().Failure.Shrunk(), Reason: wait.Summary,
 	}, true
 }
 
