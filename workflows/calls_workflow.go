@@ -33,10 +33,10 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Sc
 		return nil, err
 	}
 	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
-		b.place = newPlace(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomes)
+		b.slot = newSlot(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomes)
 	}
 	controls.Answered, controls.elsewhere = input.Answered, b.answeredElsewhere
-	controls.listen(ctx, b.place)
+	controls.listen(ctx, b.slot)
 	if err := controls.answers(ctx); err != nil {
 		return nil, err
 	}
@@ -121,8 +121,8 @@ type batch struct {
 	// children are the runs of other playbooks that calls have started last.
 	children []string
 	hosted   []int // calls that an activity makes
-	// place is that in the loop's window; nil where one iteration follows the other.
-	place *place
+	// slot is that in the loop's window; nil where one iteration follows the other.
+	slot *slot
 	// allowance is how many runs of other playbooks the iterations may start.
 	allowance allowance
 }
@@ -130,7 +130,7 @@ type batch struct {
 // makeCalls takes the calls to their ends, or to where they continue in another
 // history.
 func (b *batch) makeCalls(ctx workflow.Context) {
-	if b.place != nil {
+	if b.slot != nil {
 		b.parallel(ctx, b.step.Loop.MaxConcurrency)
 	} else {
 		b.sequential(ctx)
@@ -152,10 +152,10 @@ func (b *batch) parallel(ctx workflow.Context, width int) {
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
-			began := b.place.begin(ctx) == nil
+			began := b.slot.acquire(ctx) == nil
 			b.iterate(ctx, i)
 			if began {
-				b.place.end(ctx)
+				b.slot.done(ctx)
 			}
 		})
 	}
@@ -286,8 +286,8 @@ func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
 			call.WaitedUntil(b.input.Calls[i].Until, now)
 		}
 	}
-	if b.place != nil {
-		b.place.wanting += len(b.left)
+	if b.slot != nil {
+		b.slot.waiting += len(b.left)
 	}
 	b.left, b.leaving = nil, false
 	b.renewal.later(ctx)
@@ -347,7 +347,7 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	}
 	if b.drivers[i] == nil {
 		b.drivers[i] = &driver{
-			call: call, waiting: b.waiter(ctx, i), carry: &carrier{task: b.input.Task, carried: b.input.Calls[i]}, place: b.place,
+			call: call, waiting: b.waiter(ctx, i), carry: &carrier{task: b.input.Task, carried: b.input.Calls[i]}, slot: b.slot,
 			allowance: b.allowed(), plays: func(child string) { b.plays(ctx, i, child) }, leaves: func() bool { return b.leaves(ctx) },
 		}
 	}
@@ -386,7 +386,7 @@ func (b *batch) leaves(ctx workflow.Context) bool {
 		return false
 	}
 	b.leaving = true
-	b.place.keep()
+	b.slot.keep()
 	controlsOf(ctx).move()
 	return true
 }

@@ -321,8 +321,8 @@ func (l *loop) endedIn(ctx workflow.Context, id string, failure *interpreter.Err
 		found.Iterations = append(found.Iterations, left.Result())
 	}
 	for _, iteration := range found.Iterations {
-		if place, found := l.place(iteration.Index); found {
-			l.result.Add(place, l.input.Elements[place].Data, iteration)
+		if position, found := l.position(iteration.Index); found {
+			l.result.Add(position, l.input.Elements[position].Data, iteration)
 		}
 	}
 }

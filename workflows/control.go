@@ -24,8 +24,8 @@ type Steering struct {
 	// Run is the workflow ID of the run that Control is of, where that is one above;
 	// "" is the own one, or to a run the one that it belongs to.
 	Run string `json:"run,omitempty"`
-	// Place is what a loop gives one of its children.
-	Place *placeGiven `json:"place,omitempty"`
+	// Slot is what a loop gives one of its children.
+	Slot *slotGrant `json:"place,omitempty"`
 	// Shared is what a loop tells one of its parts that others use.
 	Shared *Shared `json:"shared,omitempty"`
 }
@@ -62,7 +62,7 @@ type controls struct {
 	forwards   []forwarded
 	forwarding bool
 	children   []*steered
-	place      *place // in the window of a loop, nil for none
+	slot       *slot // in the window of a loop, nil for none
 	shared     func(workflow.Context, Shared)
 }
 
@@ -110,8 +110,8 @@ func controlsOf(ctx workflow.Context) *controls {
 
 // listen takes in what the workflow above passes on. place is what it may give, nil
 // for nothing.
-func (c *controls) listen(ctx workflow.Context, place *place) {
-	c.place = place
+func (c *controls) listen(ctx workflow.Context, slot *slot) {
+	c.slot = slot
 	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, steering) })
 	c.listenForTurns(ctx)
 }
@@ -164,8 +164,8 @@ func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, tol
 // takeOne is take, of one decision at most.
 func (c *controls) takeOne(ctx workflow.Context, steering Steering) (ended int, told bool) {
 	c.hear(steering)
-	if steering.Place != nil && c.place != nil {
-		c.place.given(*steering.Place)
+	if steering.Slot != nil && c.slot != nil {
+		c.slot.accept(*steering.Slot)
 		return 0, false
 	}
 	if steering.Settle != nil {

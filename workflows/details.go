@@ -212,7 +212,7 @@ func stepCells(ctx workflow.Context, record StepRecord, call *interpreter.Call) 
 
 // describe writes where the loop stands, or this part of it.
 func (l *loop) describe(ctx workflow.Context) {
-	rest, stats := l.resting(), l.result.Stats
+	rest, stats := l.countParked(), l.result.Stats
 	waiting, under := rest.waiting, rest.under(l.under)
 	stats.Success, stats.Failed = stats.Success+rest.within.Success, stats.Failed+rest.within.Failed
 	counts := newSheet("done", "failed", "waiting", "under way", "to come", "next retry")
@@ -267,11 +267,11 @@ func (l *loop) waits(ctx workflow.Context) string {
 			break
 		}
 		which := fmt.Sprint(m.index)
-		if m.left.Waiting > 1 {
-			which = fmt.Sprintf("%d, from %d on", m.left.Waiting, m.index)
+		if m.request.Waiting > 1 {
+			which = fmt.Sprintf("%d, from %d on", m.request.Waiting, m.index)
 		}
-		why, next := m.left.Why, m.left.At
-		if m.left.Now {
+		why, next := m.request.Why, m.request.At
+		if m.request.Now {
 			why, next = interpreter.WaitsForSlot, time.Time{}
 		}
 		table.row(which, source.Code(why, mostText), moment(next), linkTo(ctx, source.Code(m.id, mostText), m.id))

@@ -26,9 +26,9 @@ type driver struct {
 	// leaves reports whether the call goes on in another history, before everything
 	// that it does once it has begun; nil is never.
 	leaves func() bool
-	// place is that of the call's child in the window of its loop; nil where the call
+	// slot is that of the call's child in the window of its loop; nil where the call
 	// keeps what it has.
-	place *place
+	slot *slot
 	// apart says that activities may fetch pages, alone that the next one is fetched
 	// by an attempt of its own.
 	apart, alone bool
@@ -47,8 +47,8 @@ type driver struct {
 
 // drive takes a call to its end within the workflow. place is that of its child, nil
 // where it keeps what it has.
-func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, place *place) interpreter.CallResult {
-	d := &driver{call: call, waiting: waiting, place: place}
+func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, slot *slot) interpreter.CallResult {
+	d := &driver{call: call, waiting: waiting, slot: slot}
 	d.run(ctx)
 	return *call.Result()
 }
@@ -126,7 +126,7 @@ func (d *driver) next(ctx workflow.Context) {
 	case interpreter.DoHold:
 		d.hold(ctx, command.Hold)
 	case interpreter.DoSink:
-		d.call.SinkDone(drive(ctx, command.Sink, d.waiting, d.place), workflow.Now(ctx))
+		d.call.SinkDone(drive(ctx, command.Sink, d.waiting, d.slot), workflow.Now(ctx))
 	case interpreter.DoFinish:
 	}
 }
@@ -256,14 +256,14 @@ func (d *driver) rest(
 	if d.waiting != nil {
 		d.waiting(d.call, wait, until)
 	}
-	if d.place == nil || !long {
+	if d.slot == nil || !long {
 		return waits()
 	}
-	back := d.place.rest(ctx, resting{until: until, why: wait.Summary})
+	back := d.slot.park(ctx, parkedCall{until: until, why: wait.Summary})
 	settlement, err := waits()
 	switch {
 	case errors.Is(err, errMoves):
-		d.place.stays()
+		d.slot.stayParked()
 	case err == nil:
 		if d.waiting != nil {
 			d.waiting(d.call, &interpreter.Wait{Reason: interpreter.ReasonPlace, Summary: interpreter.WaitsForSlot}, time.Time{})

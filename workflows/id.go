@@ -48,14 +48,14 @@ func iterationID(task Task, first int) string { return childID(task, fmt.Sprintf
 // the chosen elements; all, where that is nil. It is false for an index that is none
 // of theirs.
 func IterationID(task Task, loop *playbook.Loop, size int, chosen *Chosen, index int) (string, bool) {
-	place, found := index, index >= 0 && index < size
+	position, found := index, index >= 0 && index < size
 	if chosen != nil {
-		place, found = slices.BinarySearch(chosen.Indexes, index)
+		position, found = slices.BinarySearch(chosen.Indexes, index)
 	}
 	if !found {
 		return "", false
 	}
-	first := place - place%loop.BatchOf(size)
+	first := position - position%loop.BatchOf(size)
 	if chosen != nil {
 		first = chosen.Indexes[first]
 	}

@@ -74,25 +74,25 @@ func (l *loop) partSize(ctx workflow.Context, n int) int {
 // Shared is what parts of a loop that linger use of its window: those that have
 // nothing left to start, while the next part begins. Kept in workflow history.
 type Shared struct {
-	Places int `json:"places,omitempty"` // batches that go on at a time
-	Open   int `json:"open,omitempty"`   // iterations that are open, those that wait included
+	Slots int `json:"places,omitempty"` // batches that go on at a time
+	Open  int `json:"open,omitempty"`   // iterations that are open, those that wait included
 }
 
 func (s Shared) plus(other Shared) Shared {
-	return Shared{Places: s.Places + other.Places, Open: s.Open + other.Open}
+	return Shared{Slots: s.Slots + other.Slots, Open: s.Open + other.Open}
 }
 
 // falls reports whether so much less is used than was told that it is told again: a
 // tenth of what a loop has, or half.
 func (s Shared) falls(told Shared, width int) bool {
-	return s != told && (told.Places-s.Places >= max(1, width/10) || told.Open-s.Open >= maxOpen/10 ||
-		2*s.Places <= told.Places || 2*s.Open <= told.Open)
+	return s != told && (told.Slots-s.Slots >= max(1, width/10) || told.Open-s.Open >= maxOpen/10 ||
+		2*s.Slots <= told.Slots || 2*s.Open <= told.Open)
 }
 
 // check finds what no loop shares.
 func (s Shared) check() error {
-	if s.Places < 0 || s.Open < 0 || s.Places > maxOpen || s.Open > maxOpen {
-		return fmt.Errorf("%d places and %d iterations that are shared", s.Places, s.Open)
+	if s.Slots < 0 || s.Open < 0 || s.Slots > maxOpen || s.Open > maxOpen {
+		return fmt.Errorf("%d places and %d iterations that are shared", s.Slots, s.Open)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (l *loop) listenForParts(ctx workflow.Context) {
 		case !p.lingers && next.Next > 0 && next.Next <= p.end-p.first:
 			p.lingers, p.next, p.uses = true, next.Next, next.Shared
 		case p.lingers: // what it uses gets less, and may be told in another order
-			p.uses = Shared{Places: min(p.uses.Places, next.Shared.Places), Open: min(p.uses.Open, next.Shared.Open)}
+			p.uses = Shared{Slots: min(p.uses.Slots, next.Shared.Slots), Open: min(p.uses.Open, next.Shared.Open)}
 		}
 		l.share(ctx)
 		l.describe(ctx)
@@ -268,12 +268,12 @@ func (l *loop) wait(ctx workflow.Context, until func() bool) {
 // come back all at once; never more than it has told.
 func (l *loop) uses() Shared {
 	share := (l.width()*l.under + maxOpen - 1) / maxOpen
-	uses := Shared{Places: max(l.window.taken+l.window.returning, share), Open: l.under}
+	uses := Shared{Slots: max(l.window.used+l.window.returning, share), Open: l.under}
 	for _, p := range l.parts {
 		uses = uses.plus(p.uses)
 	}
 	if l.told != nil {
-		uses.Places = min(l.told.Places, uses.Places)
+		uses.Slots = min(l.told.Slots, uses.Slots)
 	}
 	return uses
 }
@@ -292,7 +292,7 @@ func (l *loop) mayLinger(ctx workflow.Context) bool {
 		return false
 	}
 	all := uses.plus(l.shared)
-	return all.Places < l.width() && all.Open+l.batchSize() <= maxOpen
+	return all.Slots < l.width() && all.Open+l.batchSize() <= maxOpen
 }
 
 // part is the choice for the elements from first up to end.

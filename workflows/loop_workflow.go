@@ -27,7 +27,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script interpreter.Scri
 	l := newLoop(input, step, controls)
 	l.book = book
 	controls.listen(ctx, nil)
-	l.listenForPlaces(ctx)
+	l.listenForSlots(ctx)
 	controls.shared = l.takeShared
 	l.listenForParts(ctx)
 	l.herald.book, l.herald.once = book, true
@@ -100,9 +100,9 @@ func (l *loop) newWindow() *window {
 	return &window{
 		size: func() int {
 			if l.told != nil {
-				return min(l.width(), l.told.Places)
+				return min(l.width(), l.told.Slots)
 			}
-			return max(1, l.width()-l.shared.Places)
+			return max(1, l.width()-l.shared.Slots)
 		},
 		maxOpen: func() int { return max(1, (maxOpen-l.shared.Open)/l.batchSize()) },
 	}
@@ -114,21 +114,21 @@ func (l *loop) width() int {
 }
 
 // index is that of the element at a place of the input.
-func (l *loop) index(place int) int {
+func (l *loop) index(position int) int {
 	if chosen := l.input.Chosen; chosen != nil {
-		return chosen.Indexes[place]
+		return chosen.Indexes[position]
 	}
-	return l.part.First + place
+	return l.part.First + position
 }
 
-// place is that of the iteration with an index; false where the input does not
+// position is that of the iteration with an index; false where the input does not
 // have it.
-func (l *loop) place(index int) (int, bool) {
+func (l *loop) position(index int) (int, bool) {
 	if chosen := l.input.Chosen; chosen != nil {
 		return slices.BinarySearch(chosen.Indexes, index)
 	}
-	place := index - l.part.First
-	return place, place >= 0 && place < len(l.input.Elements)
+	position := index - l.part.First
+	return position, position >= 0 && position < len(l.input.Elements)
 }
 
 // size is that of the collection.
@@ -153,9 +153,9 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 	window := l.window
 	children, cancel := workflow.WithCancel(ctx)
 	next := 0
-	for next < total && window.enter(children, l.goesOn) == nil {
+	for next < total && window.acquire(children, l.goesOn) == nil {
 		if l.full(ctx) || l.result.Budget != nil {
-			window.leave()
+			window.release()
 			break
 		}
 		first, end := next, min(next+size, total)
@@ -206,9 +206,9 @@ func (l *loop) goesOn() bool { return !l.controls.Holds(l.step.Name) }
 // carried are the calls of the elements from first up to end, not begun yet.
 func (l *loop) carried(first, end int) []interpreter.Carried {
 	calls := make([]interpreter.Carried, 0, end-first)
-	for place := first; place < end; place++ {
-		index := l.index(place)
-		calls = append(calls, interpreter.Carried{Index: &index, Size: l.size(), Element: l.input.Elements[place], By: l.begunIn(index)})
+	for position := first; position < end; position++ {
+		index := l.index(position)
+		calls = append(calls, interpreter.Carried{Index: &index, Size: l.size(), Element: l.input.Elements[position], By: l.begunIn(index)})
 	}
 	return calls
 }
@@ -221,7 +221,7 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted
 	input := CallsInput{
 		Task: l.controls.task(l.input.Task), Calls: calls, Control: l.controls.Control,
 		Admitted: admitted, Refused: l.allowance.none && admitted < len(calls),
-		MayLeave: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < restUntil,
+		MayRelease: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < parkUntil,
 	}
 	if l.loop.FailureBudget != nil && len(calls) > 1 {
 		known := l.known()
@@ -265,8 +265,8 @@ func actsIn(calls []interpreter.Carried) func(Steering) bool {
 }
 
 func (l *loop) add(ctx workflow.Context, iteration interpreter.IterationResult) {
-	if place, found := l.place(iteration.Index); found {
-		l.result.Add(place, l.input.Elements[place].Data, iteration)
+	if position, found := l.position(iteration.Index); found {
+		l.result.Add(position, l.input.Elements[position].Data, iteration)
 		l.countIteration(ctx, iteration)
 		l.tellExhausted(ctx, iteration)
 	}
@@ -294,7 +294,7 @@ func (l *loop) summary(calls []interpreter.Carried) string {
 }
 
 func (l *loop) progress() (Progress, error) {
-	rest := l.resting()
+	rest := l.countParked()
 	open := make([]string, 0, len(l.members))
 	for _, m := range l.members {
 		open = append(open, m.id)

@@ -220,9 +220,9 @@ type CallsInput struct {
 	// Known is how far the loop had come, where the batch counts on for its
 	// failure budget.
 	Known *interpreter.Known `json:"known,omitempty"`
-	// MayLeave says that the child leaves its place in the loop's window while all
+	// MayRelease says that the child leaves its place in the loop's window while all
 	// that it does is wait for long.
-	MayLeave bool `json:"may_leave,omitempty"`
+	MayRelease bool `json:"may_leave,omitempty"`
 	// Admitted is how many runs of other playbooks the child may start without asking.
 	// Refused says that there are no more.
 	Admitted int  `json:"admitted,omitempty"`
