@@ -77,24 +77,24 @@ func (c *controls) answers(ctx workflow.Context) error {
 	if err != nil {
 		return fmt.Errorf("set update handler %s: %w", AnswerUpdate, err)
 	}
-	onSignal(ctx, AnswerSignal, c.answerTold)
+	onSignal(ctx, AnswerSignal, c.answerSignalled)
 	return c.answerAsked(ctx)
 }
 
 // drainAnswers takes in answers that have come and not been looked at.
 func (c *controls) drainAnswers(ctx workflow.Context) {
-	told := workflow.GetSignalChannel(ctx, AnswerSignal)
+	signals := workflow.GetSignalChannel(ctx, AnswerSignal)
 	for {
 		var answer interpreter.Answer
-		if !told.ReceiveAsync(&answer) {
+		if !signals.ReceiveAsync(&answer) {
 			return
 		}
-		c.answerTold(ctx, answer)
+		c.answerSignalled(ctx, answer)
 	}
 }
 
-// answerTold takes an answer of which nobody waits to hear what became of it.
-func (c *controls) answerTold(ctx workflow.Context, answer interpreter.Answer) {
+// answerSignalled takes an answer of which nobody waits to hear what became of it.
+func (c *controls) answerSignalled(ctx workflow.Context, answer interpreter.Answer) {
 	_, err := c.answer(ctx, answer)
 	if id := interpreter.AnsweredAt(err); id != "" {
 		c.forward(ctx, id, answer)
@@ -394,7 +394,7 @@ func (d *driver) ask(ctx workflow.Context, input interpreter.ToolInput) {
 		outcome = attempt(ctx, input)
 		d.asked.sent = false
 		if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
-			d.tellCancel(ctx)
+			d.notifyCancel(ctx)
 			d.cancel(ctx)
 			return
 		}
@@ -424,7 +424,7 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 	d.asked.stirred = false
 	switch {
 	case err != nil && !d.call.Answered(): // what was taken counts, though the run is cancelled
-		d.tellCancel(ctx)
+		d.notifyCancel(ctx)
 		d.cancel(ctx)
 	case d.call.Answered() || over():
 		if !d.call.Answered() {
@@ -498,9 +498,9 @@ func (d *driver) silence() {
 // cancelTime bounds the request that tells of a cancel.
 const cancelTime = 30 * time.Second
 
-// tellCancel tells the other side that the attempt is cancelled, where the step
+// notifyCancel tells the other side that the attempt is cancelled, where the step
 // says how. What comes of it changes nothing.
-func (d *driver) tellCancel(ctx workflow.Context) {
+func (d *driver) notifyCancel(ctx workflow.Context) {
 	d.silence()
 	if d.call.Awaits() != nil {
 		mark := d.askMark()
@@ -508,8 +508,8 @@ func (d *driver) tellCancel(ctx workflow.Context) {
 		mark.Error = &interpreter.ErrorObject{Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled"}
 		note(ctx, mark)
 	}
-	input, told := d.call.Cancels(workflow.Now(ctx))
-	if !told {
+	input, notifies := d.call.Cancels(workflow.Now(ctx))
+	if !notifies {
 		return
 	}
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)

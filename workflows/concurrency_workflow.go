@@ -23,9 +23,9 @@ const (
 	// of those that wait, the first.
 	mostLooked        = 100
 	mostLookedWaiting = 20
-	// mostTelling bounds how many messages of a line are on their way at once; Temporal
+	// mostDelivering bounds how many messages of a line are on their way at once; Temporal
 	// takes 2,000.
-	mostTelling = 200
+	mostDelivering = 200
 )
 
 // ConcurrencyWorkflow gives the runs of one concurrency key their turns. Runs tell it
@@ -49,7 +49,7 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 		if historyIsLong(ctx) || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return k.goOn(ctx)
 		}
-		k.tell(ctx)
+		k.deliverMessages(ctx)
 		k.describe(ctx)
 		if err := k.rest(ctx); err != nil {
 			return err
@@ -66,17 +66,17 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 
 // keeper keeps a line.
 type keeper struct {
-	line     *interpreter.Line
-	requests workflow.ReceiveChannel
-	telling  int // messages on their way
-	gone     []interpreter.Member
-	mode     lineMode
-	alarm    workflow.Future // the end of mode's time
-	stop     workflow.CancelFunc
-	patience time.Duration // before the next look, while somebody waits
-	looked   int           // runs with a turn, before the next look
-	walking  bool          // somebody looks for circles
-	victim   interpreter.LineVictim
+	line       *interpreter.Line
+	requests   workflow.ReceiveChannel
+	delivering int // messages on their way
+	gone       []interpreter.Member
+	mode       lineMode
+	alarm      workflow.Future // the end of mode's time
+	stop       workflow.CancelFunc
+	patience   time.Duration // before the next look, while somebody waits
+	looked     int           // runs with a turn, before the next look
+	walking    bool          // somebody looks for circles
+	victim     interpreter.LineVictim
 }
 
 // lineMode is what a line waits for beside requests.
@@ -114,20 +114,20 @@ func (k *keeper) take(ctx workflow.Context) {
 // isCircle reports whether a run is to fail, as others wait for it.
 func (k *keeper) isCircle() bool { return k.victim.WorkflowID != "" }
 
-// tell sends messages, a number of them at a time.
-func (k *keeper) tell(ctx workflow.Context) {
-	for k.mayTell() {
+// deliverMessages sends messages, a number of them at a time.
+func (k *keeper) deliverMessages(ctx workflow.Context) {
+	for k.mayDeliver() {
 		message := k.line.Messages[0]
 		k.line.Messages = k.line.Messages[1:]
-		k.telling++
+		k.delivering++
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			k.deliver(ctx, message)
-			k.telling--
+			k.delivering--
 		})
 	}
 }
 
-func (k *keeper) mayTell() bool { return len(k.line.Messages) > 0 && k.telling < mostTelling }
+func (k *keeper) mayDeliver() bool { return len(k.line.Messages) > 0 && k.delivering < mostDelivering }
 
 // deliver tells a run what was decided. One that does not hear it has ended.
 func (k *keeper) deliver(ctx workflow.Context, message interpreter.LineMessage) {
@@ -155,7 +155,7 @@ func (k *keeper) rest(ctx workflow.Context) error {
 			k.patience = lookFirst
 		}
 		mode, length = lineWaiting, k.patience
-	case !k.line.Empty() || k.telling > 0:
+	case !k.line.Empty() || k.delivering > 0:
 		mode, length = lineHeld, lookIdle
 	}
 	if k.mode != mode || k.alarm.IsReady() {
@@ -169,10 +169,10 @@ func (k *keeper) rest(ctx workflow.Context) error {
 			lineEmpty: "idle", lineHeld: "until it looks who has a turn", lineWaiting: "until it looks who has a turn",
 		}[mode]})
 	}
-	telling := k.telling
+	delivering := k.delivering
 	return workflow.Await(ctx, func() bool {
-		return k.alarm.IsReady() || k.requests.Len() > 0 || len(k.gone) > 0 || k.mayTell() || k.isCircle() ||
-			k.telling < telling && k.line.Empty() || historyIsLong(ctx)
+		return k.alarm.IsReady() || k.requests.Len() > 0 || len(k.gone) > 0 || k.mayDeliver() || k.isCircle() ||
+			k.delivering < delivering && k.line.Empty() || historyIsLong(ctx)
 	})
 }
 
@@ -221,7 +221,7 @@ func (k *keeper) walk(ctx workflow.Context) {
 
 // goOn goes on in another history, with what has come and what is still to be told.
 func (k *keeper) goOn(ctx workflow.Context) error {
-	if err := workflow.Await(ctx, func() bool { return k.telling == 0 && !k.walking }); err != nil {
+	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.walking }); err != nil {
 		return err
 	}
 	k.take(ctx)

@@ -91,7 +91,7 @@ func (c *controls) move() {
 	}
 }
 
-func takesAll(Steering) bool { return true }
+func actsOnAll(Steering) bool { return true }
 
 type controlsKey struct{}
 
@@ -133,10 +133,10 @@ func (c *controls) listenForTurns(ctx workflow.Context) {
 // drain takes in what has come and not been looked at, before the workflow goes on
 // in another history.
 func (c *controls) drain(ctx workflow.Context) {
-	told := workflow.GetSignalChannel(ctx, ControlSignal)
+	signals := workflow.GetSignalChannel(ctx, ControlSignal)
 	for {
 		var steering Steering
-		if !told.ReceiveAsync(&steering) {
+		if !signals.ReceiveAsync(&steering) {
 			break
 		}
 		c.take(ctx, steering)
@@ -146,23 +146,23 @@ func (c *controls) drain(ctx workflow.Context) {
 
 // take notes what people have said, ends the waits that are meant and passes it
 // on. It gives the number of waits that end here, and whether a child is told.
-func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, told bool) {
+func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, signalled bool) {
 	if shared := steering.Shared; shared != nil && c.shared != nil {
 		c.shared(ctx, *shared)
 	}
 	then := steering.Then
 	steering.Then, steering.Shared = nil, nil
-	ended, told = c.takeOne(ctx, steering)
+	ended, signalled = c.takeOne(ctx, steering)
 	for i := range then {
 		steering.Settle = &then[i]
-		endedThen, toldThen := c.takeOne(ctx, steering)
-		ended, told = ended+endedThen, told || toldThen
+		endedThen, signalledThen := c.takeOne(ctx, steering)
+		ended, signalled = ended+endedThen, signalled || signalledThen
 	}
-	return ended, told
+	return ended, signalled
 }
 
 // takeOne is take, of one decision at most.
-func (c *controls) takeOne(ctx workflow.Context, steering Steering) (ended int, told bool) {
+func (c *controls) takeOne(ctx workflow.Context, steering Steering) (ended int, signalled bool) {
 	c.hear(steering)
 	if steering.Slot != nil && c.slot != nil {
 		c.slot.accept(*steering.Slot)
@@ -172,12 +172,12 @@ func (c *controls) takeOne(ctx workflow.Context, steering Steering) (ended int, 
 		ended = c.settle(ctx, steering.Settle)
 	}
 	for _, child := range slices.Clone(c.children) { // some end while others are told
-		if slices.Contains(c.children, child) && child.takes(steering) && !c.leaves(ctx, steering.Settle, child.step) {
-			child.tell(ctx, steering)
-			told = true
+		if slices.Contains(c.children, child) && child.acts(steering) && !c.leaves(ctx, steering.Settle, child.step) {
+			child.signal(ctx, steering)
+			signalled = true
 		}
 	}
-	return ended, told
+	return ended, signalled
 }
 
 // settle ends the waits that a settlement means.

@@ -25,13 +25,13 @@ type destination struct {
 	limit   time.Duration // of an activity
 	tries   int32         // of an activity; 0 is mostDeliveries
 	id      string        // of a child
-	// tells says that the details of a failure, or of a cancel, are what has been
+	// reports says that the details of a failure, or of a cancel, are what has been
 	// done until then.
-	tells bool
-	// takes reports whether a child has to act on what people say, and step is the one
+	reports bool
+	// acts reports whether a child has to act on what people say, and step is the one
 	// that it is for.
-	takes func(Steering) bool
-	step  string
+	acts func(Steering) bool
+	step string
 	// attributes are search attributes that a child begins with.
 	attributes []temporal.SearchAttributeUpdate
 }
@@ -52,7 +52,7 @@ func toTool(name string, limit time.Duration, summary string) destination {
 
 // toHost is an activity that does many things, and tells how far it has come.
 func toHost(name string, limit time.Duration, summary string) destination {
-	return destination{name: name, limit: limit, summary: summary, tells: true}
+	return destination{name: name, limit: limit, summary: summary, reports: true}
 }
 
 // toDoor is an activity in the same worker. What it is given is not in history.
@@ -62,8 +62,8 @@ func toDoor(name string, limit time.Duration, summary string) destination {
 
 // toChild is a child workflow with an ID for a step, which tells how far it has come.
 // takes says what of what people say it is told.
-func toChild(name, id, step, summary string, takes func(Steering) bool) destination {
-	return destination{kind: isChild, name: name, id: id, step: step, summary: summary, tells: true, takes: takes}
+func toChild(name, id, step, summary string, acts func(Steering) bool) destination {
+	return destination{kind: isChild, name: name, id: id, step: step, summary: summary, reports: true, acts: acts}
 }
 
 // with gives a child details that its UI page shows.
@@ -84,13 +84,13 @@ func signal(ctx workflow.Context, id, name string, message any) workflow.Future 
 }
 
 // onSignal takes in the signals of a name as they come, one after the other.
-func onSignal[In any](ctx workflow.Context, name string, take func(workflow.Context, In)) {
-	told := workflow.GetSignalChannel(ctx, name)
+func onSignal[In any](ctx workflow.Context, name string, handle func(workflow.Context, In)) {
+	signals := workflow.GetSignalChannel(ctx, name)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
 			var message In
-			told.Receive(ctx, &message)
-			take(ctx, message)
+			signals.Receive(ctx, &message)
+			handle(ctx, message)
 		}
 	})
 }
@@ -137,7 +137,7 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 	default:
 		err = workflow.ExecuteActivity(ctx, to.name, args...).Get(ctx, &out)
 	}
-	if err != nil && to.tells && DetailsOf(err, &out) {
+	if err != nil && to.reports && DetailsOf(err, &out) {
 		err = nil
 	}
 	return out, err

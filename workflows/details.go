@@ -297,7 +297,7 @@ func (b *batch) describe(ctx workflow.Context) {
 				continue
 			}
 			n++
-			if told := record.Waiting != "" || record.Error != nil || len(records) == 1; !told || rows == mostRows {
+			if detailed := record.Waiting != "" || record.Error != nil || len(records) == 1; !detailed || rows == mostRows {
 				continue
 			}
 			rows++

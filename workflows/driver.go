@@ -91,7 +91,7 @@ func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
 	for !d.call.Finished() {
 		if ctx.Err() != nil {
 			if d.call.Awaits() != nil {
-				d.tellCancel(ctx)
+				d.notifyCancel(ctx)
 			}
 			d.cancel(ctx)
 			break

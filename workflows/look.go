@@ -14,9 +14,9 @@ import (
 // iterations; answered with an Iterations.
 const IterationsQuery = "iterations"
 
-// mostTold bounds the iterations of each kind in an answer: whoever asks wants to
+// mostListed bounds the iterations of each kind in an answer: whoever asks wants to
 // see where the loop is, not all of it.
-const mostTold = 500
+const mostListed = 500
 
 // Iterations is the answer to IterationsQuery.
 type Iterations struct {
@@ -40,7 +40,7 @@ func (l *loop) answerLooks(ctx workflow.Context) error {
 func (l *loop) iterations() (Iterations, error) {
 	answer := Iterations{Iterations: []IterationRecord{}}
 	for _, failure := range l.result.Errors {
-		if len(answer.Iterations) == mostTold {
+		if len(answer.Iterations) == mostListed {
 			break
 		}
 		answer.Iterations = append(answer.Iterations, IterationRecord{Index: failure.Index, CallStatus: interpreter.CallStatus{
@@ -65,7 +65,7 @@ func (b *batch) waiter(ctx workflow.Context, i int) waiter {
 		b.waits[i], b.until[i] = wait, until
 		b.describe(ctx)
 		if news, waits := waitsForPeople(call, wait, b.input.Task.Visit); waits {
-			b.herald.tell(ctx, news)
+			b.herald.signal(ctx, news)
 		}
 	}
 }

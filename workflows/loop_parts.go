@@ -84,9 +84,9 @@ func (s Shared) plus(other Shared) Shared {
 
 // falls reports whether so much less is used than was told that it is told again: a
 // tenth of what a loop has, or half.
-func (s Shared) falls(told Shared, width int) bool {
-	return s != told && (told.Slots-s.Slots >= max(1, width/10) || told.Open-s.Open >= maxOpen/10 ||
-		2*s.Slots <= told.Slots || 2*s.Open <= told.Open)
+func (s Shared) falls(reported Shared, width int) bool {
+	return s != reported && (reported.Slots-s.Slots >= max(1, width/10) || reported.Open-s.Open >= maxOpen/10 ||
+		2*s.Slots <= reported.Slots || 2*s.Open <= reported.Open)
 }
 
 // check finds what no loop shares.
@@ -118,7 +118,7 @@ type openPart struct {
 	next    int
 	lingers bool
 	uses    Shared // of the loop's window, while it lingers
-	told    Shared // what the others use, as the part was told last
+	sent    Shared // what the others use, as the part was told last
 	ended   bool
 	gaveUp  bool
 }
@@ -151,7 +151,7 @@ func (l *loop) newPart(first, end int) *openPart {
 	if l.input.Part != nil && l.part.First == index {
 		name += fmt.Sprintf("-%d", end-first) // the first part of a part
 	}
-	p := &openPart{id: childID(l.input.Task, name), first: first, end: end, told: l.used()}
+	p := &openPart{id: childID(l.input.Task, name), first: first, end: end, sent: l.used()}
 	l.parts = append(l.parts, p)
 	return p
 }
@@ -163,12 +163,12 @@ func (l *loop) runPart(ctx workflow.Context, p *openPart) {
 		Task: l.controls.task(l.input.Task), Elements: l.input.Elements[p.first:p.end], Chosen: l.input.Chosen.part(p.first, p.end),
 		Part: &Part{
 			First: index, Size: l.part.Size, Success: known.Success, Failed: known.Failed,
-			MayLinger: l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil, Shared: p.told,
+			MayLinger: l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil, Shared: p.sent,
 		},
 		Control: l.controls.Control, Begun: begunBetween(l.input.Begun, index, l.index(p.end-1)),
 	}
 	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(p.end-1), l.size())
-	to := toChild(LoopWorkflowName, p.id, l.step.Name, summary, takesAll).with(describePart(l.book, l.input.Task))
+	to := toChild(LoopWorkflowName, p.id, l.step.Name, summary, actsOnAll).with(describePart(l.book, l.input.Task))
 	result, err := send[interpreter.LoopResult](ctx, to, input,
 		fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))
 	if !p.lingers {
@@ -227,10 +227,10 @@ func (l *loop) used() Shared {
 // share tells the part that starts iterations what the others use.
 func (l *loop) share(ctx workflow.Context) {
 	for _, p := range l.parts {
-		if used := l.used(); !p.lingers && used != p.told {
-			p.told = used
+		if used := l.used(); !p.lingers && used != p.sent {
+			p.sent = used
 			steering := Steering{Control: l.controls.Control, Shared: &used}
-			workflow.Go(ctx, func(ctx workflow.Context) { l.controls.tell(ctx, p.id, steering) })
+			workflow.Go(ctx, func(ctx workflow.Context) { l.controls.signal(ctx, p.id, steering) })
 		}
 	}
 }
@@ -247,19 +247,19 @@ func (l *loop) takeShared(ctx workflow.Context, shared Shared) {
 // so, and does not end before that has arrived: the server would have to tell it.
 func (l *loop) wait(ctx workflow.Context, until func() bool) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
-	var telling workflow.Future
+	var sending workflow.Future
 	for {
 		_ = workflow.Await(disconnected, func() bool { return until() || l.mayLinger(ctx) })
-		if telling != nil {
-			_ = telling.Get(disconnected, nil)
+		if sending != nil {
+			_ = sending.Get(disconnected, nil)
 		}
 		if until() {
 			return
 		}
-		told := l.uses()
-		l.told = &told
-		telling = signal(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, lingerSignal,
-			lingering{First: l.part.First, Next: l.started, Shared: told})
+		uses := l.uses()
+		l.reported = &uses
+		sending = signal(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, lingerSignal,
+			lingering{First: l.part.First, Next: l.started, Shared: uses})
 	}
 }
 
@@ -272,8 +272,8 @@ func (l *loop) uses() Shared {
 	for _, p := range l.parts {
 		uses = uses.plus(p.uses)
 	}
-	if l.told != nil {
-		uses.Slots = min(l.told.Slots, uses.Slots)
+	if l.reported != nil {
+		uses.Slots = min(l.reported.Slots, uses.Slots)
 	}
 	return uses
 }
@@ -285,8 +285,8 @@ func (l *loop) mayLinger(ctx workflow.Context) bool {
 		return false
 	}
 	uses := l.uses()
-	if l.told != nil {
-		return uses.falls(*l.told, l.width())
+	if l.reported != nil {
+		return uses.falls(*l.reported, l.width())
 	}
 	if len(l.parts) > 0 && !l.parts[len(l.parts)-1].lingers {
 		return false

@@ -71,7 +71,7 @@ type loop struct {
 	started   int       // elements that have begun here or in parts, once no more will
 	shared    Shared    // what other parts use of the window
 	allowance allowance // what the iterations may start, and have not been given
-	told      *Shared   // what this part uses, as it has told its loop; nil before it lingers
+	reported  *Shared   // what this part uses, as it has told its loop; nil before it lingers
 	// largest is what the child that gave most takes in this history, bytes what
 	// all of them gave: more than the loop's result will take.
 	largest, bytes int
@@ -99,8 +99,8 @@ func (l *loop) newWindow() *window {
 	}
 	return &window{
 		size: func() int {
-			if l.told != nil {
-				return min(l.width(), l.told.Slots)
+			if l.reported != nil {
+				return min(l.width(), l.reported.Slots)
 			}
 			return max(1, l.width()-l.shared.Slots)
 		},
@@ -234,7 +234,7 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted
 		l.close(m)
 		l.describe(ctx)
 	}()
-	to := toChild(CallsWorkflowName, m.id, l.step.Name, l.summary(calls), actsIn(calls))
+	to := toChild(CallsWorkflowName, m.id, l.step.Name, l.summary(calls), actsOnCalls(calls))
 	output, err := send[CallsOutput](ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
 	if err != nil {
 		if !givenUp(ctx, err) {
@@ -251,9 +251,9 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted
 	}
 }
 
-// actsIn reports whether a child with some calls has to act on what people say: on
+// actsOnCalls reports whether a child with some calls has to act on what people say: on
 // decisions about one of them, and where they let its step go on.
-func actsIn(calls []interpreter.Carried) func(Steering) bool {
+func actsOnCalls(calls []interpreter.Carried) func(Steering) bool {
 	return func(steering Steering) bool {
 		if steering.Settle == nil {
 			return steering.Resumes
@@ -268,7 +268,7 @@ func (l *loop) add(ctx workflow.Context, iteration interpreter.IterationResult) 
 	if position, found := l.position(iteration.Index); found {
 		l.result.Add(position, l.input.Elements[position].Data, iteration)
 		l.countIteration(ctx, iteration)
-		l.tellExhausted(ctx, iteration)
+		l.signalExhausted(ctx, iteration)
 	}
 }
 

@@ -93,7 +93,7 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 			}
 		})
 	}
-	to := toChild(PlaybookWorkflowName, id, in.Step, attemptSummary(in), takesResumes)
+	to := toChild(PlaybookWorkflowName, id, in.Step, attemptSummary(in), actsOnResumes)
 	to.attributes = input.attributes()
 	result, err := send[Result](scope, to, input, "what step "+in.Step+" hands to the playbook that it runs")
 	cancel()
@@ -335,9 +335,9 @@ func checkCalled(ctx workflow.Context, input Input) error {
 	return nil
 }
 
-// takesResumes is what a run is told that a step has started: that something goes on
+// actsOnResumes is what a run is told that a step has started: that something goes on
 // which was held.
-func takesResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
+func actsOnResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
 
 // below are the runs above one that a step starts.
 func (c *controls) below(step, line string) []interpreter.Above {
@@ -401,10 +401,10 @@ func (c *controls) drainAbove(ctx workflow.Context) {
 	if len(c.above) == 0 {
 		return
 	}
-	told := workflow.GetSignalChannel(ctx, ControlSignal)
+	signals := workflow.GetSignalChannel(ctx, ControlSignal)
 	for {
 		var steering Steering
-		if !told.ReceiveAsync(&steering) {
+		if !signals.ReceiveAsync(&steering) {
 			return
 		}
 		c.take(ctx, c.fromAbove(steering))

@@ -27,18 +27,18 @@ const newsSignal = "news"
 
 // notices are what a run has told, and what it is telling.
 type notices struct {
-	under  []*telling // the notices under way
-	ending bool       // the run only waits for its notices
+	open   []*openNotice // the notices under way
+	ending bool          // the run only waits for its notices
 	// leaving says that the run goes on in another history once no attempt is under way.
 	leaving bool
-	// told has the events of steps that are told once per visit.
-	told map[string]bool
+	// once has the events of steps that are told once per visit.
+	once map[string]bool
 	// outbox is that of the run, which the context of an update does not have.
 	outbox *outbox
 }
 
-// telling is a notice under way.
-type telling struct {
+// openNotice is a notice under way.
+type openNotice struct {
 	sink     *playbook.Sink
 	controls *controls
 }
@@ -53,9 +53,9 @@ type Untold struct {
 	Call   interpreter.Carried `json:"call"`
 }
 
-// tellStep tells how a visit of a step has ended, after its sinks and before its
+// notifyStep tells how a visit of a step has ended, after its sinks and before its
 // routes.
-func (r *run) tellStep(ctx workflow.Context, done ended) {
+func (r *run) notifyStep(ctx workflow.Context, done ended) {
 	start, result := done.start, done.result
 	status := result.Ended()
 	notices := start.Step.Notices(result.Failed())
@@ -104,8 +104,8 @@ func (r *run) warn(text string) {
 	}
 }
 
-// tell has all notices sent that tell of some news, beside what the run does.
-func (r *run) tell(ctx workflow.Context, news interpreter.News, result interpreter.CallResult) {
+// notify has all notices sent that tell of some news, beside what the run does.
+func (r *run) notify(ctx workflow.Context, news interpreter.News, result interpreter.CallResult) {
 	notices := r.book.Notices(news.Event)
 	if len(notices) == 0 || r.notices.ending {
 		return
@@ -123,8 +123,8 @@ func (r *run) tell(ctx workflow.Context, news interpreter.News, result interpret
 func (r *run) send(ctx workflow.Context, notice *playbook.Sink, untold Untold, scope *interpreter.Scope, result any) {
 	beside, _ := workflow.NewDisconnectedContext(workflow.WithValue(ctx, outboxKey{}, r.notices.outbox))
 	beside, controls := withControls(beside, "", interpreter.Control{}, nil)
-	under := &telling{sink: notice, controls: controls}
-	r.notices.under = append(r.notices.under, under)
+	under := &openNotice{sink: notice, controls: controls}
+	r.notices.open = append(r.notices.open, under)
 	workflow.Go(beside, func(ctx workflow.Context) {
 		call := r.noticeCall(notice, untold, scope, result, stream(ctx, fmt.Sprintf("%s/%d", notice.Place, untold.Number)))
 		if call.Waits(workflow.Now(ctx)) != nil {
@@ -132,11 +132,11 @@ func (r *run) send(ctx workflow.Context, notice *playbook.Sink, untold Untold, s
 		}
 		d := &driver{call: call, leaves: func() bool { return r.notices.leaving }}
 		left := d.run(ctx)
-		at := slices.Index(r.notices.under, under)
+		at := slices.Index(r.notices.open, under)
 		if at < 0 {
 			return // the run has not waited for it
 		}
-		r.notices.under = slices.Delete(r.notices.under, at, at+1)
+		r.notices.open = slices.Delete(r.notices.open, at, at+1)
 		if left != nil {
 			untold.Call = *left
 			r.Untold = append(r.Untold, untold)
@@ -159,17 +159,17 @@ func (r *run) noticeCall(
 	return call
 }
 
-// tellOnce is tell for what is told once per visit of a step.
-func (r *run) tellOnce(ctx workflow.Context, news interpreter.News) {
+// notifyOnce is tell for what is told once per visit of a step.
+func (r *run) notifyOnce(ctx workflow.Context, news interpreter.News) {
 	key := fmt.Sprintf("%s/%s#%d", news.Event, news.Step, news.Visit)
-	if r.notices.told[key] || !r.book.Notifies(news.Event) {
+	if r.notices.once[key] || !r.book.Notifies(news.Event) {
 		return
 	}
-	if r.notices.told == nil {
-		r.notices.told = map[string]bool{}
+	if r.notices.once == nil {
+		r.notices.once = map[string]bool{}
 	}
-	r.notices.told[key] = true
-	r.tell(ctx, news, failedWith(news.Error))
+	r.notices.once[key] = true
+	r.notify(ctx, news, failedWith(news.Error))
 }
 
 // failedWith is the result of something that has failed.
@@ -183,24 +183,24 @@ func failedWith(failure *interpreter.ErrorObject) interpreter.CallResult {
 // settleNotices waits for the notices under way, and gives up those that take too
 // long.
 func (r *run) settleNotices(ctx workflow.Context) {
-	if len(r.notices.under) == 0 {
+	if len(r.notices.open) == 0 {
 		return
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	_, _ = workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
 		Timeout: noticePatience, TimerOptions: workflow.TimerOptions{Summary: "waits for the run's notices"},
-	}, func() bool { return len(r.notices.under) == 0 })
-	for _, under := range r.notices.under {
+	}, func() bool { return len(r.notices.open) == 0 })
+	for _, under := range r.notices.open {
 		r.warn(fmt.Sprintf("the notice %s was given up: the run waits %s for its notices and no longer", under.sink.Place, noticePatience))
 	}
-	r.notices.under = nil
+	r.notices.open = nil
 }
 
 // packNotices has the notices under way go along into another history, once their
 // attempts have ended.
 func (r *run) packNotices(ctx workflow.Context) {
-	r.notices.leaving = len(r.notices.under) > 0
-	for _, under := range r.notices.under {
+	r.notices.leaving = len(r.notices.open) > 0
+	for _, under := range r.notices.open {
 		under.controls.move()
 	}
 	r.settleNotices(ctx)
@@ -211,9 +211,9 @@ func (r *run) unpackNotices(ctx workflow.Context) {
 	untold := r.Untold
 	r.Untold, r.notices.leaving = nil, false
 	for _, one := range untold {
-		told := failedWith(one.News.Error)
-		scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, told)
-		r.send(ctx, one.notice(r.book), one, scope, told.Data.Data)
+		result := failedWith(one.News.Error)
+		scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, result)
+		r.send(ctx, one.notice(r.book), one, scope, result.Data.Data)
 	}
 }
 
@@ -227,30 +227,30 @@ func (u Untold) notice(book *playbook.Playbook) *playbook.Sink {
 	return nil
 }
 
-// tellEnd tells how the run has ended, and waits until that is told.
-func (r *run) tellEnd(ctx workflow.Context, result *Result) {
+// notifyEnd tells how the run has ended, and waits until that is told.
+func (r *run) notifyEnd(ctx workflow.Context, result *Result) {
 	ended := failedWith(result.Error)
 	ended.Data = result.Result
-	r.tell(ctx, interpreter.News{Event: string(result.Status), Status: result.Status, Error: result.Error}, ended)
+	r.notify(ctx, interpreter.News{Event: string(result.Status), Status: result.Status, Error: result.Error}, ended)
 	r.notices.ending = true
 	r.settleNotices(ctx)
 }
 
-// tellPaused tells that people have paused the run, or a step of it.
-func (r *run) tellPaused(ctx workflow.Context, command Command) {
-	r.tell(ctx, interpreter.News{
+// notifyPaused tells that people have paused the run, or a step of it.
+func (r *run) notifyPaused(ctx workflow.Context, command Command) {
+	r.notify(ctx, interpreter.News{
 		Event: playbook.EventPaused, Step: command.Step, Status: interpreter.Paused, Reason: command.Reason, By: command.By,
 	}, failedWith(nil))
 }
 
-// tellExhausted tells that a policy has used up its attempts in a visit of a step.
-func (r *run) tellExhausted(ctx workflow.Context, done ended) {
+// notifyExhausted tells that a policy has used up its attempts in a visit of a step.
+func (r *run) notifyExhausted(ctx workflow.Context, done ended) {
 	var iterations []interpreter.LoopError
 	if done.record.Loop != nil {
 		iterations = done.record.Loop.Errors
 	}
 	if failure, index := interpreter.Exhausted(done.result, iterations); failure != nil {
-		r.tellOnce(ctx, interpreter.News{
+		r.notifyOnce(ctx, interpreter.News{
 			Event: playbook.EventExhausted, Step: done.start.Step.Name, Visit: done.start.Visit, Index: index,
 			Status: done.result.Ended(), Attempts: failure.Attempt, Error: failure,
 		})
@@ -266,9 +266,9 @@ func (r *run) listenForNews(ctx workflow.Context) {
 		switch step := r.book.Step(news.Step); {
 		case step == nil || news.Event != playbook.EventPaused && news.Event != playbook.EventExhausted:
 		case step.Loop == nil: // a call, which people may hold more than once
-			r.tell(ctx, news, failedWith(news.Error))
+			r.notify(ctx, news, failedWith(news.Error))
 		default:
-			r.tellOnce(ctx, news)
+			r.notifyOnce(ctx, news)
 		}
 	})
 }
@@ -288,7 +288,7 @@ func (r *run) watchLate(ctx workflow.Context) {
 		r.Late = true
 		r.warn(fmt.Sprintf("the run was late: it went on after %s", r.book.Expect))
 		r.describe(ctx)
-		r.tell(ctx, interpreter.News{Event: playbook.EventLate, Status: interpreter.Running}, failedWith(nil))
+		r.notify(ctx, interpreter.News{Event: playbook.EventLate, Status: interpreter.Running}, failedWith(nil))
 	})
 }
 
@@ -306,18 +306,18 @@ func waitsForPeople(call *interpreter.Call, wait *interpreter.Wait, visit int) (
 
 // herald passes news up from a part of a run.
 type herald struct {
-	book *playbook.Playbook
-	once bool // each event
-	told []string
+	book      *playbook.Playbook
+	once      bool // each event
+	signalled []string
 }
 
-// tell tells the workflow above, where anybody wants to know.
-func (h *herald) tell(ctx workflow.Context, news interpreter.News) {
+// signal tells the workflow above, where anybody wants to know.
+func (h *herald) signal(ctx workflow.Context, news interpreter.News) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
-	if parent == nil || !h.book.Notifies(news.Event) || h.once && slices.Contains(h.told, news.Event) {
+	if parent == nil || !h.book.Notifies(news.Event) || h.once && slices.Contains(h.signalled, news.Event) {
 		return
 	}
-	h.told = append(h.told, news.Event)
+	h.signalled = append(h.signalled, news.Event)
 	signal(ctx, parent.ID, newsSignal, news)
 }
 
@@ -329,15 +329,15 @@ func hasNewsOfParts(book *playbook.Playbook) bool {
 // listen passes on what the parts below tell.
 func (h *herald) listen(ctx workflow.Context) {
 	if hasNewsOfParts(h.book) {
-		onSignal(ctx, newsSignal, h.tell)
+		onSignal(ctx, newsSignal, h.signal)
 	}
 }
 
-// tellExhausted tells of an iteration in which a policy has used up its attempts,
+// signalExhausted tells of an iteration in which a policy has used up its attempts,
 // before the loop has ended.
-func (l *loop) tellExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
+func (l *loop) signalExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
 	if failure, _ := interpreter.Exhausted(iteration.Result, nil); failure != nil {
-		l.herald.tell(ctx, interpreter.News{
+		l.herald.signal(ctx, interpreter.News{
 			Event: playbook.EventExhausted, At: workflow.Now(ctx), Step: l.step.Name, Visit: l.input.Task.Visit,
 			Index: &iteration.Index, Status: interpreter.Failed, Attempts: failure.Attempt, Error: failure.Shrunk(),
 		})

@@ -440,7 +440,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
 		r.output(ctx, result)
 	}
-	r.tellEnd(ctx, result)
+	r.notifyEnd(ctx, result)
 	result.Warnings, result.Late = r.Warnings, r.Late
 	result.Steps = r.finalRecords()
 	most := r.Limits.PayloadCap()

@@ -64,7 +64,7 @@ func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carr
 	r.controls.handed[id] = true
 	defer delete(r.controls.handed, id)
 	input := CallsInput{Task: task, Calls: []interpreter.Carried{carried}, Control: r.controls.Of(task.Step)}
-	to := toChild(CallsWorkflowName, id, task.Step, task.Step+": goes on after many attempts", takesStep(task.Step)).with(describePart(r.book, task))
+	to := toChild(CallsWorkflowName, id, task.Step, task.Step+": goes on after many attempts", actsOnStep(task.Step)).with(describePart(r.book, task))
 	output, err := send[CallsOutput](ctx, to, input, "the state of step "+task.Step)
 	switch {
 	case err == nil && len(output.Iterations) == 1:

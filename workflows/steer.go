@@ -317,7 +317,7 @@ func (r *run) checkSet(command Command) error {
 func (r *run) pause(ctx workflow.Context, command Command) (Standing, error) {
 	standing, err := r.change(ctx, command, false, Command.pauses)
 	if err == nil && standing.Changed {
-		r.tellPaused(ctx, command)
+		r.notifyPaused(ctx, command)
 	}
 	return standing, err
 }
@@ -373,9 +373,9 @@ func (r *run) change(
 		return Standing{}, fmt.Errorf("write the memo: %w", err)
 	}
 	r.publishPaused(ctx, r.controls.Paused, control.Paused)
-	_, told := r.controls.take(ctx, Steering{Control: control, Resumes: resumes})
+	_, signalled := r.controls.take(ctx, Steering{Control: control, Resumes: resumes})
 	r.describe(ctx)
-	return Standing{Changed: true, Control: control, Told: told}, nil
+	return Standing{Changed: true, Control: control, Told: signalled}, nil
 }
 
 // publishPaused keeps the status by which runs are found.
@@ -405,16 +405,16 @@ func (r *run) skip(ctx workflow.Context, command Command) (Standing, error) {
 
 // settle ends waits: the items are tried again now, or skipped.
 func (r *run) settle(ctx workflow.Context, command Command, skip bool) (Standing, error) {
-	ended, told := r.controls.take(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
+	ended, signalled := r.controls.take(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
 		Step: command.Step, Index: command.Index,
 		Settlement: interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By},
 	}})
-	return Standing{Changed: ended > 0 || told, Control: r.controls.Control, Ended: ended, Told: told}, nil
+	return Standing{Changed: ended > 0 || signalled, Control: r.controls.Control, Ended: ended, Told: signalled}, nil
 }
 
-// takesStep is what the loop or the call of a step is told: all that changes the
+// actsOnStep is what the loop or the call of a step is told: all that changes the
 // run, and decisions about that step.
-func takesStep(name string) func(Steering) bool {
+func actsOnStep(name string) func(Steering) bool {
 	return func(steering Steering) bool {
 		return steering.Settle == nil || steering.Settle.Step == "" || steering.Settle.Step == name
 	}

@@ -15,57 +15,57 @@ import (
 type steered struct {
 	destination
 	child   workflow.ChildWorkflowFuture
-	told    workflow.Future // the last signal; nil before the first
+	last    workflow.Future // the last signal; nil before the first
 	waiting []Steering      // what is to be told after it
 	ended   bool
 }
 
 // steer has a child told what people say, until it has ended.
 func (c *controls) steer(to destination, child workflow.ChildWorkflowFuture) (ended func()) {
-	told := &steered{destination: to, child: child}
-	c.children = append(c.children, told)
+	added := &steered{destination: to, child: child}
+	c.children = append(c.children, added)
 	return func() {
-		told.ended = true
-		c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == told })
+		added.ended = true
+		c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == added })
 	}
 }
 
-// tell tells one of the children, where it has not ended.
-func (c *controls) tell(ctx workflow.Context, id string, steering Steering) {
+// signal tells one of the children, where it has not ended.
+func (c *controls) signal(ctx workflow.Context, id string, steering Steering) {
 	if at := slices.IndexFunc(c.children, func(child *steered) bool { return child.id == id }); at >= 0 {
-		c.children[at].tell(ctx, steering)
+		c.children[at].signal(ctx, steering)
 	}
 }
 
-// tell tells the child at once, or where it has not heard yet what it was told last,
+// signal tells the child at once, or where it has not heard yet what it was told last,
 // when it has. It waits until the child has begun.
-func (s *steered) tell(ctx workflow.Context, steering Steering) {
+func (s *steered) signal(ctx workflow.Context, steering Steering) {
 	if s.child.GetChildWorkflowExecution().Get(ctx, nil) != nil {
 		return // and it never will
 	}
 	if steering.Run == "" { // of a run above it knows only what is said of the step below it
 		steering.Control = steering.Control.Of(s.step)
 	}
-	if s.told == nil || s.told.IsReady() && len(s.waiting) == 0 {
-		s.told = signalChild(ctx, s.child, ControlSignal, steering)
+	if s.last == nil || s.last.IsReady() && len(s.waiting) == 0 {
+		s.last = signalChild(ctx, s.child, ControlSignal, steering)
 		return
 	}
 	first := len(s.waiting) == 0
 	if s.waiting = merged(s.waiting, steering); first {
-		workflow.Go(ctx, s.tellRest)
+		workflow.Go(ctx, s.signalWaiting)
 	}
 }
 
-// tellRest tells the child what waits. Who has ended need not hear.
-func (s *steered) tellRest(ctx workflow.Context) {
+// signalWaiting tells the child what waits. Who has ended need not hear.
+func (s *steered) signalWaiting(ctx workflow.Context) {
 	for len(s.waiting) > 0 {
-		if s.told.Get(ctx, nil) != nil || s.ended {
+		if s.last.Get(ctx, nil) != nil || s.ended {
 			s.waiting = nil
 			return
 		}
 		next := s.waiting[0]
 		s.waiting = s.waiting[1:]
-		s.told = signalChild(ctx, s.child, ControlSignal, next)
+		s.last = signalChild(ctx, s.child, ControlSignal, next)
 	}
 }
 

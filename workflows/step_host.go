@@ -44,8 +44,8 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 	}
 	done.args = args
 	if record.From == "" { // else the earlier run has told of it
-		r.tellExhausted(ctx, done)
-		r.tellStep(ctx, done)
+		r.notifyExhausted(ctx, done)
+		r.notifyStep(ctx, done)
 	}
 	r.close(ctx, record, done.result)
 	return done
@@ -113,7 +113,7 @@ func (r *run) waiter(ctx workflow.Context, record *StepRecord) waiter {
 		record.Await(call, wait, until)
 		r.describe(ctx)
 		if news, waits := waitsForPeople(call, wait, record.Visit); waits {
-			r.tell(ctx, news, failedWith(news.Error))
+			r.notify(ctx, news, failedWith(news.Error))
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (r *run) runLoop(
 	record.Loop = &LoopRecord{WorkflowID: childID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
 	r.describe(ctx)
 	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
-	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, takesStep(step.Name)).with(describePart(r.book, task))
+	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, actsOnStep(step.Name)).with(describePart(r.book, task))
 	result, err := send[interpreter.LoopResult](ctx, to, input,
 		"the collection of step "+step.Name+" with what its expressions name")
 	switch {
