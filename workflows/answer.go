@@ -221,7 +221,7 @@ func (c *controls) findAsk(answer interpreter.Answer) (foundAsk, error) {
 	if err := answer.Check(); err != nil {
 		return foundAsk{}, err
 	}
-	if before := c.takenBefore(answer); before != nil {
+	if before := c.duplicateOf(answer); before != nil {
 		return foundAsk{before: before}, nil
 	}
 	var open []*openAsk
@@ -250,10 +250,10 @@ func (c *controls) findAsk(answer interpreter.Answer) (foundAsk, error) {
 	return foundAsk{}, c.nobodyAsks(answer.AnswerTo)
 }
 
-// takenBefore is what was said of an answer that comes again with its ID: who sent it
+// duplicateOf is what was said of an answer that comes again with its ID: who sent it
 // as an update cannot always tell that it came, and sends it as a signal too. By then
 // another attempt may be under way, which it is not for.
-func (c *controls) takenBefore(answer interpreter.Answer) *interpreter.Taken {
+func (c *controls) duplicateOf(answer interpreter.Answer) *interpreter.Taken {
 	if answer.ID == "" {
 		return nil
 	}

@@ -70,7 +70,7 @@ func newBatch(
 		earlier: make([]string, n), allowance: allowance{left: input.Admitted, none: input.Refused},
 	}
 	for i, carried := range input.Calls {
-		b.calls[i] = takeUp(ctx, book, step, input.Task, carried)
+		b.calls[i] = resumeCall(ctx, book, step, input.Task, carried)
 		if carried.State == nil {
 			b.earlier[i] = carried.By
 		}
@@ -78,8 +78,8 @@ func newBatch(
 	return b
 }
 
-// takeUp makes a call where it left off.
-func takeUp(
+// resumeCall makes a call where it left off.
+func resumeCall(
 	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, carried interpreter.Carried,
 ) *interpreter.Call {
 	name := fmt.Sprintf("%s#%d", step.Name, task.Visit)

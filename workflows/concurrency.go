@@ -29,9 +29,9 @@ const (
 	mostLeaving = 5
 )
 
-// takeTurn returns when the run may begin, or is not to: because it failed, was
+// acquireTurn returns when the run may begin, or is not to: because it failed, was
 // cancelled or skipped. The error is that with which it goes on in another history.
-func (r *run) takeTurn(ctx, branches workflow.Context) (next error) {
+func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 	if r.book.Concurrency == nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 		return fmt.Errorf("set query handler: %w", err)
 	}
 	for {
-		k.take(ctx)
+		k.drain(ctx)
 		if historyIsLong(ctx) || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return k.goOn(ctx)
 		}
@@ -88,8 +88,8 @@ const (
 	lineWaiting                     // such a look, for those who wait
 )
 
-// take takes in what runs have said, and who is not there any more.
-func (k *keeper) take(ctx workflow.Context) {
+// drain takes in what runs have said, and who is not there any more.
+func (k *keeper) drain(ctx workflow.Context) {
 	for {
 		var request interpreter.LineRequest
 		if !k.requests.ReceiveAsync(&request) {
@@ -224,7 +224,7 @@ func (k *keeper) goOn(ctx workflow.Context) error {
 	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.walking }); err != nil {
 		return err
 	}
-	k.take(ctx)
+	k.drain(ctx)
 	failure, next := goOn(ctx, interpreter.ConcurrencyWorkflow, *k.line, "the line of the concurrency key")
 	if failure != nil {
 		return failure

@@ -133,9 +133,9 @@ func (r *run) print(task Task, call *interpreter.Call, at time.Time) string {
 	return task.Print(call, at)
 }
 
-// taken is the result that an earlier run has of a visit of a step, nil where it has
+// earlierResult is the result that an earlier run has of a visit of a step, nil where it has
 // none for the same request. It is then that of this run.
-func (r *run) taken(record *StepRecord, print func(at time.Time) string) *interpreter.CallResult {
+func (r *run) earlierResult(record *StepRecord, print func(at time.Time) string) *interpreter.CallResult {
 	at := r.keptAt(record)
 	if at < 0 {
 		return nil

@@ -112,7 +112,7 @@ func controlsOf(ctx workflow.Context) *controls {
 // for nothing.
 func (c *controls) listen(ctx workflow.Context, slot *slot) {
 	c.slot = slot
-	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, steering) })
+	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.apply(ctx, steering) })
 	c.listenForTurns(ctx)
 }
 
@@ -139,31 +139,31 @@ func (c *controls) drain(ctx workflow.Context) {
 		if !signals.ReceiveAsync(&steering) {
 			break
 		}
-		c.take(ctx, steering)
+		c.apply(ctx, steering)
 	}
 	c.drainAnswers(ctx)
 }
 
-// take notes what people have said, ends the waits that are meant and passes it
+// apply notes what people have said, ends the waits that are meant and passes it
 // on. It gives the number of waits that end here, and whether a child is told.
-func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, signalled bool) {
+func (c *controls) apply(ctx workflow.Context, steering Steering) (ended int, signalled bool) {
 	if shared := steering.Shared; shared != nil && c.shared != nil {
 		c.shared(ctx, *shared)
 	}
 	then := steering.Then
 	steering.Then, steering.Shared = nil, nil
-	ended, signalled = c.takeOne(ctx, steering)
+	ended, signalled = c.applyOne(ctx, steering)
 	for i := range then {
 		steering.Settle = &then[i]
-		endedThen, signalledThen := c.takeOne(ctx, steering)
+		endedThen, signalledThen := c.applyOne(ctx, steering)
 		ended, signalled = ended+endedThen, signalled || signalledThen
 	}
 	return ended, signalled
 }
 
-// takeOne is take, of one decision at most.
-func (c *controls) takeOne(ctx workflow.Context, steering Steering) (ended int, signalled bool) {
-	c.hear(steering)
+// applyOne is take, of one decision at most.
+func (c *controls) applyOne(ctx workflow.Context, steering Steering) (ended int, signalled bool) {
+	c.applyControl(steering)
 	if steering.Slot != nil && c.slot != nil {
 		c.slot.accept(*steering.Slot)
 		return 0, false

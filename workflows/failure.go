@@ -38,8 +38,8 @@ func isOurs(err error) (*interpreter.ErrorObject, bool) {
 	return failure, errors.As(err, &failure)
 }
 
-// givenUp reports whether nothing came back because the workflow is cancelled.
-func givenUp(ctx workflow.Context, err error) bool {
+// abandoned reports whether nothing came back because the workflow is cancelled.
+func abandoned(ctx workflow.Context, err error) bool {
 	_, ours := isOurs(err)
 	return ctx.Err() != nil && !ours
 }

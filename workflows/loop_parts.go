@@ -180,7 +180,7 @@ func (l *loop) runPart(ctx workflow.Context, p *openPart) {
 		if result.Next > 0 {
 			p.next = result.Next
 		}
-	case givenUp(ctx, err):
+	case abandoned(ctx, err):
 		p.gaveUp = true
 	default:
 		l.endedIn(ctx, p.id, childError(err))
@@ -235,8 +235,8 @@ func (l *loop) share(ctx workflow.Context) {
 	}
 }
 
-// takeShared takes in what other parts use.
-func (l *loop) takeShared(ctx workflow.Context, shared Shared) {
+// applyShared takes in what other parts use.
+func (l *loop) applyShared(ctx workflow.Context, shared Shared) {
 	if shared.check() == nil {
 		l.shared = shared
 		l.share(ctx)

@@ -28,7 +28,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script interpreter.Scri
 	l.book = book
 	controls.listen(ctx, nil)
 	l.listenForSlots(ctx)
-	controls.shared = l.takeShared
+	controls.shared = l.applyShared
 	l.listenForParts(ctx)
 	l.herald.book, l.herald.once = book, true
 	l.herald.listen(ctx)
@@ -170,7 +170,7 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 		})
 	}
 	l.started = next
-	l.giveBack(ctx)
+	l.returnAllowance(ctx)
 	l.wait(ctx, func() bool { return window.open == 0 })
 	switch {
 	case next == total || ctx.Err() != nil || l.result.Budget != nil:
@@ -237,7 +237,7 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted
 	to := toChild(CallsWorkflowName, m.id, l.step.Name, l.summary(calls), actsOnCalls(calls))
 	output, err := send[CallsOutput](ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
 	if err != nil {
-		if !givenUp(ctx, err) {
+		if !abandoned(ctx, err) {
 			l.failAll(ctx, calls, childError(err))
 		}
 		return

@@ -116,7 +116,7 @@ func playDetached(ctx workflow.Context, id string, input Input, in interpreter.T
 	switch {
 	case err == nil:
 		return interpreter.Outcome{Data: map[string]any{"workflow_id": started.ID, "run_id": started.RunID}}
-	case givenUp(ctx, err):
+	case abandoned(ctx, err):
 		return interpreter.Outcome{Err: cancelledError()}
 	}
 	return EndOf(id, Result{}, err)
@@ -373,8 +373,8 @@ func (c *controls) knows(hold interpreter.Hold) bool {
 	})
 }
 
-// hear notes the control of the run, or of one above.
-func (c *controls) hear(steering Steering) {
+// applyControl notes the control of the run, or of one above.
+func (c *controls) applyControl(steering Steering) {
 	if steering.Run == "" {
 		if steering.Control.Version > c.Version {
 			c.Control = steering.Control
@@ -393,7 +393,7 @@ func (c *controls) listenAbove(ctx workflow.Context) {
 	if len(c.above) == 0 {
 		return
 	}
-	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, c.fromAbove(steering)) })
+	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.apply(ctx, c.fromAbove(steering)) })
 }
 
 // drainAbove is drain, of a run that has one above.
@@ -407,7 +407,7 @@ func (c *controls) drainAbove(ctx workflow.Context) {
 		if !signals.ReceiveAsync(&steering) {
 			return
 		}
-		c.take(ctx, c.fromAbove(steering))
+		c.apply(ctx, c.fromAbove(steering))
 	}
 }
 

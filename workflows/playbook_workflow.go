@@ -51,7 +51,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	r.watchCancel(ctx, branches)
 	r.watch(ctx)
 	steered.enter(ctx, r)
-	if next := r.takeTurn(ctx, branches); next != nil {
+	if next := r.acquireTurn(ctx, branches); next != nil {
 		return nil, next
 	}
 	switch {
@@ -254,7 +254,7 @@ func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 		disconnected, _ := workflow.NewDisconnectedContext(ctx)
 		results.Receive(disconnected, &done)
 		running--
-		r.takeIn(ctx, done)
+		r.complete(ctx, done)
 		r.idle.check(ctx, r, done.start.Step.Name)
 	}
 }
@@ -302,8 +302,8 @@ func (r *run) fail(failure *interpreter.ErrorObject) {
 	r.cancel()
 }
 
-// takeIn records how a step ended and follows its routes.
-func (r *run) takeIn(ctx workflow.Context, done ended) {
+// complete records how a step ended and follows its routes.
+func (r *run) complete(ctx workflow.Context, done ended) {
 	step, result := done.start.Step, done.result
 	r.keep(done)
 	r.warnAbsent(step, interpreter.AbsentAtEnd(step, result))
@@ -317,7 +317,7 @@ func (r *run) takeIn(ctx workflow.Context, done ended) {
 	arrivals, handled, err := r.follow(ctx, step, result, done.args)
 	if err != nil {
 		result = r.failLate(ctx, done, err)
-		arrivals, handled = r.takenOn(ctx, step, result, done.args)
+		arrivals, handled = r.followFailed(ctx, step, result, done.args)
 	}
 	r.graph.Ended(&r.Routing, step, arrivals)
 	switch {
@@ -340,9 +340,9 @@ func (r *run) failLate(ctx workflow.Context, done ended, err error) interpreter.
 	return failed
 }
 
-// takenOn asks the routes of a step that failed late. If those cannot be evaluated
+// followFailed asks the routes of a step that failed late. If those cannot be evaluated
 // either, the failure stays unhandled.
-func (r *run) takenOn(
+func (r *run) followFailed(
 	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
 ) ([]interpreter.Arrival, bool) {
 	arrivals, handled, err := r.follow(ctx, step, result, args)
@@ -378,7 +378,7 @@ func (r *run) keep(done ended) {
 	case step.Action != nil:
 		r.Last = done.result.Data
 	}
-	if done.result.Status == interpreter.Partial || r.strictly(done.record) {
+	if done.result.Status == interpreter.Partial || r.isStrict(done.record) {
 		r.Partial = true
 	}
 }
@@ -399,9 +399,9 @@ func (r *run) warnAbsent(step *playbook.Step, absent []string) {
 	}
 }
 
-// strictly reports whether failed iterations of a step keep the run from being
+// isStrict reports whether failed iterations of a step keep the run from being
 // completed, however many of them the step itself lets pass.
-func (r *run) strictly(record *StepRecord) bool {
+func (r *run) isStrict(record *StepRecord) bool {
 	return (r.input.Strict || r.book.Strict) && record.Loop != nil && record.Loop.Stats.Failed > 0
 }
 

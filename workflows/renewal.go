@@ -69,7 +69,7 @@ func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carr
 	switch {
 	case err == nil && len(output.Iterations) == 1:
 		return output.Iterations[0].Result
-	case err == nil, isCancelled(err), givenUp(ctx, err):
+	case err == nil, isCancelled(err), abandoned(ctx, err):
 		return call.Cancel(workflow.Now(ctx))
 	}
 	return interpreter.CallResult{Status: interpreter.StatusError, Error: childError(err), Meta: metaSoFar(ctx, call)}

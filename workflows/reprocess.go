@@ -30,7 +30,7 @@ func (r *run) keepLoop(ctx workflow.Context, done ended) {
 	r.Last = done.result.Data
 	r.Warnings = append(r.Warnings, done.result.Warnings...)
 	r.warnAbsent(done.start.Step, interpreter.AbsentAtEnd(done.start.Step, done.result))
-	r.Partial = r.Partial || done.record.Status == interpreter.Partial || r.strictly(done.record)
+	r.Partial = r.Partial || done.record.Status == interpreter.Partial || r.isStrict(done.record)
 	switch done.record.Status {
 	case interpreter.Failed, interpreter.Cancelled:
 		if r.Failure == nil && ctx.Err() == nil {

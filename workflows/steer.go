@@ -373,7 +373,7 @@ func (r *run) change(
 		return Standing{}, fmt.Errorf("write the memo: %w", err)
 	}
 	r.publishPaused(ctx, r.controls.Paused, control.Paused)
-	_, signalled := r.controls.take(ctx, Steering{Control: control, Resumes: resumes})
+	_, signalled := r.controls.apply(ctx, Steering{Control: control, Resumes: resumes})
 	r.describe(ctx)
 	return Standing{Changed: true, Control: control, Told: signalled}, nil
 }
@@ -405,7 +405,7 @@ func (r *run) skip(ctx workflow.Context, command Command) (Standing, error) {
 
 // settle ends waits: the items are tried again now, or skipped.
 func (r *run) settle(ctx workflow.Context, command Command, skip bool) (Standing, error) {
-	ended, signalled := r.controls.take(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
+	ended, signalled := r.controls.apply(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
 		Step: command.Step, Index: command.Index,
 		Settlement: interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By},
 	}})

@@ -54,8 +54,8 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 // call runs a step without a loop; its sink belongs to the call.
 func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRecord) interpreter.CallResult {
 	task := r.task(start)
-	call := takeUp(ctx, r.book, start.Step, task, interpreter.Carried{})
-	if result := r.taken(record, func(at time.Time) string { return r.print(task, call, at) }); result != nil {
+	call := resumeCall(ctx, r.book, start.Step, task, interpreter.Carried{})
+	if result := r.earlierResult(record, func(at time.Time) string { return r.print(task, call, at) }); result != nil {
 		return *result
 	}
 	r.continues(ctx, record, task, call)
@@ -132,7 +132,7 @@ func (r *run) loop(
 	if r.input.Called != nil {
 		print = input.Task.LoopPrint(r.book, step, input.Elements)
 	}
-	if result := r.taken(record, func(time.Time) string { return print }); result != nil {
+	if result := r.earlierResult(record, func(time.Time) string { return print }); result != nil {
 		return *result
 	}
 	result := r.makeLoop(ctx, start, scope, args, record, input)

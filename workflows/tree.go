@@ -85,16 +85,16 @@ type allowance struct {
 	none bool // nobody is granted any more
 }
 
-// take uses up to n of it.
-func (a *allowance) take(n int) int {
-	taken := min(n, a.left)
-	a.left -= taken
-	return taken
+// consume uses up to n of it.
+func (a *allowance) consume(n int) int {
+	consumed := min(n, a.left)
+	a.left -= consumed
+	return consumed
 }
 
 // admit asks whether the call may start a run; nil where it may.
 func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
-	if tree.Most == 0 || d.allowance != nil && d.allowance.take(1) == 1 {
+	if tree.Most == 0 || d.allowance != nil && d.allowance.consume(1) == 1 {
 		return nil
 	}
 	if d.allowance == nil || !d.allowance.none {
@@ -152,11 +152,11 @@ func (l *loop) admit(ctx workflow.Context, n, rest int) int {
 		a.left += admitted.Count
 		a.none = err == nil && !admitted.Closed && admitted.Count < count
 	}
-	return l.allowance.take(n)
+	return l.allowance.consume(n)
 }
 
-// giveBack returns what the loop's iterations have not been given.
-func (l *loop) giveBack(ctx workflow.Context) {
+// returnAllowance returns what the loop's iterations have not been given.
+func (l *loop) returnAllowance(ctx workflow.Context) {
 	if l.allowance.left == 0 || ctx.Err() != nil {
 		return
 	}
