@@ -39,8 +39,8 @@ type Answered struct {
 // maxAnswered bounds the answers that a workflow remembers; the last count.
 const maxAnswered = 200
 
-// openAsk is a call whose attempts are answered from outside.
-type openAsk struct {
+// awaitedCall is a call whose attempts are answered from outside.
+type awaitedCall struct {
 	call *interpreter.Call
 	// sent says that the attempt is being made, though nobody awaits it yet.
 	sent bool
@@ -49,18 +49,18 @@ type openAsk struct {
 	stirred bool
 }
 
-// asks notes a call that may be answered, until it is over.
-func (c *controls) asks(ask *openAsk) (over func()) {
-	c.asked = append(c.asked, ask)
+// await notes a call that may be answered, until it is over.
+func (c *controls) await(awaited *awaitedCall) (over func()) {
+	c.awaited = append(c.awaited, awaited)
 	return func() {
-		c.asked = slices.DeleteFunc(c.asked, func(other *openAsk) bool { return other == ask })
+		c.awaited = slices.DeleteFunc(c.awaited, func(other *awaitedCall) bool { return other == awaited })
 	}
 }
 
 // answers lets the workflow be answered, by updates and signals.
 func (c *controls) answers(ctx workflow.Context) error {
 	options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, answer interpreter.Answer) error {
-		_, err := c.findAsk(answer)
+		_, err := c.findAwaited(answer)
 		if id := interpreter.AnsweredAt(err); id != "" && !c.reachable(id) {
 			return nil // the handler waits until it is, or who asks would find nobody there
 		}
@@ -78,7 +78,7 @@ func (c *controls) answers(ctx workflow.Context) error {
 		return fmt.Errorf("set update handler %s: %w", AnswerUpdate, err)
 	}
 	onSignal(ctx, AnswerSignal, c.answerSignalled)
-	return c.answerAsked(ctx)
+	return c.serveAttemptDetails(ctx)
 }
 
 // drainAnswers takes in answers that have come and not been looked at.
@@ -189,16 +189,16 @@ func answerError(err error) error {
 
 // answer has the call take an answer that is meant by it.
 func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (interpreter.Taken, error) {
-	found, err := c.findAsk(answer)
+	found, err := c.findAwaited(answer)
 	switch {
 	case err != nil:
 		return interpreter.Taken{}, err
 	case found.before != nil:
 		return *found.before, nil
 	}
-	key := found.ask.call.To().Key
-	taken := found.ask.call.Answer(answer, workflow.Now(ctx))
-	found.ask.stirred = true
+	key := found.call.call.To().Key
+	taken := found.call.call.Answer(answer, workflow.Now(ctx))
+	found.call.stirred = true
 	if answer.Verb == interpreter.AnswerProgress {
 		return taken, nil
 	}
@@ -209,45 +209,45 @@ func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (inte
 	return taken, nil
 }
 
-// foundAsk is what an answer is for: a call of this workflow, or one whose attempt
+// answerTarget is what an answer is for: a call of this workflow, or one whose attempt
 // has been answered in the same way before.
-type foundAsk struct {
-	ask    *openAsk
+type answerTarget struct {
+	call   *awaitedCall
 	before *interpreter.Taken
 }
 
-// findAsk finds what an answer is for. The error is an *interpreter.AnswerError.
-func (c *controls) findAsk(answer interpreter.Answer) (foundAsk, error) {
+// findAwaited finds what an answer is for. The error is an *interpreter.AnswerError.
+func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) {
 	if err := answer.Check(); err != nil {
-		return foundAsk{}, err
+		return answerTarget{}, err
 	}
 	if before := c.duplicateOf(answer); before != nil {
-		return foundAsk{before: before}, nil
+		return answerTarget{before: before}, nil
 	}
-	var open []*openAsk
-	for _, ask := range c.asked {
-		if ask.call.Takes(answer.AnswerTo, ask.sent) {
-			open = append(open, ask)
+	var open []*awaitedCall
+	for _, awaited := range c.awaited {
+		if awaited.call.Takes(answer.AnswerTo, awaited.sent) {
+			open = append(open, awaited)
 		}
 	}
 	switch {
 	case len(open) > 1:
-		return foundAsk{}, &interpreter.AnswerError{
-			Type: interpreter.AnswerRefused, Message: fmt.Sprintf("%d attempts await an answer; say which one is meant: %s", len(open), askedNames(open)),
+		return answerTarget{}, &interpreter.AnswerError{
+			Type: interpreter.AnswerRefused, Message: fmt.Sprintf("%d attempts await an answer; say which one is meant: %s", len(open), callNames(open)),
 		}
 	case len(open) == 1 && !open[0].call.Answered():
-		return foundAsk{ask: open[0]}, open[0].call.CheckAnswer(answer)
+		return answerTarget{call: open[0]}, open[0].call.CheckAnswer(answer)
 	}
 	if before, over := c.answered(answer); over {
 		if before == nil {
-			return foundAsk{}, &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: "the attempt has been answered otherwise, or is over"}
+			return answerTarget{}, &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: "the attempt has been answered otherwise, or is over"}
 		}
-		return foundAsk{before: before}, nil
+		return answerTarget{before: before}, nil
 	}
 	if len(open) == 1 {
-		return foundAsk{}, open[0].call.CheckAnswer(answer) // it has its answer
+		return answerTarget{}, open[0].call.CheckAnswer(answer) // it has its answer
 	}
-	return foundAsk{}, c.nobodyAsks(answer.AnswerTo)
+	return answerTarget{}, c.notAwaited(answer.AnswerTo)
 }
 
 // duplicateOf is what was said of an answer that comes again with its ID: who sent it
@@ -290,12 +290,12 @@ func (a Answered) is(to interpreter.AnswerTo) bool {
 	return (to.Step != "" || to.Key != "") && to.Means(at)
 }
 
-// nobodyAsks is the error of an answer that is for nothing here.
-func (c *controls) nobodyAsks(to interpreter.AnswerTo) error {
-	for _, ask := range c.asked {
-		if to.MeansCall(ask.call.To()) && to != (interpreter.AnswerTo{Key: to.Key}) {
+// notAwaited is the error of an answer that is for nothing here.
+func (c *controls) notAwaited(to interpreter.AnswerTo) error {
+	for _, awaited := range c.awaited {
+		if to.MeansCall(awaited.call.To()) && to != (interpreter.AnswerTo{Key: to.Key}) {
 			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(
-				"the attempt is over, or has not begun: step %s makes attempt %d", indexed(ask.call.Step(), ask.call.Index()), ask.call.Due())}
+				"the attempt is over, or has not begun: step %s makes attempt %d", indexed(awaited.call.Step(), awaited.call.Index()), awaited.call.Due())}
 		}
 	}
 	if c.elsewhere != nil {
@@ -304,8 +304,8 @@ func (c *controls) nobodyAsks(to interpreter.AnswerTo) error {
 		}
 	}
 	message := "nothing awaits an answer here"
-	if len(c.asked) > 0 {
-		message = "no attempt awaits this answer; what awaits one is: " + askedNames(c.asked)
+	if len(c.awaited) > 0 {
+		message = "no attempt awaits this answer; what awaits one is: " + callNames(c.awaited)
 	}
 	return &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: message}
 }
@@ -372,34 +372,34 @@ func (b *batch) answeredElsewhere(to interpreter.AnswerTo) error {
 	return nil
 }
 
-// askedNames names calls, at most ten of them.
-func askedNames(asked []*openAsk) string {
+// callNames names calls, at most ten of them.
+func callNames(calls []*awaitedCall) string {
 	const most = 10
 	names := make([]string, 0, most)
-	for _, ask := range asked[:min(len(asked), most)] {
-		names = append(names, indexed(ask.call.Step(), ask.call.Index()))
+	for _, call := range calls[:min(len(calls), most)] {
+		names = append(names, indexed(call.call.Step(), call.call.Index()))
 	}
-	if len(asked) > most {
+	if len(calls) > most {
 		names = append(names, "…")
 	}
 	return strings.Join(names, ", ")
 }
 
-// ask makes an attempt that somebody outside answers: it sends the request with
+// beginAwaited makes an attempt that somebody outside answers: it sends the request with
 // which it begins, where it has one. The answer may come before that has ended.
-func (d *driver) ask(ctx workflow.Context, input interpreter.ToolInput) {
+func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput) {
 	outcome := interpreter.Outcome{}
 	if d.call.Sends() {
-		d.asked.sent = true
+		d.awaited.sent = true
 		outcome = attempt(ctx, input)
-		d.asked.sent = false
+		d.awaited.sent = false
 		if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
 			d.notifyCancel(ctx)
 			d.cancel(ctx)
 			return
 		}
 	} else {
-		note(ctx, d.askMark())
+		note(ctx, d.answerMark())
 	}
 	d.call.Attempted(outcome, workflow.Now(ctx))
 	logVerdict(ctx, d.call)
@@ -420,8 +420,8 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 		return !until.IsZero() && !workflow.Now(ctx).Before(until)
 	}
 	bell := d.ring(ctx, awaited)
-	err := workflow.Await(ctx, func() bool { return d.call.Answered() || d.asked.stirred || bell.rang })
-	d.asked.stirred = false
+	err := workflow.Await(ctx, func() bool { return d.call.Answered() || d.awaited.stirred || bell.rang })
+	d.awaited.stirred = false
 	switch {
 	case err != nil && !d.call.Answered(): // what was taken counts, though the run is cancelled
 		d.notifyCancel(ctx)
@@ -435,7 +435,7 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 		}
 		d.rested()
 		d.silence()
-		mark := d.askMark()
+		mark := d.answerMark()
 		mark.Over, mark.By, mark.Option = true, d.call.Answerer(), d.call.Choice()
 		failure := d.call.TakeAnswer(workflow.Now(ctx))
 		countAttempt(ctx, d.call, awaited.Since, failure)
@@ -459,8 +459,8 @@ type AskMark struct {
 	Option string `json:"option,omitempty"`
 }
 
-// askMark is the mark of the attempt under way.
-func (d *driver) askMark() AskMark { return AskMark{AnswerTo: d.call.To(), Page: d.call.Page()} }
+// answerMark is the mark of the attempt under way.
+func (d *driver) answerMark() AskMark { return AskMark{AnswerTo: d.call.To(), Page: d.call.Page()} }
 
 // bell is the timer of an attempt that is awaited. Progress sets the end of its
 // time further away, and the bell is only set again when it has rung.
@@ -503,7 +503,7 @@ const cancelTime = 30 * time.Second
 func (d *driver) notifyCancel(ctx workflow.Context) {
 	d.silence()
 	if d.call.Awaits() != nil {
-		mark := d.askMark()
+		mark := d.answerMark()
 		mark.Over = true
 		mark.Error = &interpreter.ErrorObject{Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled"}
 		note(ctx, mark)

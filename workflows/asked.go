@@ -28,28 +28,28 @@ type Asked struct {
 	Elsewhere string `json:"elsewhere,omitempty"`
 }
 
-// answerAsked lets the workflow be asked what an attempt asks.
-func (c *controls) answerAsked(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, AskedQuery, c.look); err != nil {
+// serveAttemptDetails lets the workflow be asked what an attempt asks.
+func (c *controls) serveAttemptDetails(ctx workflow.Context) error {
+	if err := workflow.SetQueryHandler(ctx, AskedQuery, c.describeAttempt); err != nil {
 		return fmt.Errorf("set query handler %s: %w", AskedQuery, err)
 	}
 	return nil
 }
 
-// look finds an attempt by its address.
-func (c *controls) look(to interpreter.AnswerTo) (Asked, error) {
+// describeAttempt finds an attempt by its address.
+func (c *controls) describeAttempt(to interpreter.AnswerTo) (Asked, error) {
 	for _, one := range slices.Backward(c.Answered) {
 		if one.is(to) {
 			return Asked{Answered: &one}, nil
 		}
 	}
-	for _, ask := range c.asked {
-		if ask.call.Takes(to, ask.sent) && !ask.call.Answered() {
-			asking := &interpreter.Awaiting{Attempt: ask.call.Due(), Approval: ask.call.Approval()}
-			return Asked{Awaiting: cmp.Or(ask.call.Awaiting(), asking)}, nil
+	for _, awaited := range c.awaited {
+		if awaited.call.Takes(to, awaited.sent) && !awaited.call.Answered() {
+			asking := &interpreter.Awaiting{Attempt: awaited.call.Due(), Approval: awaited.call.Approval()}
+			return Asked{Awaiting: cmp.Or(awaited.call.Awaiting(), asking)}, nil
 		}
 	}
-	return Asked{Elsewhere: interpreter.AnsweredAt(c.nobodyAsks(to))}, nil
+	return Asked{Elsewhere: interpreter.AnsweredAt(c.notAwaited(to))}, nil
 }
 
 // answeredBy is an answer as it is remembered.

@@ -20,10 +20,10 @@ import (
 const (
 	// lineTimeout bounds an activity for a line.
 	lineTimeout = 8 * time.Second
-	// askAgain is how long a run waits before it asks for its turn again, at first and
+	// turnRetry is how long a run waits before it asks for its turn again, at first and
 	// at most.
-	askAgain     = 2 * time.Minute
-	mostAskAgain = time.Hour
+	turnRetry     = 2 * time.Minute
+	mostTurnRetry = time.Hour
 	// mostLeaving is how often a run that ends has a line begun again which somebody
 	// has ended, so that the next one gets its turn.
 	mostLeaving = 5
@@ -48,12 +48,12 @@ func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 		r.Ticket = &interpreter.Ticket{Line: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
 	}
 	r.listenToLine(ctx)
-	for wait := askAgain; r.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostAskAgain) {
+	for wait := turnRetry; r.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostTurnRetry) {
 		if next := r.leaveHistory(ctx); next != nil {
 			return next
 		}
-		r.asksAgain = false
-		if err := r.askForTurn(branches); err != nil && branches.Err() == nil {
+		r.requestsTurn = false
+		if err := r.requestTurn(branches); err != nil && branches.Err() == nil {
 			r.fail(AttemptError(err))
 			return nil
 		}
@@ -95,11 +95,11 @@ func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
 	timed, stop := workflow.WithCancel(ctx)
 	defer stop()
 	over := workflow.NewTimerWithOptions(timed, wait, workflow.TimerOptions{Summary: "waits for its turn under its concurrency key"})
-	_ = workflow.Await(ctx, func() bool { return over.IsReady() || r.asksAgain || !r.Ticket.Waits() }) // an error is that of ctx
+	_ = workflow.Await(ctx, func() bool { return over.IsReady() || r.requestsTurn || !r.Ticket.Waits() }) // an error is that of ctx
 }
 
-// askForTurn tells the line that the run wants a turn, or still does.
-func (r *run) askForTurn(ctx workflow.Context) error {
+// requestTurn tells the line that the run wants a turn, or still does.
+func (r *run) requestTurn(ctx workflow.Context) error {
 	concurrency := r.book.Concurrency
 	request := interpreter.LineRequest{Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
 	request.Known = r.Ticket.State

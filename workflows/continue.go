@@ -99,15 +99,15 @@ func (r *run) recall(ctx workflow.Context) {
 	if !r.begins || r.input.Called.Recall == nil {
 		return
 	}
-	asked := *r.input.Called.Recall
-	found, err := send[interpreter.Recalled](ctx, toRecall(interpreter.RecallActivity, "what earlier runs have done"), asked, "the names of earlier runs")
+	question := *r.input.Called.Recall
+	found, err := send[interpreter.Recalled](ctx, toRecall(interpreter.RecallActivity, "what earlier runs have done"), question, "the names of earlier runs")
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
 			r.Failure = notContinued(fmt.Sprintf("the earlier runs cannot be asked what they have done: %v", err))
 		}
 		return
-	case len(asked.Attempts) > 0 && !found.Wrote:
+	case len(question.Attempts) > 0 && !found.Wrote:
 		return
 	}
 	for _, silent := range found.Silent {
@@ -184,7 +184,7 @@ func (r *run) continueLoop(
 	ctx workflow.Context, step *playbook.Step, input LoopInput, record *StepRecord,
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
 	if again := r.input.Reprocess; again != nil && again.Loops[r.Reprocessed].Stopped {
-		found, failure := r.askEnded(ctx, step, r.earlierLoops(record))
+		found, failure := r.readEnded(ctx, step, r.earlierLoops(record))
 		if failure != nil {
 			return nil, failure
 		}
@@ -256,7 +256,7 @@ func (r *run) noteLoop(record *StepRecord, id string) []string {
 func (r *run) endedBefore(
 	ctx workflow.Context, step *playbook.Step, input LoopInput, earlier []string,
 ) (map[int]interpreter.IterationResult, []interpreter.BegunIteration, *interpreter.ErrorObject) {
-	found, failure := r.askEnded(ctx, step, earlier)
+	found, failure := r.readEnded(ctx, step, earlier)
 	if failure != nil {
 		return nil, nil, failure
 	}
@@ -278,12 +278,12 @@ func (r *run) endedBefore(
 	return ended, found.Begun, nil
 }
 
-// askEnded reads how the iterations of earlier loops have ended.
-func (r *run) askEnded(
+// readEnded reads how the iterations of earlier loops have ended.
+func (r *run) readEnded(
 	ctx workflow.Context, step *playbook.Step, earlier []string,
 ) (found interpreter.EndedIterations, failure *interpreter.ErrorObject) {
-	asked := interpreter.EndedInput{Loops: earlier, Key: r.Run.Identity()}
-	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, step.Name+": what earlier runs have done"), asked,
+	question := interpreter.EndedInput{Loops: earlier, Key: r.Run.Identity()}
+	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, step.Name+": what earlier runs have done"), question,
 		"the names of earlier loops")
 	if err == nil && len(found.Prints) != len(found.Iterations) {
 		err = fmt.Errorf("%d results, and what %d have asked for", len(found.Iterations), len(found.Prints))
@@ -310,8 +310,8 @@ func notContinued(why string) *interpreter.ErrorObject {
 // cancelled.
 func (l *loop) endedIn(ctx workflow.Context, id string, failure *interpreter.ErrorObject) {
 	l.result.Broken = failure
-	asked := interpreter.EndedInput{Loops: []string{id}}
-	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, "how the iterations of "+id+" ended"), asked,
+	question := interpreter.EndedInput{Loops: []string{id}}
+	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, "how the iterations of "+id+" ended"), question,
 		"the name of a loop")
 	if err != nil {
 		l.result.Warn(fmt.Sprintf("how the iterations of %s ended cannot be read: %v", id, err))

@@ -50,9 +50,9 @@ type controls struct {
 	run      string // workflow ID of the run
 	above    []interpreter.Above
 	waits    []*openWait
-	asked    []*openAsk // calls that are answered from outside
-	Answered []Answered // the last answers that were taken
-	updates  int        // commands and answers that this history has taken
+	awaited  []*awaitedCall // calls that are answered from outside
+	Answered []Answered     // the last answers that were taken
+	updates  int            // commands and answers that this history has taken
 	// elsewhere says which other workflow takes an answer, or that its attempt is
 	// over; nil where that is not known, and for a workflow that knows of no other.
 	elsewhere func(interpreter.AnswerTo) error
@@ -86,8 +86,8 @@ func (c *controls) move() {
 			wait.end()
 		}
 	}
-	for _, ask := range c.asked {
-		ask.stirred = true
+	for _, awaited := range c.awaited {
+		awaited.stirred = true
 	}
 }
 

@@ -129,7 +129,7 @@ func (r *run) describe(ctx workflow.Context) {
 		}
 		table.row(stepCells(ctx, shown, r.live[record])...)
 	}
-	workflow.SetCurrentDetails(ctx, r.controls.standing()+r.lateness()+ticketText(ctx, r.Ticket)+table.String()+r.asking()+
+	workflow.SetCurrentDetails(ctx, r.controls.standing()+r.lateness()+ticketText(ctx, r.Ticket)+table.String()+r.openQuestions()+
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(r.id, MaxWorkflowID), "`")))
 }
 
@@ -150,20 +150,20 @@ func ticketText(ctx workflow.Context, ticket *interpreter.Ticket) string {
 		linkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, mostText), ticket.Line), moment(ticket.Since))
 }
 
-// asking is what people are asked in steps whose calls are made here, and the commands
+// openQuestions is what people are asked in steps whose calls are made here, and the commands
 // that answer.
-func (r *run) asking() string {
+func (r *run) openQuestions() string {
 	text := ""
 	for _, record := range r.records {
 		if call := r.live[record]; call != nil {
-			text += askingOf(r.id, call.Step(), call.Index(), call.Awaiting())
+			text += questionText(r.id, call.Step(), call.Index(), call.Awaiting())
 		}
 	}
 	return text
 }
 
-// askingOf is what an attempt awaits, and the command that answers; "" for none.
-func askingOf(id, step string, index *int, awaiting *interpreter.Awaiting) string {
+// questionText is what an attempt awaits, and the command that answers; "" for none.
+func questionText(id, step string, index *int, awaiting *interpreter.Awaiting) string {
 	if awaiting == nil {
 		return ""
 	}
@@ -287,7 +287,7 @@ func (l *loop) waits(ctx workflow.Context) string {
 func (b *batch) describe(ctx workflow.Context) {
 	records := b.records()
 	var counts []string
-	asking := ""
+	questions := ""
 	table, rows := newSheet("iteration", "state", "attempts", "next retry", "waits for, or last error"), 0
 	for _, info := range interpreter.Statuses() {
 		state, n := info.Status, 0
@@ -305,7 +305,7 @@ func (b *batch) describe(ctx workflow.Context) {
 			if b.step.Loop == nil {
 				name, index = source.Code(b.step.Name, mostText), nil
 			}
-			asking += askingOf(runID(b.input.Task), b.step.Name, index, record.Awaits)
+			questions += questionText(runID(b.input.Task), b.step.Name, index, record.Awaits)
 			table.row(name, "**"+string(record.Status)+"**", strconv.Itoa(record.Attempts),
 				moment(record.NextRetryAt), because(record.Waiting, record.Error))
 		}
@@ -317,5 +317,5 @@ func (b *batch) describe(ctx workflow.Context) {
 	if rows > 0 {
 		text += "\n" + table.String()
 	}
-	workflow.SetCurrentDetails(ctx, text+asking)
+	workflow.SetCurrentDetails(ctx, text+questions)
 }

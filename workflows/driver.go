@@ -39,10 +39,10 @@ type driver struct {
 	allowance *allowance
 	// until is when a wait ends that goes on in another history.
 	until time.Time
-	// asked and bell are of a call whose attempts are answered from outside.
-	asked   *openAsk
-	unasked func()
-	bell    *bell
+	// awaited and bell are of a call whose attempts are answered from outside.
+	awaited      *awaitedCall
+	closeAwaited func()
+	bell         *bell
 }
 
 // drive takes a call to its end within the workflow. place is that of its child, nil
@@ -57,13 +57,13 @@ func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, slot *s
 // is what it takes along, else nil.
 func (d *driver) run(ctx workflow.Context) (left *interpreter.Carried) {
 	ended := d.call.Finished() // and counted
-	if !ended && d.asked == nil && d.call.Asks() {
-		d.asked = &openAsk{call: d.call}
-		d.unasked = controlsOf(ctx).asks(d.asked)
+	if !ended && d.awaited == nil && d.call.Asks() {
+		d.awaited = &awaitedCall{call: d.call}
+		d.closeAwaited = controlsOf(ctx).await(d.awaited)
 	}
 	left = d.goOn(ctx)
 	if left == nil {
-		d.noLongerAsks()
+		d.closeAnswers()
 	}
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
@@ -74,12 +74,12 @@ func (d *driver) run(ctx workflow.Context) (left *interpreter.Carried) {
 	return left
 }
 
-// noLongerAsks has answers to the call refused. One that leaves takes answers until
+// closeAnswers has answers to the call refused. One that leaves takes answers until
 // it is gone: they go along in its state.
-func (d *driver) noLongerAsks() {
-	if d.asked != nil {
-		d.unasked()
-		d.asked = nil
+func (d *driver) closeAnswers() {
+	if d.awaited != nil {
+		d.closeAwaited()
+		d.awaited = nil
 	}
 }
 
@@ -164,8 +164,8 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 		d.call.Hold(interpreter.Hold{Version: controls.Version})
 		return
 	}
-	if d.asked != nil {
-		d.ask(ctx, input)
+	if d.awaited != nil {
+		d.beginAwaited(ctx, input)
 		return
 	}
 	outcome := d.make(ctx, input)

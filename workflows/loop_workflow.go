@@ -306,13 +306,13 @@ func (l *loop) progress() (Progress, error) {
 	return Progress{
 		Stats: l.result.Stats, Open: open, Under: rest.under(l.under), Waiting: rest.waiting, Returning: rest.returning,
 		Within: rest.within, NextRetryAt: rest.next, Parts: parts,
-		Asks: asks(l.step), Plays: l.plays(), Control: l.controls.Control,
+		Asks: awaitsAnswers(l.step), Plays: l.plays(), Control: l.controls.Control,
 	}, nil
 }
 
-// asks reports whether attempts of a step are answered from outside, as far as the
+// awaitsAnswers reports whether attempts of a step are answered from outside, as far as the
 // playbook says it in so many words.
-func asks(step *playbook.Step) bool {
+func awaitsAnswers(step *playbook.Step) bool {
 	tool, literal := step.Action.ToolName()
 	return literal && playbook.TraitsOf(tool).Awaits
 }

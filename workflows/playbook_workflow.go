@@ -129,9 +129,9 @@ type run struct {
 	begins   bool // and a step has started it
 	// keptBytes is what the results take that the run keeps for others.
 	keptBytes int
-	// asksAgain says that people have the run ask again for its turn under its
+	// requestsTurn says that people have the run ask again for its turn under its
 	// concurrency key.
-	asksAgain bool
+	requestsTurn bool
 }
 
 // newRun begins a run, or takes one up where its last history ended.

@@ -20,11 +20,11 @@ const limiterIdle = time.Minute
 // are over; the next lease starts it again.
 func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error {
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
-	k := &limiterKeeper{Limiter: limiter, heard: workflow.Now(ctx)}
+	k := &limiterKeeper{Limiter: limiter, lastRequest: workflow.Now(ctx)}
 	err := workflow.SetUpdateHandlerWithOptions(ctx, interpreter.LeaseUpdate,
 		func(ctx workflow.Context, request interpreter.LeaseRequest) (interpreter.Lease, error) {
-			k.heard = workflow.Now(ctx)
-			return k.Lease(request, k.heard), nil
+			k.lastRequest = workflow.Now(ctx)
+			return k.Lease(request, k.lastRequest), nil
 		},
 		workflow.UpdateHandlerOptions{Validator: validLease})
 	if err != nil {
@@ -48,8 +48,8 @@ func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error 
 // limiterKeeper keeps a limiter.
 type limiterKeeper struct {
 	interpreter.Limiter
-	heard time.Time // when somebody asked or went away last
-	wakes time.Time // the end of the rest
+	lastRequest time.Time // when somebody asked or went away last
+	wakes       time.Time // the end of the rest
 }
 
 // left notes who has gone away.
@@ -58,13 +58,13 @@ func (k *limiterKeeper) left(ctx workflow.Context, away []interpreter.Away) {
 		logger(ctx).Warn("what no worker tells of those away is left out", "error", err)
 		return
 	}
-	k.heard = workflow.Now(ctx)
+	k.lastRequest = workflow.Now(ctx)
 	k.Left(away)
 }
 
 // idle is when the workflow is no longer needed, if nothing happens.
 func (k *limiterKeeper) idle() time.Time {
-	if over := k.heard.Add(limiterIdle); over.After(k.Next) {
+	if over := k.lastRequest.Add(limiterIdle); over.After(k.Next) {
 		return over
 	}
 	return k.Next

@@ -393,7 +393,7 @@ func (r *run) publishPaused(ctx workflow.Context, before, after bool) {
 
 func (r *run) retryNow(ctx workflow.Context, command Command) (Standing, error) {
 	if command.Step == "" && r.Ticket.Waits() { // for its turn, and no step has begun
-		r.asksAgain = true
+		r.requestsTurn = true
 		return Standing{Changed: true, Control: r.controls.Control, Ended: 1}, nil
 	}
 	return r.settle(ctx, command, false)

@@ -80,7 +80,7 @@ func (r *run) makeCall(ctx workflow.Context, record *StepRecord, task Task, call
 	if left == nil {
 		return *call.Result()
 	}
-	d.noLongerAsks()
+	d.closeAnswers()
 	record.Call = childID(task, "")
 	r.describe(ctx)
 	return r.handOver(ctx, task, *left, call)

@@ -33,10 +33,10 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 	if err := census.Check(); err != nil {
 		return unfit(err)
 	}
-	asked := 0
+	requests := 0
 	err := workflow.SetUpdateHandlerWithOptions(ctx, interpreter.TreeUpdate,
 		func(ctx workflow.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
-			asked++
+			requests++
 			admitted := census.Admit(admission)
 			workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d runs of %d were admitted", census.Admitted, admission.Tree.Most))
 			return admitted, nil
@@ -48,8 +48,8 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 	if err := workflow.SetQueryHandler(ctx, interpreter.TreeQuery, func() (interpreter.Census, error) { return census, nil }); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
-	for seen := -1; seen != asked; {
-		seen = asked
+	for seen := -1; seen != requests; {
+		seen = requests
 		idle := workflow.NewTimerWithOptions(ctx, treeIdle, workflow.TimerOptions{Summary: "idle"})
 		if err := workflow.Await(ctx, func() bool {
 			return idle.IsReady() || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
@@ -98,7 +98,7 @@ func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string)
 		return nil
 	}
 	if d.allowance == nil || !d.allowance.none {
-		admitted, err := askTree(ctx, controlsOf(ctx).admission(tree, 1), step)
+		admitted, err := requestAdmission(ctx, controlsOf(ctx).admission(tree, 1), step)
 		switch {
 		case ctx.Err() != nil || admitted.Closed:
 			return &interpreter.Outcome{Err: cancelledError()}
@@ -121,7 +121,7 @@ func (c *controls) admission(tree interpreter.Tree, count int) interpreter.Admis
 	return admission
 }
 
-func askTree(ctx workflow.Context, admission interpreter.Admission, step string) (interpreter.Admitted, error) {
+func requestAdmission(ctx workflow.Context, admission interpreter.Admission, step string) (interpreter.Admitted, error) {
 	summary := fmt.Sprintf("asks whether step %s may start a run", step)
 	switch {
 	case admission.Count > 1:
@@ -148,7 +148,7 @@ func (l *loop) admit(ctx workflow.Context, n, rest int) int {
 	}
 	if a := &l.allowance; !a.none && a.left < n {
 		count := max(n, min(rest, mostAdmitted)) - a.left
-		admitted, err := askTree(ctx, l.controls.admission(l.input.Task.Nesting.Tree, count), l.step.Name)
+		admitted, err := requestAdmission(ctx, l.controls.admission(l.input.Task.Nesting.Tree, count), l.step.Name)
 		a.left += admitted.Count
 		a.none = err == nil && !admitted.Closed && admitted.Count < count
 	}
@@ -161,7 +161,7 @@ func (l *loop) returnAllowance(ctx workflow.Context) {
 		return
 	}
 	back := l.controls.admission(l.input.Task.Nesting.Tree, -l.allowance.left)
-	if _, err := askTree(ctx, back, l.step.Name); err != nil {
+	if _, err := requestAdmission(ctx, back, l.step.Name); err != nil {
 		logger(ctx).Warn("cannot give runs back that did not start", "error", err)
 	}
 	l.allowance.left = 0
