@@ -57,8 +57,8 @@ func (c *controls) await(awaited *awaitedCall) (over func()) {
 	}
 }
 
-// answers lets the workflow be answered, by updates and signals.
-func (c *controls) answers(ctx workflow.Context) error {
+// serveAnswers lets the workflow be answered, by updates and signals.
+func (c *controls) serveAnswers(ctx workflow.Context) error {
 	options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, answer interpreter.Answer) error {
 		_, err := c.findAwaited(answer)
 		if id := interpreter.AnsweredAt(err); id != "" && !c.reachable(id) {

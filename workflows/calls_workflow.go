@@ -29,7 +29,7 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Sc
 	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
 	going, stop := workflow.WithCancel(ctx)
 	b := newBatch(ctx, book, step, input, stop)
-	if err := cmp.Or(b.answerLooks(ctx), answerStopped(ctx, b.stoppedCall)); err != nil {
+	if err := cmp.Or(b.serveIterations(ctx), serveStopped(ctx, b.stoppedCall)); err != nil {
 		return nil, err
 	}
 	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
@@ -37,7 +37,7 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Sc
 	}
 	controls.Answered, controls.elsewhere = input.Answered, b.answeredElsewhere
 	controls.listen(ctx, b.slot)
-	if err := controls.answers(ctx); err != nil {
+	if err := controls.serveAnswers(ctx); err != nil {
 		return nil, err
 	}
 	b.describe(ctx)
@@ -48,7 +48,7 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Sc
 			break
 		}
 		controls.drain(ctx)
-		failure, next := goOn(ctx, CallsWorkflowName, b.rest(controls), fmt.Sprintf(
+		failure, next := goOn(ctx, CallsWorkflowName, b.nextInput(controls), fmt.Sprintf(
 			"what %d calls of step %s take along to another history", len(b.left), step.Name))
 		if failure == nil {
 			return nil, next
@@ -256,17 +256,17 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 	return further && b.budget == nil
 }
 
-// rest is the input with which the calls that are left continue as new.
-func (b *batch) rest(controls *controls) CallsInput {
-	rest := b.input
-	rest.Task = controls.task(rest.Task)
-	rest.Calls = make([]interpreter.Carried, len(b.left))
+// nextInput is the input with which the calls that are left continue as new.
+func (b *batch) nextInput(controls *controls) CallsInput {
+	next := b.input
+	next.Task = controls.task(next.Task)
+	next.Calls = make([]interpreter.Carried, len(b.left))
 	for at, i := range b.left {
-		rest.Calls[at] = b.input.Calls[i]
+		next.Calls[at] = b.input.Calls[i]
 	}
-	rest.Ended, rest.Control, rest.Answered = b.ended, controls.Control, controls.Answered
-	rest.Admitted = b.allowance.left
-	return rest
+	next.Ended, next.Control, next.Answered = b.ended, controls.Control, controls.Answered
+	next.Admitted = b.allowance.left
+	return next
 }
 
 // stay has calls that are too large to continue in another history continue in this

@@ -16,13 +16,13 @@ const (
 	// A run that was terminated cannot say that it needs its turn no more, so the line
 	// looks: while somebody waits after lookFirst, which doubles up to lookLast; else
 	// every lookIdle.
-	lookFirst = 5 * time.Second
-	lookLast  = time.Minute
-	lookIdle  = time.Hour
-	// mostLooked is how many runs with a turn it looks at in one go, and mostLookedWaiting
+	checkFirst = 5 * time.Second
+	checkLast  = time.Minute
+	checkIdle  = time.Hour
+	// mostChecked is how many runs with a turn it looks at in one go, and mostLookedWaiting
 	// of those that wait, the first.
-	mostLooked        = 100
-	mostLookedWaiting = 20
+	mostChecked        = 100
+	mostCheckedWaiting = 20
 	// mostDelivering bounds how many messages of a line are on their way at once; Temporal
 	// takes 2,000.
 	mostDelivering = 200
@@ -51,13 +51,13 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 		}
 		k.deliverMessages(ctx)
 		k.describe(ctx)
-		if err := k.rest(ctx); err != nil {
+		if err := k.wait(ctx); err != nil {
 			return err
 		}
 		switch {
 		case !k.alarm.IsReady():
 		case k.mode != lineEmpty:
-			k.look(ctx)
+			k.checkMembers(ctx)
 		case k.requests.Len() == 0:
 			return nil
 		}
@@ -66,17 +66,17 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 
 // keeper keeps a line.
 type keeper struct {
-	line       *interpreter.Line
-	requests   workflow.ReceiveChannel
-	delivering int // messages on their way
-	gone       []interpreter.Member
-	mode       lineMode
-	alarm      workflow.Future // the end of mode's time
-	stop       workflow.CancelFunc
-	patience   time.Duration // before the next look, while somebody waits
-	looked     int           // runs with a turn, before the next look
-	walking    bool          // somebody looks for circles
-	victim     interpreter.LineVictim
+	line            *interpreter.Line
+	requests        workflow.ReceiveChannel
+	delivering      int // messages on their way
+	gone            []interpreter.Member
+	mode            lineMode
+	alarm           workflow.Future // the end of mode's time
+	stop            workflow.CancelFunc
+	patience        time.Duration // before the next look, while somebody waits
+	checked         int           // runs with a turn, before the next look
+	checkingCircles bool          // somebody looks for circles
+	victim          interpreter.LineVictim
 }
 
 // lineMode is what a line waits for beside requests.
@@ -146,17 +146,17 @@ func (k *keeper) deliver(ctx workflow.Context, message interpreter.LineMessage) 
 	}
 }
 
-// rest waits until there is something to do, or its time is over.
-func (k *keeper) rest(ctx workflow.Context) error {
+// wait waits until there is something to do, or its time is over.
+func (k *keeper) wait(ctx workflow.Context) error {
 	mode, length := lineEmpty, lineIdle
 	switch {
 	case len(k.line.Queue) > 0:
 		if k.mode != lineWaiting {
-			k.patience = lookFirst
+			k.patience = checkFirst
 		}
 		mode, length = lineWaiting, k.patience
 	case !k.line.Empty() || k.delivering > 0:
-		mode, length = lineHeld, lookIdle
+		mode, length = lineHeld, checkIdle
 	}
 	if k.mode != mode || k.alarm.IsReady() {
 		if k.stop != nil {
@@ -176,15 +176,15 @@ func (k *keeper) rest(ctx workflow.Context) error {
 	})
 }
 
-// look frees the places of runs that have ended without a word.
-func (k *keeper) look(ctx workflow.Context) {
+// checkMembers frees the places of runs that have ended without a word.
+func (k *keeper) checkMembers(ctx workflow.Context) {
 	var members []interpreter.Member
 	holders := k.line.Holders
-	for range min(len(holders), mostLooked) {
-		members = append(members, holders[k.looked%len(holders)].Member)
-		k.looked++
+	for range min(len(holders), mostChecked) {
+		members = append(members, holders[k.checked%len(holders)].Member)
+		k.checked++
 	}
-	for _, waiting := range k.line.Queue[:min(len(k.line.Queue), mostLookedWaiting)] {
+	for _, waiting := range k.line.Queue[:min(len(k.line.Queue), mostCheckedWaiting)] {
 		members = append(members, waiting.Member)
 	}
 	to := toTool(interpreter.LineLookActivity, lineTimeout, fmt.Sprintf("looks whether %d runs go on", len(members)))
@@ -193,25 +193,25 @@ func (k *keeper) look(ctx workflow.Context) {
 		logger(ctx).Warn("cannot look whether runs go on", "error", err)
 		return
 	}
-	k.patience = min(2*k.patience, lookLast)
+	k.patience = min(2*k.patience, checkLast)
 	if len(ended) > 0 {
-		k.gone, k.patience = append(k.gone, ended...), lookFirst
+		k.gone, k.patience = append(k.gone, ended...), checkFirst
 	}
-	k.walk(ctx)
+	k.checkCircles(ctx)
 }
 
-// walk looks for runs that wait for each other, beside what the line does: other lines
+// checkCircles looks for runs that wait for each other, beside what the line does: other lines
 // are asked, which may not answer.
-func (k *keeper) walk(ctx workflow.Context) {
-	if k.walking || len(k.line.Above()) == 0 {
+func (k *keeper) checkCircles(ctx workflow.Context) {
+	if k.checkingCircles || len(k.line.Above()) == 0 {
 		return
 	}
-	k.walking = true
+	k.checkingCircles = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		to := toTool(interpreter.LineCircleActivity, lineTimeout, "looks whether runs wait for each other")
 		to.tries = 1 // it looks again soon
 		victim, err := send[interpreter.LineVictim](ctx, to, k.line.Name.ID(), "the name of concurrency")
-		if k.walking = false; err != nil {
+		if k.checkingCircles = false; err != nil {
 			logger(ctx).Warn("cannot look whether runs wait for each other", "error", err)
 			return
 		}
@@ -221,7 +221,7 @@ func (k *keeper) walk(ctx workflow.Context) {
 
 // goOn goes on in another history, with what has come and what is still to be told.
 func (k *keeper) goOn(ctx workflow.Context) error {
-	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.walking }); err != nil {
+	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.checkingCircles }); err != nil {
 		return err
 	}
 	k.drain(ctx)

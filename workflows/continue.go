@@ -72,8 +72,8 @@ func (d *driver) recall(task Task, nesting *interpreter.Nesting, in interpreter.
 	return recall
 }
 
-// answerKept answers those who take the place of the run.
-func (r *run) answerKept(ctx workflow.Context) error {
+// serveKept answers those who take the place of the run.
+func (r *run) serveKept(ctx workflow.Context) error {
 	err := workflow.SetQueryHandler(ctx, interpreter.KeptQuery, func() (interpreter.Kept, error) {
 		kept := r.Kept
 		kept.Run, kept.Wrote, kept.Calls = r.Run, kept.Wrote || r.wrote(), r.keptCalls()

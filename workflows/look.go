@@ -32,8 +32,8 @@ type IterationRecord struct {
 	interpreter.CallStatus
 }
 
-// answerLooks lets a loop be asked for its iterations.
-func (l *loop) answerLooks(ctx workflow.Context) error {
+// serveIterations lets a loop be asked for its iterations.
+func (l *loop) serveIterations(ctx workflow.Context) error {
 	return workflow.SetQueryHandler(ctx, IterationsQuery, l.iterations)
 }
 
@@ -52,8 +52,8 @@ func (l *loop) iterations() (Iterations, error) {
 	return answer, nil
 }
 
-// answerLooks lets a child of a loop be asked for its iterations.
-func (b *batch) answerLooks(ctx workflow.Context) error {
+// serveIterations lets a child of a loop be asked for its iterations.
+func (b *batch) serveIterations(ctx workflow.Context) error {
 	b.waits, b.until = make([]*interpreter.Wait, len(b.calls)), make([]time.Time, len(b.calls))
 	b.children = make([]string, len(b.calls))
 	return workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations)
@@ -108,8 +108,8 @@ func (b *batch) records() []IterationRecord {
 	return records
 }
 
-// look completes the progress of a run: what its queries tell beyond the records.
-func (r *run) look(progress *Progress) {
+// completeProgress completes the progress of a run: what its queries tell beyond the records.
+func (r *run) completeProgress(progress *Progress) {
 	progress.Control, progress.Late, progress.Ticket = r.controls.Control, r.Late, r.Ticket
 	for _, above := range r.controls.above {
 		progress.Above = append(progress.Above, interpreter.Above{Run: above.Run, Step: above.Step})

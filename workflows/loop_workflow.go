@@ -35,7 +35,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script interpreter.Scri
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	if err := l.answerLooks(ctx); err != nil {
+	if err := l.serveIterations(ctx); err != nil {
 		return nil, err
 	}
 	l.describe(ctx)

@@ -21,7 +21,7 @@ type outbox struct {
 	limits  interpreter.RunLimits
 	length  int
 	bytes   int
-	resting bool
+	waiting bool
 	script  *packed // that was sent last
 }
 
@@ -85,7 +85,7 @@ func (o *outbox) carried(task Task) int {
 func admit(ctx workflow.Context, size int) error {
 	o := outboxOf(ctx)
 	for !o.hasRoom(ctx, size) {
-		if err := o.rest(ctx); err != nil {
+		if err := o.waitForTask(ctx); err != nil {
 			return err
 		}
 	}
@@ -100,14 +100,14 @@ func (o *outbox) hasRoom(ctx workflow.Context, size int) bool {
 	return o.bytes == 0 || o.bytes+size <= maxTaskBytes
 }
 
-// rest waits for another workflow task. One short timer brings it for all who
+// waitForTask waits for another workflow task. One short timer brings it for all who
 // wait.
-func (o *outbox) rest(ctx workflow.Context) error {
-	if o.resting {
-		return workflow.Await(ctx, func() bool { return !o.resting })
+func (o *outbox) waitForTask(ctx workflow.Context) error {
+	if o.waiting {
+		return workflow.Await(ctx, func() bool { return !o.waiting })
 	}
-	o.resting = true
-	defer func() { o.resting = false }()
+	o.waiting = true
+	defer func() { o.waiting = false }()
 	return workflow.NewTimerWithOptions(ctx, time.Millisecond, workflow.TimerOptions{
 		Summary: "much data at once: the rest follows in another workflow task",
 	}).Get(ctx, nil)

@@ -19,7 +19,7 @@ import (
 // branches at a time, until no branch is left.
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	steered := &steering{}
-	if err := steered.answer(ctx); err != nil {
+	if err := steered.serve(ctx); err != nil {
 		return nil, err
 	}
 	book, err := enter(ctx, &input)
@@ -36,13 +36,13 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
 	controls.Answered, controls.elsewhere = r.Answered, r.answeredElsewhere
-	if err := controls.answers(ctx); err != nil {
+	if err := controls.serveAnswers(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.answerKept(ctx); err != nil {
+	if err := r.serveKept(ctx); err != nil {
 		return nil, err
 	}
-	if err := answerStopped(ctx, r.stoppedCall); err != nil {
+	if err := serveStopped(ctx, r.stoppedCall); err != nil {
 		return nil, err
 	}
 	r.recall(ctx)
@@ -421,7 +421,7 @@ func (r *run) progress() (Progress, error) {
 			step.Loop = &short
 		}
 	}
-	r.look(&progress)
+	r.completeProgress(&progress)
 	return progress, nil
 }
 

@@ -30,7 +30,7 @@ func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error 
 	if err != nil {
 		return fmt.Errorf("set update handler: %w", err)
 	}
-	onSignal(ctx, interpreter.AwaySignal, k.left)
+	onSignal(ctx, interpreter.AwaySignal, k.recordAway)
 	for !k.over(ctx) {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return continueLimiter(ctx, k.Limiter)
@@ -38,7 +38,7 @@ func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error 
 		for _, away := range k.Call(workflow.Now(ctx)) {
 			signal(ctx, away.Workflow, interpreter.TurnSignal, interpreter.TurnCall{Step: away.Step, Index: away.Index})
 		}
-		if err := k.rest(ctx); err != nil {
+		if err := k.wait(ctx); err != nil {
 			return err
 		}
 	}
@@ -52,8 +52,8 @@ type limiterKeeper struct {
 	wakes       time.Time // the end of the rest
 }
 
-// left notes who has gone away.
-func (k *limiterKeeper) left(ctx workflow.Context, away []interpreter.Away) {
+// recordAway notes who has gone away.
+func (k *limiterKeeper) recordAway(ctx workflow.Context, away []interpreter.Away) {
 	if err := interpreter.CheckAway(away); err != nil {
 		logger(ctx).Warn("what no worker tells of those away is left out", "error", err)
 		return
@@ -82,9 +82,9 @@ func (k *limiterKeeper) next() time.Time {
 	return k.idle()
 }
 
-// rest waits until something may have to be done. What was put off meanwhile is
+// wait waits until something may have to be done. What was put off meanwhile is
 // looked at then and not before, so that leases cost no timers.
-func (k *limiterKeeper) rest(ctx workflow.Context) error {
+func (k *limiterKeeper) wait(ctx workflow.Context) error {
 	timed, stop := workflow.WithCancel(ctx)
 	defer stop()
 	k.wakes = k.next()

@@ -57,8 +57,8 @@ type steering struct {
 	waiting int  // commands that wait
 }
 
-// answer lets people steer the run.
-func (s *steering) answer(ctx workflow.Context) error {
+// serve lets people steer the run.
+func (s *steering) serve(ctx workflow.Context) error {
 	for _, update := range []struct {
 		name  string
 		check func(*run, Command) error

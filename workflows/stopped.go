@@ -21,7 +21,7 @@ type StoppedQuestion struct {
 	Index *int   `json:"index,omitempty"`
 }
 
-func answerStopped(ctx workflow.Context, answer func(StoppedQuestion) (interpreter.StoppedCall, error)) error {
+func serveStopped(ctx workflow.Context, answer func(StoppedQuestion) (interpreter.StoppedCall, error)) error {
 	if err := workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, answer); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
