@@ -168,7 +168,7 @@ func (c *controls) passOn(ctx workflow.Context) {
 // reachable reports whether the workflow that takes an answer in place of this one
 // is there: a call that has just left may be on its way to its own.
 func (c *controls) reachable(id string) bool {
-	return !c.handed[id] || slices.ContainsFunc(c.children, func(child *steered) bool {
+	return !c.childCalls[id] || slices.ContainsFunc(c.children, func(child *steered) bool {
 		return child.id == id && child.child.GetChildWorkflowExecution().IsReady()
 	})
 }

@@ -44,12 +44,12 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Sc
 	b.continues(going)
 	for {
 		b.makeCalls(going)
-		if len(b.left) == 0 || going.Err() != nil {
+		if len(b.remaining) == 0 || going.Err() != nil {
 			break
 		}
 		controls.drain(ctx)
-		failure, next := goOn(ctx, CallsWorkflowName, b.nextInput(controls), fmt.Sprintf(
-			"what %d calls of step %s take along to another history", len(b.left), step.Name))
+		failure, next := continueAsNew(ctx, CallsWorkflowName, b.nextInput(controls), fmt.Sprintf(
+			"what %d calls of step %s take along to another history", len(b.remaining), step.Name))
 		if failure == nil {
 			return nil, next
 		}
@@ -111,13 +111,13 @@ type batch struct {
 	// cancels what is under way.
 	budget *interpreter.ErrorObject
 	stop   workflow.CancelFunc
-	// left are the calls that continue in the next history of this workflow: from the
+	// remaining are the calls that continue in the next history of this workflow: from the
 	// moment one of them leaves, all do.
-	left    []int
-	leaving bool
-	renewal renewal
-	waits   []*interpreter.Wait // of calls under way, nil for none
-	until   []time.Time         // of these waits
+	remaining []int
+	renewing  bool
+	renewal   renewal
+	waits     []*interpreter.Wait // of calls under way, nil for none
+	until     []time.Time         // of these waits
 	// children are the runs of other playbooks that calls have started last.
 	children []string
 	hosted   []int // calls that an activity makes
@@ -138,7 +138,7 @@ func (b *batch) makeCalls(ctx workflow.Context) {
 	if b.budget != nil {
 		b.abandon()
 	}
-	slices.Sort(b.left)
+	slices.Sort(b.remaining)
 }
 
 // parallel makes the calls at the same time.
@@ -200,8 +200,8 @@ func (b *batch) worthHosting(ctx workflow.Context, due []int) bool {
 func (b *batch) sequential(ctx workflow.Context) {
 	open := b.open()
 	for at, i := range open {
-		if len(b.left) > 0 {
-			b.left = append(b.left, i)
+		if len(b.remaining) > 0 {
+			b.remaining = append(b.remaining, i)
 			continue
 		}
 		for !b.calls[i].InWorkflow() && (!b.calls[i].Begun() || b.calls[i].SinkDue()) {
@@ -260,8 +260,8 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 func (b *batch) nextInput(controls *controls) CallsInput {
 	next := b.input
 	next.Task = controls.task(next.Task)
-	next.Calls = make([]interpreter.Carried, len(b.left))
-	for at, i := range b.left {
+	next.Calls = make([]interpreter.Carried, len(b.remaining))
+	for at, i := range b.remaining {
 		next.Calls[at] = b.input.Calls[i]
 	}
 	next.Ended, next.Control, next.Answered = b.ended, controls.Control, controls.Answered
@@ -274,7 +274,7 @@ func (b *batch) nextInput(controls *controls) CallsInput {
 func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
 	now := workflow.Now(ctx)
 	full := workflow.GetInfo(ctx).GetCurrentHistorySize() > fullestHistory
-	for _, i := range b.left {
+	for _, i := range b.remaining {
 		switch call := b.calls[i]; {
 		case full:
 			call.Finish(interpreter.CallResult{
@@ -287,9 +287,9 @@ func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
 		}
 	}
 	if b.slot != nil {
-		b.slot.waiting += len(b.left)
+		b.slot.waiting += len(b.remaining)
 	}
-	b.left, b.leaving = nil, false
+	b.remaining, b.renewing = nil, false
 	b.renewal.later(ctx)
 }
 
@@ -304,10 +304,10 @@ func (b *batch) known() *interpreter.Known {
 
 // abandon ends iterations that were to go on elsewhere.
 func (b *batch) abandon() {
-	for _, i := range b.left {
+	for _, i := range b.remaining {
 		b.end(i, interpreter.IterationResult{Cancelled: true})
 	}
-	b.left = nil
+	b.remaining = nil
 }
 
 // end notes how a call has ended.
@@ -347,13 +347,13 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	}
 	if b.drivers[i] == nil {
 		b.drivers[i] = &driver{
-			call: call, waiting: b.waiter(ctx, i), carry: &carrier{task: b.input.Task, carried: b.input.Calls[i]}, slot: b.slot,
-			allowance: b.allowed(), plays: func(child string) { b.plays(ctx, i, child) }, leaves: func() bool { return b.leaves(ctx) },
+			call: call, waiting: b.waiter(ctx, i), host: &activityHost{task: b.input.Task, snapshot: b.input.Calls[i]}, slot: b.slot,
+			allowance: b.allowed(), plays: func(child string) { b.plays(ctx, i, child) }, renews: func() bool { return b.renews(ctx) },
 		}
 	}
-	if left := b.drivers[i].run(ctx); left != nil {
-		b.input.Calls[i] = *left
-		b.left = append(b.left, i)
+	if snapshot := b.drivers[i].run(ctx); snapshot != nil {
+		b.input.Calls[i] = *snapshot
+		b.remaining = append(b.remaining, i)
 		return
 	}
 	result := *call.Result()
@@ -379,15 +379,15 @@ func (b *batch) allowed() *allowance {
 	return &b.allowance
 }
 
-// leaves reports whether a call continues in another history. When one leaves, all do,
+// renews reports whether a call continues in another history. When one leaves, all do,
 // those that wait included.
-func (b *batch) leaves(ctx workflow.Context) bool {
-	if !b.leaving && !b.renewal.due(ctx, b.calls...) {
+func (b *batch) renews(ctx workflow.Context) bool {
+	if !b.renewing && !b.renewal.due(ctx, b.calls...) {
 		return false
 	}
-	b.leaving = true
+	b.renewing = true
 	b.slot.keep()
-	controlsOf(ctx).move()
+	controlsOf(ctx).renew()
 	return true
 }
 

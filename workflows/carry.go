@@ -13,22 +13,22 @@ import (
 // share of it takes, and heartbeats notice a lost worker long before.
 const maxDriveTime = 6 * time.Hour
 
-// carrier takes a call to an activity that does many things at once.
-type carrier struct {
-	task    Task
-	carried interpreter.Carried
+// activityHost takes a call to an activity that does many things at once.
+type activityHost struct {
+	task     Task
+	snapshot interpreter.Carried
 	// lost says that the last activity has not said what it has done.
 	lost bool
 }
 
-// turnPages has an activity fetch pages of the call until something else is
+// fetchPages has an activity fetch pages of the call until something else is
 // due. It reports whether the call came further: a page that is too large to
 // travel with others has to be fetched by an attempt of its own. The error is
 // that of a cancelled ctx.
-func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (further bool, err error) {
-	input := interpreter.DriveInput{Task: c.task, Calls: []interpreter.Carried{c.carried}, Width: 1, Pages: true}
+func (c *activityHost) fetchPages(ctx workflow.Context, call *interpreter.Call) (further bool, err error) {
+	input := interpreter.DriveInput{Task: c.task, Calls: []interpreter.Carried{c.snapshot}, Width: 1, Pages: true}
 	output, further := hostCalls(ctx, input, []*interpreter.Call{call},
-		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.carried.Index), call.State.Successes+1))
+		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.snapshot.Index), call.State.Successes+1))
 	c.lost = len(output.Calls) == 0 || output.Calls[0].State == nil
 	return further, ctx.Err() // a cancelled activity has given its pages too
 }

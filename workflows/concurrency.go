@@ -24,9 +24,9 @@ const (
 	// at most.
 	turnRetry     = 2 * time.Minute
 	mostTurnRetry = time.Hour
-	// mostLeaving is how often a run that ends has a line begun again which somebody
+	// mostReleases is how often a run that ends has a line begun again which somebody
 	// has ended, so that the next one gets its turn.
-	mostLeaving = 5
+	mostReleases = 5
 )
 
 // acquireTurn returns when the run may begin, or is not to: because it failed, was
@@ -49,7 +49,7 @@ func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 	}
 	r.listenToLine(ctx)
 	for wait := turnRetry; r.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostTurnRetry) {
-		if next := r.leaveHistory(ctx); next != nil {
+		if next := r.renew(ctx); next != nil {
 			return next
 		}
 		r.requestsTurn = false
@@ -176,11 +176,11 @@ func (r *run) wasSkipped() bool {
 	return r.Ticket != nil && r.Ticket.State == interpreter.LineSkipped
 }
 
-// leaveLine says that the run needs its turn no more, and returns when that is on its
+// releaseTurn says that the run needs its turn no more, and returns when that is on its
 // way for good: what a workflow has not sent when it ends is never sent. A run that still
 // waits says so as it has asked: thousands may be cancelled at once, where only so many
 // have a turn.
-func (r *run) leaveLine(ctx workflow.Context) {
+func (r *run) releaseTurn(ctx workflow.Context) {
 	if r.Ticket == nil || r.wasSkipped() {
 		return
 	}
@@ -193,7 +193,7 @@ func (r *run) leaveLine(ctx workflow.Context) {
 	}
 	if err != nil || queued {
 		to := toTool(interpreter.LineEnterActivity, lineTimeout, "leaves the queue of its concurrency key")
-		to.tries = mostLeaving
+		to.tries = mostReleases
 		err = r.enterLine(ctx, to, request)
 	}
 	if err != nil {

@@ -47,7 +47,7 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 	for {
 		k.drain(ctx)
 		if historyIsLong(ctx) || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			return k.goOn(ctx)
+			return k.continueAsNew(ctx)
 		}
 		k.deliverMessages(ctx)
 		k.describe(ctx)
@@ -219,13 +219,13 @@ func (k *keeper) checkCircles(ctx workflow.Context) {
 	})
 }
 
-// goOn goes on in another history, with what has come and what is still to be told.
-func (k *keeper) goOn(ctx workflow.Context) error {
+// continueAsNew goes on in another history, with what has come and what is still to be told.
+func (k *keeper) continueAsNew(ctx workflow.Context) error {
 	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.checkingCircles }); err != nil {
 		return err
 	}
 	k.drain(ctx)
-	failure, next := goOn(ctx, interpreter.ConcurrencyWorkflow, *k.line, "the line of the concurrency key")
+	failure, next := continueAsNew(ctx, interpreter.ConcurrencyWorkflow, *k.line, "the line of the concurrency key")
 	if failure != nil {
 		return failure
 	}

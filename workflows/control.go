@@ -56,8 +56,8 @@ type controls struct {
 	// elsewhere says which other workflow takes an answer, or that its attempt is
 	// over; nil where that is not known, and for a workflow that knows of no other.
 	elsewhere func(interpreter.AnswerTo) error
-	// handed are the IDs of workflows to which calls have left this one.
-	handed map[string]bool
+	// childCalls are the IDs of workflows to which calls have left this one.
+	childCalls map[string]bool
 	// forwards are answers that wait to be passed on, and forwarding says that one is.
 	forwards   []forwarded
 	forwarding bool
@@ -72,17 +72,17 @@ type openWait struct {
 	paused  bool // only a skip ends it before the run goes on
 	end     workflow.CancelFunc
 	settled *Settlement
-	moves   bool
+	renews  bool
 	called  bool // back for a turn that is free
 }
 
-// errMoves ends the wait of a call that goes on in another history.
-var errMoves = errors.New("the wait goes on in another history")
+// errRenews ends the wait of a call that goes on in another history.
+var errRenews = errors.New("the wait goes on in another history")
 
-// move ends all waits, because the workflow goes on in another history.
-func (c *controls) move() {
+// renew ends all waits, because the workflow goes on in another history.
+func (c *controls) renew() {
 	for _, wait := range c.waits {
-		if wait.moves = true; wait.end != nil {
+		if wait.renews = true; wait.end != nil {
 			wait.end()
 		}
 	}
@@ -100,7 +100,7 @@ type controlsKey struct{}
 func withControls(
 	ctx workflow.Context, run string, known interpreter.Control, above []interpreter.Above,
 ) (workflow.Context, *controls) {
-	c := &controls{Control: known, run: run, above: slices.Clone(above), handed: map[string]bool{}}
+	c := &controls{Control: known, run: run, above: slices.Clone(above), childCalls: map[string]bool{}}
 	return workflow.WithValue(ctx, controlsKey{}, c), c
 }
 
@@ -172,7 +172,7 @@ func (c *controls) applyOne(ctx workflow.Context, steering Steering) (ended int,
 		ended = c.settle(ctx, steering.Settle)
 	}
 	for _, child := range slices.Clone(c.children) { // some end while others are told
-		if slices.Contains(c.children, child) && child.acts(steering) && !c.leaves(ctx, steering.Settle, child.step) {
+		if slices.Contains(c.children, child) && child.acts(steering) && !c.refuses(ctx, steering.Settle, child.step) {
 			child.signal(ctx, steering)
 			signalled = true
 		}
@@ -185,7 +185,7 @@ func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 	ended := 0
 	for _, wait := range c.waits {
 		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.call.Step(), wait.call.Index()) ||
-			c.leaves(ctx, settlement, wait.call.Step()) {
+			c.refuses(ctx, settlement, wait.call.Step()) {
 			continue
 		}
 		wait.settled = settlement
@@ -197,9 +197,9 @@ func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 	return ended
 }
 
-// leaves reports whether a decision is not for a step, because nothing of that may be
+// refuses reports whether a decision is not for a step, because nothing of that may be
 // tried now. The run says so; whom it tells was meant.
-func (c *controls) leaves(ctx workflow.Context, settlement *Settlement, step string) bool {
+func (c *controls) refuses(ctx workflow.Context, settlement *Settlement, step string) bool {
 	return settlement != nil && !settlement.Skip && c.Holds(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.run
 }
 
@@ -230,8 +230,8 @@ func (w *openWait) outcome(ctx workflow.Context, err error) (*Settlement, error)
 		return w.settled, nil
 	case w.called:
 		return nil, nil
-	case w.moves:
-		return nil, errMoves
+	case w.renews:
+		return nil, errRenews
 	}
 	return nil, err
 }
@@ -242,7 +242,7 @@ func (c *controls) release(ctx workflow.Context, call *interpreter.Call, hold in
 	open := &openWait{call: call, paused: !hold.Exhausted}
 	defer c.open(open)()
 	err := workflow.Await(ctx, func() bool {
-		return open.settled != nil || open.moves || open.paused && c.knows(hold) && !c.Holds(call.Step())
+		return open.settled != nil || open.renews || open.paused && c.knows(hold) && !c.Holds(call.Step())
 	})
 	return open.outcome(ctx, err)
 }

@@ -152,16 +152,16 @@ type parted interface {
 // through Temporal itself. They are encoded here, once. The error is that of an input
 // that is too large.
 func travelling(ctx workflow.Context, input any, what string) (args []any, bytes int, failure *interpreter.ErrorObject) {
-	o, total, carried := outboxOf(ctx), 0, 0
+	o, total, throughTemporal := outboxOf(ctx), 0, 0
 	if parted, is := input.(parted); is {
 		rest, script := parted.apart()
 		sent := o.pack(script)
-		input, total, carried = rest, sent.size, o.limits.CarriedScript(sent.size)
+		input, total, throughTemporal = rest, sent.size, o.limits.CarriedScript(sent.size)
 		args = []any{sent.value}
 	}
 	sent := encode(input)
 	failure = interpreter.CheckSize(total+sent.size, o.limits.PayloadCap(), what)
-	return append([]any{sent.value}, args...), o.limits.Carried(sent.size) + carried, failure
+	return append([]any{sent.value}, args...), o.limits.Carried(sent.size) + throughTemporal, failure
 }
 
 // note writes something small into the history, for those who read it.
@@ -169,10 +169,10 @@ func note(ctx workflow.Context, mark any) {
 	workflow.SideEffect(ctx, func(workflow.Context) any { return mark })
 }
 
-// goOn ends a workflow's history: next is the error with which it goes on in
+// continueAsNew ends a workflow's history: next is the error with which it goes on in
 // another one, with input. failure is set in its place where the input is too
 // large to be taken along; what is the input in words.
-func goOn(ctx workflow.Context, name string, input any, what string) (failure *interpreter.ErrorObject, next error) {
+func continueAsNew(ctx workflow.Context, name string, input any, what string) (failure *interpreter.ErrorObject, next error) {
 	args, _, failure := travelling(ctx, input, what)
 	if failure != nil {
 		return failure, nil

@@ -20,12 +20,12 @@ type waiter func(call *interpreter.Call, wait *interpreter.Wait, until time.Time
 type driver struct {
 	call    *interpreter.Call
 	waiting waiter // nil where nobody asks
-	// carry has activities fetch pages of the call; nil where all of it stays in the
+	// host has activities fetch pages of the call; nil where all of it stays in the
 	// workflow.
-	carry *carrier
-	// leaves reports whether the call goes on in another history, before everything
+	host *activityHost
+	// renews reports whether the call goes on in another history, before everything
 	// that it does once it has begun; nil is never.
-	leaves func() bool
+	renews func() bool
 	// slot is that of the call's child in the window of its loop; nil where the call
 	// keeps what it has.
 	slot *slot
@@ -55,23 +55,23 @@ func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, slot *s
 
 // run drives the call until it has ended, or goes on in another history; then left
 // is what it takes along, else nil.
-func (d *driver) run(ctx workflow.Context) (left *interpreter.Carried) {
+func (d *driver) run(ctx workflow.Context) (snapshot *interpreter.Carried) {
 	ended := d.call.Finished() // and counted
 	if !ended && d.awaited == nil && d.call.Asks() {
 		d.awaited = &awaitedCall{call: d.call}
 		d.closeAwaited = controlsOf(ctx).await(d.awaited)
 	}
-	left = d.goOn(ctx)
-	if left == nil {
+	snapshot = d.advance(ctx)
+	if snapshot == nil {
 		d.closeAnswers()
 	}
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
-		if d.carry != nil && (!d.call.WasStopped() || !d.carry.lost) {
-			forget(ctx, d.carry.task, d.call.State.Noted, d.carry.carried.Bare(d.call))
+		if d.host != nil && (!d.call.WasStopped() || !d.host.lost) {
+			forget(ctx, d.host.task, d.call.State.Noted, d.host.snapshot.Bare(d.call))
 		}
 	}
-	return left
+	return snapshot
 }
 
 // closeAnswers has answers to the call refused. One that leaves takes answers until
@@ -83,11 +83,11 @@ func (d *driver) closeAnswers() {
 	}
 }
 
-func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
-	if d.carry != nil && d.call.Recalls() && !d.call.Finished() {
-		d.carry.recallNotes(ctx, d.call)
+func (d *driver) advance(ctx workflow.Context) *interpreter.Carried {
+	if d.host != nil && d.call.Recalls() && !d.call.Finished() {
+		d.host.recallLedgers(ctx, d.call)
 	}
-	d.apart = d.carry != nil && d.call.Detachable()
+	d.apart = d.host != nil && d.call.Detachable()
 	for !d.call.Finished() {
 		if ctx.Err() != nil {
 			if d.call.Awaits() != nil {
@@ -100,9 +100,9 @@ func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
 		if wait != nil {
 			countWait(ctx, d.call, *wait)
 		}
-		if d.leaves != nil && d.call.Begun() && d.leaves() {
+		if d.renews != nil && d.call.Begun() && d.renews() {
 			d.silence()
-			return d.left(ctx, wait)
+			return d.snapshot(ctx, wait)
 		}
 		d.next(ctx)
 	}
@@ -113,7 +113,7 @@ func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
 func (d *driver) next(ctx workflow.Context) {
 	alone, held := d.alone, controlsOf(ctx).Holds(d.call.Step())
 	if d.alone = false; d.apart && !alone && !held && d.call.TurnsPage() {
-		d.pages(ctx)
+		d.fetchPages(ctx)
 		return
 	}
 	switch command := d.call.Next(workflow.Now(ctx)); command.Kind {
@@ -131,28 +131,28 @@ func (d *driver) next(ctx workflow.Context) {
 	}
 }
 
-// left is what the call takes along to another history. wait is the one that is
+// snapshot is what the call takes along to another history. wait is the one that is
 // due, nil for none.
-func (d *driver) left(ctx workflow.Context, wait *interpreter.Wait) *interpreter.Carried {
-	var left interpreter.Carried
-	if d.carry != nil {
-		left = d.carry.carried
+func (d *driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *interpreter.Carried {
+	var snapshot interpreter.Carried
+	if d.host != nil {
+		snapshot = d.host.snapshot
 	}
 	state := d.call.Snapshot()
-	left.State, left.Until = &state, time.Time{}
+	snapshot.State, snapshot.Until = &state, time.Time{}
 	switch {
 	case !d.until.IsZero():
-		left.Until = d.until
+		snapshot.Until = d.until
 	case wait != nil:
-		left.Until = workflow.Now(ctx).Add(wait.Delay)
+		snapshot.Until = workflow.Now(ctx).Add(wait.Delay)
 	}
-	return &left
+	return &snapshot
 }
 
-// pages has an activity fetch pages of the call. One that it cannot hand over is
+// fetchPages has an activity fetch pages of the call. One that it cannot hand over is
 // fetched alone.
-func (d *driver) pages(ctx workflow.Context) {
-	further, err := d.carry.turnPages(ctx, d.call)
+func (d *driver) fetchPages(ctx workflow.Context) {
+	further, err := d.host.fetchPages(ctx, d.call)
 	if d.alone = !further; err != nil {
 		d.cancel(ctx)
 	}
@@ -198,7 +198,7 @@ func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 	settlement, err := d.rest(ctx, &wait, until, long, func() (*Settlement, error) {
 		return controlsOf(ctx).sleep(ctx, d.call, wait)
 	})
-	if errors.Is(err, errMoves) {
+	if errors.Is(err, errRenews) {
 		d.until = until
 		return
 	}
@@ -214,7 +214,7 @@ func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	settlement, err := d.rest(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
 	})
-	if !errors.Is(err, errMoves) {
+	if !errors.Is(err, errRenews) {
 		d.over(ctx, settlement, err, d.call.Released)
 	}
 }
@@ -262,7 +262,7 @@ func (d *driver) rest(
 	back := d.slot.park(ctx, parkedCall{until: until, why: wait.Summary})
 	settlement, err := waits()
 	switch {
-	case errors.Is(err, errMoves):
+	case errors.Is(err, errRenews):
 		d.slot.stayParked()
 	case err == nil:
 		if d.waiting != nil {

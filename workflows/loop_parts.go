@@ -54,7 +54,7 @@ func (l *loop) weigh(ctx workflow.Context, output CallsOutput) {
 // room is how many children a leaf may have, and how many parts another workflow
 // of the tree: fewer where each of them gets a large playbook or large values.
 func (l *loop) room(ctx workflow.Context) (leaf, parts int) {
-	size := outboxOf(ctx).carried(l.input.Task)
+	size := outboxOf(ctx).taskBytes(l.input.Task)
 	if size < heavyTask {
 		return leafBatches, fanParts
 	}

@@ -153,7 +153,7 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 	window := l.window
 	children, cancel := workflow.WithCancel(ctx)
 	next := 0
-	for next < total && window.acquire(children, l.goesOn) == nil {
+	for next < total && window.acquire(children, l.mayContinue) == nil {
 		if l.full(ctx) || l.result.Budget != nil {
 			window.release()
 			break
@@ -165,7 +165,7 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 		l.under += end - first
 		workflow.Go(children, func(ctx workflow.Context) {
 			defer func() { window.open-- }()
-			l.child(ctx, l.carried(first, end), admitted)
+			l.child(ctx, l.callInputs(first, end), admitted)
 			l.withinBudget(cancel)
 		})
 	}
@@ -200,11 +200,11 @@ func (l *loop) known() interpreter.Known {
 	}
 }
 
-// goesOn reports whether people let the loop go on.
-func (l *loop) goesOn() bool { return !l.controls.Holds(l.step.Name) }
+// mayContinue reports whether people let the loop go on.
+func (l *loop) mayContinue() bool { return !l.controls.Holds(l.step.Name) }
 
-// carried are the calls of the elements from first up to end, not begun yet.
-func (l *loop) carried(first, end int) []interpreter.Carried {
+// callInputs are the calls of the elements from first up to end, not begun yet.
+func (l *loop) callInputs(first, end int) []interpreter.Carried {
 	calls := make([]interpreter.Carried, 0, end-first)
 	for position := first; position < end; position++ {
 		index := l.index(position)

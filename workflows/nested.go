@@ -23,10 +23,10 @@ import (
 
 // play makes an attempt by running another playbook to its end.
 func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interpreter.Outcome {
-	if d.carry == nil {
+	if d.host == nil {
 		return failedOutcome(interpreter.ClassFinal, "step %s: a sink cannot run a playbook", in.Step)
 	}
-	task := controlsOf(ctx).task(d.carry.task)
+	task := controlsOf(ctx).task(d.host.task)
 	nesting := task.Nesting
 	if nesting == nil {
 		nesting = &interpreter.Nesting{}

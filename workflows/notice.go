@@ -29,8 +29,8 @@ const newsSignal = "news"
 type notices struct {
 	open   []*openNotice // the notices under way
 	ending bool          // the run only waits for its notices
-	// leaving says that the run goes on in another history once no attempt is under way.
-	leaving bool
+	// renewing says that the run goes on in another history once no attempt is under way.
+	renewing bool
 	// once has the events of steps that are told once per visit.
 	once map[string]bool
 	// outbox is that of the run, which the context of an update does not have.
@@ -130,15 +130,15 @@ func (r *run) send(ctx workflow.Context, notice *playbook.Sink, untold Untold, s
 		if call.Waits(workflow.Now(ctx)) != nil {
 			call.WaitedUntil(untold.Call.Until, workflow.Now(ctx))
 		}
-		d := &driver{call: call, leaves: func() bool { return r.notices.leaving }}
-		left := d.run(ctx)
+		d := &driver{call: call, renews: func() bool { return r.notices.renewing }}
+		snapshot := d.run(ctx)
 		at := slices.Index(r.notices.open, under)
 		if at < 0 {
 			return // the run has not waited for it
 		}
 		r.notices.open = slices.Delete(r.notices.open, at, at+1)
-		if left != nil {
-			untold.Call = *left
+		if snapshot != nil {
+			untold.Call = *snapshot
 			r.Untold = append(r.Untold, untold)
 			return
 		}
@@ -199,9 +199,9 @@ func (r *run) settleNotices(ctx workflow.Context) {
 // packNotices has the notices under way go along into another history, once their
 // attempts have ended.
 func (r *run) packNotices(ctx workflow.Context) {
-	r.notices.leaving = len(r.notices.open) > 0
+	r.notices.renewing = len(r.notices.open) > 0
 	for _, under := range r.notices.open {
-		under.controls.move()
+		under.controls.renew()
 	}
 	r.settleNotices(ctx)
 }
@@ -209,7 +209,7 @@ func (r *run) packNotices(ctx workflow.Context) {
 // unpackNotices goes on with the notices that have gone along, or were to.
 func (r *run) unpackNotices(ctx workflow.Context) {
 	untold := r.Untold
-	r.Untold, r.notices.leaving = nil, false
+	r.Untold, r.notices.renewing = nil, false
 	for _, one := range untold {
 		result := failedWith(one.News.Error)
 		scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, result)

@@ -74,8 +74,8 @@ func outboxOf(ctx workflow.Context) *outbox {
 // payloadCap is how many bytes of JSON may cross a boundary in this run.
 func payloadCap(ctx workflow.Context) int { return outboxOf(ctx).limits.PayloadCap() }
 
-// carried is how many bytes of a task travel through Temporal itself.
-func (o *outbox) carried(task Task) int {
+// taskBytes is how many bytes of a task travel through Temporal itself.
+func (o *outbox) taskBytes(task Task) int {
 	task, script := task.Apart()
 	return o.limits.Carried(interpreter.EncodedSize(task)) + o.limits.CarriedScript(o.pack(script).size)
 }

@@ -175,10 +175,10 @@ func scheduledAt(ctx workflow.Context) time.Time {
 	return at.UTC()
 }
 
-// leaveHistory gives the error with which the run goes on in another history, nil
+// renew gives the error with which the run goes on in another history, nil
 // where it does not. One whose state is too large to travel stays: Temporal allows
 // far longer histories than it advises.
-func (r *run) leaveHistory(ctx workflow.Context) error {
+func (r *run) renew(ctx workflow.Context) error {
 	if r.stays || !historyIsLong(ctx) {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (r *run) leaveHistory(ctx workflow.Context) error {
 	if r.packNotices(ctx); r.Failure == nil && ctx.Err() == nil {
 		r.controls.drainAbove(ctx)
 		var tooLarge *interpreter.ErrorObject
-		tooLarge, next = goOn(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
+		tooLarge, next = continueAsNew(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
 		r.stays = tooLarge != nil
 	}
 	if next == nil {
@@ -233,7 +233,7 @@ func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 	for {
 		going := r.Failure == nil && ctx.Err() == nil
 		if going && running == 0 && len(r.Routing.Waiting) > 0 {
-			if next := r.leaveHistory(ctx); next != nil {
+			if next := r.renew(ctx); next != nil {
 				return nil, next
 			}
 		}
@@ -450,7 +450,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	result.Shrink(most)
 	r.publish(ctx, result.Status)
 	r.countRun(ctx, result)
-	r.leaveLine(ctx)
+	r.releaseTurn(ctx)
 	switch result.Status {
 	case interpreter.Cancelled:
 		return nil, temporal.NewCanceledError(*result)

@@ -98,7 +98,7 @@ func continueLimiter(ctx workflow.Context, limiter interpreter.Limiter) error {
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return err
 	}
-	failure, next := goOn(ctx, interpreter.RateLimitWorkflow, limiter, "the rate limit")
+	failure, next := continueAsNew(ctx, interpreter.RateLimitWorkflow, limiter, "the rate limit")
 	if failure != nil {
 		return failure
 	}

@@ -13,7 +13,7 @@ import (
 func (r *run) reprocess(ctx, branches workflow.Context) (*Result, error) {
 	loops := r.input.Reprocess.Loops
 	for r.Reprocessed < len(loops) && branches.Err() == nil {
-		if next := r.leaveHistory(ctx); next != nil {
+		if next := r.renew(ctx); next != nil {
 			return nil, next
 		}
 		again := loops[r.Reprocessed]

@@ -257,7 +257,7 @@ func (r *run) checkSettle(command Command) error {
 			return nil
 		}
 	}
-	if len(r.controls.children) > 0 && (step == nil || step.Loop != nil || r.isHandedOver(step)) {
+	if len(r.controls.children) > 0 && (step == nil || step.Loop != nil || r.isInChild(step)) {
 		return nil
 	}
 	return fmt.Errorf("nothing waits: %s", r.doing(step))
@@ -277,8 +277,8 @@ func (r *run) checkIndex(step *playbook.Step, index *int) error {
 	return nil
 }
 
-// isHandedOver reports whether the call of a step goes on in a history of its own.
-func (r *run) isHandedOver(step *playbook.Step) bool {
+// isInChild reports whether the call of a step goes on in a history of its own.
+func (r *run) isInChild(step *playbook.Step) bool {
 	return slices.ContainsFunc(r.records, func(record *StepRecord) bool {
 		return record.Step == step.Name && record.Call != "" && record.EndedAt.IsZero()
 	})

@@ -71,19 +71,19 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 func (r *run) makeCall(ctx workflow.Context, record *StepRecord, task Task, call *interpreter.Call) interpreter.CallResult {
 	r.live[record] = call
 	defer delete(r.live, record)
-	renewal := renewal{after: handOverAfter, began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
+	renewal := renewal{after: childAfter, began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
 	d := &driver{
-		call: call, waiting: r.waiter(ctx, record), carry: &carrier{task: task}, plays: r.plays(ctx, record),
-		leaves: func() bool { return renewal.due(ctx, call) },
+		call: call, waiting: r.waiter(ctx, record), host: &activityHost{task: task}, plays: r.plays(ctx, record),
+		renews: func() bool { return renewal.due(ctx, call) },
 	}
-	left := d.run(ctx)
-	if left == nil {
+	snapshot := d.run(ctx)
+	if snapshot == nil {
 		return *call.Result()
 	}
 	d.closeAnswers()
 	record.Call = childID(task, "")
 	r.describe(ctx)
-	return r.handOver(ctx, task, *left, call)
+	return r.callInChild(ctx, task, *snapshot, call)
 }
 
 // task is what the calls of a step need, wherever they are hosted.

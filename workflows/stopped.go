@@ -160,15 +160,15 @@ func (b *batch) continues(ctx workflow.Context) {
 	group.Wait(ctx)
 }
 
-// recallNotes has ledgers say what they hold of a call beyond its state.
-func (c *carrier) recallNotes(ctx workflow.Context, call *interpreter.Call) {
+// recallLedgers has ledgers say what they hold of a call beyond its state.
+func (c *activityHost) recallLedgers(ctx workflow.Context, call *interpreter.Call) {
 	if len(call.Ledgers(workflow.Now(ctx))) == 0 {
 		call.Recalled()
 		return
 	}
-	place := indexed(c.task.Step, c.carried.Index)
+	place := indexed(c.task.Step, c.snapshot.Index)
 	hostCalls(ctx, interpreter.DriveInput{
-		Task: c.task, Calls: []interpreter.Carried{c.carried}, Width: 1, Pages: call.Detachable(), Recall: true,
+		Task: c.task, Calls: []interpreter.Carried{c.snapshot}, Width: 1, Pages: call.Detachable(), Recall: true,
 	}, []*interpreter.Call{call}, place+": what an earlier run has written")
 	if call.Recalls() && ctx.Err() == nil {
 		call.Abandon(*notContinued("step " + place + ": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),

@@ -62,7 +62,7 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 			return err
 		}
-		failure, next := goOn(ctx, interpreter.TreeWorkflow, census, "the count of a tree's runs")
+		failure, next := continueAsNew(ctx, interpreter.TreeWorkflow, census, "the count of a tree's runs")
 		if failure != nil {
 			return failure
 		}
