@@ -399,7 +399,7 @@ func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 			return
 		}
 	} else {
-		note(ctx, d.answerMark())
+		recordMarker(ctx, d.answerMark())
 	}
 	d.call.Attempted(outcome, workflow.Now(ctx))
 	logVerdict(ctx, d.call)
@@ -440,7 +440,7 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 		failure := d.call.TakeAnswer(workflow.Now(ctx))
 		countAttempt(ctx, d.call, awaited.Since, failure)
 		mark.Error = failure.Shrunk()
-		note(ctx, mark)
+		recordMarker(ctx, mark)
 		logVerdict(ctx, d.call)
 	}
 }
@@ -506,7 +506,7 @@ func (d *driver) notifyCancel(ctx workflow.Context) {
 		mark := d.answerMark()
 		mark.Over = true
 		mark.Error = &interpreter.ErrorObject{Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled"}
-		note(ctx, mark)
+		recordMarker(ctx, mark)
 	}
 	input, notifies := d.call.Cancels(workflow.Now(ctx))
 	if !notifies {

@@ -26,7 +26,7 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Sc
 	if err != nil {
 		return nil, err
 	}
-	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
+	ctx, controls := withControls(ctx, runID(input.Task), input.Control, parentsOf(input.Task))
 	going, stop := workflow.WithCancel(ctx)
 	b := newBatch(ctx, book, step, input, stop)
 	if err := cmp.Or(b.serveIterations(ctx), serveStopped(ctx, b.stoppedCall)); err != nil {

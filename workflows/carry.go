@@ -44,7 +44,7 @@ func forget(ctx workflow.Context, task Task, noted interpreter.Noted, calls ...i
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a call may have ended by a cancel
 	input := interpreter.ForgetInput{Task: task, Calls: calls, Again: noted == interpreter.NotedAgain}
-	to := toDoor(interpreter.ForgetActivity, forgetTimeout, "notes of "+task.Step)
+	to := toLocal(interpreter.ForgetActivity, forgetTimeout, "notes of "+task.Step)
 	if _, err := send[struct{}](ctx, to, input, "the calls that have ended"); err != nil {
 		logger(ctx).Warn("notes of ledgers stay until they are old", "error", err)
 	}

@@ -69,7 +69,7 @@ func (r *run) waitsForItself(name interpreter.LineName) *interpreter.ErrorObject
 		return nil
 	}
 	line, holders := name.ID(), []string{}
-	for _, above := range r.controls.above {
+	for _, above := range r.controls.parents {
 		if above.Line == line {
 			holders = append(holders, above.Run)
 		}
@@ -103,7 +103,7 @@ func (r *run) requestTurn(ctx workflow.Context) error {
 	concurrency := r.book.Concurrency
 	request := interpreter.LineRequest{Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
 	request.Known = r.Ticket.State
-	for _, above := range r.controls.above {
+	for _, above := range r.controls.parents {
 		if above.Line != "" {
 			request.Above = append(request.Above, interpreter.LineHolding{Run: above.Run, Line: above.Line})
 		}

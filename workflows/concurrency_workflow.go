@@ -239,7 +239,7 @@ const mostInDetails = 20
 func (k *keeper) describe(ctx workflow.Context) {
 	table := newSheet("run", "state", "since")
 	row := func(member interpreter.LineMember, state string) {
-		table.row(linkTo(ctx, source.Code(member.WorkflowID, mostText), member.WorkflowID), state, moment(member.Since))
+		table.row(linkTo(ctx, source.Code(member.WorkflowID, mostText), member.WorkflowID), state, renderTime(member.Since))
 	}
 	for _, holder := range k.line.Holders[:min(len(k.line.Holders), mostInDetails)] {
 		state := "**has its turn**"

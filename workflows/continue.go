@@ -190,7 +190,7 @@ func (r *run) continueLoop(
 		}
 		input.Begun = found.Begun
 	}
-	earlier := r.noteLoop(record, childID(input.Task, ""))
+	earlier := r.recordLoop(record, childID(input.Task, ""))
 	if len(earlier) == 0 {
 		return r.runLoop(ctx, step, input, record)
 	}
@@ -229,8 +229,8 @@ func (r *run) continueLoop(
 	return all, nil
 }
 
-// noteLoop notes the loop of a visit, and gives those before it.
-func (r *run) noteLoop(record *StepRecord, id string) []string {
+// recordLoop notes the loop of a visit, and gives those before it.
+func (r *run) recordLoop(record *StepRecord, id string) []string {
 	if r.input.Called == nil {
 		return nil
 	}

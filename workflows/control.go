@@ -48,7 +48,7 @@ func (s *Settlement) Means(step string, index *int) bool {
 type controls struct {
 	interpreter.Control
 	run      string // workflow ID of the run
-	above    []interpreter.Above
+	parents  []interpreter.Above
 	waits    []*openWait
 	awaited  []*awaitedCall // calls that are answered from outside
 	Answered []Answered     // the last answers that were taken
@@ -98,9 +98,9 @@ type controlsKey struct{}
 // withControls gives a workflow what it knows of its run's control, and of those of
 // the runs above.
 func withControls(
-	ctx workflow.Context, run string, known interpreter.Control, above []interpreter.Above,
+	ctx workflow.Context, run string, known interpreter.Control, parents []interpreter.Above,
 ) (workflow.Context, *controls) {
-	c := &controls{Control: known, run: run, above: slices.Clone(above), childCalls: map[string]bool{}}
+	c := &controls{Control: known, run: run, parents: slices.Clone(parents), childCalls: map[string]bool{}}
 	return workflow.WithValue(ctx, controlsKey{}, c), c
 }
 

@@ -55,8 +55,8 @@ func toHost(name string, limit time.Duration, summary string) destination {
 	return destination{name: name, limit: limit, summary: summary, reports: true}
 }
 
-// toDoor is an activity in the same worker. What it is given is not in history.
-func toDoor(name string, limit time.Duration, summary string) destination {
+// toLocal is an activity in the same worker. What it is given is not in history.
+func toLocal(name string, limit time.Duration, summary string) destination {
 	return destination{kind: isLocal, name: name, limit: limit, summary: summary}
 }
 
@@ -164,8 +164,8 @@ func travelling(ctx workflow.Context, input any, what string) (args []any, bytes
 	return append([]any{sent.value}, args...), o.limits.Carried(sent.size) + throughTemporal, failure
 }
 
-// note writes something small into the history, for those who read it.
-func note(ctx workflow.Context, mark any) {
+// recordMarker writes something small into the history, for those who read it.
+func recordMarker(ctx workflow.Context, mark any) {
 	workflow.SideEffect(ctx, func(workflow.Context) any { return mark })
 }
 

@@ -79,24 +79,24 @@ func linkTo(ctx workflow.Context, text, id string) string {
 	return fmt.Sprintf("[%s](namespaces/%s/workflows/%s)", text, url.PathEscape(workflow.GetInfo(ctx).Namespace), url.PathEscape(id))
 }
 
-// moment is a time in details, "" for none.
-func moment(at time.Time) string {
+// renderTime is a time in details, "" for none.
+func renderTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
 	return at.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// because is what is waited for, else the error, in a few words.
-func because(waiting string, failure *interpreter.ErrorObject) string {
+// renderReason is what is waited for, else the error, in a few words.
+func renderReason(waiting string, failure *interpreter.ErrorObject) string {
 	if waiting != "" {
 		return source.Code(waiting, mostText)
 	}
 	return source.Code(failure.Short(), mostText)
 }
 
-// standing says whether people hold the run, and why.
-func (c *controls) standing() string {
+// renderHold says whether people hold the run, and why.
+func (c *controls) renderHold() string {
 	what := ""
 	switch {
 	case c.Paused:
@@ -129,7 +129,7 @@ func (r *run) describe(ctx workflow.Context) {
 		}
 		table.row(stepCells(ctx, shown, r.live[record])...)
 	}
-	workflow.SetCurrentDetails(ctx, r.controls.standing()+r.lateness()+ticketText(ctx, r.Ticket)+table.String()+r.openQuestions()+
+	workflow.SetCurrentDetails(ctx, r.controls.renderHold()+r.lateness()+ticketText(ctx, r.Ticket)+table.String()+r.openQuestions()+
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(r.id, MaxWorkflowID), "`")))
 }
 
@@ -147,7 +147,7 @@ func ticketText(ctx workflow.Context, ticket *interpreter.Ticket) string {
 		return ""
 	}
 	return fmt.Sprintf("**waits for its turn** under the %s, since %s\n\n",
-		linkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, mostText), ticket.Line), moment(ticket.Since))
+		linkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, mostText), ticket.Line), renderTime(ticket.Since))
 }
 
 // openQuestions is what people are asked in steps whose calls are made here, and the commands
@@ -207,7 +207,7 @@ func stepCells(ctx workflow.Context, record StepRecord, call *interpreter.Call) 
 	case record.Attempts > 0:
 		progress = fmt.Sprintf("%d attempts", record.Attempts)
 	}
-	return []string{name, "**" + string(record.Status) + "**", progress, moment(record.NextRetryAt), because(record.Waiting, record.Error)}
+	return []string{name, "**" + string(record.Status) + "**", progress, renderTime(record.NextRetryAt), renderReason(record.Waiting, record.Error)}
 }
 
 // describe writes where the loop stands, or this part of it.
@@ -217,8 +217,8 @@ func (l *loop) describe(ctx workflow.Context) {
 	stats.Success, stats.Failed = stats.Success+rest.within.Success, stats.Failed+rest.within.Failed
 	counts := newSheet("done", "failed", "waiting", "under way", "to come", "next retry")
 	counts.row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(under),
-		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-under, 0)), moment(rest.next))
-	text := l.controls.standing() + fmt.Sprintf("%s: iterations %d to %d of %d\n\n%s",
+		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-under, 0)), renderTime(rest.next))
+	text := l.controls.renderHold() + fmt.Sprintf("%s: iterations %d to %d of %d\n\n%s",
 		source.Code(l.step.Name, mostText), l.index(0), l.index(stats.Total-1), l.size(), counts)
 	for _, p := range l.parts {
 		text += "\nUnder way, and not counted yet: " + linkTo(ctx, "a part of the loop", p.id) + "\n"
@@ -234,7 +234,7 @@ func (l *loop) failures(ctx workflow.Context) string {
 	table := newSheet("failed iteration", "last error", "attempts", "where")
 	for _, failure := range l.result.Errors[:min(len(l.result.Errors), mostRows)] {
 		id := l.childOf(failure.Index)
-		table.row(fmt.Sprint(failure.Index), because("", failure.Error), fmt.Sprint(failure.Attempts),
+		table.row(fmt.Sprint(failure.Index), renderReason("", failure.Error), fmt.Sprint(failure.Attempts),
 			linkTo(ctx, source.Code(id, mostText), id))
 	}
 	if more := l.result.Stats.Failed - mostRows; more > 0 {
@@ -274,7 +274,7 @@ func (l *loop) waits(ctx workflow.Context) string {
 		if m.request.Now {
 			why, next = interpreter.WaitsForSlot, time.Time{}
 		}
-		table.row(which, source.Code(why, mostText), moment(next), linkTo(ctx, source.Code(m.id, mostText), m.id))
+		table.row(which, source.Code(why, mostText), renderTime(next), linkTo(ctx, source.Code(m.id, mostText), m.id))
 	}
 	if table == nil {
 		return ""
@@ -307,13 +307,13 @@ func (b *batch) describe(ctx workflow.Context) {
 			}
 			questions += questionText(runID(b.input.Task), b.step.Name, index, record.Awaits)
 			table.row(name, "**"+string(record.Status)+"**", strconv.Itoa(record.Attempts),
-				moment(record.NextRetryAt), because(record.Waiting, record.Error))
+				renderTime(record.NextRetryAt), renderReason(record.Waiting, record.Error))
 		}
 		if n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	text := controlsOf(ctx).standing() + source.Code(b.step.Name, mostText) + ": " + strings.Join(counts, ", ") + "\n"
+	text := controlsOf(ctx).renderHold() + source.Code(b.step.Name, mostText) + ": " + strings.Join(counts, ", ") + "\n"
 	if rows > 0 {
 		text += "\n" + table.String()
 	}

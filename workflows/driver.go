@@ -209,7 +209,7 @@ func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 // hold waits until people let the call go on, or decide about it.
 func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.rested()
-	d.noteHold(ctx, hold)
+	d.markHold(ctx, hold)
 	wait := hold.Wait(d.call.State.Failure())
 	settlement, err := d.rest(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
@@ -226,12 +226,12 @@ type HoldMark struct {
 	Index *int   `json:"index,omitempty"`
 }
 
-// noteHold tells the history, once, that the call waits for a person.
-func (d *driver) noteHold(ctx workflow.Context, hold interpreter.Hold) {
+// markHold tells the history, once, that the call waits for a person.
+func (d *driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 	if !hold.Exhausted || hold.Noted {
 		return
 	}
-	note(ctx, HoldMark{Held: d.call.Place(), Index: d.call.Index()})
+	recordMarker(ctx, HoldMark{Held: d.call.Place(), Index: d.call.Index()})
 	d.call.Noted()
 }
 

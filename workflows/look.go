@@ -111,7 +111,7 @@ func (b *batch) records() []IterationRecord {
 // completeProgress completes the progress of a run: what its queries tell beyond the records.
 func (r *run) completeProgress(progress *Progress) {
 	progress.Control, progress.Late, progress.Ticket = r.controls.Control, r.Late, r.Ticket
-	for _, above := range r.controls.above {
+	for _, above := range r.controls.parents {
 		progress.Above = append(progress.Above, interpreter.Above{Run: above.Run, Step: above.Step})
 	}
 	for i, record := range r.records {

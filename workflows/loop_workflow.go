@@ -23,7 +23,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script interpreter.Scri
 	if err != nil {
 		return nil, err
 	}
-	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
+	ctx, controls := withControls(ctx, runID(input.Task), input.Control, parentsOf(input.Task))
 	l := newLoop(input, step, controls)
 	l.book = book
 	controls.listen(ctx, nil)

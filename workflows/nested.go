@@ -60,7 +60,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	if !callee.Wait {
 		return playDetached(ctx, id, input, in)
 	}
-	input.Called.Above = controlsOf(ctx).below(in.Step, nesting.Line)
+	input.Called.Above = controlsOf(ctx).parentsOfChild(in.Step, nesting.Line)
 	return playChild(ctx, id, input, in)
 }
 
@@ -263,7 +263,7 @@ func (r *run) files() map[string]string {
 
 // nesting is what the tasks of a step know of the runs above and below.
 func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
-	nesting := interpreter.Nesting{Above: r.controls.above}
+	nesting := interpreter.Nesting{Above: r.controls.parents}
 	if called := r.input.Called; called != nil {
 		nesting.Depth = called.Depth
 	}
@@ -289,18 +289,18 @@ func (r *run) called() *Called {
 		return nil
 	}
 	called := *r.input.Called
-	called.Above = r.controls.above
+	called.Above = r.controls.parents
 	return &called
 }
 
-func (in Input) above() []interpreter.Above {
+func (in Input) parents() []interpreter.Above {
 	if in.Called == nil {
 		return nil
 	}
 	return in.Called.Above
 }
 
-func above(task Task) []interpreter.Above {
+func parentsOf(task Task) []interpreter.Above {
 	if task.Nesting == nil {
 		return nil
 	}
@@ -339,18 +339,18 @@ func checkCalled(ctx workflow.Context, input Input) error {
 // which was held.
 func actsOnResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
 
-// below are the runs above one that a step starts.
-func (c *controls) below(step, line string) []interpreter.Above {
-	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Line: line})
+// parentsOfChild are the runs above one that a step starts.
+func (c *controls) parentsOfChild(step, line string) []interpreter.Above {
+	return append(slices.Clone(c.parents), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Line: line})
 }
 
 // task is a task with what is known by now of the runs above.
 func (c *controls) task(task Task) Task {
-	if len(c.above) == 0 || task.Nesting == nil {
+	if len(c.parents) == 0 || task.Nesting == nil {
 		return task
 	}
 	nesting := *task.Nesting
-	nesting.Above = slices.Clone(c.above)
+	nesting.Above = slices.Clone(c.parents)
 	task.Nesting = &nesting
 	return task
 }
@@ -358,7 +358,7 @@ func (c *controls) task(task Task) Task {
 // Holds reports whether no attempt of a step may begin: its run holds it, or one
 // above.
 func (c *controls) Holds(step string) bool {
-	return c.Control.Holds(step) || slices.ContainsFunc(c.above, func(above interpreter.Above) bool {
+	return c.Control.Holds(step) || slices.ContainsFunc(c.parents, func(above interpreter.Above) bool {
 		return above.Control.Holds(above.Step)
 	})
 }
@@ -368,7 +368,7 @@ func (c *controls) knows(hold interpreter.Hold) bool {
 	if hold.Run == "" {
 		return c.Version >= hold.Version
 	}
-	return slices.ContainsFunc(c.above, func(above interpreter.Above) bool {
+	return slices.ContainsFunc(c.parents, func(above interpreter.Above) bool {
 		return above.Run == hold.Run && above.Control.Version >= hold.Version
 	})
 }
@@ -381,24 +381,24 @@ func (c *controls) applyControl(steering Steering) {
 		}
 		return
 	}
-	for i := range c.above {
-		if above := &c.above[i]; above.Run == steering.Run && steering.Control.Version > above.Control.Version {
+	for i := range c.parents {
+		if above := &c.parents[i]; above.Run == steering.Run && steering.Control.Version > above.Control.Version {
 			above.Control = steering.Control
 		}
 	}
 }
 
-// listenAbove takes in what the run above passes on, of a run that has one.
-func (c *controls) listenAbove(ctx workflow.Context) {
-	if len(c.above) == 0 {
+// listenToParent takes in what the run above passes on, of a run that has one.
+func (c *controls) listenToParent(ctx workflow.Context) {
+	if len(c.parents) == 0 {
 		return
 	}
-	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.apply(ctx, c.fromAbove(steering)) })
+	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.apply(ctx, c.fromParent(steering)) })
 }
 
-// drainAbove is drain, of a run that has one above.
-func (c *controls) drainAbove(ctx workflow.Context) {
-	if len(c.above) == 0 {
+// drainParent is drain, of a run that has one above.
+func (c *controls) drainParent(ctx workflow.Context) {
+	if len(c.parents) == 0 {
 		return
 	}
 	signals := workflow.GetSignalChannel(ctx, ControlSignal)
@@ -407,15 +407,15 @@ func (c *controls) drainAbove(ctx workflow.Context) {
 		if !signals.ReceiveAsync(&steering) {
 			return
 		}
-		c.apply(ctx, c.fromAbove(steering))
+		c.apply(ctx, c.fromParent(steering))
 	}
 }
 
-// fromAbove names the run that a steering is about. Nobody decides there about the
+// fromParent names the run that a steering is about. Nobody decides there about the
 // waits of this one.
-func (c *controls) fromAbove(steering Steering) Steering {
+func (c *controls) fromParent(steering Steering) Steering {
 	if steering.Run == "" {
-		steering.Run = c.above[len(c.above)-1].Run
+		steering.Run = c.parents[len(c.parents)-1].Run
 	}
 	return Steering{Control: steering.Control, Resumes: steering.Resumes, Run: steering.Run}
 }

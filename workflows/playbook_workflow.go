@@ -27,8 +27,8 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 		return nil, err
 	}
 	ctx = withOutbox(ctx, input.State.Limits)
-	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, input.State.Control, input.above())
-	controls.listenAbove(ctx)
+	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, input.State.Control, input.parents())
+	controls.listenToParent(ctx)
 	controls.listenForTurns(ctx)
 	r := newRun(ctx, book, input)
 	r.controls = controls
@@ -70,7 +70,7 @@ func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 		if err := checkCalled(ctx, *input); err != nil {
 			return nil, unfit(err)
 		}
-		answer, err := door(ctx, *input)
+		answer, err := validate(ctx, *input)
 		if err != nil {
 			return nil, err
 		}
@@ -95,11 +95,11 @@ func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 // checkTimeout bounds the check at the door, which is plain computation.
 const checkTimeout = 30 * time.Second
 
-// door has the playbook checked in full by a worker that knows the tools. The
+// validate has the playbook checked in full by a worker that knows the tools. The
 // answer is in history, so a replay sees the same one.
-func door(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
+func validate(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
 	check := interpreter.CheckInput{Name: input.Name, Source: input.Source, Workload: input.Workload, Files: input.Files}
-	to := toDoor(interpreter.CheckActivity, checkTimeout, "check "+input.Name)
+	to := toLocal(interpreter.CheckActivity, checkTimeout, "check "+input.Name)
 	answer, err := send[interpreter.CheckResult](ctx, to, check, "the playbook")
 	if err != nil {
 		return answer, err
@@ -184,7 +184,7 @@ func (r *run) renew(ctx workflow.Context) error {
 	}
 	var next error
 	if r.packNotices(ctx); r.Failure == nil && ctx.Err() == nil {
-		r.controls.drainAbove(ctx)
+		r.controls.drainParent(ctx)
 		var tooLarge *interpreter.ErrorObject
 		tooLarge, next = continueAsNew(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
 		r.stays = tooLarge != nil

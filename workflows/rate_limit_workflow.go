@@ -20,7 +20,7 @@ const limiterIdle = time.Minute
 // are over; the next lease starts it again.
 func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error {
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
-	k := &limiterKeeper{Limiter: limiter, lastRequest: workflow.Now(ctx)}
+	k := &rateLimiter{Limiter: limiter, lastRequest: workflow.Now(ctx)}
 	err := workflow.SetUpdateHandlerWithOptions(ctx, interpreter.LeaseUpdate,
 		func(ctx workflow.Context, request interpreter.LeaseRequest) (interpreter.Lease, error) {
 			k.lastRequest = workflow.Now(ctx)
@@ -45,15 +45,15 @@ func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error 
 	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }
 
-// limiterKeeper keeps a limiter.
-type limiterKeeper struct {
+// rateLimiter keeps a limiter.
+type rateLimiter struct {
 	interpreter.Limiter
 	lastRequest time.Time // when somebody asked or went away last
 	wakes       time.Time // the end of the rest
 }
 
 // recordAway notes who has gone away.
-func (k *limiterKeeper) recordAway(ctx workflow.Context, away []interpreter.Away) {
+func (k *rateLimiter) recordAway(ctx workflow.Context, away []interpreter.Away) {
 	if err := interpreter.CheckAway(away); err != nil {
 		logger(ctx).Warn("what no worker tells of those away is left out", "error", err)
 		return
@@ -63,19 +63,19 @@ func (k *limiterKeeper) recordAway(ctx workflow.Context, away []interpreter.Away
 }
 
 // idle is when the workflow is no longer needed, if nothing happens.
-func (k *limiterKeeper) idle() time.Time {
+func (k *rateLimiter) idle() time.Time {
 	if over := k.lastRequest.Add(limiterIdle); over.After(k.Next) {
 		return over
 	}
 	return k.Next
 }
 
-func (k *limiterKeeper) over(ctx workflow.Context) bool {
+func (k *rateLimiter) over(ctx workflow.Context) bool {
 	return len(k.Away) == 0 && !k.idle().After(workflow.Now(ctx))
 }
 
 // next is when there is something to do.
-func (k *limiterKeeper) next() time.Time {
+func (k *rateLimiter) next() time.Time {
 	if call := k.CallAt(); !call.IsZero() {
 		return call
 	}
@@ -84,7 +84,7 @@ func (k *limiterKeeper) next() time.Time {
 
 // wait waits until something may have to be done. What was put off meanwhile is
 // looked at then and not before, so that leases cost no timers.
-func (k *limiterKeeper) wait(ctx workflow.Context) error {
+func (k *rateLimiter) wait(ctx workflow.Context) error {
 	timed, stop := workflow.WithCancel(ctx)
 	defer stop()
 	k.wakes = k.next()

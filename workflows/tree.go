@@ -114,7 +114,7 @@ func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string)
 // admission asks for runs that this one waits for.
 func (c *controls) admission(tree interpreter.Tree, count int) interpreter.Admission {
 	admission := interpreter.Admission{Tree: tree, Count: count}
-	for _, above := range c.above {
+	for _, above := range c.parents {
 		admission.Runs = append(admission.Runs, above.Run)
 	}
 	admission.Runs = append(admission.Runs, c.run)
@@ -177,7 +177,7 @@ func (r *run) watchCancel(ctx, branches workflow.Context) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	workflow.Go(disconnected, func(ctx workflow.Context) {
 		branches.Done().Receive(ctx, nil)
-		if len(r.controls.above) == 0 || r.Failure != nil { // else that one does who was cancelled first
+		if len(r.controls.parents) == 0 || r.Failure != nil { // else that one does who was cancelled first
 			cancelTree(ctx, r.tree(), r.id)
 		}
 	})
