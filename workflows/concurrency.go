@@ -18,8 +18,8 @@ import (
 // that it knew, so who waits for long asks again.
 
 const (
-	// lineTimeout bounds an activity for a line.
-	lineTimeout = 8 * time.Second
+	// queueTimeout bounds an activity for a line.
+	queueTimeout = 8 * time.Second
 	// turnRetry is how long a run waits before it asks for its turn again, at first and
 	// at most.
 	turnRetry     = 2 * time.Minute
@@ -47,7 +47,7 @@ func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 		}
 		r.Ticket = &interpreter.Ticket{Line: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
 	}
-	r.listenToLine(ctx)
+	r.listenToQueue(ctx)
 	for wait := turnRetry; r.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostTurnRetry) {
 		if next := r.renew(ctx); next != nil {
 			return next
@@ -108,11 +108,11 @@ func (r *run) requestTurn(ctx workflow.Context) error {
 			request.Above = append(request.Above, interpreter.LineHolding{Run: above.Run, Line: above.Line})
 		}
 	}
-	return r.enterLine(ctx, toTool(interpreter.LineEnterActivity, lineTimeout, "asks for its turn"), request)
+	return r.sendToQueue(ctx, toTool(interpreter.LineEnterActivity, queueTimeout, "asks for its turn"), request)
 }
 
-// enterLine has a worker tell the line something, which begins it where there is none.
-func (r *run) enterLine(ctx workflow.Context, to destination, request interpreter.LineRequest) error {
+// sendToQueue has a worker tell the line something, which begins it where there is none.
+func (r *run) sendToQueue(ctx workflow.Context, to destination, request interpreter.LineRequest) error {
 	_, err := send[struct{}](ctx, to, interpreter.LineEnter{Name: r.Ticket.Name, Request: request}, "the name of concurrency")
 	return err
 }
@@ -122,18 +122,18 @@ func (r *run) member(ctx workflow.Context) interpreter.Member {
 	return interpreter.Member{WorkflowID: r.id, RunID: workflow.GetInfo(ctx).FirstRunID}
 }
 
-// listenToLine takes in what the line answers, to the end of the run: one that has
+// listenToQueue takes in what the line answers, to the end of the run: one that has
 // its turn may be told to go.
-func (r *run) listenToLine(ctx workflow.Context) {
+func (r *run) listenToQueue(ctx workflow.Context) {
 	onSignal(ctx, interpreter.LineAnswerSignal, func(ctx workflow.Context, answer interpreter.LineAnswer) {
 		if answer.RunID == r.member(ctx).RunID {
-			r.answered(ctx, answer)
+			r.applyTurn(ctx, answer)
 		}
 	})
 }
 
-// answered takes in an answer of the line.
-func (r *run) answered(ctx workflow.Context, answer interpreter.LineAnswer) {
+// applyTurn takes in an answer of the line.
+func (r *run) applyTurn(ctx workflow.Context, answer interpreter.LineAnswer) {
 	waited := r.Ticket.State == interpreter.LineQueued
 	if !r.Ticket.Answered(answer) {
 		return
@@ -192,9 +192,9 @@ func (r *run) releaseTurn(ctx workflow.Context) {
 		err = signal(ctx, r.Ticket.Line, interpreter.LineSignal, request).Get(ctx, nil)
 	}
 	if err != nil || queued {
-		to := toTool(interpreter.LineEnterActivity, lineTimeout, "leaves the queue of its concurrency key")
+		to := toTool(interpreter.LineEnterActivity, queueTimeout, "leaves the queue of its concurrency key")
 		to.tries = mostReleases
-		err = r.enterLine(ctx, to, request)
+		err = r.sendToQueue(ctx, to, request)
 	}
 	if err != nil {
 		logger(ctx).Warn("cannot leave the line of the concurrency key; the place is free once the line has looked", "error", err)

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// lineIdle is how long the workflow of a concurrency key stays that no run has.
-	lineIdle = time.Minute
+	// queueIdle is how long the workflow of a concurrency key stays that no run has.
+	queueIdle = time.Minute
 	// A run that was terminated cannot say that it needs its turn no more, so the line
 	// looks: while somebody waits after lookFirst, which doubles up to lookLast; else
 	// every lookIdle.
@@ -35,7 +35,7 @@ const (
 func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget who has a turn
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
-	k := &keeper{line: &line, requests: workflow.GetSignalChannel(ctx, interpreter.LineSignal)}
+	k := &queueKeeper{line: &line, requests: workflow.GetSignalChannel(ctx, interpreter.LineSignal)}
 	if err := workflow.SetQueryHandler(ctx, interpreter.LineQuery, func(members []interpreter.Member) (interpreter.LineStanding, error) {
 		return line.Standing(members), nil
 	}); err != nil {
@@ -56,7 +56,7 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 		}
 		switch {
 		case !k.alarm.IsReady():
-		case k.mode != lineEmpty:
+		case k.mode != queueEmpty:
 			k.checkMembers(ctx)
 		case k.requests.Len() == 0:
 			return nil
@@ -64,13 +64,13 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 	}
 }
 
-// keeper keeps a line.
-type keeper struct {
+// queueKeeper keeps a line.
+type queueKeeper struct {
 	line            *interpreter.Line
 	requests        workflow.ReceiveChannel
 	delivering      int // messages on their way
 	gone            []interpreter.Member
-	mode            lineMode
+	mode            queueMode
 	alarm           workflow.Future // the end of mode's time
 	stop            workflow.CancelFunc
 	patience        time.Duration // before the next look, while somebody waits
@@ -79,17 +79,17 @@ type keeper struct {
 	victim          interpreter.LineVictim
 }
 
-// lineMode is what a line waits for beside requests.
-type lineMode int
+// queueMode is what a line waits for beside requests.
+type queueMode int
 
 const (
-	lineEmpty   lineMode = iota + 1 // its end
-	lineHeld                        // a look at who has a turn
-	lineWaiting                     // such a look, for those who wait
+	queueEmpty   queueMode = iota + 1 // its end
+	queueHeld                         // a look at who has a turn
+	queueWaiting                      // such a look, for those who wait
 )
 
 // drain takes in what runs have said, and who is not there any more.
-func (k *keeper) drain(ctx workflow.Context) {
+func (k *queueKeeper) drain(ctx workflow.Context) {
 	for {
 		var request interpreter.LineRequest
 		if !k.requests.ReceiveAsync(&request) {
@@ -112,10 +112,10 @@ func (k *keeper) drain(ctx workflow.Context) {
 }
 
 // isCircle reports whether a run is to fail, as others wait for it.
-func (k *keeper) isCircle() bool { return k.victim.WorkflowID != "" }
+func (k *queueKeeper) isCircle() bool { return k.victim.WorkflowID != "" }
 
 // deliverMessages sends messages, a number of them at a time.
-func (k *keeper) deliverMessages(ctx workflow.Context) {
+func (k *queueKeeper) deliverMessages(ctx workflow.Context) {
 	for k.mayDeliver() {
 		message := k.line.Messages[0]
 		k.line.Messages = k.line.Messages[1:]
@@ -127,10 +127,12 @@ func (k *keeper) deliverMessages(ctx workflow.Context) {
 	}
 }
 
-func (k *keeper) mayDeliver() bool { return len(k.line.Messages) > 0 && k.delivering < mostDelivering }
+func (k *queueKeeper) mayDeliver() bool {
+	return len(k.line.Messages) > 0 && k.delivering < mostDelivering
+}
 
 // deliver tells a run what was decided. One that does not hear it has ended.
-func (k *keeper) deliver(ctx workflow.Context, message interpreter.LineMessage) {
+func (k *queueKeeper) deliver(ctx workflow.Context, message interpreter.LineMessage) {
 	if err := signal(ctx, message.To.WorkflowID, interpreter.LineAnswerSignal, message.Answer).Get(ctx, nil); err != nil {
 		k.gone = append(k.gone, message.To)
 		return
@@ -140,23 +142,23 @@ func (k *keeper) deliver(ctx workflow.Context, message interpreter.LineMessage) 
 	}
 	cancel := interpreter.LineCancel{Member: message.To, Reason: fmt.Sprintf(
 		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Answer.By, k.line.Name.Key)}
-	to := toTool(interpreter.LineCancelActivity, lineTimeout, "cancels "+source.Cut(message.To.WorkflowID, mostText))
+	to := toTool(interpreter.LineCancelActivity, queueTimeout, "cancels "+source.Cut(message.To.WorkflowID, mostText))
 	if _, err := send[struct{}](ctx, to, cancel, "the reason of a cancel"); err != nil {
 		logger(ctx).Warn("cannot cancel a run that is to be replaced", "workflow_id", message.To.WorkflowID, "error", err)
 	}
 }
 
 // wait waits until there is something to do, or its time is over.
-func (k *keeper) wait(ctx workflow.Context) error {
-	mode, length := lineEmpty, lineIdle
+func (k *queueKeeper) wait(ctx workflow.Context) error {
+	mode, length := queueEmpty, queueIdle
 	switch {
 	case len(k.line.Queue) > 0:
-		if k.mode != lineWaiting {
+		if k.mode != queueWaiting {
 			k.patience = checkFirst
 		}
-		mode, length = lineWaiting, k.patience
+		mode, length = queueWaiting, k.patience
 	case !k.line.Empty() || k.delivering > 0:
-		mode, length = lineHeld, checkIdle
+		mode, length = queueHeld, checkIdle
 	}
 	if k.mode != mode || k.alarm.IsReady() {
 		if k.stop != nil {
@@ -166,7 +168,7 @@ func (k *keeper) wait(ctx workflow.Context) error {
 		timer, k.stop = workflow.WithCancel(ctx)
 		k.mode = mode
 		k.alarm = workflow.NewTimerWithOptions(timer, length, workflow.TimerOptions{Summary: []string{
-			lineEmpty: "idle", lineHeld: "until it looks who has a turn", lineWaiting: "until it looks who has a turn",
+			queueEmpty: "idle", queueHeld: "until it looks who has a turn", queueWaiting: "until it looks who has a turn",
 		}[mode]})
 	}
 	delivering := k.delivering
@@ -177,7 +179,7 @@ func (k *keeper) wait(ctx workflow.Context) error {
 }
 
 // checkMembers frees the places of runs that have ended without a word.
-func (k *keeper) checkMembers(ctx workflow.Context) {
+func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 	var members []interpreter.Member
 	holders := k.line.Holders
 	for range min(len(holders), mostChecked) {
@@ -187,7 +189,7 @@ func (k *keeper) checkMembers(ctx workflow.Context) {
 	for _, waiting := range k.line.Queue[:min(len(k.line.Queue), mostCheckedWaiting)] {
 		members = append(members, waiting.Member)
 	}
-	to := toTool(interpreter.LineLookActivity, lineTimeout, fmt.Sprintf("looks whether %d runs go on", len(members)))
+	to := toTool(interpreter.LineLookActivity, queueTimeout, fmt.Sprintf("looks whether %d runs go on", len(members)))
 	ended, err := send[[]interpreter.Member](ctx, to, members, "runs to look at")
 	if err != nil {
 		logger(ctx).Warn("cannot look whether runs go on", "error", err)
@@ -202,13 +204,13 @@ func (k *keeper) checkMembers(ctx workflow.Context) {
 
 // checkCircles looks for runs that wait for each other, beside what the line does: other lines
 // are asked, which may not answer.
-func (k *keeper) checkCircles(ctx workflow.Context) {
+func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 	if k.checkingCircles || len(k.line.Above()) == 0 {
 		return
 	}
 	k.checkingCircles = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		to := toTool(interpreter.LineCircleActivity, lineTimeout, "looks whether runs wait for each other")
+		to := toTool(interpreter.LineCircleActivity, queueTimeout, "looks whether runs wait for each other")
 		to.tries = 1 // it looks again soon
 		victim, err := send[interpreter.LineVictim](ctx, to, k.line.Name.ID(), "the name of concurrency")
 		if k.checkingCircles = false; err != nil {
@@ -220,7 +222,7 @@ func (k *keeper) checkCircles(ctx workflow.Context) {
 }
 
 // continueAsNew goes on in another history, with what has come and what is still to be told.
-func (k *keeper) continueAsNew(ctx workflow.Context) error {
+func (k *queueKeeper) continueAsNew(ctx workflow.Context) error {
 	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.checkingCircles }); err != nil {
 		return err
 	}
@@ -236,7 +238,7 @@ func (k *keeper) continueAsNew(ctx workflow.Context) error {
 const mostInDetails = 20
 
 // describe writes how the line stands.
-func (k *keeper) describe(ctx workflow.Context) {
+func (k *queueKeeper) describe(ctx workflow.Context) {
 	table := newSheet("run", "state", "since")
 	row := func(member interpreter.LineMember, state string) {
 		table.row(linkTo(ctx, source.Code(member.WorkflowID, mostText), member.WorkflowID), state, renderTime(member.Since))
