@@ -445,10 +445,10 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 	}
 }
 
-// AskMark stands in the history where an attempt began that sends nothing, and
+// AnswerMark stands in the history where an attempt began that sends nothing, and
 // where one ended that somebody outside has answered, or nobody in time: so that who
 // reads the history need not guess. Kept in workflow history.
-type AskMark struct {
+type AnswerMark struct {
 	interpreter.AnswerTo
 
 	Page  int                      `json:"page"`
@@ -460,7 +460,9 @@ type AskMark struct {
 }
 
 // answerMark is the mark of the attempt under way.
-func (d *driver) answerMark() AskMark { return AskMark{AnswerTo: d.call.To(), Page: d.call.Page()} }
+func (d *driver) answerMark() AnswerMark {
+	return AnswerMark{AnswerTo: d.call.To(), Page: d.call.Page()}
+}
 
 // bell is the timer of an attempt that is awaited. Progress sets the end of its
 // time further away, and the bell is only set again when it has rung.

@@ -306,7 +306,7 @@ func (l *loop) progress() (Progress, error) {
 	return Progress{
 		Stats: l.result.Stats, Open: open, Under: rest.under(l.under), Waiting: rest.waiting, Returning: rest.returning,
 		Within: rest.within, NextRetryAt: rest.next, Parts: parts,
-		Asks: awaitsAnswers(l.step), Plays: l.plays(), Control: l.controls.Control,
+		Awaits: awaitsAnswers(l.step), Plays: l.plays(), Control: l.controls.Control,
 	}, nil
 }
 

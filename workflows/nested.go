@@ -60,7 +60,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	if !callee.Wait {
 		return playDetached(ctx, id, input, in)
 	}
-	input.Called.Above = controlsOf(ctx).parentsOfChild(in.Step, nesting.Line)
+	input.Called.Parents = controlsOf(ctx).parentsOfChild(in.Step, nesting.Line)
 	return playChild(ctx, id, input, in)
 }
 
@@ -289,7 +289,7 @@ func (r *run) called() *Called {
 		return nil
 	}
 	called := *r.input.Called
-	called.Above = r.controls.parents
+	called.Parents = r.controls.parents
 	return &called
 }
 
@@ -297,7 +297,7 @@ func (in Input) parents() []interpreter.Above {
 	if in.Called == nil {
 		return nil
 	}
-	return in.Called.Above
+	return in.Called.Parents
 }
 
 func parentsOf(task Task) []interpreter.Above {

@@ -43,9 +43,9 @@ type openNotice struct {
 	controls *controls
 }
 
-// Untold is a notice of the run that goes on in another history; kept in workflow
+// UnsentNotice is a notice of the run that goes on in another history; kept in workflow
 // history.
-type Untold struct {
+type UnsentNotice struct {
 	Place string `json:"place"` // see Playbook.Notices
 	// Number is that of the news: see RunState.Told.
 	Number int                 `json:"number"`
@@ -110,25 +110,25 @@ func (r *run) notify(ctx workflow.Context, news interpreter.News, result interpr
 	if len(notices) == 0 || r.notices.ending {
 		return
 	}
-	r.Told++
-	number := r.Told
+	r.Notified++
+	number := r.Notified
 	news.At, news.Error = workflow.Now(ctx), news.Error.Shrunk()
 	scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, result)
 	for _, notice := range notices {
-		r.send(ctx, notice, Untold{Place: notice.Place, Number: number, News: news}, scope, result.Data.Data)
+		r.send(ctx, notice, UnsentNotice{Place: notice.Place, Number: number, News: news}, scope, result.Data.Data)
 	}
 }
 
 // send has a notice sent beside what the run does, from where it had come.
-func (r *run) send(ctx workflow.Context, notice *playbook.Sink, untold Untold, scope *interpreter.Scope, result any) {
+func (r *run) send(ctx workflow.Context, notice *playbook.Sink, unsent UnsentNotice, scope *interpreter.Scope, result any) {
 	beside, _ := workflow.NewDisconnectedContext(workflow.WithValue(ctx, outboxKey{}, r.notices.outbox))
 	beside, controls := withControls(beside, "", interpreter.Control{}, nil)
 	under := &openNotice{sink: notice, controls: controls}
 	r.notices.open = append(r.notices.open, under)
 	workflow.Go(beside, func(ctx workflow.Context) {
-		call := r.noticeCall(notice, untold, scope, result, stream(ctx, fmt.Sprintf("%s/%d", notice.Place, untold.Number)))
+		call := r.noticeCall(notice, unsent, scope, result, stream(ctx, fmt.Sprintf("%s/%d", notice.Place, unsent.Number)))
 		if call.Waits(workflow.Now(ctx)) != nil {
-			call.WaitedUntil(untold.Call.Until, workflow.Now(ctx))
+			call.WaitedUntil(unsent.Call.Until, workflow.Now(ctx))
 		}
 		d := &driver{call: call, renews: func() bool { return r.notices.renewing }}
 		snapshot := d.run(ctx)
@@ -138,8 +138,8 @@ func (r *run) send(ctx workflow.Context, notice *playbook.Sink, untold Untold, s
 		}
 		r.notices.open = slices.Delete(r.notices.open, at, at+1)
 		if snapshot != nil {
-			untold.Call = *snapshot
-			r.Untold = append(r.Untold, untold)
+			unsent.Call = *snapshot
+			r.Unsent = append(r.Unsent, unsent)
 			return
 		}
 		r.sent(notice, *call.Result())
@@ -148,13 +148,13 @@ func (r *run) send(ctx workflow.Context, notice *playbook.Sink, untold Untold, s
 
 // noticeCall is the call of a notice of the run, where it had come.
 func (r *run) noticeCall(
-	notice *playbook.Sink, untold Untold, scope *interpreter.Scope, result any, random func() float64,
+	notice *playbook.Sink, unsent UnsentNotice, scope *interpreter.Scope, result any, random func() float64,
 ) *interpreter.Call {
 	call := interpreter.NewNoticeCall(interpreter.CallConfig{
 		Book: r.book, Run: r.Run, Limits: r.Limits, Scope: scope, Random: random,
-	}, notice, untold.Number, untold.News, result)
-	if untold.Call.State != nil {
-		call.State = *untold.Call.State
+	}, notice, unsent.Number, unsent.News, result)
+	if unsent.Call.State != nil {
+		call.State = *unsent.Call.State
 	}
 	return call
 }
@@ -208,9 +208,9 @@ func (r *run) packNotices(ctx workflow.Context) {
 
 // unpackNotices goes on with the notices that have gone along, or were to.
 func (r *run) unpackNotices(ctx workflow.Context) {
-	untold := r.Untold
-	r.Untold, r.notices.renewing = nil, false
-	for _, one := range untold {
+	unsent := r.Unsent
+	r.Unsent, r.notices.renewing = nil, false
+	for _, one := range unsent {
 		result := failedWith(one.News.Error)
 		scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, result)
 		r.send(ctx, one.notice(r.book), one, scope, result.Data.Data)
@@ -218,7 +218,7 @@ func (r *run) unpackNotices(ctx workflow.Context) {
 }
 
 // notice finds the notice in its playbook, nil where it has none such.
-func (u Untold) notice(book *playbook.Playbook) *playbook.Sink {
+func (u UnsentNotice) notice(book *playbook.Playbook) *playbook.Sink {
 	for _, notice := range book.Notices(u.News.Event) {
 		if notice.Place == u.Place {
 			return notice

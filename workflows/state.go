@@ -44,8 +44,8 @@ type Called struct {
 	Attempt int    `json:"attempt"`
 	// Depth is how many runs are above, and Above are those that wait for this one,
 	// the first one first.
-	Depth int                 `json:"depth"`
-	Above []interpreter.Above `json:"above,omitempty"`
+	Depth   int                 `json:"depth"`
+	Parents []interpreter.Above `json:"above,omitempty"`
 	// Tree is the first run's, which bounds how many start.
 	Tree interpreter.Tree `json:"tree,omitzero"`
 	// ScheduledAt is that of the run above.
@@ -119,12 +119,12 @@ type RunState struct {
 	// Earlier are their workflow IDs, the last one first.
 	Kept    interpreter.Kept `json:"kept,omitzero"`
 	Earlier []string         `json:"earlier,omitempty"`
-	// Told counts the news that the notices of the run have told, so that each is told
+	// Notified counts the news that the notices of the run have told, so that each is told
 	// under another key. Late says that the run took longer than expected.
-	Told int  `json:"told,omitempty"`
-	Late bool `json:"late,omitempty"`
-	// Untold are the notices that go along.
-	Untold []Untold `json:"untold,omitempty"`
+	Notified int  `json:"told,omitempty"`
+	Late     bool `json:"late,omitempty"`
+	// Unsent are the notices that go along.
+	Unsent []UnsentNotice `json:"untold,omitempty"`
 	// Ticket is where the run stands in the line of its concurrency key; nil without
 	// one.
 	Ticket *interpreter.Ticket `json:"ticket,omitempty"`
@@ -158,14 +158,14 @@ type Progress struct {
 	// NextRetryAt is when the first of them is due.
 	Waiting     int       `json:"waiting,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
-	// Asks says that somebody outside answers the iterations' attempts.
-	Asks bool `json:"asks,omitempty"`
+	// Awaits says that somebody outside answers the iterations' attempts.
+	Awaits bool `json:"asks,omitempty"`
 	// Plays says that the iterations run playbooks.
 	Plays bool `json:"plays,omitempty"`
 	// Control is what people have told the run.
 	Control interpreter.Control `json:"control,omitzero"`
-	// Above are the runs above, the first one first, without what people have told them.
-	Above []interpreter.Above `json:"above,omitempty"`
+	// Parents are the runs above, the first one first, without what people have told them.
+	Parents []interpreter.Above `json:"above,omitempty"`
 	// Late says that the run takes longer than expected.
 	Late bool `json:"late,omitempty"`
 	// Ticket is where the run stands in the line of its concurrency key.

@@ -39,15 +39,15 @@ type Command struct {
 	Tuning *interpreter.Tuning `json:"tuning,omitempty"`
 }
 
-// Standing is how a run stands after a command: the answer to an update.
-type Standing struct {
+// CommandResult is how a run stands after a command: the answer to an update.
+type CommandResult struct {
 	// Changed is false where it stood so already.
 	Changed bool                `json:"changed"`
 	Control interpreter.Control `json:"control"`
 	// Ended is how many waits the command has ended in the run's own history. Those
 	// in loops are ended by the loops, of which Told says that there are some.
-	Ended int  `json:"ended,omitempty"`
-	Told  bool `json:"told,omitempty"`
+	Ended     int  `json:"ended,omitempty"`
+	Signalled bool `json:"told,omitempty"`
 }
 
 // steering takes what people say to a run. What they say before the run has entered,
@@ -62,7 +62,7 @@ func (s *steering) serve(ctx workflow.Context) error {
 	for _, update := range []struct {
 		name  string
 		check func(*run, Command) error
-		do    func(*run, workflow.Context, Command) (Standing, error)
+		do    func(*run, workflow.Context, Command) (CommandResult, error)
 	}{
 		{PauseUpdate, (*run).checkPause, (*run).pause},
 		{ResumeUpdate, (*run).checkResume, (*run).resume},
@@ -76,13 +76,13 @@ func (s *steering) serve(ctx workflow.Context) error {
 			}
 			return cmp.Or(s.run.checkRoom(update.name, command), update.check(s.run, command))
 		}}
-		err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, func(ctx workflow.Context, command Command) (Standing, error) {
+		err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, func(ctx workflow.Context, command Command) (CommandResult, error) {
 			if s.run == nil {
 				if err := s.await(ctx); err != nil {
-					return Standing{}, err
+					return CommandResult{}, err
 				}
 				if err := update.check(s.run, command); err != nil {
-					return Standing{}, err
+					return CommandResult{}, err
 				}
 			}
 			s.run.controls.updates++
@@ -314,7 +314,7 @@ func (r *run) checkSet(command Command) error {
 	return cmp.Or(command.Tuning.Check(), r.ahead(step), r.checkSize(command, Command.tunes))
 }
 
-func (r *run) pause(ctx workflow.Context, command Command) (Standing, error) {
+func (r *run) pause(ctx workflow.Context, command Command) (CommandResult, error) {
 	standing, err := r.change(ctx, command, false, Command.pauses)
 	if err == nil && standing.Changed {
 		r.notifyPaused(ctx, command)
@@ -322,11 +322,11 @@ func (r *run) pause(ctx workflow.Context, command Command) (Standing, error) {
 	return standing, err
 }
 
-func (r *run) resume(ctx workflow.Context, command Command) (Standing, error) {
+func (r *run) resume(ctx workflow.Context, command Command) (CommandResult, error) {
 	return r.change(ctx, command, true, Command.resumes)
 }
 
-func (r *run) set(ctx workflow.Context, command Command) (Standing, error) {
+func (r *run) set(ctx workflow.Context, command Command) (CommandResult, error) {
 	return r.change(ctx, command, false, Command.tunes)
 }
 
@@ -364,18 +364,18 @@ func (r *run) checkSize(command Command, changes func(Command, *interpreter.Cont
 // passed on to who has to act.
 func (r *run) change(
 	ctx workflow.Context, command Command, resumes bool, changes func(Command, *interpreter.Control) bool,
-) (Standing, error) {
+) (CommandResult, error) {
 	control, changed := r.changed(command, workflow.Now(ctx), changes)
 	if !changed {
-		return Standing{Control: control}, nil
+		return CommandResult{Control: control}, nil
 	}
 	if err := workflow.UpsertMemo(ctx, map[string]any{interpreter.ControlMemo: control}); err != nil {
-		return Standing{}, fmt.Errorf("write the memo: %w", err)
+		return CommandResult{}, fmt.Errorf("write the memo: %w", err)
 	}
 	r.publishPaused(ctx, r.controls.Paused, control.Paused)
 	_, signalled := r.controls.apply(ctx, Steering{Control: control, Resumes: resumes})
 	r.describe(ctx)
-	return Standing{Changed: true, Control: control, Told: signalled}, nil
+	return CommandResult{Changed: true, Control: control, Signalled: signalled}, nil
 }
 
 // publishPaused keeps the status by which runs are found.
@@ -391,25 +391,25 @@ func (r *run) publishPaused(ctx workflow.Context, before, after bool) {
 	}
 }
 
-func (r *run) retryNow(ctx workflow.Context, command Command) (Standing, error) {
+func (r *run) retryNow(ctx workflow.Context, command Command) (CommandResult, error) {
 	if command.Step == "" && r.Ticket.Waits() { // for its turn, and no step has begun
 		r.requestsTurn = true
-		return Standing{Changed: true, Control: r.controls.Control, Ended: 1}, nil
+		return CommandResult{Changed: true, Control: r.controls.Control, Ended: 1}, nil
 	}
 	return r.settle(ctx, command, false)
 }
 
-func (r *run) skip(ctx workflow.Context, command Command) (Standing, error) {
+func (r *run) skip(ctx workflow.Context, command Command) (CommandResult, error) {
 	return r.settle(ctx, command, true)
 }
 
 // settle ends waits: the items are tried again now, or skipped.
-func (r *run) settle(ctx workflow.Context, command Command, skip bool) (Standing, error) {
+func (r *run) settle(ctx workflow.Context, command Command, skip bool) (CommandResult, error) {
 	ended, signalled := r.controls.apply(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
 		Step: command.Step, Index: command.Index,
 		Settlement: interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By},
 	}})
-	return Standing{Changed: ended > 0 || signalled, Control: r.controls.Control, Ended: ended, Told: signalled}, nil
+	return CommandResult{Changed: ended > 0 || signalled, Control: r.controls.Control, Ended: ended, Signalled: signalled}, nil
 }
 
 // actsOnStep is what the loop or the call of a step is told: all that changes the

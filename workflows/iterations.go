@@ -112,7 +112,7 @@ func (b *batch) records() []IterationRecord {
 func (r *run) completeProgress(progress *Progress) {
 	progress.Control, progress.Late, progress.Ticket = r.controls.Control, r.Late, r.Ticket
 	for _, above := range r.controls.parents {
-		progress.Above = append(progress.Above, interpreter.Above{Run: above.Run, Step: above.Step})
+		progress.Parents = append(progress.Parents, interpreter.Above{Run: above.Run, Step: above.Step})
 	}
 	for i, record := range r.records {
 		shown := &progress.Steps[i]

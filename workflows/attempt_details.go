@@ -11,14 +11,14 @@ import (
 	"reprise/interpreter"
 )
 
-// AskedQuery takes an interpreter.AnswerTo that names an attempt, and gives an Asked:
+// AttemptDetailsQuery takes an interpreter.AnswerTo that names an attempt, and gives an Asked:
 // what is asked there, for those who are to answer it.
-const AskedQuery = "asked"
+const AttemptDetailsQuery = "asked"
 
-// Asked is what a workflow knows of an attempt that is answered from outside. One of
+// AttemptDetails is what a workflow knows of an attempt that is answered from outside. One of
 // its fields is set; none is where it knows nothing of the attempt, or nothing asks
 // any more.
-type Asked struct {
+type AttemptDetails struct {
 	// Awaiting is the attempt that has no answer yet; Since is zero while its request
 	// is still being sent.
 	Awaiting *interpreter.Awaiting `json:"awaiting,omitempty"`
@@ -30,26 +30,26 @@ type Asked struct {
 
 // serveAttemptDetails lets the workflow be asked what an attempt asks.
 func (c *controls) serveAttemptDetails(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, AskedQuery, c.describeAttempt); err != nil {
-		return fmt.Errorf("set query handler %s: %w", AskedQuery, err)
+	if err := workflow.SetQueryHandler(ctx, AttemptDetailsQuery, c.describeAttempt); err != nil {
+		return fmt.Errorf("set query handler %s: %w", AttemptDetailsQuery, err)
 	}
 	return nil
 }
 
 // describeAttempt finds an attempt by its address.
-func (c *controls) describeAttempt(to interpreter.AnswerTo) (Asked, error) {
+func (c *controls) describeAttempt(to interpreter.AnswerTo) (AttemptDetails, error) {
 	for _, one := range slices.Backward(c.Answered) {
 		if one.is(to) {
-			return Asked{Answered: &one}, nil
+			return AttemptDetails{Answered: &one}, nil
 		}
 	}
 	for _, awaited := range c.awaited {
 		if awaited.call.Takes(to, awaited.sent) && !awaited.call.Answered() {
 			asking := &interpreter.Awaiting{Attempt: awaited.call.Due(), Approval: awaited.call.Approval()}
-			return Asked{Awaiting: cmp.Or(awaited.call.Awaiting(), asking)}, nil
+			return AttemptDetails{Awaiting: cmp.Or(awaited.call.Awaiting(), asking)}, nil
 		}
 	}
-	return Asked{Elsewhere: interpreter.AnsweredAt(c.notAwaited(to))}, nil
+	return AttemptDetails{Elsewhere: interpreter.AnsweredAt(c.notAwaited(to))}, nil
 }
 
 // answeredBy is an answer as it is remembered.
