@@ -17,7 +17,7 @@ const maxDriveTime = 6 * time.Hour
 type activityHost struct {
 	task     Task
 	snapshot interpreter.Carried
-	// lost says that the last activity has not said what it has done.
+	// lost says that the last activity has not reported what it has done.
 	lost bool
 }
 
@@ -36,8 +36,8 @@ func (c *activityHost) fetchPages(ctx workflow.Context, call *interpreter.Call) 
 // forgetTimeout bounds how long ledgers may take to forget.
 const forgetTimeout = 5 * time.Second
 
-// forget has ledgers drop their notes of calls that have ended: what they gave is in
-// history now, and nobody goes on from a note any more. It costs one event.
+// forget has ledgers drop their entries of calls that have ended: the results are in
+// history now, and no call continues from an entry any more. It costs one event.
 func forget(ctx workflow.Context, task Task, noted interpreter.Noted, calls ...interpreter.Carried) {
 	if noted == interpreter.NotNoted {
 		return
@@ -50,9 +50,9 @@ func forget(ctx workflow.Context, task Task, noted interpreter.Noted, calls ...i
 	}
 }
 
-// hostCalls has DriveActivity take calls further, and applies what it gives: what a
-// cancelled or failed one has done comes back too. further says that one of them came
-// further. Where nothing comes back, the output has no calls.
+// hostCalls has DriveActivity drive calls, and applies its output: a cancelled or
+// failed activity reports what it has done too. further says that one of them has
+// progressed. Without a report the output has no calls.
 func hostCalls(
 	ctx workflow.Context, input interpreter.DriveInput, calls []*interpreter.Call, summary string,
 ) (output interpreter.DriveOutput, further bool) {

@@ -15,7 +15,7 @@ import (
 )
 
 // Answers from outside come as updates of the workflow that hosts the attempt, or,
-// where nobody waits for what becomes of them, as signals (docs/operations.md,
+// where the sender does not wait for the outcome, as signals (docs/operations.md,
 // section answers).
 const (
 	// AnswerUpdate takes an interpreter.Answer and gives an interpreter.Taken.
@@ -24,7 +24,7 @@ const (
 	AnswerSignal = "answer"
 )
 
-// Answered is an answer that was taken; kept in workflow history.
+// Answered is an answer that was accepted; kept in workflow history.
 type Answered struct {
 	Key    string            `json:"key"`    // of the attempt
 	Digest string            `json:"digest"` // of the answer
@@ -42,14 +42,14 @@ const maxAnswered = 200
 // awaitedCall is a call whose attempts are answered from outside.
 type awaitedCall struct {
 	call *interpreter.Call
-	// sent says that the attempt is being made, though nobody awaits it yet.
+	// sent says that the attempt is being made, and is not awaited yet.
 	sent bool
-	// stirred says that something has happened to the attempt which its driver looks
-	// at: progress, or that the call goes on in another history.
+	// stirred says that the driver has to check the attempt again: progress has
+	// arrived, or the call continues as new.
 	stirred bool
 }
 
-// await notes a call that may be answered, until it is over.
+// await records a call that may be answered, until it is over.
 func (c *controls) await(awaited *awaitedCall) (over func()) {
 	c.awaited = append(c.awaited, awaited)
 	return func() {
@@ -62,7 +62,7 @@ func (c *controls) serveAnswers(ctx workflow.Context) error {
 	options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, answer interpreter.Answer) error {
 		_, err := c.findAwaited(answer)
 		if id := interpreter.AnsweredAt(err); id != "" && !c.reachable(id) {
-			return nil // the handler waits until it is, or who asks would find nobody there
+			return nil // the handler waits until it is: a sender that goes there earlier would find no workflow
 		}
 		return answerError(err)
 	}}
@@ -81,7 +81,7 @@ func (c *controls) serveAnswers(ctx workflow.Context) error {
 	return c.serveAttemptDetails(ctx)
 }
 
-// drainAnswers takes in answers that have come and not been looked at.
+// drainAnswers applies answers that have arrived and were not read yet.
 func (c *controls) drainAnswers(ctx workflow.Context) {
 	signals := workflow.GetSignalChannel(ctx, AnswerSignal)
 	for {
@@ -93,7 +93,7 @@ func (c *controls) drainAnswers(ctx workflow.Context) {
 	}
 }
 
-// answerSignalled takes an answer of which nobody waits to hear what became of it.
+// answerSignalled applies an answer whose sender does not wait for the outcome.
 func (c *controls) answerSignalled(ctx workflow.Context, answer interpreter.Answer) {
 	_, err := c.answer(ctx, answer)
 	if id := interpreter.AnsweredAt(err); id != "" {
@@ -115,13 +115,13 @@ const (
 type forwarded struct {
 	id     string
 	answer interpreter.Answer
-	digest string // what tells the answer from another one; of progress it is the same
+	digest string // identifies the answer; all progress has the same
 }
 
-// forward passes an answer on to the workflow that takes it. One is on its way at a time:
-// Temporal fails every task of a workflow that sends too many signals at once. Of those
-// that wait the newest progress is enough, and what was said before; what is too much is
-// dropped.
+// forward passes an answer on to the workflow that accepts it. One is on its way at a
+// time: Temporal fails every task of a workflow that sends too many signals at once. Of
+// those that wait the newest progress and one of each other answer is enough; beyond
+// the bounds an answer is dropped.
 func (c *controls) forward(ctx workflow.Context, id string, answer interpreter.Answer) {
 	to, digest := 0, ""
 	if answer.Verb != interpreter.AnswerProgress {
@@ -145,7 +145,7 @@ func (c *controls) forward(ctx workflow.Context, id string, answer interpreter.A
 	c.forwards = append(c.forwards, forwarded{id, answer, digest})
 	if !c.forwarding {
 		c.forwarding = true
-		disconnected, _ := workflow.NewDisconnectedContext(ctx) // who takes them may go on after a cancel
+		disconnected, _ := workflow.NewDisconnectedContext(ctx) // the receiver may continue after a cancel
 		workflow.Go(disconnected, c.passOn)
 	}
 }
@@ -165,8 +165,8 @@ func (c *controls) passOn(ctx workflow.Context) {
 	}
 }
 
-// reachable reports whether the workflow that takes an answer in place of this one
-// is there: a call that has just left may be on its way to its own.
+// reachable reports whether the workflow that accepts an answer in place of this one
+// exists: the workflow of a call that has just moved may not have begun.
 func (c *controls) reachable(id string) bool {
 	return !c.childCalls[id] || slices.ContainsFunc(c.children, func(child *steered) bool {
 		return child.id == id && child.child.GetChildWorkflowExecution().IsReady()
@@ -177,8 +177,8 @@ func (c *controls) awaitReachable(ctx workflow.Context, id string) error {
 	return workflow.Await(ctx, func() bool { return c.reachable(id) })
 }
 
-// answerError is an error of an answer as clients are told it: an application
-// error with the type of the interpreter's.
+// answerError is an error of an answer as clients get it: an application error with the
+// type of the interpreter's.
 func answerError(err error) error {
 	var refused *interpreter.AnswerError
 	if errors.As(err, &refused) {
@@ -250,9 +250,10 @@ func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 	return answerTarget{}, c.notAwaited(answer.AnswerTo)
 }
 
-// duplicateOf is what was said of an answer that comes again with its ID: who sent it
-// as an update cannot always tell that it came, and sends it as a signal too. By then
-// another attempt may be under way, which it is not for.
+// duplicateOf is the earlier reply to an answer that arrives again with its ID: a
+// sender cannot always tell whether its update arrived, and sends the answer as a
+// signal too. By then another attempt may be running, for which the answer is not
+// meant.
 func (c *controls) duplicateOf(answer interpreter.Answer) *interpreter.Taken {
 	if answer.ID == "" {
 		return nil
@@ -266,8 +267,8 @@ func (c *controls) duplicateOf(answer interpreter.Answer) *interpreter.Taken {
 	return nil
 }
 
-// answered looks for an attempt that has its answer; before is what was said of
-// the same answer, nil where it was another one.
+// answered finds an attempt that has its answer; before is the reply to the same
+// answer, nil where it was another one.
 func (c *controls) answered(answer interpreter.Answer) (before *interpreter.Taken, over bool) {
 	digest := answer.Digest()
 	for _, one := range slices.Backward(c.Answered) {
@@ -310,9 +311,9 @@ func (c *controls) notAwaited(to interpreter.AnswerTo) error {
 	return &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: message}
 }
 
-// answeredElsewhere says who takes an answer that no call in the run's own history
-// takes: the workflow that makes a step's call in place of the run, or an iteration
-// of its loop. It is nil where the run knows of no attempt like that.
+// answeredElsewhere names the workflow that accepts an answer for which the run's own
+// history has no call: the workflow that makes a step's call in place of the run, or an
+// iteration of its loop. It is nil where the run knows of no attempt like that.
 func (r *run) answeredElsewhere(to interpreter.AnswerTo) error {
 	over := false
 	for _, record := range slices.Backward(r.records) {
@@ -332,7 +333,7 @@ func (r *run) answeredElsewhere(to interpreter.AnswerTo) error {
 	return nil
 }
 
-// answeredInLoop says which workflow takes an answer to an iteration.
+// answeredInLoop names the workflow that accepts an answer to an iteration.
 func (r *run) answeredInLoop(record *StepRecord, index *int) error {
 	size := record.Loop.Stats.Total
 	if index == nil {
@@ -385,8 +386,8 @@ func callNames(calls []*awaitedCall) string {
 	return strings.Join(names, ", ")
 }
 
-// beginAwaited makes an attempt that somebody outside answers: it sends the request with
-// which it begins, where it has one. The answer may come before that has ended.
+// beginAwaited begins an attempt that is answered from outside: it sends the request
+// with which it begins, where it has one. The answer may come before that has ended.
 func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput) {
 	outcome := interpreter.Outcome{}
 	if d.call.Sends() {
@@ -405,8 +406,8 @@ func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 	logVerdict(ctx, d.call)
 }
 
-// await waits until the attempt is answered, its time is over, or something has
-// happened that the driver looks at.
+// await waits until the attempt is answered, its time is over, or the driver has to
+// check it again.
 func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 	if d.waiting != nil {
 		wait := awaited.Wait(d.call.State.Reported)
@@ -423,7 +424,7 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 	err := workflow.Await(ctx, func() bool { return d.call.Answered() || d.awaited.stirred || bell.rang })
 	d.awaited.stirred = false
 	switch {
-	case err != nil && !d.call.Answered(): // what was taken counts, though the run is cancelled
+	case err != nil && !d.call.Answered(): // an accepted answer counts, though the run is cancelled
 		d.notifyCancel(ctx)
 		d.cancel(ctx)
 	case d.call.Answered() || over():
@@ -445,9 +446,9 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 	}
 }
 
-// AnswerMark stands in the history where an attempt began that sends nothing, and
-// where one ended that somebody outside has answered, or nobody in time: so that who
-// reads the history need not guess. Kept in workflow history.
+// AnswerMark marks in the history where an attempt began that sends nothing, and where
+// one ended that was answered from outside, or not in time: readers of the history need
+// not guess. Kept in workflow history.
 type AnswerMark struct {
 	interpreter.AnswerTo
 
@@ -497,10 +498,10 @@ func (d *driver) silence() {
 	}
 }
 
-// cancelTime bounds the request that tells of a cancel.
+// cancelTime bounds the request that reports a cancel.
 const cancelTime = 30 * time.Second
 
-// notifyCancel tells the other side that the attempt is cancelled, where the step
+// notifyCancel notifies the other side that the attempt is cancelled, where the step
 // says how. What comes of it changes nothing.
 func (d *driver) notifyCancel(ctx workflow.Context) {
 	d.silence()

@@ -11,24 +11,24 @@ import (
 	"reprise/interpreter"
 )
 
-// AttemptDetailsQuery takes an interpreter.AnswerTo that names an attempt, and gives an Asked:
-// what is asked there, for those who are to answer it.
+// AttemptDetailsQuery takes an interpreter.AnswerTo that names an attempt, and gives
+// its AttemptDetails: the request, for the people who are to answer it.
 const AttemptDetailsQuery = "asked"
 
-// AttemptDetails is what a workflow knows of an attempt that is answered from outside. One of
-// its fields is set; none is where it knows nothing of the attempt, or nothing asks
-// any more.
+// AttemptDetails is what a workflow knows of an attempt that is answered from outside.
+// One of its fields is set; none is set where the workflow knows nothing of the
+// attempt, or no longer awaits its answer.
 type AttemptDetails struct {
 	// Awaiting is the attempt that has no answer yet; Since is zero while its request
 	// is still being sent.
 	Awaiting *interpreter.Awaiting `json:"awaiting,omitempty"`
 	// Answered is the answer that the attempt has.
 	Answered *Answered `json:"answered,omitempty"`
-	// Elsewhere is the ID of the workflow that takes the answer in place of this one.
+	// Elsewhere is the ID of the workflow that accepts the answer in place of this one.
 	Elsewhere string `json:"elsewhere,omitempty"`
 }
 
-// serveAttemptDetails lets the workflow be asked what an attempt asks.
+// serveAttemptDetails sets the query handler for the details of an attempt.
 func (c *controls) serveAttemptDetails(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, AttemptDetailsQuery, c.describeAttempt); err != nil {
 		return fmt.Errorf("set query handler %s: %w", AttemptDetailsQuery, err)
@@ -36,7 +36,7 @@ func (c *controls) serveAttemptDetails(ctx workflow.Context) error {
 	return nil
 }
 
-// describeAttempt finds an attempt by its address.
+// describeAttempt describes the attempt with an address.
 func (c *controls) describeAttempt(to interpreter.AnswerTo) (AttemptDetails, error) {
 	for _, one := range slices.Backward(c.Answered) {
 		if one.is(to) {

@@ -16,9 +16,9 @@ import (
 
 // CallsWorkflow makes calls of a step: the iterations of one batch of its loop, usually
 // one, or the one call of a step that has become too long for the history of its run.
-// It ends as failed where all of them failed, so that the failure shows where people
-// look for it; what they came to travels in the details. It continues as new as often
-// as its history gets long.
+// It ends as failed where all of them failed, so that people see the failure where they
+// expect it; the results are in the details. It continues as new as often as its
+// history gets long.
 func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Script) (*CallsOutput, error) {
 	input.Task = input.Task.With(script)
 	ctx = withOutbox(ctx, input.Task.Limits)
@@ -78,7 +78,7 @@ func newBatch(
 	return b
 }
 
-// resumeCall makes a call where it left off.
+// resumeCall makes a call that continues from its snapshot.
 func resumeCall(
 	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, carried interpreter.Carried,
 ) *interpreter.Call {
@@ -103,16 +103,17 @@ type batch struct {
 	ended   []interpreter.IterationResult
 	over    []bool // calls that are in ended
 	// earlier are the workflow IDs of those that had begun the calls when they were
-	// stopped, "" for those that need not be asked.
+	// stopped, "" for those that need no query.
 	earlier []string
-	// counted are calls that metrics have, as an activity has taken them to their end.
+	// counted are calls that metrics have counted already, as an activity has completed
+	// them.
 	counted []bool
 	// budget is the error of the loop once its failure budget is spent; stop then
 	// cancels what is under way.
 	budget *interpreter.ErrorObject
 	stop   workflow.CancelFunc
-	// remaining are the calls that continue in the next history of this workflow: from the
-	// moment one of them leaves, all do.
+	// remaining are the calls that continue in the next history of this workflow: once
+	// one of them has to, all do.
 	remaining []int
 	renewing  bool
 	renewal   renewal
@@ -127,8 +128,7 @@ type batch struct {
 	allowance allowance
 }
 
-// makeCalls takes the calls to their ends, or to where they continue in another
-// history.
+// makeCalls drives the calls until they have ended, or continue as new.
 func (b *batch) makeCalls(ctx workflow.Context) {
 	if b.slot != nil {
 		b.parallel(ctx, b.step.Loop.MaxConcurrency)
@@ -213,11 +213,11 @@ func (b *batch) sequential(ctx workflow.Context) {
 	}
 }
 
-// host has one activity make all attempts, pages and sinks of some calls that
-// need no wait; with a width of 0 in order, up to the first that does. It comes
-// back with the state of each that did not end: one that waits, or one whose
-// sink writes what has to be in history first. The rest goes on from there, one
-// attempt at a time where the activity itself failed. further is false there.
+// host has one activity make all attempts, pages and sinks of some calls that need no
+// wait; with a width of 0 in order, up to the first that does. It comes back with the
+// state of each that did not end: one that waits, or one whose sink writes what has to
+// be in history first. The workflow continues from there, one attempt at a time where
+// the activity itself failed. further is false there.
 func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) {
 	if ctx.Err() != nil {
 		return false
@@ -256,7 +256,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 	return further && b.budget == nil
 }
 
-// nextInput is the input with which the calls that are left continue as new.
+// nextInput is the input with which the remaining calls continue as new.
 func (b *batch) nextInput(controls *controls) CallsInput {
 	next := b.input
 	next.Task = controls.task(next.Task)
@@ -269,8 +269,8 @@ func (b *batch) nextInput(controls *controls) CallsInput {
 	return next
 }
 
-// stay has calls that are too large to continue in another history continue in this
-// one. Where that is full they fail.
+// stay keeps calls in this history that are too large to continue as new. Where the
+// history is full they fail.
 func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
 	now := workflow.Now(ctx)
 	full := workflow.GetInfo(ctx).GetCurrentHistorySize() > fullestHistory
@@ -302,7 +302,7 @@ func (b *batch) known() *interpreter.Known {
 	return &known
 }
 
-// abandon ends iterations that were to go on elsewhere.
+// abandon ends iterations that were to continue as new.
 func (b *batch) abandon() {
 	for _, i := range b.remaining {
 		b.end(i, interpreter.IterationResult{Cancelled: true})
@@ -310,7 +310,7 @@ func (b *batch) abandon() {
 	b.remaining = nil
 }
 
-// end notes how a call has ended.
+// end records how a call has ended.
 func (b *batch) end(i int, result interpreter.IterationResult) {
 	if index := b.input.Calls[i].Index; index != nil {
 		result.Index = *index
@@ -325,9 +325,9 @@ func (b *batch) count(result interpreter.CallResult) {
 	}
 }
 
-// withinBudget ends the batch once the failure budget of its loop is spent: what
-// is under way is cancelled, the rest never begins. spent says that an activity
-// has found so.
+// withinBudget ends the batch once the failure budget of its loop is spent: what is
+// under way is cancelled, the rest never begins. spent is the error with which an
+// activity has found that.
 func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
 	if spent == nil && b.input.Known != nil {
 		spent = b.input.Known.Spent(b.step)
@@ -363,15 +363,15 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	if b.counted[i] {
 		return
 	}
-	if len(b.calls) > 1 { // alone, the batch ends with it and says so
+	if len(b.calls) > 1 { // a batch of one ends with it and describes that
 		b.describe(ctx)
 	}
 	b.count(result)
 	b.withinBudget(nil)
 }
 
-// allowed is how many runs of other playbooks the calls may start without asking; nil
-// where each start is asked for.
+// allowed is how many runs of other playbooks the calls may start without a request;
+// nil where each start is requested.
 func (b *batch) allowed() *allowance {
 	if b.step.Loop == nil {
 		return nil
@@ -379,8 +379,8 @@ func (b *batch) allowed() *allowance {
 	return &b.allowance
 }
 
-// renews reports whether a call continues in another history. When one leaves, all do,
-// those that wait included.
+// renews reports whether the calls continue as new. When one has to, all do, those that
+// wait included.
 func (b *batch) renews(ctx workflow.Context) bool {
 	if !b.renewing && !b.renewal.due(ctx, b.calls...) {
 		return false

@@ -11,26 +11,27 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// How a run gets its turn under its concurrency key: it asks the workflow of the
-// key, which is told by an activity, because it may have to be begun; waits until
-// that answers with a signal, with no worker and no activity held; and says when it
-// needs the turn no more. The workflow of the key may have been terminated with all
-// that it knew, so who waits for long asks again.
+// A run gets its turn under its concurrency key in three steps. It requests the turn
+// from the workflow of the key, by an activity, because that workflow may have to be
+// started. It waits until the workflow answers with a signal, which holds no worker and
+// no activity. At its end it releases the turn. The workflow of the key may have been
+// terminated with its whole state, so a run that waits for long requests its turn
+// again.
 
 const (
-	// queueTimeout bounds an activity for a line.
+	// queueTimeout bounds an activity for a queue.
 	queueTimeout = 8 * time.Second
-	// turnRetry is how long a run waits before it asks for its turn again, at first and
+	// turnRetry is how long a run waits before it requests its turn again, at first and
 	// at most.
 	turnRetry     = 2 * time.Minute
 	mostTurnRetry = time.Hour
-	// mostReleases is how often a run that ends has a line begun again which somebody
-	// has ended, so that the next one gets its turn.
+	// mostReleases is how often a run that ends has a terminated queue started again,
+	// so that the next run gets its turn.
 	mostReleases = 5
 )
 
 // acquireTurn returns when the run may begin, or is not to: because it failed, was
-// cancelled or skipped. The error is that with which it goes on in another history.
+// cancelled or skipped. The error is the one with which it continues as new.
 func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 	if r.book.Concurrency == nil {
 		return nil
@@ -62,8 +63,8 @@ func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 	return nil
 }
 
-// waitsForItself is the failure of a run for which no place can ever be free: those
-// above, which wait for its end, have them all. It is nil for other runs.
+// waitsForItself is the failure of a run that can never get a turn: its parents, which
+// wait for its end, have all turns. It is nil for other runs.
 func (r *run) waitsForItself(name interpreter.LineName) *interpreter.ErrorObject {
 	if r.book.Concurrency.OnConflict == playbook.ConflictSkip {
 		return nil
@@ -87,7 +88,7 @@ func waitsForEver(message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: message}
 }
 
-// awaitTurn waits until the line has decided, for so long, or until ctx is cancelled.
+// awaitTurn waits until the queue has decided, for so long, or until ctx is cancelled.
 func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
 	if !r.Ticket.Waits() {
 		return
@@ -98,7 +99,7 @@ func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
 	_ = workflow.Await(ctx, func() bool { return over.IsReady() || r.requestsTurn || !r.Ticket.Waits() }) // an error is that of ctx
 }
 
-// requestTurn tells the line that the run wants a turn, or still does.
+// requestTurn requests a turn, or repeats the request.
 func (r *run) requestTurn(ctx workflow.Context) error {
 	concurrency := r.book.Concurrency
 	request := interpreter.LineRequest{Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
@@ -111,19 +112,20 @@ func (r *run) requestTurn(ctx workflow.Context) error {
 	return r.sendToQueue(ctx, toTool(interpreter.LineEnterActivity, queueTimeout, "asks for its turn"), request)
 }
 
-// sendToQueue has a worker tell the line something, which begins it where there is none.
+// sendToQueue has a worker send a request to the queue, whose workflow it starts where
+// there is none.
 func (r *run) sendToQueue(ctx workflow.Context, to destination, request interpreter.LineRequest) error {
 	_, err := send[struct{}](ctx, to, interpreter.LineEnter{Name: r.Ticket.Name, Request: request}, "the name of concurrency")
 	return err
 }
 
-// member is the run as its line knows it.
+// member is the run as its queue knows it.
 func (r *run) member(ctx workflow.Context) interpreter.Member {
 	return interpreter.Member{WorkflowID: r.id, RunID: workflow.GetInfo(ctx).FirstRunID}
 }
 
-// listenToQueue takes in what the line answers, to the end of the run: one that has
-// its turn may be told to go.
+// listenToQueue applies the answers of the queue, to the end of the run: a run that has
+// its turn may be replaced.
 func (r *run) listenToQueue(ctx workflow.Context) {
 	onSignal(ctx, interpreter.LineAnswerSignal, func(ctx workflow.Context, answer interpreter.LineAnswer) {
 		if answer.RunID == r.member(ctx).RunID {
@@ -132,7 +134,7 @@ func (r *run) listenToQueue(ctx workflow.Context) {
 	})
 }
 
-// applyTurn takes in an answer of the line.
+// applyTurn applies an answer of the queue.
 func (r *run) applyTurn(ctx workflow.Context, answer interpreter.LineAnswer) {
 	waited := r.Ticket.State == interpreter.LineQueued
 	if !r.Ticket.Answered(answer) {
@@ -148,7 +150,7 @@ func (r *run) applyTurn(ctx workflow.Context, answer interpreter.LineAnswer) {
 		}
 	case interpreter.LineSkipped:
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the run was skipped: %s has the concurrency key %q (on_conflict: skip)", answer.By, key))
-	case interpreter.LineReplaced: // the line has the run cancelled too
+	case interpreter.LineReplaced: // the queue has the run cancelled too
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the run was cancelled: %s takes the concurrency key %q (on_conflict: cancel_running)", answer.By, key))
 	case interpreter.LineCircle:
 		r.fail(waitsForEver(fmt.Sprintf("the run waits in a circle: under the concurrency key %q %s", key, answer.Why)))
@@ -171,15 +173,15 @@ func (r *run) showTicket(ctx workflow.Context, ticket *interpreter.Ticket, statu
 	}
 }
 
-// wasSkipped reports whether the run ended before it began, as it was asked to.
+// wasSkipped reports whether the run ended before it began, as its playbook requires.
 func (r *run) wasSkipped() bool {
 	return r.Ticket != nil && r.Ticket.State == interpreter.LineSkipped
 }
 
-// releaseTurn says that the run needs its turn no more, and returns when that is on its
-// way for good: what a workflow has not sent when it ends is never sent. A run that still
-// waits says so as it has asked: thousands may be cancelled at once, where only so many
-// have a turn.
+// releaseTurn releases the run's turn, and returns when the server has the message: a
+// message that a workflow has not sent when it ends is lost. A run that still waits
+// uses the activity with which it has requested its turn: thousands may be cancelled at
+// once, where only so many have a turn.
 func (r *run) releaseTurn(ctx workflow.Context) {
 	if r.Ticket == nil || r.wasSkipped() {
 		return

@@ -13,27 +13,27 @@ import (
 const (
 	// queueIdle is how long the workflow of a concurrency key stays that no run has.
 	queueIdle = time.Minute
-	// A run that was terminated cannot say that it needs its turn no more, so the line
-	// looks: while somebody waits after lookFirst, which doubles up to lookLast; else
-	// every lookIdle.
+	// A run that was terminated cannot release its turn, so the queue checks its
+	// members: while a run waits after checkFirst, which doubles up to checkLast; else
+	// every checkIdle.
 	checkFirst = 5 * time.Second
 	checkLast  = time.Minute
 	checkIdle  = time.Hour
-	// mostChecked is how many runs with a turn it looks at in one go, and mostLookedWaiting
-	// of those that wait, the first.
+	// mostChecked is how many runs with a turn it checks at a time, and
+	// mostCheckedWaiting how many of the first that wait.
 	mostChecked        = 100
 	mostCheckedWaiting = 20
-	// mostDelivering bounds how many messages of a line are on their way at once; Temporal
-	// takes 2,000.
+	// mostDelivering bounds how many messages of a queue are on their way at once;
+	// Temporal accepts 2,000.
 	mostDelivering = 200
 )
 
-// ConcurrencyWorkflow gives the runs of one concurrency key their turns. Runs tell it
-// with a signal that they want one, and that they need it no more; it answers with
-// signals. What it decides is a rule of the interpreter (interpreter/concurrency.go).
-// It ends when nobody has a turn or waits for one; the next run starts it again.
+// ConcurrencyWorkflow gives the runs of one concurrency key their turns. Runs request
+// and release a turn by signals; it answers with signals. Its decisions are a rule of
+// the interpreter (interpreter/concurrency.go). It ends when no run has a turn or waits
+// for one; the next run starts it again.
 func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
-	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget who has a turn
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget which runs have a turn
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
 	k := &queueKeeper{line: &line, requests: workflow.GetSignalChannel(ctx, interpreter.LineSignal)}
 	if err := workflow.SetQueryHandler(ctx, interpreter.LineQuery, func(members []interpreter.Member) (interpreter.LineStanding, error) {
@@ -64,7 +64,7 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 	}
 }
 
-// queueKeeper keeps a line.
+// queueKeeper drives the queue of a key.
 type queueKeeper struct {
 	line            *interpreter.Line
 	requests        workflow.ReceiveChannel
@@ -73,22 +73,22 @@ type queueKeeper struct {
 	mode            queueMode
 	alarm           workflow.Future // the end of mode's time
 	stop            workflow.CancelFunc
-	patience        time.Duration // before the next look, while somebody waits
-	checked         int           // runs with a turn, before the next look
-	checkingCircles bool          // somebody looks for circles
+	patience        time.Duration // before the next check, while a run waits
+	checked         int           // runs with a turn, before the next check
+	checkingCircles bool          // an activity looks for circles
 	victim          interpreter.LineVictim
 }
 
-// queueMode is what a line waits for beside requests.
+// queueMode is what a queue waits for beside requests.
 type queueMode int
 
 const (
 	queueEmpty   queueMode = iota + 1 // its end
-	queueHeld                         // a look at who has a turn
-	queueWaiting                      // such a look, for those who wait
+	queueHeld                         // a check of the runs with a turn
+	queueWaiting                      // the same, while runs wait
 )
 
-// drain takes in what runs have said, and who is not there any more.
+// drain applies the requests of runs, and removes the runs that have ended.
 func (k *queueKeeper) drain(ctx workflow.Context) {
 	for {
 		var request interpreter.LineRequest
@@ -131,7 +131,7 @@ func (k *queueKeeper) mayDeliver() bool {
 	return len(k.line.Messages) > 0 && k.delivering < mostDelivering
 }
 
-// deliver tells a run what was decided. One that does not hear it has ended.
+// deliver signals a decision to a run. A run that cannot be signalled has ended.
 func (k *queueKeeper) deliver(ctx workflow.Context, message interpreter.LineMessage) {
 	if err := signal(ctx, message.To.WorkflowID, interpreter.LineAnswerSignal, message.Answer).Get(ctx, nil); err != nil {
 		k.gone = append(k.gone, message.To)
@@ -178,7 +178,7 @@ func (k *queueKeeper) wait(ctx workflow.Context) error {
 	})
 }
 
-// checkMembers frees the places of runs that have ended without a word.
+// checkMembers frees the turns of runs that have ended without a release.
 func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 	var members []interpreter.Member
 	holders := k.line.Holders
@@ -202,8 +202,8 @@ func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 	k.checkCircles(ctx)
 }
 
-// checkCircles looks for runs that wait for each other, beside what the line does: other lines
-// are asked, which may not answer.
+// checkCircles looks for runs that wait for each other, beside the other work of the
+// queue: it queries other queues, which may not answer.
 func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 	if k.checkingCircles || len(k.line.Above()) == 0 {
 		return
@@ -211,7 +211,7 @@ func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 	k.checkingCircles = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		to := toTool(interpreter.LineCircleActivity, queueTimeout, "looks whether runs wait for each other")
-		to.tries = 1 // it looks again soon
+		to.tries = 1 // the next check is soon
 		victim, err := send[interpreter.LineVictim](ctx, to, k.line.Name.ID(), "the name of concurrency")
 		if k.checkingCircles = false; err != nil {
 			logger(ctx).Warn("cannot look whether runs wait for each other", "error", err)
@@ -221,7 +221,8 @@ func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 	})
 }
 
-// continueAsNew goes on in another history, with what has come and what is still to be told.
+// continueAsNew continues with the requests that have arrived and the messages that are
+// still to be sent.
 func (k *queueKeeper) continueAsNew(ctx workflow.Context) error {
 	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.checkingCircles }); err != nil {
 		return err
@@ -234,10 +235,10 @@ func (k *queueKeeper) continueAsNew(ctx workflow.Context) error {
 	return next
 }
 
-// mostInDetails bounds the runs that the details of a line name.
+// mostInDetails bounds the runs that the details of a queue name.
 const mostInDetails = 20
 
-// describe writes how the line stands.
+// describe writes the status of the queue.
 func (k *queueKeeper) describe(ctx workflow.Context) {
 	table := newSheet("run", "state", "since")
 	row := func(member interpreter.LineMember, state string) {

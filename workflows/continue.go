@@ -11,12 +11,11 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A run that a step has started may take the place of an earlier one: it is another
-// attempt of the call, or a reprocess runs the call again. It asks the earlier runs for
-// the results of what has ended well, which its steps then have without a call.
+// A run that a step has started may replace an earlier one: it is another attempt of
+// the call, or a reprocess runs the call again. It reads the results of what has
+// completed from the earlier runs, and its steps have them without a call.
 
-// recallTime bounds the questions to earlier runs, recallTries how often they are
-// asked.
+// recallTime bounds the queries of earlier runs, recallTries how often they are sent.
 const (
 	recallTime  = 2 * time.Minute
 	recallTries = 10
@@ -28,18 +27,18 @@ func toRecall(name, summary string) destination {
 	return to
 }
 
-// RoundID is the workflow ID of a run's nth reprocess: the same for everybody
-// who asks for it, so that Temporal starts it once.
+// RoundID is the workflow ID of a run's nth reprocess: the same for all that start it,
+// so that Temporal starts it once.
 func RoundID(workflowID, runID string, n int) string {
 	return IDWithin(workflowID, fmt.Sprintf("/reprocess-%s-%d", runID[max(0, len(runID)-roundIDLength):], n))
 }
 
-// roundIDLength is how much of the run ID tells the reprocesses of runs with one
-// workflow ID apart: its end, which is random; it begins with the time.
+// roundIDLength is how much of the run ID distinguishes the reprocesses of runs with
+// one workflow ID: its end, which is random; it begins with the time.
 const roundIDLength = 12
 
-// before are the workflow IDs of the earlier runs whose place this one takes, the last
-// one first: of a reprocess those before it and the run itself.
+// before are the workflow IDs of the earlier runs that this one replaces, the last one
+// first: of a reprocess those before it and the run itself.
 func (r *run) before() []string {
 	again := r.input.Reprocess
 	if again == nil {
@@ -52,9 +51,9 @@ func (r *run) before() []string {
 	return append(before, again.Origin.WorkflowID)
 }
 
-// recall says which runs may have made an attempt's call before: the attempts before of
-// the same request, and those of earlier runs of the one that makes it. It is nil where
-// there are none.
+// recall names the runs that may have made an attempt's call before: the attempts
+// before of the same request, and those of earlier runs of the one that makes it. It is
+// nil where there are none.
 func (d *driver) recall(task Task, nesting *interpreter.Nesting, in interpreter.ToolInput) *interpreter.Recall {
 	recall := &interpreter.Recall{Key: in.OperationKey, Runs: nesting.Before}
 	first := in.Attempt - min(d.call.State.RequestAttempts, interpreter.MaxEarlier)
@@ -72,7 +71,7 @@ func (d *driver) recall(task Task, nesting *interpreter.Nesting, in interpreter.
 	return recall
 }
 
-// serveKept answers those who take the place of the run.
+// serveKept sets the query handler for the runs that replace this one.
 func (r *run) serveKept(ctx workflow.Context) error {
 	err := workflow.SetQueryHandler(ctx, interpreter.KeptQuery, func() (interpreter.Kept, error) {
 		kept := r.Kept
@@ -93,8 +92,8 @@ func (r *run) wrote() bool {
 	})
 }
 
-// recall asks the earlier runs whose place the run takes. An attempt begins anew where
-// those before it have only read: what they have read may be why they failed.
+// recall reads the results of the earlier runs that this one replaces. An attempt
+// begins anew where those before it have only read: the data may be why they failed.
 func (r *run) recall(ctx workflow.Context) {
 	if !r.begins || r.input.Called.Recall == nil {
 		return
@@ -125,7 +124,7 @@ func (r *run) recall(ctx workflow.Context) {
 	r.Run.WorkflowID, r.Run.RunID, r.Run.StartedAt = found.Run.WorkflowID, found.Run.RunID, found.Run.StartedAt
 }
 
-// print tells what a step asks for; "" where nobody will compare it.
+// print is the fingerprint of a step's request; "" where no run will compare it.
 func (r *run) print(task Task, call *interpreter.Call, at time.Time) string {
 	if r.input.Called == nil {
 		return ""
@@ -156,8 +155,8 @@ func (r *run) keptAt(record *StepRecord) int {
 	})
 }
 
-// keepStep keeps how a visit has ended for those who may take the place of the run. The
-// results of secret steps are made again: they may have run out.
+// keepStep keeps how a visit has ended for runs that may replace this one. The results
+// of secret steps are made again: they may have run out.
 func (r *run) keepStep(step *playbook.Step, record *StepRecord, print string, result interpreter.CallResult) {
 	if r.input.Called == nil || result.Failed() || print == "" || step.Secret {
 		return
@@ -229,7 +228,7 @@ func (r *run) continueLoop(
 	return all, nil
 }
 
-// recordLoop notes the loop of a visit, and gives those before it.
+// recordLoop records the loop of a visit, and gives those before it.
 func (r *run) recordLoop(record *StepRecord, id string) []string {
 	if r.input.Called == nil {
 		return nil
@@ -251,8 +250,8 @@ func (r *run) recordLoop(record *StepRecord, id string) []string {
 	return earlier
 }
 
-// endedBefore are the iterations that have ended well in earlier loops and would ask for
-// the same again, by index, and those that were stopped.
+// endedBefore are the iterations that have ended well in earlier loops and would make
+// the same request again, by index, and those that were stopped.
 func (r *run) endedBefore(
 	ctx workflow.Context, step *playbook.Step, input LoopInput, earlier []string,
 ) (map[int]interpreter.IterationResult, []interpreter.BegunIteration, *interpreter.ErrorObject) {
@@ -306,8 +305,8 @@ func notContinued(why string) *interpreter.ErrorObject {
 }
 
 // endedIn accounts for the iterations of a loop, or of a part of one, that was ended
-// from outside: its histories tell how they ended. Those of which they do not count as
-// cancelled.
+// from outside: its histories show how they ended. Iterations that they do not show
+// count as cancelled.
 func (l *loop) endedIn(ctx workflow.Context, id string, failure *interpreter.ErrorObject) {
 	l.result.Broken = failure
 	question := interpreter.EndedInput{Loops: []string{id}}

@@ -9,24 +9,24 @@ import (
 	"reprise/interpreter"
 )
 
-// ControlSignal passes on what a run was told, from a workflow to its children, as a
-// Steering.
+// ControlSignal passes on what people have requested of a run, from a workflow to its
+// children, as a Steering.
 const ControlSignal = "control"
 
-// Steering is what a workflow tells its children; kept in workflow history.
+// Steering is what a workflow passes on to its children; kept in workflow history.
 type Steering struct {
 	Control interpreter.Control `json:"control"`
-	// Resumes says that it lets something go on that was held.
+	// Resumes says that something continues that was held.
 	Resumes bool        `json:"resumes,omitempty"`
 	Settle  *Settlement `json:"settle,omitempty"`
 	// Then are what people have decided after Settle, in their order.
 	Then []Settlement `json:"then,omitempty"`
-	// Run is the workflow ID of the run that Control is of, where that is one above;
+	// Run is the workflow ID of the run that Control is of, where that is a parent run;
 	// "" is the own one, or to a run the one that it belongs to.
 	Run string `json:"run,omitempty"`
 	// Slot is what a loop gives one of its children.
 	Slot *slotGrant `json:"place,omitempty"`
-	// Shared is what a loop tells one of its parts that others use.
+	// Shared is what the other parts of the loop use.
 	Shared *Shared `json:"shared,omitempty"`
 }
 
@@ -43,7 +43,7 @@ func (s *Settlement) Means(step string, index *int) bool {
 	return (s.Step == "" || s.Step == step) && (s.Index == nil || index != nil && *index == *s.Index)
 }
 
-// controls is what a workflow knows of what people have told its run, with the
+// controls is what a workflow knows of the requests of people to its run, with the
 // waits that this may end and the children to which it is passed on.
 type controls struct {
 	interpreter.Control
@@ -51,12 +51,13 @@ type controls struct {
 	parents  []interpreter.Above
 	waits    []*openWait
 	awaited  []*awaitedCall // calls that are answered from outside
-	Answered []Answered     // the last answers that were taken
-	updates  int            // commands and answers that this history has taken
-	// elsewhere says which other workflow takes an answer, or that its attempt is
-	// over; nil where that is not known, and for a workflow that knows of no other.
+	Answered []Answered     // the last answers that were accepted
+	updates  int            // commands and answers that this history has accepted
+	// elsewhere names the other workflow that accepts an answer, or says that its
+	// attempt is over; nil where that is not known, and for a workflow that knows of no
+	// other.
 	elsewhere func(interpreter.AnswerTo) error
-	// childCalls are the IDs of workflows to which calls have left this one.
+	// childCalls are the IDs of child workflows in which calls of this one continue.
 	childCalls map[string]bool
 	// forwards are answers that wait to be passed on, and forwarding says that one is.
 	forwards   []forwarded
@@ -69,17 +70,17 @@ type controls struct {
 // openWait is a wait of a call in this workflow that people may end.
 type openWait struct {
 	call    *interpreter.Call
-	paused  bool // only a skip ends it before the run goes on
+	paused  bool // only a skip ends it before the run is resumed
 	end     workflow.CancelFunc
 	settled *Settlement
 	renews  bool
 	called  bool // back for a turn that is free
 }
 
-// errRenews ends the wait of a call that goes on in another history.
+// errRenews ends the wait of a call that continues as new.
 var errRenews = errors.New("the wait goes on in another history")
 
-// renew ends all waits, because the workflow goes on in another history.
+// renew ends all waits, because the workflow continues as new.
 func (c *controls) renew() {
 	for _, wait := range c.waits {
 		if wait.renews = true; wait.end != nil {
@@ -95,8 +96,8 @@ func actsOnAll(Steering) bool { return true }
 
 type controlsKey struct{}
 
-// withControls gives a workflow what it knows of its run's control, and of those of
-// the runs above.
+// withControls gives a workflow what it knows of its run's control, and of that of its
+// parent runs.
 func withControls(
 	ctx workflow.Context, run string, known interpreter.Control, parents []interpreter.Above,
 ) (workflow.Context, *controls) {
@@ -108,8 +109,8 @@ func controlsOf(ctx workflow.Context) *controls {
 	return ctx.Value(controlsKey{}).(*controls) // withControls put it there
 }
 
-// listen takes in what the workflow above passes on. place is what it may give, nil
-// for nothing.
+// listen applies what the parent workflow passes on. slot is what it may grant, nil for
+// nothing.
 func (c *controls) listen(ctx workflow.Context, slot *slot) {
 	c.slot = slot
 	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.apply(ctx, steering) })
@@ -117,7 +118,7 @@ func (c *controls) listen(ctx workflow.Context, slot *slot) {
 }
 
 // listenForTurns ends waits for a turn under a rate limit where the limiter has one
-// that nobody takes.
+// that no worker leases.
 func (c *controls) listenForTurns(ctx workflow.Context) {
 	onSignal(ctx, interpreter.TurnSignal, func(_ workflow.Context, call interpreter.TurnCall) {
 		means := Settlement{Step: call.Step, Index: call.Index}
@@ -130,8 +131,7 @@ func (c *controls) listenForTurns(ctx workflow.Context) {
 	})
 }
 
-// drain takes in what has come and not been looked at, before the workflow goes on
-// in another history.
+// drain applies the signals that have arrived, before the workflow continues as new.
 func (c *controls) drain(ctx workflow.Context) {
 	signals := workflow.GetSignalChannel(ctx, ControlSignal)
 	for {
@@ -144,8 +144,8 @@ func (c *controls) drain(ctx workflow.Context) {
 	c.drainAnswers(ctx)
 }
 
-// apply notes what people have said, ends the waits that are meant and passes it
-// on. It gives the number of waits that end here, and whether a child is told.
+// apply records what people have requested, ends the waits that are meant and passes it
+// on. It gives the number of waits that end here, and whether a child is signalled.
 func (c *controls) apply(ctx workflow.Context, steering Steering) (ended int, signalled bool) {
 	if shared := steering.Shared; shared != nil && c.shared != nil {
 		c.shared(ctx, *shared)
@@ -161,7 +161,7 @@ func (c *controls) apply(ctx workflow.Context, steering Steering) (ended int, si
 	return ended, signalled
 }
 
-// applyOne is take, of one decision at most.
+// applyOne is apply, of one decision at most.
 func (c *controls) applyOne(ctx workflow.Context, steering Steering) (ended int, signalled bool) {
 	c.applyControl(steering)
 	if steering.Slot != nil && c.slot != nil {
@@ -171,7 +171,7 @@ func (c *controls) applyOne(ctx workflow.Context, steering Steering) (ended int,
 	if steering.Settle != nil {
 		ended = c.settle(ctx, steering.Settle)
 	}
-	for _, child := range slices.Clone(c.children) { // some end while others are told
+	for _, child := range slices.Clone(c.children) { // some end while others are signalled
 		if slices.Contains(c.children, child) && child.acts(steering) && !c.refuses(ctx, steering.Settle, child.step) {
 			child.signal(ctx, steering)
 			signalled = true
@@ -198,12 +198,12 @@ func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 }
 
 // refuses reports whether a decision is not for a step, because nothing of that may be
-// tried now. The run says so; whom it tells was meant.
+// tried now. The run decides that; the workflows that it signals were meant.
 func (c *controls) refuses(ctx workflow.Context, settlement *Settlement, step string) bool {
 	return settlement != nil && !settlement.Skip && c.Holds(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.run
 }
 
-// open notes a wait that people may end, until it is over.
+// open records a wait that people may end, until it is over.
 func (c *controls) open(wait *openWait) (over func()) {
 	c.waits = append(c.waits, wait)
 	return func() {
@@ -236,8 +236,8 @@ func (w *openWait) outcome(ctx workflow.Context, err error) (*Settlement, error)
 	return nil, err
 }
 
-// release waits until people let a call go on that is held, or decide about it. The
-// error is that of a cancelled ctx.
+// release waits until people resume a call that is held, or decide about it. The error
+// is that of a cancelled ctx.
 func (c *controls) release(ctx workflow.Context, call *interpreter.Call, hold interpreter.Hold) (*Settlement, error) {
 	open := &openWait{call: call, paused: !hold.Exhausted}
 	defer c.open(open)()

@@ -31,14 +31,14 @@ func tags(m *meter.Metric, values []string) map[string]string {
 	return all
 }
 
-// Spans is told of the parts of a run as they end, also when they are replayed.
+// Spans records the parts of a run as they end, also when they are replayed.
 type Spans interface {
 	Ended(ctx workflow.Context, part meter.Part)
 }
 
 type spansKey struct{}
 
-// WithSpans makes a context in which parts of a run are told.
+// WithSpans makes a context in which parts of a run are recorded.
 func WithSpans(ctx workflow.Context, spans Spans) workflow.Context {
 	return workflow.WithValue(ctx, spansKey{}, spans)
 }

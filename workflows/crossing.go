@@ -11,10 +11,10 @@ import (
 	"reprise/interpreter"
 )
 
-// Whatever leaves a workflow leaves it here: send gives something to an activity
-// or a child, goOn to the workflow's own next history. Temporal refuses what is
-// too large in a way that leaves the run hanging, and ends a run that sends too
-// much at once, so both measure first. Nothing else may call what they call.
+// Everything that leaves a workflow leaves it here: send gives something to an activity
+// or a child, continueAsNew to the workflow's own next history. Temporal refuses what
+// is too large in a way that leaves the run hanging, and ends a run that sends too much
+// at once, so both measure first. Nothing else may call what they call.
 
 // destination is where something is sent.
 type destination struct {
@@ -42,7 +42,7 @@ const (
 	isActivity destinationKind = iota
 	isLocal                    // an activity in the same worker
 	isChild
-	isDetached // a child whose end nobody waits for: what comes of it is its workflow.Execution
+	isDetached // a child whose end is not awaited: its result is its workflow.Execution
 )
 
 // toTool is an activity that makes one attempt. Its failure is an ErrorObject.
@@ -50,18 +50,18 @@ func toTool(name string, limit time.Duration, summary string) destination {
 	return destination{name: name, limit: limit, summary: summary}
 }
 
-// toHost is an activity that does many things, and tells how far it has come.
+// toHost is an activity that makes many attempts, and reports its progress.
 func toHost(name string, limit time.Duration, summary string) destination {
 	return destination{name: name, limit: limit, summary: summary, reports: true}
 }
 
-// toLocal is an activity in the same worker. What it is given is not in history.
+// toLocal is an activity in the same worker. Its input is not in history.
 func toLocal(name string, limit time.Duration, summary string) destination {
 	return destination{kind: isLocal, name: name, limit: limit, summary: summary}
 }
 
-// toChild is a child workflow with an ID for a step, which tells how far it has come.
-// takes says what of what people say it is told.
+// toChild is a child workflow with an ID for a step, which reports its progress. acts
+// says which requests of people it is signalled.
 func toChild(name, id, step, summary string, acts func(Steering) bool) destination {
 	return destination{kind: isChild, name: name, id: id, step: step, summary: summary, reports: true, acts: acts}
 }
@@ -72,18 +72,19 @@ func (d destination) with(details string) destination {
 	return d
 }
 
-// toDetached is a child workflow that goes on by itself, whatever becomes of this one.
+// toDetached is a child workflow that continues by itself, whatever becomes of this
+// one.
 func toDetached(name, id, summary string) destination {
 	return destination{kind: isDetached, name: name, id: id, summary: summary}
 }
 
-// signal sends a signal to a workflow. Within a run nobody waits for what becomes of
-// it: who has ended need not hear.
+// signal sends a signal to a workflow. Within a run its outcome is not awaited: a
+// workflow that has ended need not be signalled.
 func signal(ctx workflow.Context, id, name string, message any) workflow.Future {
 	return workflow.SignalExternalWorkflow(ctx, id, "", name, message)
 }
 
-// onSignal takes in the signals of a name as they come, one after the other.
+// onSignal handles the signals of a name as they arrive, one after the other.
 func onSignal[In any](ctx workflow.Context, name string, handle func(workflow.Context, In)) {
 	signals := workflow.GetSignalChannel(ctx, name)
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -100,10 +101,10 @@ func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name 
 	return child.SignalChildWorkflow(ctx, name, message)
 }
 
-// send gives input to an activity or a child and waits for what comes of it, which
-// may also be the details of a failure. what is the input in words. The error is
-// an *interpreter.ErrorObject where the input is too large, that of ctx where ctx
-// was cancelled before anything was sent, and else what Temporal says.
+// send gives input to an activity or a child and waits for its result, which may also
+// be the details of a failure. what is the input in words. The error is an
+// *interpreter.ErrorObject where the input is too large, that of ctx where ctx was
+// cancelled before anything was sent, and else that of Temporal.
 func send[Out any](ctx workflow.Context, to destination, input any, what string) (out Out, err error) {
 	args := []any{input}
 	if to.kind != isLocal {
@@ -148,7 +149,7 @@ type parted interface {
 	apart() (rest any, script interpreter.Script)
 }
 
-// travelling are the arguments as which input leaves, and how many bytes of them go
+// travelling are the arguments that carry an input, and how many bytes of them go
 // through Temporal itself. They are encoded here, once. The error is that of an input
 // that is too large.
 func travelling(ctx workflow.Context, input any, what string) (args []any, bytes int, failure *interpreter.ErrorObject) {
@@ -164,14 +165,14 @@ func travelling(ctx workflow.Context, input any, what string) (args []any, bytes
 	return append([]any{sent.value}, args...), o.limits.Carried(sent.size) + throughTemporal, failure
 }
 
-// recordMarker writes something small into the history, for those who read it.
+// recordMarker writes something small into the history, for its readers.
 func recordMarker(ctx workflow.Context, mark any) {
 	workflow.SideEffect(ctx, func(workflow.Context) any { return mark })
 }
 
-// continueAsNew ends a workflow's history: next is the error with which it goes on in
-// another one, with input. failure is set in its place where the input is too
-// large to be taken along; what is the input in words.
+// continueAsNew ends a workflow's history: next is the error with which it continues as
+// new, with input. failure is set instead where the input is too large to be taken
+// along; what is the input in words.
 func continueAsNew(ctx workflow.Context, name string, input any, what string) (failure *interpreter.ErrorObject, next error) {
 	args, _, failure := travelling(ctx, input, what)
 	if failure != nil {

@@ -14,9 +14,9 @@ import (
 	"reprise/interpreter/source"
 )
 
-// The current details of workflows: where they stand, in Markdown, for people who
-// look at them in Temporal's UI. They cost no event, and nothing is decided by them.
-// Texts of others stand in them as code.
+// The current details of workflows: their status, in Markdown, for people who look at
+// them in Temporal's UI. They cost no event, and nothing is decided by them. Texts of
+// others are in them as code.
 
 const (
 	// mostVisits is how many visits of steps the details of a run show: the newest.
@@ -95,7 +95,7 @@ func renderReason(waiting string, failure *interpreter.ErrorObject) string {
 	return source.Code(failure.Short(), mostText)
 }
 
-// renderHold says whether people hold the run, and why.
+// renderHold renders whether people hold the run, and why.
 func (c *controls) renderHold() string {
 	what := ""
 	switch {
@@ -114,7 +114,7 @@ func (c *controls) renderHold() string {
 	return "**" + what + "**\n\n"
 }
 
-// describe writes where the run stands.
+// describe writes the status of the run.
 func (r *run) describe(ctx workflow.Context) {
 	records := r.records
 	table := newSheet("step", "state", "progress", "next retry", "waits for, or last error")
@@ -150,8 +150,8 @@ func ticketText(ctx workflow.Context, ticket *interpreter.Ticket) string {
 		linkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, mostText), ticket.Line), renderTime(ticket.Since))
 }
 
-// openQuestions is what people are asked in steps whose calls are made here, and the commands
-// that answer.
+// openQuestions renders the questions to people in steps whose calls are made here, and
+// the commands that answer.
 func (r *run) openQuestions() string {
 	text := ""
 	for _, record := range r.records {
@@ -210,7 +210,7 @@ func stepCells(ctx workflow.Context, record StepRecord, call *interpreter.Call) 
 	return []string{name, "**" + string(record.Status) + "**", progress, renderTime(record.NextRetryAt), renderReason(record.Waiting, record.Error)}
 }
 
-// describe writes where the loop stands, or this part of it.
+// describe writes the status of the loop, or of this part of it.
 func (l *loop) describe(ctx workflow.Context) {
 	rest, stats := l.countParked(), l.result.Stats
 	waiting, under := rest.waiting, rest.under(l.under)
@@ -251,7 +251,7 @@ func (l *loop) childOf(index int) string {
 	return iterationID(l.input.Task, index)
 }
 
-// waits are the first children that wait without a place, and what for.
+// waits are the first children that wait without a slot, and what for.
 func (l *loop) waits(ctx workflow.Context) string {
 	var table *sheet
 	rows := 0
@@ -282,8 +282,8 @@ func (l *loop) waits(ctx workflow.Context) string {
 	return "\n" + table.String()
 }
 
-// describe writes where the iterations of the batch stand: how many are in each
-// state, and of which something can be said.
+// describe writes the status of the batch: how many iterations have each status, with
+// details of some.
 func (b *batch) describe(ctx workflow.Context) {
 	records := b.records()
 	var counts []string

@@ -12,32 +12,33 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// waiter is told when a call begins and, with nil, ends a wait, for progress.
+// waiter records when a call begins and, with nil, ends a wait, for progress.
 type waiter func(call *interpreter.Call, wait *interpreter.Wait, until time.Time)
 
-// driver takes a call to its end, or to where it goes on in another history: it
-// runs what the call asks for and tells it what came of it.
+// driver drives a call until it has ended, or continues as new: it runs what the call
+// requests and applies the outcome to it.
 type driver struct {
 	call    *interpreter.Call
-	waiting waiter // nil where nobody asks
+	waiting waiter // nil where nothing shows them
 	// host has activities fetch pages of the call; nil where all of it stays in the
 	// workflow.
 	host *activityHost
-	// renews reports whether the call goes on in another history, before everything
-	// that it does once it has begun; nil is never.
+	// renews reports whether the call continues as new, before everything that it does
+	// once it has begun; nil is never.
 	renews func() bool
 	// slot is that of the call's child in the window of its loop; nil where the call
 	// keeps what it has.
 	slot *slot
-	// apart says that activities may fetch pages, alone that the next one is fetched
+	// apart says that activities may fetch pages, alone that the next page is fetched
 	// by an attempt of its own.
 	apart, alone bool
-	// plays is told of the runs of other playbooks that attempts start, by their
-	// workflow IDs; nil is nobody.
+	// plays records the runs of other playbooks that attempts start, by their workflow
+	// IDs; nil for none.
 	plays func(child string)
-	// allowance is what the call's loop has asked for; nil where each start is asked for.
+	// allowance is what the call's loop has been granted; nil where each start is
+	// requested.
 	allowance *allowance
-	// until is when a wait ends that goes on in another history.
+	// until is when a wait ends that continues in the next history.
 	until time.Time
 	// awaited and bell are of a call whose attempts are answered from outside.
 	awaited      *awaitedCall
@@ -45,7 +46,7 @@ type driver struct {
 	bell         *bell
 }
 
-// drive takes a call to its end within the workflow. place is that of its child, nil
+// drive drives a call to its end within the workflow. slot is that of its child, nil
 // where it keeps what it has.
 func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, slot *slot) interpreter.CallResult {
 	d := &driver{call: call, waiting: waiting, slot: slot}
@@ -53,8 +54,8 @@ func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, slot *s
 	return *call.Result()
 }
 
-// run drives the call until it has ended, or goes on in another history; then left
-// is what it takes along, else nil.
+// run drives the call until it has ended, or continues as new; then snapshot is its
+// input there, else nil.
 func (d *driver) run(ctx workflow.Context) (snapshot *interpreter.Carried) {
 	ended := d.call.Finished() // and counted
 	if !ended && d.awaited == nil && d.call.Asks() {
@@ -74,8 +75,8 @@ func (d *driver) run(ctx workflow.Context) (snapshot *interpreter.Carried) {
 	return snapshot
 }
 
-// closeAnswers has answers to the call refused. One that leaves takes answers until
-// it is gone: they go along in its state.
+// closeAnswers has answers to the call refused. A call that continues as new accepts
+// answers until then: they are in its state.
 func (d *driver) closeAnswers() {
 	if d.awaited != nil {
 		d.closeAwaited()
@@ -109,7 +110,7 @@ func (d *driver) advance(ctx workflow.Context) *interpreter.Carried {
 	return nil
 }
 
-// next does what the call asks for next.
+// next does what the call requests next.
 func (d *driver) next(ctx workflow.Context) {
 	alone, held := d.alone, controlsOf(ctx).Holds(d.call.Step())
 	if d.alone = false; d.apart && !alone && !held && d.call.TurnsPage() {
@@ -131,8 +132,8 @@ func (d *driver) next(ctx workflow.Context) {
 	}
 }
 
-// snapshot is what the call takes along to another history. wait is the one that is
-// due, nil for none.
+// snapshot is the input with which the call continues in another history. wait is the
+// one that is due, nil for none.
 func (d *driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *interpreter.Carried {
 	var snapshot interpreter.Carried
 	if d.host != nil {
@@ -149,8 +150,8 @@ func (d *driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *interpr
 	return &snapshot
 }
 
-// fetchPages has an activity fetch pages of the call. One that it cannot hand over is
-// fetched alone.
+// fetchPages has an activity fetch pages of the call. A page that it cannot return with
+// others is fetched alone.
 func (d *driver) fetchPages(ctx workflow.Context) {
 	further, err := d.host.fetchPages(ctx, d.call)
 	if d.alone = !further; err != nil {
@@ -158,7 +159,7 @@ func (d *driver) fetchPages(ctx workflow.Context) {
 	}
 }
 
-// attempt makes one attempt, unless people hold its step.
+// attempt makes one attempt, unless its step is held.
 func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 	if controls := controlsOf(ctx); controls.Holds(d.call.Step()) {
 		d.call.Hold(interpreter.Hold{Version: controls.Version})
@@ -206,7 +207,7 @@ func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 	d.alone = true
 }
 
-// hold waits until people let the call go on, or decide about it.
+// hold waits until people resume the call, or decide about it.
 func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.rested()
 	d.markHold(ctx, hold)
@@ -219,14 +220,14 @@ func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	}
 }
 
-// HoldMark stands in the history where a call began to wait for a person, which
-// nothing else tells there. Kept in workflow history.
+// HoldMark marks in the history where a call began to wait for a person, which no other
+// event shows. Kept in workflow history.
 type HoldMark struct {
 	Held  string `json:"held"` // the step, or the place of a sink
 	Index *int   `json:"index,omitempty"`
 }
 
-// markHold tells the history, once, that the call waits for a person.
+// markHold records in the history, once, that the call waits for a person.
 func (d *driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 	if !hold.Exhausted || hold.Noted {
 		return
@@ -235,7 +236,7 @@ func (d *driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 	d.call.Noted()
 }
 
-// over tells the call how a wait or a hold has ended: with what people decided, with
+// over applies the end of a wait or a hold to the call: with what people decided, with
 // a cancel, or by itself.
 func (d *driver) over(ctx workflow.Context, settlement *Settlement, err error, byItself func()) {
 	switch {
@@ -248,8 +249,8 @@ func (d *driver) over(ctx workflow.Context, settlement *Settlement, err error, b
 	}
 }
 
-// rest tells who asks that the call waits, until a time or, where that is zero,
-// until people say so, and leaves its place for a long wait.
+// rest records that the call waits, until a time or, where that is zero, until people
+// end that, and parks it in its slot for a long wait.
 func (d *driver) rest(
 	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*Settlement, error),
 ) (*Settlement, error) {
@@ -273,7 +274,7 @@ func (d *driver) rest(
 	return settlement, err
 }
 
-// rested tells that the call no longer waits.
+// rested records that the call no longer waits.
 func (d *driver) rested() {
 	if d.waiting != nil {
 		d.waiting(d.call, nil, time.Time{})
@@ -282,7 +283,7 @@ func (d *driver) rested() {
 
 func (d *driver) cancel(ctx workflow.Context) { d.call.Cancel(workflow.Now(ctx)) }
 
-// logVerdict tells the worker's log what was decided about an attempt that failed.
+// logVerdict logs the decision about an attempt that failed.
 func logVerdict(ctx workflow.Context, call *interpreter.Call) {
 	verdict := call.Verdict()
 	if verdict == nil {

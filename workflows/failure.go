@@ -13,8 +13,7 @@ import (
 
 // What Temporal reports of what was sent, in the words of playbooks.
 
-// DetailsOf reads what a workflow or activity that failed or was cancelled still
-// tells.
+// DetailsOf reads the details of a workflow or activity that failed or was cancelled.
 func DetailsOf(err error, into any) bool {
 	var application *temporal.ApplicationError
 	if errors.As(err, &application) && application.HasDetails() {
@@ -55,8 +54,8 @@ func childError(err error) *interpreter.ErrorObject {
 	}
 }
 
-// AttemptError is the error of an attempt whose activity ended with err, as its
-// call takes it: what the tool said, or what the end of the activity means.
+// AttemptError is the error of an attempt whose activity ended with err, as its call
+// gets it: that of the tool, or what the end of the activity means.
 func AttemptError(err error) *interpreter.ErrorObject {
 	if failure, ours := isOurs(err); ours {
 		return failure

@@ -14,8 +14,8 @@ const (
 	// timeoutSlack is what an activity has beyond the time limit that its tool
 	// enforces itself.
 	timeoutSlack = 15 * time.Second
-	// maxTurnWait is far more than a paced attempt waits for its turn in its place,
-	// before the time limit of the tool begins to run. A longer wait is the
+	// maxTurnWait is far more than a paced attempt waits for its turn within its
+	// activity, before the time limit of the tool begins to run. A longer wait is the
 	// workflow's.
 	maxTurnWait = 10 * time.Minute
 )

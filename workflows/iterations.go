@@ -10,12 +10,12 @@ import (
 	"reprise/interpreter"
 )
 
-// IterationsQuery asks a loop, a part of one, or one of its children for
-// iterations; answered with an Iterations.
+// IterationsQuery queries a loop, a part of one, or one of its children for iterations;
+// the answer is an Iterations.
 const IterationsQuery = "iterations"
 
-// mostListed bounds the iterations of each kind in an answer: whoever asks wants to
-// see where the loop is, not all of it.
+// mostListed bounds the iterations of each kind in an answer: readers want to see where
+// the loop is, not all of it.
 const mostListed = 500
 
 // Iterations is the answer to IterationsQuery.
@@ -32,7 +32,7 @@ type IterationRecord struct {
 	interpreter.CallStatus
 }
 
-// serveIterations lets a loop be asked for its iterations.
+// serveIterations sets the query handler for the iterations of a loop.
 func (l *loop) serveIterations(ctx workflow.Context) error {
 	return workflow.SetQueryHandler(ctx, IterationsQuery, l.iterations)
 }
@@ -52,14 +52,14 @@ func (l *loop) iterations() (Iterations, error) {
 	return answer, nil
 }
 
-// serveIterations lets a child of a loop be asked for its iterations.
+// serveIterations sets the query handler for the iterations of a child of a loop.
 func (b *batch) serveIterations(ctx workflow.Context) error {
 	b.waits, b.until = make([]*interpreter.Wait, len(b.calls)), make([]time.Time, len(b.calls))
 	b.children = make([]string, len(b.calls))
 	return workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations)
 }
 
-// waiter notes what an iteration, or a sink of it, waits for, and shows it.
+// waiter records what an iteration, or a sink of it, waits for, and shows it.
 func (b *batch) waiter(ctx workflow.Context, i int) waiter {
 	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
 		b.waits[i], b.until[i] = wait, until
@@ -70,7 +70,7 @@ func (b *batch) waiter(ctx workflow.Context, i int) waiter {
 	}
 }
 
-// plays notes the run of another playbook that an iteration starts, and shows it.
+// plays records the run of another playbook that an iteration starts, and shows it.
 func (b *batch) plays(ctx workflow.Context, i int, child string) {
 	b.children[i] = child
 	b.describe(ctx)
@@ -108,7 +108,7 @@ func (b *batch) records() []IterationRecord {
 	return records
 }
 
-// completeProgress completes the progress of a run: what its queries tell beyond the records.
+// completeProgress completes the progress of a run with what is not in the records.
 func (r *run) completeProgress(progress *Progress) {
 	progress.Control, progress.Late, progress.Ticket = r.controls.Control, r.Late, r.Ticket
 	for _, above := range r.controls.parents {

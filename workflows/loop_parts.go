@@ -10,11 +10,11 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A loop that does not fit one history is a tree: its inner workflows run their
-// parts one after another, and only leaves start iterations. No history then
-// grows with the loop, and each result is carried up once. A part that has nothing
-// left to start lingers while the next one begins; it keeps what it needs of the
-// loop's window, and the next one has the rest.
+// A loop that does not fit one history is a tree: its inner workflows run their parts
+// one after another, and only leaves start iterations. No history then grows with the
+// loop, and each result is copied to a parent once. A part that has nothing left to
+// start lingers while the next one begins; it keeps what it needs of the loop's window,
+// and the next one has the rest.
 const (
 	// leafBatches is how many children a leaf may have. A sequential loop adds
 	// nine events for each.
@@ -24,8 +24,8 @@ const (
 	fanParts = 12
 
 	// leafElements is how many elements a loop may have that starts its iterations
-	// itself. A part ends early and hands the rest back; a whole loop cannot, and
-	// would hold the results of its parts beside those of its own iterations.
+	// itself. A part ends early and leaves the rest to its loop; a whole loop cannot,
+	// and would hold the results of its parts beside those of its own iterations.
 	leafElements = 5000
 
 	// heavyTask is the size, in bytes, from which what all children of a loop get
@@ -44,7 +44,7 @@ func (l *loop) full(ctx workflow.Context) bool {
 	return historyIsLong(ctx) || expected > fullHistory
 }
 
-// weigh notes how much a child has given.
+// weigh records the size of what a child has given.
 func (l *loop) weigh(ctx workflow.Context, output CallsOutput) {
 	size := interpreter.EncodedSize(output)
 	l.largest = max(l.largest, outboxOf(ctx).limits.Carried(size))
@@ -74,7 +74,7 @@ func (l *loop) partSize(ctx workflow.Context, n int) int {
 // Shared is what parts of a loop that linger use of its window: those that have
 // nothing left to start, while the next part begins. Kept in workflow history.
 type Shared struct {
-	Slots int `json:"places,omitempty"` // batches that go on at a time
+	Slots int `json:"places,omitempty"` // batches that run at a time
 	Open  int `json:"open,omitempty"`   // iterations that are open, those that wait included
 }
 
@@ -82,8 +82,8 @@ func (s Shared) plus(other Shared) Shared {
 	return Shared{Slots: s.Slots + other.Slots, Open: s.Open + other.Open}
 }
 
-// falls reports whether so much less is used than was told that it is told again: a
-// tenth of what a loop has, or half.
+// falls reports whether so much less is used than was reported that it is reported
+// again: a tenth of what a loop has, or half.
 func (s Shared) falls(reported Shared, width int) bool {
 	return s != reported && (reported.Slots-s.Slots >= max(1, width/10) || reported.Open-s.Open >= maxOpen/10 ||
 		2*s.Slots <= reported.Slots || 2*s.Open <= reported.Open)
@@ -97,11 +97,11 @@ func (s Shared) check() error {
 	return nil
 }
 
-// lingerSignal tells a loop that one of its parts lingers.
+// lingerSignal signals a loop that one of its parts lingers.
 const lingerSignal = "linger"
 
-// lingering tells a loop that one of its parts has nothing left to start, and what
-// it still uses of the loop's window. It is told again as that gets less. Kept in
+// lingering reports to a loop that one of its parts has nothing left to start, and what
+// it still uses of the loop's window. It is sent again as that gets less. Kept in
 // workflow history.
 type lingering struct {
 	First  int    `json:"first"` // index of the part's first element
@@ -112,19 +112,19 @@ type lingering struct {
 // openPart is a part of a loop that has not ended.
 type openPart struct {
 	id         string
-	first, end int // places of its elements
+	first, end int // positions of its elements
 	// next is how many of them it accounts for, which is less where its history gets
 	// long; known once it lingers or has ended.
 	next    int
 	lingers bool
 	uses    Shared // of the loop's window, while it lingers
-	sent    Shared // what the others use, as the part was told last
+	sent    Shared // what the others use, as the part was signalled last
 	ended   bool
 	gaveUp  bool
 }
 
-// runParts runs the elements from the given place on, part by part. A part whose
-// last iterations wait, or go on where few are left, holds up none of the next.
+// runParts runs the elements from a position on, part by part. A part whose last
+// iterations wait, or of which few still run, does not delay the next.
 func (l *loop) runParts(ctx workflow.Context, from int) {
 	size := l.partSize(ctx, len(l.input.Elements)-from)
 	for from < len(l.input.Elements) && ctx.Err() == nil && l.result.Budget == nil {
@@ -156,7 +156,7 @@ func (l *loop) newPart(first, end int) *openPart {
 	return p
 }
 
-// runPart runs a part in a workflow of its own and takes in what it gives.
+// runPart runs a part in a workflow of its own and merges its result.
 func (l *loop) runPart(ctx workflow.Context, p *openPart) {
 	index, known := l.index(p.first), l.known()
 	input := LoopInput{
@@ -195,7 +195,7 @@ func (l *loop) endPart(ctx workflow.Context, p *openPart) {
 	l.describe(ctx)
 }
 
-// listenForParts takes in which parts linger.
+// listenForParts records which parts linger.
 func (l *loop) listenForParts(ctx workflow.Context) {
 	onSignal(ctx, lingerSignal, func(ctx workflow.Context, next lingering) {
 		at := slices.IndexFunc(l.parts, func(p *openPart) bool { return l.index(p.first) == next.First })
@@ -206,7 +206,7 @@ func (l *loop) listenForParts(ctx workflow.Context) {
 		switch {
 		case !p.lingers && next.Next > 0 && next.Next <= p.end-p.first:
 			p.lingers, p.next, p.uses = true, next.Next, next.Shared
-		case p.lingers: // what it uses gets less, and may be told in another order
+		case p.lingers: // its use gets less, and signals may arrive in another order
 			p.uses = Shared{Slots: min(p.uses.Slots, next.Shared.Slots), Open: min(p.uses.Open, next.Shared.Open)}
 		}
 		l.share(ctx)
@@ -224,7 +224,7 @@ func (l *loop) used() Shared {
 	return used
 }
 
-// share tells the part that starts iterations what the others use.
+// share signals to the part that starts iterations what the others use.
 func (l *loop) share(ctx workflow.Context) {
 	for _, p := range l.parts {
 		if used := l.used(); !p.lingers && used != p.sent {
@@ -235,7 +235,7 @@ func (l *loop) share(ctx workflow.Context) {
 	}
 }
 
-// applyShared takes in what other parts use.
+// applyShared records what other parts use.
 func (l *loop) applyShared(ctx workflow.Context, shared Shared) {
 	if shared.check() == nil {
 		l.shared = shared
@@ -243,8 +243,8 @@ func (l *loop) applyShared(ctx workflow.Context, shared Shared) {
 	}
 }
 
-// wait waits until something has come about. A part that may linger meanwhile says
-// so, and does not end before that has arrived: the server would have to tell it.
+// wait waits until a condition holds. A part that may linger meanwhile reports that,
+// and does not end before the report has arrived.
 func (l *loop) wait(ctx workflow.Context, until func() bool) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	var sending workflow.Future
@@ -263,9 +263,9 @@ func (l *loop) wait(ctx workflow.Context, until func() bool) {
 	}
 }
 
-// uses is what a part with nothing left to start uses of the loop's window: the
-// places that are taken, and no fewer than its share, because those that wait may
-// come back all at once; never more than it has told.
+// uses is what a part with nothing left to start uses of the loop's window: the slots
+// that are used, and no fewer than its share, because those that wait may come back all
+// at once; never more than it has reported.
 func (l *loop) uses() Shared {
 	share := (l.width()*l.under + maxOpen - 1) / maxOpen
 	uses := Shared{Slots: max(l.window.used+l.window.returning, share), Open: l.under}
@@ -278,8 +278,8 @@ func (l *loop) uses() Shared {
 	return uses
 }
 
-// mayLinger reports whether a part has to say that it lingers, because a place of the
-// window is free for the next part; or that it uses less than it has told.
+// mayLinger reports whether a part has to report that it lingers, because a slot of the
+// window is free for the next part; or that it uses less than it has reported.
 func (l *loop) mayLinger(ctx workflow.Context) bool {
 	if l.input.Part == nil || !l.part.MayLinger || l.started == 0 || ctx.Err() != nil || l.result.Budget != nil {
 		return false

@@ -61,7 +61,7 @@ type loop struct {
 	step   *playbook.Step
 	loop   *playbook.Loop
 	result *interpreter.LoopResult
-	// controls is what people have told the run.
+	// controls is what people have requested of the run.
 	controls  *controls
 	window    *window
 	herald    herald
@@ -71,7 +71,7 @@ type loop struct {
 	started   int       // elements that have begun here or in parts, once no more will
 	shared    Shared    // what other parts use of the window
 	allowance allowance // what the iterations may start, and have not been given
-	reported  *Shared   // what this part uses, as it has told its loop; nil before it lingers
+	reported  *Shared   // what this part uses, as it has reported to its loop; nil before it lingers
 	// largest is what the child that gave most takes in this history, bytes what
 	// all of them gave: more than the loop's result will take.
 	largest, bytes int
@@ -90,7 +90,7 @@ func newLoop(input LoopInput, step *playbook.Step, controls *controls) *loop {
 	return l
 }
 
-// newWindow is one place for a sequential loop: it starts an iteration when the one
+// newWindow is one slot for a sequential loop: it starts an iteration when the one
 // before has ended. People may change that of a parallel one while it runs.
 func (l *loop) newWindow() *window {
 	if l.loop.Mode != playbook.Parallel {
@@ -108,12 +108,12 @@ func (l *loop) newWindow() *window {
 	}
 }
 
-// width is how many batches of the whole loop may go on at a time.
+// width is how many batches of the whole loop may run at a time.
 func (l *loop) width() int {
 	return max(1, cmp.Or(l.controls.Tuned(l.step.Name).MaxConcurrency, l.loop.MaxConcurrency)/l.batchSize())
 }
 
-// index is that of the element at a place of the input.
+// index is that of the element at a position of the input.
 func (l *loop) index(position int) int {
 	if chosen := l.input.Chosen; chosen != nil {
 		return chosen.Indexes[position]
@@ -200,7 +200,7 @@ func (l *loop) known() interpreter.Known {
 	}
 }
 
-// mayContinue reports whether people let the loop go on.
+// mayContinue reports whether the loop is not held.
 func (l *loop) mayContinue() bool { return !l.controls.Holds(l.step.Name) }
 
 // callInputs are the calls of the elements from first up to end, not begun yet.
@@ -213,9 +213,9 @@ func (l *loop) callInputs(first, end int) []interpreter.Carried {
 	return calls
 }
 
-// child runs calls in one child workflow, which has a place in the window, and
-// takes in how they ended. While all of them wait for long it gives the place back.
-// admitted is how many runs of other playbooks they may start without asking.
+// child runs calls in one child workflow, which has a slot in the window, and records
+// how they ended. While all of them wait for long it releases the slot. admitted is how
+// many runs of other playbooks they may start without a request.
 func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted int) {
 	index := *calls[0].Index
 	input := CallsInput{
@@ -251,8 +251,8 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted
 	}
 }
 
-// actsOnCalls reports whether a child with some calls has to act on what people say: on
-// decisions about one of them, and where they let its step go on.
+// actsOnCalls reports whether a child with some calls has to act on a request of
+// people: a decision about one of them, or a resume of its step.
 func actsOnCalls(calls []interpreter.Carried) func(Steering) bool {
 	return func(steering Steering) bool {
 		if steering.Settle == nil {
@@ -310,8 +310,8 @@ func (l *loop) progress() (Progress, error) {
 	}, nil
 }
 
-// awaitsAnswers reports whether attempts of a step are answered from outside, as far as the
-// playbook says it in so many words.
+// awaitsAnswers reports whether attempts of a step are answered from outside, as far as
+// the playbook names the tool literally.
 func awaitsAnswers(step *playbook.Step) bool {
 	tool, literal := step.Action.ToolName()
 	return literal && playbook.TraitsOf(tool).Awaits

@@ -16,10 +16,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A step may run another playbook. That is a run as any other, a child of the
-// workflow that makes the step's attempts: it passes the door by itself, and
-// people find, pause and cancel it by its own ID. What it knows of the run above is
-// who holds it.
+// A step may run another playbook. The child run is a run as any other, a child of the
+// workflow that makes the step's attempts: it is validated by itself, and people find,
+// pause and cancel it by its own ID. Of its parent it knows only whether that holds it.
 
 // play makes an attempt by running another playbook to its end.
 func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interpreter.Outcome {
@@ -108,7 +107,7 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 	}
 }
 
-// playDetached starts a playbook that goes on by itself.
+// playDetached starts a playbook that continues by itself.
 func playDetached(ctx workflow.Context, id string, input Input, in interpreter.ToolInput) interpreter.Outcome {
 	to := toDetached(PlaybookWorkflowName, id, attemptSummary(in))
 	to.attributes = input.attributes()
@@ -159,8 +158,8 @@ func warnings(n int) string {
 	return fmt.Sprintf("%d warnings", n)
 }
 
-// runFailed is the failure of a run as its step has it. Where the cause is in a run
-// further below, that one is named, and not those between.
+// runFailed is the failure of a run as its step has it. Where the cause is in a child
+// run further down, that run is named, and not those between.
 func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
 	in, message, shown := id, cause.ShortMessage(), cause.Shrunk()
 	if below, _ := cause.Body.Data.(map[string]any); cause.Kind == interpreter.KindPlaybook && below != nil {
@@ -185,7 +184,7 @@ func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObje
 	}
 }
 
-// playError is the failure of a run that has told no result.
+// playError is the failure of a run that has given no result.
 func playError(id string, err error) *interpreter.ErrorObject {
 	if failure, ours := isOurs(err); ours {
 		return failure
@@ -234,13 +233,13 @@ func (in Input) attributes() []temporal.SearchAttributeUpdate {
 	}
 	book, err := interpreter.Load(in.Name, in.Source)
 	if err != nil {
-		return nil // its door says so
+		return nil // its validation refuses it
 	}
 	return []temporal.SearchAttributeUpdate{temporal.NewSearchAttributeKeyKeyword(PlaybookAttribute).ValueSet(book.Name)}
 }
 
-// Alone is the input of a run that no step of another one has started: what a run
-// above has handed down, and the workers' files, are left out.
+// Alone is the input of a run that no step of another one has started: the data of a
+// parent run and the workers' files are left out.
 func (in Input) Alone() Input {
 	in.Called = nil
 	files := maps.Clone(in.Files)
@@ -261,7 +260,7 @@ func (r *run) files() map[string]string {
 	return all
 }
 
-// nesting is what the tasks of a step know of the runs above and below.
+// nesting is what the tasks of a step know of the parent and child runs.
 func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
 	nesting := interpreter.Nesting{Above: r.controls.parents}
 	if called := r.input.Called; called != nil {
@@ -282,8 +281,8 @@ func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
 	return &nesting
 }
 
-// called is the attempt that has started the run, with what is known of the runs
-// above by now.
+// called is the attempt that has started the run, with what is known of the parent runs
+// by now.
 func (r *run) called() *Called {
 	if r.input.Called == nil {
 		return nil
@@ -307,7 +306,7 @@ func parentsOf(task Task) []interpreter.Above {
 	return task.Nesting.Above
 }
 
-// recorded are the files that the door has found.
+// recorded are the files that the validation has found.
 func recorded(answer interpreter.CheckResult) map[string]string {
 	if len(answer.Files) == 0 {
 		return nil
@@ -319,7 +318,7 @@ func recorded(answer interpreter.CheckResult) map[string]string {
 	return files
 }
 
-// checkCalled refuses what only a run above can say.
+// checkCalled refuses input that only a parent run can write.
 func checkCalled(ctx workflow.Context, input Input) error {
 	if workflow.GetInfo(ctx).ParentWorkflowExecution != nil {
 		return nil
@@ -335,16 +334,16 @@ func checkCalled(ctx workflow.Context, input Input) error {
 	return nil
 }
 
-// actsOnResumes is what a run is told that a step has started: that something goes on
-// which was held.
+// actsOnResumes is what a child run is signalled: that something is resumed which was
+// held.
 func actsOnResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
 
-// parentsOfChild are the runs above one that a step starts.
+// parentsOfChild are the parent runs of one that a step starts.
 func (c *controls) parentsOfChild(step, line string) []interpreter.Above {
 	return append(slices.Clone(c.parents), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Line: line})
 }
 
-// task is a task with what is known by now of the runs above.
+// task is a task with what is known by now of the parent runs.
 func (c *controls) task(task Task) Task {
 	if len(c.parents) == 0 || task.Nesting == nil {
 		return task
@@ -355,8 +354,8 @@ func (c *controls) task(task Task) Task {
 	return task
 }
 
-// Holds reports whether no attempt of a step may begin: its run holds it, or one
-// above.
+// Holds reports whether no attempt of a step may begin: its run holds it, or a parent
+// run.
 func (c *controls) Holds(step string) bool {
 	return c.Control.Holds(step) || slices.ContainsFunc(c.parents, func(above interpreter.Above) bool {
 		return above.Control.Holds(above.Step)
@@ -373,7 +372,7 @@ func (c *controls) knows(hold interpreter.Hold) bool {
 	})
 }
 
-// applyControl notes the control of the run, or of one above.
+// applyControl records the control of the run, or of a parent run.
 func (c *controls) applyControl(steering Steering) {
 	if steering.Run == "" {
 		if steering.Control.Version > c.Version {
@@ -388,7 +387,7 @@ func (c *controls) applyControl(steering Steering) {
 	}
 }
 
-// listenToParent takes in what the run above passes on, of a run that has one.
+// listenToParent applies what the parent run passes on, of a run that has one.
 func (c *controls) listenToParent(ctx workflow.Context) {
 	if len(c.parents) == 0 {
 		return
@@ -396,7 +395,7 @@ func (c *controls) listenToParent(ctx workflow.Context) {
 	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.apply(ctx, c.fromParent(steering)) })
 }
 
-// drainParent is drain, of a run that has one above.
+// drainParent is drain, of a run that has a parent.
 func (c *controls) drainParent(ctx workflow.Context) {
 	if len(c.parents) == 0 {
 		return
@@ -411,8 +410,8 @@ func (c *controls) drainParent(ctx workflow.Context) {
 	}
 }
 
-// fromParent names the run that a steering is about. Nobody decides there about the
-// waits of this one.
+// fromParent names the run that a steering is about. A parent run decides nothing about
+// the waits of this one.
 func (c *controls) fromParent(steering Steering) Steering {
 	if steering.Run == "" {
 		steering.Run = c.parents[len(c.parents)-1].Run

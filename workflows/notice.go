@@ -11,27 +11,27 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Notices tell others what happens to a run. Those of a step are a part of it, as
-// its sinks are. Those of the run go beside its steps: no pause holds them, no
-// cancel ends them, and the run waits for them only before it ends. What is not told
-// when the run goes on in another history goes along. A notice that fails is a
-// warning and nothing else.
+// Notices notify others of what happens to a run. Those of a step are a part of it, as
+// its sinks are. Those of the run go beside its steps: no pause holds them, no cancel
+// ends them, and the run waits for them only before it ends. Notices that are not sent
+// when the run continues as new are in its input. A notice that fails is a warning and
+// nothing else.
 
-// noticePatience is how long a run waits for its notices before it ends, and for
-// their attempts under way before it goes on in another history.
+// noticePatience is how long a run waits for its notices before it ends, and for their
+// running attempts before it continues as new.
 const noticePatience = 5 * time.Minute
 
-// newsSignal passes news from a part of a run to the workflow above it; kept in
+// newsSignal passes news from a part of a run to its parent workflow; kept in
 // histories.
 const newsSignal = "news"
 
-// notices are what a run has told, and what it is telling.
+// notices are what a run has sent, and what it is sending.
 type notices struct {
 	open   []*openNotice // the notices under way
 	ending bool          // the run only waits for its notices
-	// renewing says that the run goes on in another history once no attempt is under way.
+	// renewing says that the run continues as new once no attempt is running.
 	renewing bool
-	// once has the events of steps that are told once per visit.
+	// once has the events of steps that were sent, each once per visit.
 	once map[string]bool
 	// outbox is that of the run, which the context of an update does not have.
 	outbox *outbox
@@ -43,18 +43,18 @@ type openNotice struct {
 	controls *controls
 }
 
-// UnsentNotice is a notice of the run that goes on in another history; kept in workflow
-// history.
+// UnsentNotice is a notice of the run that is to be sent in its next history; kept in
+// workflow history.
 type UnsentNotice struct {
 	Place string `json:"place"` // see Playbook.Notices
-	// Number is that of the news: see RunState.Told.
+	// Number is that of the news: see RunState.Notified.
 	Number int                 `json:"number"`
 	News   interpreter.News    `json:"news"`
 	Call   interpreter.Carried `json:"call"`
 }
 
-// notifyStep tells how a visit of a step has ended, after its sinks and before its
-// routes.
+// notifyStep sends the notices of how a visit of a step has ended, after its sinks and
+// before its routes.
 func (r *run) notifyStep(ctx workflow.Context, done ended) {
 	start, result := done.start, done.result
 	status := result.Ended()
@@ -87,7 +87,7 @@ func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waiter {
 	}
 }
 
-// sent takes in how the call of a notice has ended.
+// sent records how the call of a notice has ended.
 func (r *run) sent(notice *playbook.Sink, result interpreter.CallResult) {
 	if result.Failed() {
 		r.warn(interpreter.NoticeFailed(notice, result.Error))
@@ -97,14 +97,14 @@ func (r *run) sent(notice *playbook.Sink, result interpreter.CallResult) {
 	}
 }
 
-// warn notes a warning of the run, once.
+// warn records a warning of the run, once.
 func (r *run) warn(text string) {
 	if !slices.Contains(r.Warnings, text) {
 		r.Warnings = append(r.Warnings, text)
 	}
 }
 
-// notify has all notices sent that tell of some news, beside what the run does.
+// notify has all notices sent that report some news, beside what the run does.
 func (r *run) notify(ctx workflow.Context, news interpreter.News, result interpreter.CallResult) {
 	notices := r.book.Notices(news.Event)
 	if len(notices) == 0 || r.notices.ending {
@@ -119,7 +119,7 @@ func (r *run) notify(ctx workflow.Context, news interpreter.News, result interpr
 	}
 }
 
-// send has a notice sent beside what the run does, from where it had come.
+// send has a notice sent beside what the run does, from its state.
 func (r *run) send(ctx workflow.Context, notice *playbook.Sink, unsent UnsentNotice, scope *interpreter.Scope, result any) {
 	beside, _ := workflow.NewDisconnectedContext(workflow.WithValue(ctx, outboxKey{}, r.notices.outbox))
 	beside, controls := withControls(beside, "", interpreter.Control{}, nil)
@@ -146,7 +146,7 @@ func (r *run) send(ctx workflow.Context, notice *playbook.Sink, unsent UnsentNot
 	})
 }
 
-// noticeCall is the call of a notice of the run, where it had come.
+// noticeCall is the call of a notice of the run, with its state.
 func (r *run) noticeCall(
 	notice *playbook.Sink, unsent UnsentNotice, scope *interpreter.Scope, result any, random func() float64,
 ) *interpreter.Call {
@@ -159,7 +159,7 @@ func (r *run) noticeCall(
 	return call
 }
 
-// notifyOnce is tell for what is told once per visit of a step.
+// notifyOnce is notify for events that are sent once per visit of a step.
 func (r *run) notifyOnce(ctx workflow.Context, news interpreter.News) {
 	key := fmt.Sprintf("%s/%s#%d", news.Event, news.Step, news.Visit)
 	if r.notices.once[key] || !r.book.Notifies(news.Event) {
@@ -180,8 +180,8 @@ func failedWith(failure *interpreter.ErrorObject) interpreter.CallResult {
 	return interpreter.CallResult{Status: interpreter.StatusError, Error: failure}
 }
 
-// settleNotices waits for the notices under way, and gives up those that take too
-// long.
+// settleNotices waits for the notices that are being sent, and drops those that take
+// too long.
 func (r *run) settleNotices(ctx workflow.Context) {
 	if len(r.notices.open) == 0 {
 		return
@@ -196,8 +196,8 @@ func (r *run) settleNotices(ctx workflow.Context) {
 	r.notices.open = nil
 }
 
-// packNotices has the notices under way go along into another history, once their
-// attempts have ended.
+// packNotices has the notices that are being sent continue in the next history, once
+// their attempts have ended.
 func (r *run) packNotices(ctx workflow.Context) {
 	r.notices.renewing = len(r.notices.open) > 0
 	for _, under := range r.notices.open {
@@ -206,7 +206,7 @@ func (r *run) packNotices(ctx workflow.Context) {
 	r.settleNotices(ctx)
 }
 
-// unpackNotices goes on with the notices that have gone along, or were to.
+// unpackNotices continues with the notices of the history before, or of packNotices.
 func (r *run) unpackNotices(ctx workflow.Context) {
 	unsent := r.Unsent
 	r.Unsent, r.notices.renewing = nil, false
@@ -227,7 +227,7 @@ func (u UnsentNotice) notice(book *playbook.Playbook) *playbook.Sink {
 	return nil
 }
 
-// notifyEnd tells how the run has ended, and waits until that is told.
+// notifyEnd sends the notices of how the run has ended, and waits for them.
 func (r *run) notifyEnd(ctx workflow.Context, result *Result) {
 	ended := failedWith(result.Error)
 	ended.Data = result.Result
@@ -236,14 +236,15 @@ func (r *run) notifyEnd(ctx workflow.Context, result *Result) {
 	r.settleNotices(ctx)
 }
 
-// notifyPaused tells that people have paused the run, or a step of it.
+// notifyPaused sends the notices that people have paused the run, or a step of it.
 func (r *run) notifyPaused(ctx workflow.Context, command Command) {
 	r.notify(ctx, interpreter.News{
 		Event: playbook.EventPaused, Step: command.Step, Status: interpreter.Paused, Reason: command.Reason, By: command.By,
 	}, failedWith(nil))
 }
 
-// notifyExhausted tells that a policy has used up its attempts in a visit of a step.
+// notifyExhausted sends the notices that a policy has used up its attempts in a visit
+// of a step.
 func (r *run) notifyExhausted(ctx workflow.Context, done ended) {
 	var iterations []interpreter.LoopError
 	if done.record.Loop != nil {
@@ -257,7 +258,7 @@ func (r *run) notifyExhausted(ctx workflow.Context, done ended) {
 	}
 }
 
-// listenForNews takes in what the parts of the run have to tell.
+// listenForNews handles the news of the parts of the run.
 func (r *run) listenForNews(ctx workflow.Context) {
 	if !hasNewsOfParts(r.book) {
 		return
@@ -273,8 +274,8 @@ func (r *run) listenForNews(ctx workflow.Context) {
 	})
 }
 
-// watchLate tells when the run takes longer than it is expected to, counted from its
-// first start.
+// watchLate sends the notices that the run takes longer than it is expected to, counted
+// from its first start.
 func (r *run) watchLate(ctx workflow.Context) {
 	if r.book.Expect == 0 || r.Late {
 		return
@@ -304,14 +305,14 @@ func waitsForPeople(call *interpreter.Call, wait *interpreter.Wait, visit int) (
 	}, true
 }
 
-// herald passes news up from a part of a run.
+// herald passes news from a part of a run to its parent.
 type herald struct {
 	book      *playbook.Playbook
 	once      bool // each event
 	signalled []string
 }
 
-// signal tells the workflow above, where anybody wants to know.
+// signal signals the parent workflow, where the playbook has notices of the event.
 func (h *herald) signal(ctx workflow.Context, news interpreter.News) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	if parent == nil || !h.book.Notifies(news.Event) || h.once && slices.Contains(h.signalled, news.Event) {
@@ -321,19 +322,19 @@ func (h *herald) signal(ctx workflow.Context, news interpreter.News) {
 	signal(ctx, parent.ID, newsSignal, news)
 }
 
-// hasNewsOfParts reports whether anybody wants to know what the parts of a run tell.
+// hasNewsOfParts reports whether the playbook has notices of events in parts of a run.
 func hasNewsOfParts(book *playbook.Playbook) bool {
 	return book.Notifies(playbook.EventPaused) || book.Notifies(playbook.EventExhausted)
 }
 
-// listen passes on what the parts below tell.
+// listen passes on the news of child parts.
 func (h *herald) listen(ctx workflow.Context) {
 	if hasNewsOfParts(h.book) {
 		onSignal(ctx, newsSignal, h.signal)
 	}
 }
 
-// signalExhausted tells of an iteration in which a policy has used up its attempts,
+// signalExhausted signals an iteration in which a policy has used up its attempts,
 // before the loop has ended.
 func (l *loop) signalExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
 	if failure, _ := interpreter.Exhausted(iteration.Result, nil); failure != nil {

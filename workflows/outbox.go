@@ -31,8 +31,8 @@ type encoded struct {
 	size  int // in bytes, as JSON
 }
 
-// encode writes a value, with metadata beside it. What cannot be written stays as it
-// is: the converter says so of it.
+// encode writes a value, with metadata beside it. A value that cannot be encoded stays
+// as it is: the converter reports the error.
 func encode(value any, metadata ...string) encoded {
 	payload, err := converter.GetDefaultDataConverter().ToPayload(value)
 	if err != nil {
@@ -100,7 +100,7 @@ func (o *outbox) hasRoom(ctx workflow.Context, size int) bool {
 	return o.bytes == 0 || o.bytes+size <= maxTaskBytes
 }
 
-// waitForTask waits for another workflow task. One short timer brings it for all who
+// waitForTask waits for another workflow task. One short timer brings it for all that
 // wait.
 func (o *outbox) waitForTask(ctx workflow.Context) error {
 	if o.waiting {

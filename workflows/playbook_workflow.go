@@ -92,7 +92,7 @@ func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 	return book, nil
 }
 
-// checkTimeout bounds the check at the door, which is plain computation.
+// checkTimeout bounds the validation, which is plain computation.
 const checkTimeout = 30 * time.Second
 
 // validate has the playbook checked in full by a worker that knows the tools. The
@@ -117,7 +117,7 @@ type run struct {
 	book  *playbook.Playbook
 	input Input
 	graph *interpreter.Graph
-	// controls is what people have told the run.
+	// controls is what people have requested of the run.
 	controls *controls
 	records  []*StepRecord
 	live     map[*StepRecord]*interpreter.Call // of the steps that make a call
@@ -129,8 +129,8 @@ type run struct {
 	begins   bool // and a step has started it
 	// keptBytes is what the results take that the run keeps for others.
 	keptBytes int
-	// requestsTurn says that people have the run ask again for its turn under its
-	// concurrency key.
+	// requestsTurn says that people have the run request its turn under its concurrency
+	// key again.
 	requestsTurn bool
 }
 
@@ -175,9 +175,9 @@ func scheduledAt(ctx workflow.Context) time.Time {
 	return at.UTC()
 }
 
-// renew gives the error with which the run goes on in another history, nil
-// where it does not. One whose state is too large to travel stays: Temporal allows
-// far longer histories than it advises.
+// renew gives the error with which the run continues as new, nil where it does not. A
+// run whose state is too large stays: Temporal allows far longer histories than it
+// advises.
 func (r *run) renew(ctx workflow.Context) error {
 	if r.stays || !historyIsLong(ctx) {
 		return nil
@@ -195,7 +195,8 @@ func (r *run) renew(ctx workflow.Context) error {
 	return next
 }
 
-// maxRecords bounds the step visits that a run takes along; the last count.
+// maxRecords bounds the step visits that a run keeps when it continues as new; the last
+// count.
 const maxRecords = 1000
 
 // continued is the input of the run's next history.
@@ -217,7 +218,7 @@ func orEmptyMap(v any) any {
 	return v
 }
 
-// ended is what the coroutine of a step tells the run.
+// ended is the result of the coroutine of a step.
 type ended struct {
 	start  interpreter.Start
 	record *StepRecord
@@ -225,8 +226,8 @@ type ended struct {
 	result interpreter.CallResult
 }
 
-// execute starts what may start and takes in what has ended until no branch is
-// left, the run fails, or it is cancelled.
+// execute starts the steps that may start and completes those that have ended until no
+// branch is left, the run fails, or it is cancelled.
 func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
 	running := 0
@@ -259,7 +260,7 @@ func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 	}
 }
 
-// watch begins to look after what may happen while the run goes on.
+// watch begins to watch what may happen while the run continues.
 func (r *run) watch(ctx workflow.Context) {
 	r.watchTimeout(ctx)
 	r.watchLate(ctx)
@@ -294,7 +295,7 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 	})
 }
 
-// fail notes the failure that ends the run and cancels every branch.
+// fail records the failure that ends the run and cancels every branch.
 func (r *run) fail(failure *interpreter.ErrorObject) {
 	if r.Failure == nil {
 		r.Failure = failure
@@ -340,8 +341,8 @@ func (r *run) failLate(ctx workflow.Context, done ended, err error) interpreter.
 	return failed
 }
 
-// followFailed asks the routes of a step that failed late. If those cannot be evaluated
-// either, the failure stays unhandled.
+// followFailed follows the routes of a step that failed late. If those cannot be
+// evaluated either, the failure stays unhandled.
 func (r *run) followFailed(
 	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
 ) ([]interpreter.Arrival, bool) {
@@ -388,8 +389,8 @@ func (r *run) show(name string, result interpreter.CallResult) {
 	r.Data = r.Data.WithStep(name, result)
 }
 
-// warnAbsent warns once of members that a step asks for and that are not there,
-// unless the check at the door has.
+// warnAbsent warns once of members that a step names and that are not there, unless the
+// validation has.
 func (r *run) warnAbsent(step *playbook.Step, absent []string) {
 	for _, text := range absent {
 		found, _, _ := strings.Cut(text, ",")
@@ -405,8 +406,8 @@ func (r *run) isStrict(record *StepRecord) bool {
 	return (r.input.Strict || r.book.Strict) && record.Loop != nil && record.Loop.Stats.Failed > 0
 }
 
-// progress answers ProgressQuery. It is asked again and again, so it leaves out
-// the errors of single iterations and the bulk of the others.
+// progress answers ProgressQuery. It is called again and again, so it leaves out the
+// errors of single iterations and the bulk of the others.
 func (r *run) progress() (Progress, error) {
 	progress := Progress{Steps: r.snapshot()}
 	for i, record := range r.records {

@@ -10,13 +10,13 @@ import (
 	"reprise/interpreter"
 )
 
-// limiterIdle is how long a limiter that nobody asks stays.
+// limiterIdle is how long a limiter stays without a request.
 const limiterIdle = time.Minute
 
-// RateLimitWorkflow shares one rate limit between all workers of a task queue.
-// Workers lease turns from it, many at a time; it decides nothing but when the
-// next turn is, and calls back who waits elsewhere for those that nobody takes. It
-// ends when nobody has asked for a while, nobody is away and the turns that it gave
+// RateLimitWorkflow shares one rate limit between all workers of a task queue. Workers
+// lease turns from it, many at a time; it decides nothing but when the next turn is,
+// and signals calls that wait elsewhere for turns that no worker leases. It ends when
+// there was no request for a while, no call waits elsewhere and the turns that it gave
 // are over; the next lease starts it again.
 func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error {
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
@@ -48,11 +48,11 @@ func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error 
 // rateLimiter keeps a limiter.
 type rateLimiter struct {
 	interpreter.Limiter
-	lastRequest time.Time // when somebody asked or went away last
+	lastRequest time.Time // of a lease, or of a call that waits elsewhere
 	wakes       time.Time // the end of the rest
 }
 
-// recordAway notes who has gone away.
+// recordAway records the calls that wait elsewhere.
 func (k *rateLimiter) recordAway(ctx workflow.Context, away []interpreter.Away) {
 	if err := interpreter.CheckAway(away); err != nil {
 		logger(ctx).Warn("what no worker tells of those away is left out", "error", err)
@@ -82,8 +82,8 @@ func (k *rateLimiter) next() time.Time {
 	return k.idle()
 }
 
-// wait waits until something may have to be done. What was put off meanwhile is
-// looked at then and not before, so that leases cost no timers.
+// wait waits until something may have to be done. A deadline that has moved is checked
+// then and not before, so that leases cost no timers.
 func (k *rateLimiter) wait(ctx workflow.Context) error {
 	timed, stop := workflow.WithCancel(ctx)
 	defer stop()

@@ -6,25 +6,26 @@ import (
 	"reprise/interpreter"
 )
 
-// childAfter is by how many events the history of a run grows while a step
-// makes its call, before the call goes on in one of its own. An attempt takes six,
-// with a wait eleven; pages that are fetched together take far fewer.
+// childAfter is by how many events the history of a run grows while a step makes its
+// call, before the call continues in one of its own. An attempt takes six, with a wait
+// eleven; pages that are fetched together take far fewer.
 const childAfter = 900
 
 const (
-	// snapshotFactor bounds what it costs to carry a large state from history to history:
-	// a call leaves one that is so many times larger than what it takes along.
+	// snapshotFactor bounds what it costs to pass a large state from history to
+	// history: a call continues as new where its history is so many times larger than
+	// its state.
 	snapshotFactor = 4
-	// fullestHistory is the size in bytes at which a call leaves its history in any
-	// case, or fails where it cannot. Temporal ends a workflow at 50 MB.
+	// fullestHistory is the size in bytes at which a call continues as new in any case,
+	// or fails where it cannot. Temporal ends a workflow at 50 MB.
 	fullestHistory = 40_000_000
 )
 
-// renewal decides when calls continue in another history.
+// renewal decides when calls continue as new.
 type renewal struct {
 	after int // events from which they do; 0 is those of a long history
 	began int // length of the history at which they began
-	again int // size of the history from which it is looked at again
+	again int // size of the history from which the next check is made
 }
 
 func (r *renewal) due(ctx workflow.Context, calls ...*interpreter.Call) bool {
@@ -57,7 +58,7 @@ func (r *renewal) later(ctx workflow.Context) {
 	r.again = workflow.GetInfo(ctx).GetCurrentHistorySize() + largeHistory
 }
 
-// callInChild has a child go on with a call that has become too long for the run's own
+// callInChild has a child continue a call that has become too long for the run's own
 // history.
 func (r *run) callInChild(ctx workflow.Context, task Task, snapshot interpreter.Carried, call *interpreter.Call) interpreter.CallResult {
 	id := childID(task, "")

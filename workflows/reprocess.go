@@ -25,7 +25,7 @@ func (r *run) reprocess(ctx, branches workflow.Context) (*Result, error) {
 	return r.finish(ctx)
 }
 
-// keepLoop takes in how a loop of a reprocess ended.
+// keepLoop records how a loop of a reprocess ended.
 func (r *run) keepLoop(ctx workflow.Context, done ended) {
 	r.Last = done.result.Data
 	r.Warnings = append(r.Warnings, done.result.Warnings...)

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// parkFrom is the shortest wait for which a child leaves its place in the window
-	// of its loop: leaving it and coming back costs some ten events.
+	// parkFrom is the shortest wait for which a child releases its slot in the window
+	// of its loop: a release and another grant cost some ten events.
 	parkFrom = 5 * time.Second
 	// parkUntil is the length of the loop's history up to which its children may
-	// leave their places; beyond it they wait in them.
+	// release their slots; beyond it they keep them while they wait.
 	parkUntil = 2000
-	// slotSignal tells a loop that a child leaves its place, or wants one.
+	// slotSignal signals a loop that a child releases its slot, or requests one.
 	slotSignal = "place"
 )
 
-// slotRequest tells a loop that a child has left its place, or that it wants one
-// again. Kept in workflow history.
+// slotRequest says that a child has released its slot, or that it requests one again.
+// Kept in workflow history.
 type slotRequest struct {
 	Index int  `json:"index"` // of the child's first iteration
 	Now   bool `json:"now,omitempty"`
 	// Waiting is how many iterations of the child wait, and At when the first of them
-	// goes on; zero where nobody knows: people decide.
+	// continues; zero where people decide.
 	Waiting int       `json:"waiting"`
 	At      time.Time `json:"at,omitzero"`
 	// Ended is how many of them have ended, Failed how many of these as failed.
@@ -36,35 +36,34 @@ type slotRequest struct {
 	Why string `json:"why,omitempty"`
 }
 
-// slotGrant gives a place to a child. Kept in workflow history.
+// slotGrant gives a slot to a child. Kept in workflow history.
 type slotGrant struct {
 	MayRelease bool `json:"may_leave,omitempty"` // again
 }
 
-// slot is the place of a child in the window of its loop. While all that the
-// child has to do is wait for long, it leaves the place to others, and goes on
-// once it was given one again. The child stays open meanwhile, and shows what it
-// waits for.
+// slot is that of a child in the window of its loop. While all calls of the child wait
+// for long, it releases the slot to others, and continues once it was granted one
+// again. The child stays open meanwhile, and shows what it waits for.
 type slot struct {
 	input      *CallsInput
-	width      int  // how many of its calls may go on at a time
-	held       bool // the child has a place
+	width      int  // how many of its calls may run at a time
+	held       bool // the child has a slot
 	mayRelease bool
-	running    int // calls that go on
+	running    int // calls that run
 	waiting    int // calls that want to
 	parked     []*parkedCall
 	ended      func() (ended, failed int) // of the child's iterations
-	requested  bool                       // the loop knows that a place is wanted
+	requested  bool                       // the loop has the request for a slot
 }
 
 // parkedCall is a call that waits, until a time or, where that is zero, until people
-// say so, and what for.
+// end that, and what for.
 type parkedCall struct {
 	until time.Time
 	why   string
 }
 
-// newSlot is the place with which a child begins. All of its calls want to go on.
+// newSlot is the slot with which a child begins. All of its calls want to run.
 func newSlot(ctx workflow.Context, input *CallsInput, width int, ended func() (ended, failed int)) *slot {
 	return &slot{
 		input: input, ended: ended, width: max(width, 1), held: true, waiting: len(input.Calls),
@@ -72,12 +71,12 @@ func newSlot(ctx workflow.Context, input *CallsInput, width int, ended func() (e
 	}
 }
 
-// accept takes the place that the loop gives.
+// accept applies a grant of the loop.
 func (p *slot) accept(given slotGrant) {
 	p.held, p.requested, p.mayRelease = true, false, given.MayRelease
 }
 
-// acquire waits until one of the calls that want to may go on. The error is that of a
+// acquire waits until one of the calls that want to may run. The error is that of a
 // cancelled ctx.
 func (p *slot) acquire(ctx workflow.Context) error {
 	defer func() { p.waiting-- }()
@@ -92,13 +91,13 @@ func (p *slot) acquire(ctx workflow.Context) error {
 	return nil
 }
 
-// done tells that a call has ended.
+// done records that a call has ended.
 func (p *slot) done(ctx workflow.Context) {
 	p.running--
 	p.release(ctx)
 }
 
-// park has a call wait. back waits until it may go on.
+// park records that a call waits. back waits until it may continue.
 func (p *slot) park(ctx workflow.Context, call parkedCall) (back func() error) {
 	p.parked = append(p.parked, &call)
 	p.running--
@@ -110,17 +109,17 @@ func (p *slot) park(ctx workflow.Context, call parkedCall) (back func() error) {
 	}
 }
 
-// stayParked tells that a call that rests does not come back in this history.
+// stayParked records that a parked call does not continue in this history.
 func (p *slot) stayParked() { p.running++ }
 
-// keep has the child keep its place in this history; nil has none to leave.
+// keep has the child keep its slot in this history; nil has none.
 func (p *slot) keep() {
 	if p != nil {
 		p.mayRelease = false
 	}
 }
 
-// release gives the place back where all that the child does is wait.
+// release releases the slot where all calls of the child wait.
 func (p *slot) release(ctx workflow.Context) {
 	if !p.held || !p.mayRelease || p.running > 0 || p.waiting > 0 || len(p.parked) == 0 || ctx.Err() != nil {
 		return
@@ -141,8 +140,8 @@ func (p *slot) signalLoop(ctx workflow.Context, request slotRequest) {
 	signal(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, slotSignal, request)
 }
 
-// longWait is until when a call rests that is about to wait; false where that is
-// not worth leaving a place.
+// longWait is until when a call is parked that is about to wait; false where that is
+// not worth the release of a slot.
 func longWait(ctx workflow.Context, wait interpreter.Wait) (until time.Time, long bool) {
 	return workflow.Now(ctx).Add(wait.Delay), wait.Delay >= parkFrom
 }
@@ -154,7 +153,7 @@ type window struct {
 	used      int
 	open      int
 	maxOpen   func() int
-	returning int // batches that wait for a place to go on
+	returning int // parked batches that wait for a slot
 }
 
 // maxOpen bounds the iterations of a loop that are open (language.md, section
@@ -163,8 +162,8 @@ const maxOpen = 500
 
 func (w *window) free() bool { return w.used < w.size() }
 
-// acquire takes a place for a new batch, once more is let in. Batches that have
-// waited go first.
+// acquire takes a slot for a new batch, once admits allows that. Parked batches go
+// first.
 func (w *window) acquire(ctx workflow.Context, letsIn func() bool) error {
 	if err := workflow.Await(ctx, func() bool {
 		return w.free() && w.returning == 0 && w.open < w.maxOpen() && letsIn()
@@ -175,24 +174,24 @@ func (w *window) acquire(ctx workflow.Context, letsIn func() bool) error {
 	return nil
 }
 
-// release gives a place back.
+// release releases a slot.
 func (w *window) release() { w.used-- }
 
 // member is an open batch of a loop.
 type member struct {
 	id      string // of its workflow
 	index   int    // of its first iteration
-	holds   bool   // a place in the window
+	holds   bool   // a slot in the window
 	ended   bool
-	request slotRequest // how it has left its place, where it does not hold one
-	// within are those of its iterations that have ended, as far as it has told.
+	request slotRequest // with which it has released its slot, where it holds none
+	// within are those of its iterations that have ended, as far as it has reported.
 	within interpreter.LoopStats
-	late   int // how many times it has left and the loop knows, but was not told yet
+	late   int // releases that the loop knows of, and whose signals have not arrived
 }
 
-// listenForSlots takes in which children leave their places, and gives places to
-// those that want one again. What a child tells may come in another order: who wants
-// a place has left it.
+// listenForSlots records which children release their slots, and grants slots to those
+// that request one again. The signals of a child may arrive in another order: a child
+// that requests a slot has released its own.
 func (l *loop) listenForSlots(ctx workflow.Context) {
 	onSignal(ctx, slotSignal, func(ctx workflow.Context, next slotRequest) {
 		at := slices.IndexFunc(l.members, func(m *member) bool { return m.index == next.Index })
@@ -222,7 +221,7 @@ func (l *loop) listenForSlots(ctx workflow.Context) {
 	})
 }
 
-// grantSlot gives a child a place again.
+// grantSlot grants a child a slot again.
 func (l *loop) grantSlot(ctx workflow.Context, m *member) {
 	l.window.returning++
 	err := workflow.Await(ctx, func() bool { return m.ended || l.window.free() })
@@ -239,7 +238,7 @@ func (l *loop) grantSlot(ctx workflow.Context, m *member) {
 	})
 }
 
-// close forgets a child that has ended, and frees its place.
+// close forgets a child that has ended, and frees its slot.
 func (l *loop) close(m *member) {
 	m.ended = true
 	if m.holds {
@@ -248,22 +247,22 @@ func (l *loop) close(m *member) {
 	l.members = slices.DeleteFunc(l.members, func(other *member) bool { return other == m })
 }
 
-// parkedCounts is what the children of a loop do that have no place: how many iterations
-// wait, and when the first of them goes on; zero where nobody knows. returning is how many
-// only wait for a place: of a batch that people have let go on all, else the one that is
-// due. within are those that have ended in batches that are open.
+// parkedCounts is what the children of a loop do that have no slot: how many iterations
+// wait, and when the first of them continues; zero where people decide. returning is
+// how many only wait for a slot: of a batch that people have resumed all, else the one
+// that is due. within are those that have ended in batches that are open.
 type parkedCounts struct {
 	waiting, returning int
 	next               time.Time
 	within             interpreter.LoopStats
 }
 
-// under is how many of the loop's iterations under way may act.
+// under is how many of the loop's open iterations may act.
 func (r parkedCounts) under(all int) int {
 	return all - r.waiting - r.returning - r.within.Success - r.within.Failed
 }
 
-// countParked looks at the children that are open.
+// countParked counts over the children that are open.
 func (l *loop) countParked() (rest parkedCounts) {
 	for _, m := range l.members {
 		rest.within.Success += m.within.Success

@@ -14,9 +14,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// The updates with which people steer a run (docs/operations.md, section
-// steering). Each takes a Command and answers with a Standing; any SDK can send
-// them. They are part of histories, so their names never change.
+// The updates with which people steer a run (docs/operations.md, section steering).
+// Each takes a Command and answers with a CommandResult; any SDK can send them. They
+// are part of histories, so their names never change.
 const (
 	PauseUpdate    = "pause"
 	ResumeUpdate   = "resume"
@@ -39,25 +39,25 @@ type Command struct {
 	Tuning *interpreter.Tuning `json:"tuning,omitempty"`
 }
 
-// CommandResult is how a run stands after a command: the answer to an update.
+// CommandResult is the control of a run after a command: the answer to an update.
 type CommandResult struct {
 	// Changed is false where it stood so already.
 	Changed bool                `json:"changed"`
 	Control interpreter.Control `json:"control"`
-	// Ended is how many waits the command has ended in the run's own history. Those
-	// in loops are ended by the loops, of which Told says that there are some.
+	// Ended is how many waits the command has ended in the run's own history. Those in
+	// loops are ended by the loops, and Signalled says that there are some.
 	Ended     int  `json:"ended,omitempty"`
 	Signalled bool `json:"told,omitempty"`
 }
 
-// steering takes what people say to a run. What they say before the run has entered,
-// and can tell what is meant, waits until then.
+// steering accepts the commands of people to a run. Commands that arrive before the run
+// has entered, and can check them, wait until then.
 type steering struct {
 	run     *run // nil until it has entered
 	waiting int  // commands that wait
 }
 
-// serve lets people steer the run.
+// serve sets the update handlers with which people steer the run.
 func (s *steering) serve(ctx workflow.Context) error {
 	for _, update := range []struct {
 		name  string
@@ -72,7 +72,7 @@ func (s *steering) serve(ctx workflow.Context) error {
 	} {
 		options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, command Command) error {
 			if s.run == nil {
-				return nil // the handler looks when it can
+				return nil // the handler checks when it can
 			}
 			return cmp.Or(s.run.checkRoom(update.name, command), update.check(s.run, command))
 		}}
@@ -102,16 +102,16 @@ func (s *steering) await(ctx workflow.Context) error {
 	return workflow.Await(ctx, func() bool { return s.run != nil })
 }
 
-// enter has the commands that wait take effect before the run begins. One that is
-// cancelled goes on without.
+// enter has the commands that wait take effect before the run begins. A run that is
+// cancelled continues without them.
 func (s *steering) enter(ctx workflow.Context, r *run) {
 	s.run = r
 	_ = workflow.Await(ctx, func() bool { return s.waiting == 0 })
 }
 
-// mostCommands is how many commands and answers a history of a run takes before it refuses
-// commands, which it does until it has continued as new. A pause and a resume of the whole
-// run are refused after mostUrgent.
+// mostCommands is how many commands and answers a history of a run accepts before it
+// refuses commands, which it does until it has continued as new. A pause and a resume
+// of the whole run are refused after mostUrgent.
 const (
 	mostCommands = 2 * manyUpdates
 	mostUrgent   = 3 * manyUpdates
@@ -131,8 +131,8 @@ func (r *run) checkRoom(update string, command Command) error {
 		r.controls.updates, cmp.Or(strings.Join(r.going(), " and "), "what goes on"), urgent)
 }
 
-// maxSaid bounds the texts of a command, in bytes: they stand in memos, summaries
-// and messages.
+// maxSaid bounds the texts of a command, in bytes: they are in memos, summaries and
+// messages.
 const maxSaid = 500
 
 // commanded finds the step of a command, nil where it means the run.
@@ -277,7 +277,7 @@ func (r *run) checkIndex(step *playbook.Step, index *int) error {
 	return nil
 }
 
-// isInChild reports whether the call of a step goes on in a history of its own.
+// isInChild reports whether the call of a step continues in a child workflow.
 func (r *run) isInChild(step *playbook.Step) bool {
 	return slices.ContainsFunc(r.records, func(record *StepRecord) bool {
 		return record.Step == step.Name && record.Call != "" && record.EndedAt.IsZero()
@@ -330,7 +330,7 @@ func (r *run) set(ctx workflow.Context, command Command) (CommandResult, error) 
 	return r.change(ctx, command, false, Command.tunes)
 }
 
-// What a command makes of what the run was told; false where it stood so already.
+// Each function applies a command to the control of a run; false where nothing changes.
 
 func (c Command) pauses(control *interpreter.Control) bool  { return control.Pause(c.Step) }
 func (c Command) resumes(control *interpreter.Control) bool { return control.Resume(c.Step) }
@@ -340,7 +340,7 @@ func (c Command) tunes(control *interpreter.Control) bool {
 	return true
 }
 
-// changed is what the run is told with a command; false where that is nothing new.
+// changed is the control of the run after a command; false where that is nothing new.
 func (r *run) changed(
 	command Command, at time.Time, changes func(Command, *interpreter.Control) bool,
 ) (control interpreter.Control, changed bool) {
@@ -360,8 +360,8 @@ func (r *run) checkSize(command Command, changes func(Command, *interpreter.Cont
 	return control.CheckSize()
 }
 
-// change changes what the run is told: it is written where attempts see it, and
-// passed on to who has to act.
+// change changes the control of the run: it is written where attempts see it, and
+// passed on to the workflows that have to act.
 func (r *run) change(
 	ctx workflow.Context, command Command, resumes bool, changes func(Command, *interpreter.Control) bool,
 ) (CommandResult, error) {
@@ -412,7 +412,7 @@ func (r *run) settle(ctx workflow.Context, command Command, skip bool) (CommandR
 	return CommandResult{Changed: ended > 0 || signalled, Control: r.controls.Control, Ended: ended, Signalled: signalled}, nil
 }
 
-// actsOnStep is what the loop or the call of a step is told: all that changes the
+// actsOnStep is what the loop or the call of a step is signalled: all that changes the
 // run, and decisions about that step.
 func actsOnStep(name string) func(Steering) bool {
 	return func(steering Steering) bool {

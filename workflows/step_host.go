@@ -43,7 +43,7 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 		done.result = r.call(ctx, start, record)
 	}
 	done.args = args
-	if record.From == "" { // else the earlier run has told of it
+	if record.From == "" { // else the earlier run has sent its notices
 		r.notifyExhausted(ctx, done)
 		r.notifyStep(ctx, done)
 	}
@@ -203,7 +203,7 @@ func (r *run) runLoop(
 	switch {
 	case err == nil:
 		return &result, nil
-	case isCancelled(err): // and none of it has told how far it came
+	case isCancelled(err): // and none of it has reported its progress
 		return interpreter.NewLoopResult(len(elements)), nil
 	}
 	failure := childError(err)
