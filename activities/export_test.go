@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -13,8 +14,8 @@ import (
 func MaskFor(ctx context.Context, res Resources, connection string) (context.Context, func(string) string) {
 	res = res.withDefaults()
 
-	ctx, secrets := withSecrets(ctx, res.Secrets)
-	if _, err := res.connection(ctx, connection); err != nil {
+	ctx, secrets := tool.WithSecrets(ctx, res.Secrets)
+	if _, err := res.forTools().Connection(ctx, connection); err != nil {
 		panic(err)
 	}
 	return ctx, secrets.Text
@@ -43,13 +44,6 @@ func FirstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
 // ends at another.
 func UsableUntil(asked, ends time.Time) time.Time { return usableUntil(asked, ends) }
 
-// EstimateJSON is what JSON is thought to take in memory once it is decoded, and
-// as JSON again at least.
-func EstimateJSON(body []byte) (memory int64, least int) {
-	e := estimateJSON(body)
-	return e.memory, e.least
-}
-
 // Gate is what attempts pass before they begin.
 type Gate struct{ gate *gate }
 
@@ -66,7 +60,7 @@ func (g Gate) Control(ctx context.Context, workflowID string, version int) inter
 }
 
 // SQLiteMemoryBytes is what a worker lets SQLite take.
-func SQLiteMemoryBytes(res Resources) int64 { return res.withDefaults().sqliteMemoryBytes() }
+func SQLiteMemoryBytes(res Resources) int64 { return sqliteMemoryBytes(res.withDefaults().forTools()) }
 
 // SQLiteMemoryLimit is what SQLite may take of this process by now, 0 before its
 // first use.

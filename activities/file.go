@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 
+	"reprise/activities/memory"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -27,13 +29,13 @@ const (
 
 // fileTool reads and writes files under the worker's directory.
 type fileTool struct {
-	res Resources
+	res tool.Resources
 
 	mu       sync.Mutex
 	journals map[string]*journalCache // by path of the journal
 }
 
-func newFile(res Resources) *fileTool {
+func newFile(res tool.Resources) *fileTool {
 	return &fileTool{res: res, journals: map[string]*journalCache{}}
 }
 
@@ -90,7 +92,7 @@ func (t *fileTool) Run(ctx context.Context, in interpreter.ToolInput) (interpret
 		return interpreter.ToolResult{}, err
 	}
 	defer func() { _ = root.Close() }()
-	if err := begin(ctx); err != nil {
+	if err := tool.Begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	content, err := t.content(ctx, root, path)
@@ -105,7 +107,7 @@ func (t *fileTool) Run(ctx context.Context, in interpreter.ToolInput) (interpret
 	}
 	v, err := parseFile(content, format)
 	if err != nil {
-		return interpreter.ToolResult{}, toolErrorf("read %s as %s: %w", path, format, err)
+		return interpreter.ToolResult{}, tool.Errorf("read %s as %s: %w", path, format, err)
 	}
 	return interpreter.ToolResult{Data: expression.Of(v)}, nil
 }
@@ -114,26 +116,26 @@ func (t *fileTool) Run(ctx context.Context, in interpreter.ToolInput) (interpret
 func (t *fileTool) admit(ctx context.Context, content []byte, path, format string) error {
 	switch format {
 	case formatJSON, formatJSONL:
-		return admitJSON(ctx, content, t.res.Payloads.MaxBytes, path)
+		return memory.AcquireJSON(ctx, content, t.res.MaxPayload, path)
 	case formatCSV:
 		rows, values := bytes.Count(content, []byte("\n")), bytes.Count(content, []byte(","))
-		return takeForValue(ctx, int64(len(content)+rows*mapMemory+(rows+values)*(entryMemory+textMemory)), path)
+		return memory.AcquireValue(ctx, int64(len(content)+rows*memory.MapBytes+(rows+values)*(memory.EntryBytes+memory.TextBytes)), path)
 	}
-	return takeForValue(ctx, int64(len(content)), path)
+	return memory.AcquireValue(ctx, int64(len(content)), path)
 }
 
 // target is the path, relative to the worker's directory, and the format.
 func (t *fileTool) target(in interpreter.ToolInput, accepted ...string) (path, format string, err error) {
-	raw, err := requiredText(in, "path")
+	raw, err := tool.RequiredText(in, "path")
 	if err != nil {
 		return "", "", err
 	}
 	path = filepath.Clean(raw)
 	if !filepath.IsLocal(path) || path == "." {
-		return "", "", configErrorf("step %q: path is %q; it must be a file under the worker's directory, such as out/rows.jsonl",
+		return "", "", tool.ConfigErrorf("step %q: path is %q; it must be a file under the worker's directory, such as out/rows.jsonl",
 			in.Step, raw)
 	}
-	format, err = choice(in, "format", "", accepted...)
+	format, err = tool.Choice(in, "format", "", accepted...)
 	if err != nil || format != "" {
 		return path, format, err
 	}
@@ -143,7 +145,7 @@ func (t *fileTool) target(in interpreter.ToolInput, accepted ...string) (path, f
 			return path, format, nil
 		}
 	}
-	return "", "", configErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, oneOf(accepted))
+	return "", "", tool.ConfigErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, tool.OneOf(accepted))
 }
 
 func formatOf(path string) string {
@@ -165,7 +167,7 @@ func formatOf(path string) string {
 func (t *fileTool) open(in interpreter.ToolInput) (*os.Root, error) {
 	root, err := os.OpenRoot(t.res.Directory)
 	if err != nil {
-		return nil, configErrorf("step %q: the worker's directory cannot be opened: %w", in.Step, err)
+		return nil, tool.ConfigErrorf("step %q: the worker's directory cannot be opened: %w", in.Step, err)
 	}
 	return root, nil
 }
@@ -183,14 +185,14 @@ func (t *fileTool) content(ctx context.Context, root *os.Root, path string) ([]b
 		return nil, fileError("read", path, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, toolErrorf("read %s: it is not a file", path)
+		return nil, tool.Errorf("read %s: it is not a file", path)
 	}
 	limit := t.res.MaxResponseBytes
-	content, err := readAll(ctx, file, min(info.Size(), limit), limit)
-	var waited *memoryError
+	content, err := memory.ReadAll(ctx, file, min(info.Size(), limit), limit)
+	var waited *memory.WaitError
 	switch {
-	case errors.Is(err, errTooLarge):
-		return nil, tooLargef("read %s: the file is over the limit of %d bytes", path, limit)
+	case errors.Is(err, memory.ErrTooLarge):
+		return nil, tool.TooLargef("read %s: the file is over the limit of %d bytes", path, limit)
 	case errors.As(err, &waited):
 		return nil, err
 	case err != nil:
@@ -206,7 +208,7 @@ func fileError(verb, path string, err error) error {
 	if errors.As(err, &cause) {
 		err = cause.Err
 	}
-	e := &Error{
+	e := &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
 		Message: fmt.Sprintf("%s %s: %s", verb, path, err), Err: err,
 	}

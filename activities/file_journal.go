@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -51,7 +52,7 @@ type journalCache struct {
 	mu    sync.Mutex // held by no other than the owner of the file's lock
 	inode uint64
 	read  int64 // bytes read, whole lines
-	keys  map[string]writtenBefore
+	keys  map[string]tool.WrittenBefore
 	notes map[string][]notePlace // by call, in the order of Written
 	idle  int64                  // bytes of notes that nobody needs any more
 	open  *openWrite             // a begin or replace without its done
@@ -155,7 +156,7 @@ func (j *journal) catchUp() error {
 }
 
 func (c *journalCache) forget() {
-	c.keys, c.notes, c.open, c.last = map[string]writtenBefore{}, map[string][]notePlace{}, nil, nil
+	c.keys, c.notes, c.open, c.last = map[string]tool.WrittenBefore{}, map[string][]notePlace{}, nil, nil
 }
 
 // note takes a line in, which begins at c.read.
@@ -174,7 +175,7 @@ func (c *journalCache) note(line string) {
 		}
 	case "done":
 		rows, _ := strconv.ParseInt(words[3], 10, 64)
-		c.keys[words[1]] = writtenBefore{fingerprint: strings.Trim(words[2], "-"), rows: rows}
+		c.keys[words[1]] = tool.WrittenBefore{Fingerprint: strings.Trim(words[2], "-"), Rows: rows}
 		c.noteNote(line, words)
 		if c.open != nil && (c.open.bytes > 0 || c.open.replaces) {
 			c.last = c.open
@@ -262,7 +263,7 @@ func takeBack(file *os.File, size, bytes int64) error {
 	return errors.Join(file.Truncate(size), file.Sync())
 }
 
-func (j *journal) done(key string) (before writtenBefore, known bool) {
+func (j *journal) done(key string) (before tool.WrittenBefore, known bool) {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
 	before, known = j.cache.keys[journalKey(key)]
@@ -329,9 +330,9 @@ func (j *journal) replace(key string, content []byte) error {
 }
 
 // end tells that the write of an entry is done, and how its call goes on.
-func (j *journal) end(entry ledgerEntry, rows int) error {
-	line := fmt.Sprintf("done %s %s %d", journalKey(entry.operation), cmp.Or(entry.fingerprint, "-"), rows)
-	if note := entry.note; note != nil {
+func (j *journal) end(entry tool.LedgerEntry, rows int) error {
+	line := fmt.Sprintf("done %s %s %d", journalKey(entry.Operation), cmp.Or(entry.Fingerprint, "-"), rows)
+	if note := entry.Note; note != nil {
 		if err := j.blank(note.Call, note.Forget); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -122,7 +123,7 @@ func (c *journalCache) withoutNote(line string) string {
 	written, _ := strconv.Atoi(words[noteWord+1])
 	at, _ := strconv.ParseInt(words[noteWord+3], 10, 64)
 	for _, place := range c.notes[words[noteWord]] {
-		if place.written == written && time.Since(time.Unix(at, 0)) < notesKept {
+		if place.written == written && time.Since(time.Unix(at, 0)) < tool.NotesKept {
 			return line
 		}
 	}

@@ -13,11 +13,13 @@ import (
 	"syscall"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
 
-func (*fileTool) beginsItself() {}
+// BeginsItself marks a tool that waits before it acts.
+func (*fileTool) BeginsItself() {}
 
 // Write writes rows; see Spec.
 func (t *fileTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
@@ -25,11 +27,11 @@ func (t *fileTool) Write(ctx context.Context, in interpreter.ToolInput) (interpr
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	mode, err := choice(in, "mode", "append", "append", "overwrite")
+	mode, err := tool.Choice(in, "mode", "append", "append", "overwrite")
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	columns, err := textList(in, "columns")
+	columns, err := tool.TextList(in, "columns")
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -40,7 +42,7 @@ func (t *fileTool) Write(ctx context.Context, in interpreter.ToolInput) (interpr
 	defer func() { _ = root.Close() }()
 	w := &fileWrite{
 		root: root, path: path, format: format, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
-		ledgerEntry: ledgerEntry{operation: in.OperationKey, fingerprint: in.Fingerprint, note: in.Note},
+		LedgerEntry: tool.LedgerEntry{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note},
 	}
 	return t.once(ctx, in, w)
 }
@@ -53,7 +55,7 @@ type fileWrite struct {
 	overwrite bool
 	columns   []string
 	rows      []any
-	ledgerEntry
+	tool.LedgerEntry
 }
 
 // result is that of a write of so many rows.
@@ -74,7 +76,7 @@ func (t *fileTool) once(ctx context.Context, in interpreter.ToolInput, w *fileWr
 		return interpreter.ToolResult{}, w.failed(w.path+journalSuffix, err)
 	}
 	defer file.Close() // gives the lock back, too
-	if err := begin(ctx); err != nil {
+	if err := tool.Begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	journal, err := t.journal(w, file)
@@ -89,7 +91,7 @@ func (t *fileTool) once(ctx context.Context, in interpreter.ToolInput, w *fileWr
 		return interpreter.ToolResult{}, w.failed(w.path, err)
 	}
 	if err := journal.tidy(w); err != nil {
-		attemptLogger(ctx, t.res.Logger, in).Warn("a journal could not be rid of old notes", "file", w.path, "error", err)
+		tool.Logger(ctx, t.res.Logger, in).Warn("a journal could not be rid of old notes", "file", w.path, "error", err)
 	}
 	return result, nil
 }
@@ -97,27 +99,27 @@ func (t *fileTool) once(ctx context.Context, in interpreter.ToolInput, w *fileWr
 // enter looks the write up in the journal. done is true where it was made
 // before.
 func (w *fileWrite) enter(journal *journal) (result interpreter.ToolResult, done bool, err error) {
-	if w.note != nil {
-		noted, err := journal.noted(w.note.Call, w.note.Written)
+	if w.Note != nil {
+		noted, err := journal.noted(w.Note.Call, w.Note.Written)
 		if noted != nil || err != nil {
 			return interpreter.ToolResult{Noted: noted}, true, err
 		}
 	}
-	before, known := journal.done(w.operation)
-	if !known || w.operation == "" {
+	before, known := journal.done(w.Operation)
+	if !known || w.Operation == "" {
 		return interpreter.ToolResult{}, false, nil
 	}
-	if err := w.check(before, "file "+w.path, len(w.rows)); err != nil {
+	if err := w.Check(before, "file "+w.path, len(w.rows)); err != nil {
 		return interpreter.ToolResult{}, true, err
 	}
-	if w.note != nil {
-		err = journal.end(w.ledgerEntry, int(before.rows))
+	if w.Note != nil {
+		err = journal.end(w.LedgerEntry, int(before.Rows))
 	}
 	return w.result(0), true, err
 }
 
 func (w *fileWrite) failed(path string, err error) error {
-	var own *Error
+	var own *tool.Error
 	if errors.As(err, &own) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -192,9 +194,9 @@ func (w *fileWrite) write(journal *journal) error {
 	}
 	content, err := w.content(size, header)
 	if err != nil {
-		return toolErrorf("write %s as %s: %w", w.path, w.format, err)
+		return tool.Errorf("write %s as %s: %w", w.path, w.format, err)
 	}
-	if err := journal.begin(w.operation, size, content); err != nil {
+	if err := journal.begin(w.Operation, size, content); err != nil {
 		return err
 	}
 	if file == nil {
@@ -210,15 +212,15 @@ func (w *fileWrite) write(journal *journal) error {
 func (w *fileWrite) writeAnew(journal *journal) error {
 	content, err := w.content(0, nil)
 	if err != nil {
-		return toolErrorf("write %s as %s: %w", w.path, w.format, err)
+		return tool.Errorf("write %s as %s: %w", w.path, w.format, err)
 	}
-	if err := journal.replace(w.operation, content); err != nil {
+	if err := journal.replace(w.Operation, content); err != nil {
 		return err
 	}
 	if err := w.replace(content); err != nil {
 		return err
 	}
-	return journal.end(w.ledgerEntry, len(w.rows))
+	return journal.end(w.LedgerEntry, len(w.rows))
 }
 
 // existing opens the file, nil if there is none.
@@ -232,7 +234,7 @@ func (w *fileWrite) existing(access int) (*os.File, os.FileInfo, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = toolErrorf("write %s: it is not a file", w.path)
+		err = tool.Errorf("write %s: it is not a file", w.path)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, file.Close())
@@ -250,7 +252,7 @@ func (w *fileWrite) state(file *os.File, info os.FileInfo) (int64, []string, err
 	}
 	header, err := csv.NewReader(bufio.NewReader(file)).Read()
 	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, nil, toolErrorf("write %s: its first line is no CSV: %w", w.path, err)
+		return 0, nil, tool.Errorf("write %s: its first line is no CSV: %w", w.path, err)
 	}
 	if len(header) > 0 {
 		header[0] = strings.TrimPrefix(header[0], byteOrderMark)
@@ -281,13 +283,13 @@ func (w *fileWrite) append(journal *journal, file *os.File, size int64, content 
 		err = file.Sync()
 	}
 	if err == nil && !w.isAt(w.path, file) {
-		err = &Error{
+		err = &tool.Error{
 			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "moved",
 			Message: "write " + w.path + ": the file was removed or replaced meanwhile",
 		}
 	}
 	if err == nil {
-		err = journal.end(w.ledgerEntry, len(w.rows))
+		err = journal.end(w.LedgerEntry, len(w.rows))
 	}
 	if err != nil {
 		return errors.Join(err, takeBack(file, size, int64(len(content))))

@@ -3,26 +3,29 @@ package activities
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
 // httpTool sends requests. One transport, and so one pool of connections,
 // serves all runs of a worker.
 type httpTool struct {
-	res       Resources
+	res       tool.Resources
 	transport http.RoundTripper
 	tokens    *tokenCache
 }
 
-func newHTTP(res Resources) *httpTool {
-	transport := res.HTTP.Transport
+// newHTTP makes the tool. transport is usually nil, which is one of its own.
+func newHTTP(res tool.Resources, transport http.RoundTripper) *httpTool {
 	if transport == nil {
 		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 		transport = newTransport(dialer.DialContext)
@@ -109,7 +112,7 @@ headers: {Accept: application/json}
 
 // Run sends one request.
 func (t *httpTool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-	return t.send(ctx, in, http.MethodGet)
+	return t.Send(ctx, in, http.MethodGet)
 }
 
 // Write sends one request whose body is the rows, unless the sink has a body
@@ -118,10 +121,10 @@ func (t *httpTool) Write(ctx context.Context, in interpreter.ToolInput) (interpr
 	_, hasBody := in.Fields["body"]
 	_, hasForm := in.Fields["form"]
 	if !hasBody && !hasForm {
-		in.Fields = withField(in.Fields, "body", written(in))
+		in.Fields = withField(in.Fields, "body", tool.Written(in))
 	}
-	result, err := t.send(ctx, in, http.MethodPost)
-	var answer *Error
+	result, err := t.Send(ctx, in, http.MethodPost)
+	var answer *tool.Error
 	if errors.As(err, &answer) && slices.Contains([]string{typeNotText, typeCharset, typeLink}, answer.Type) {
 		return interpreter.ToolResult{}, nil // it is written, and nobody looks at the answer
 	}
@@ -136,27 +139,29 @@ func (t *httpTool) Close() error {
 	return nil
 }
 
-func (*httpTool) beginsItself() {}
+// BeginsItself marks a tool that waits before it acts.
+func (*httpTool) BeginsItself() {}
 
 // beginning makes a request that begins the attempt once it has a connection.
 // A transport that does not tell begins it at once.
 func (t *httpTool) beginning(request *http.Request) (*http.Request, error) {
 	ctx := request.Context()
 	if _, tells := t.transport.(*http.Transport); !tells {
-		return request, begin(ctx)
+		return request, tool.Begin(ctx)
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	return request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
-			if err := begin(ctx); err != nil {
+			if err := tool.Begin(ctx); err != nil {
 				end(err)
 			}
 		},
-		GotFirstResponseByte: func() { answered(ctx) },
+		GotFirstResponseByte: func() { tool.Answered(ctx) },
 	})), nil
 }
 
-func (t *httpTool) send(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (interpreter.ToolResult, error) {
+// Send makes the request of an attempt.
+func (t *httpTool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (interpreter.ToolResult, error) {
 	sending, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	out, err := t.newRequest(sending, in, defaultMethod)
@@ -178,4 +183,14 @@ func (t *httpTool) send(ctx context.Context, in interpreter.ToolInput, defaultMe
 	}
 	defer response.Body.Close()
 	return t.read(ctx, response)
+}
+
+// withField is a copy of fields with one more.
+func withField(fields map[string]expression.Value, name string, v any) map[string]expression.Value {
+	more := maps.Clone(fields)
+	if more == nil {
+		more = map[string]expression.Value{}
+	}
+	more[name] = expression.Of(v)
+	return more
 }

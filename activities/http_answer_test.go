@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
 )
@@ -208,7 +209,7 @@ func TestHTTPBodiesOfErrorsAreBounded(t *testing.T) {
 
 		text, _ := object.Body.Data.(string)
 		require.True(t, strings.HasPrefix(text, test.begins), "%s: %.40s", name, text)
-		require.LessOrEqual(t, len(text), activities.MaxErrorBody)
+		require.LessOrEqual(t, len(text), tool.MaxErrorBody)
 		require.NotContains(t, text, "\ufffd", name)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"reprise/activities/tool"
 	"reprise/internal/secrets"
 	"reprise/interpreter"
 )
@@ -34,16 +35,16 @@ func (t *httpTool) login(ctx context.Context, name string) (*httpLogin, error) {
 	if name == "" {
 		return &httpLogin{}, nil
 	}
-	raw, err := t.res.connection(ctx, name)
+	raw, err := t.res.Connection(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if isOAuth2(raw) {
+	if tool.IsOAuth2(raw) {
 		return t.oauth2Login(name, raw)
 	}
 	login, err := parseLogin(strings.TrimSpace(raw))
 	if err != nil {
-		return nil, configErrorf("connection %q is not one that http can use: it must be https://user:password@host, "+
+		return nil, tool.ConfigErrorf("connection %q is not one that http can use: it must be https://user:password@host, "+
 			"bearer:TOKEN or header:Name: value, the last two also with the host they are for, as in bearer:TOKEN@https://host", name)
 	}
 	return login, nil
@@ -54,7 +55,7 @@ func (t *httpTool) login(ctx context.Context, name string) (*httpLogin, error) {
 func (t *httpTool) oauth2Login(name, raw string) (*httpLogin, error) {
 	client, err := parseOAuth2(raw)
 	if err != nil {
-		return nil, configErrorf("connection %q %w", name, err)
+		return nil, tool.ConfigErrorf("connection %q %w", name, err)
 	}
 	return &httpLogin{
 		base: client.host, header: "Authorization", name: name, client: client,
@@ -136,7 +137,7 @@ func (l *httpLogin) token(ctx context.Context, refused string) (string, error) {
 		return "", tokenError(l.name, l.client.tokenURL, err)
 	}
 	l.value = value
-	secretsOf(ctx).sends(l.secrets.AddToken(bearer(value)))
+	tool.SecretsOf(ctx).AddSent(l.secrets.AddToken(bearer(value)))
 	return value, nil
 }
 
@@ -145,22 +146,22 @@ func (l *httpLogin) token(ctx context.Context, refused string) (string, error) {
 // answers, and may be anywhere.
 func (l *httpLogin) permits(in interpreter.ToolInput, target *url.URL) error {
 	if l.base != nil {
-		if sameHost(l.base, target) {
+		if tool.SameHost(l.base, target) {
 			return nil
 		}
-		return configErrorf("step %q: connection %q is for %s and its credentials are not sent to %s; "+
-			"use a connection whose host that is, or leave out auth", in.Step, in.Auth, origin(l.base), origin(target))
+		return tool.ConfigErrorf("step %q: connection %q is for %s and its credentials are not sent to %s; "+
+			"use a connection whose host that is, or leave out auth", in.Step, in.Auth, tool.Origin(l.base), tool.Origin(target))
 	}
 	if in.Auth == "" || in.Origin == "" {
 		return nil
 	}
 	first, err := url.Parse(in.Origin)
-	if err == nil && sameHost(first, target) {
+	if err == nil && tool.SameHost(first, target) {
 		return nil
 	}
-	return configErrorf("step %q: the call began at %s and the credentials of connection %q are not sent to %s; "+
+	return tool.ConfigErrorf("step %q: the call began at %s and the credentials of connection %q are not sent to %s; "+
 		"name the host in the connection, as in bearer:TOKEN@https://host, or leave out auth",
-		in.Step, in.Origin, in.Auth, origin(target))
+		in.Step, in.Origin, in.Auth, tool.Origin(target))
 }
 
 // apply adds the credentials. A header the author has set wins.
@@ -187,6 +188,3 @@ func (l *httpLogin) transport(base http.RoundTripper) http.RoundTripper {
 	}
 	return &tokenTransport{base: base, login: l, given: l.value}
 }
-
-// origin is a URL's scheme and host, for messages.
-func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }

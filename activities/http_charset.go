@@ -11,6 +11,8 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
 
+	"reprise/activities/memory"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -50,10 +52,10 @@ func decodeCharset(ctx context.Context, response *http.Response, body []byte, ch
 		name, err = htmlindex.Name(charsetEncoding)
 	}
 	if err != nil || name == "replacement" {
-		return nil, &Error{
+		return nil, &tool.Error{
 			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeCharset, Status: response.StatusCode,
 			Message: fmt.Sprintf("the body from %s has the charset %q, which is not known", requestLine(response.Request),
-				cutText(charset, maxShownCharset)),
+				tool.CutText(charset, maxShownCharset)),
 			Headers: flatHeaders(response.Header), Err: err,
 		}
 	}
@@ -64,7 +66,7 @@ func decodeCharset(ctx context.Context, response *http.Response, body []byte, ch
 }
 
 func decodeBytes(ctx context.Context, from encoding.Encoding, body []byte) ([]byte, error) {
-	if err := takeForCharset(ctx, body); err != nil {
+	if err := memory.AcquireCharset(ctx, body); err != nil {
 		return nil, err
 	}
 	return from.NewDecoder().Bytes(body)

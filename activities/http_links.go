@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -79,7 +80,7 @@ func (k *keptLinks) add(target, parameters string) error {
 			k.found[relation] = address
 			k.bytes += len(relation) + len(address)
 		case relation == "next":
-			return &Error{
+			return &tool.Error{
 				Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeLink,
 				Message: fmt.Sprintf("the link to the next page is longer than %d bytes", maxLink),
 			}

@@ -3,9 +3,8 @@ package activities
 import (
 	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -25,14 +24,14 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 	}
 	if (next.URL.Scheme != "http" && next.URL.Scheme != "https") || next.URL.Host == "" {
 		return redirectErrorf("the redirect from %s leads to no web address (%s); only http and https are followed",
-			requestLine(out.request), cutText(next.URL.Scheme, maxShownScheme))
+			requestLine(out.request), tool.CutText(next.URL.Scheme, maxShownScheme))
 	}
-	if out.left = out.left || !sameHost(out.request.URL, next.URL); !out.left {
+	if out.left = out.left || !tool.SameHost(out.request.URL, next.URL); !out.left {
 		return nil
 	}
 	if next.Body != nil && next.Body != http.NoBody {
 		return redirectErrorf("the redirect sends the body on from %s to %s, where it is not sent; "+
-			"if it is meant for that host, name it in url", requestLine(out.request), origin(next.URL))
+			"if it is meant for that host, name it in url", requestLine(out.request), tool.Origin(next.URL))
 	}
 	next.Header, next.Host = out.plain.Clone(), ""
 	return nil
@@ -42,29 +41,7 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 const maxShownScheme = 20
 
 func redirectErrorf(format string, args ...any) error {
-	return &Error{
+	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: "redirects", Message: fmt.Sprintf(format, args...),
 	}
-}
-
-// sameHost tells whether b may see what is meant for a: the same host and
-// port, never in clear text if a was not; http may become https.
-func sameHost(a, b *url.URL) bool {
-	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
-		return false
-	}
-	if a.Scheme == "http" && b.Scheme == "https" && a.Port() == "" && b.Port() == "" {
-		return true
-	}
-	return a.Scheme == b.Scheme && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	}
-	return "80"
 }

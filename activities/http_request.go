@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"reprise/activities/tool"
+	"reprise/internal/secrets"
 	"reprise/interpreter"
 )
 
@@ -34,7 +36,7 @@ func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, def
 	if err != nil {
 		return nil, err
 	}
-	method, err := textField(in, "method")
+	method, err := tool.TextField(in, "method")
 	if err != nil {
 		return nil, err
 	}
@@ -42,14 +44,14 @@ func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, def
 	if err != nil {
 		return nil, err
 	}
-	follow, err := boolField(in, "follow_redirects", true)
+	follow, err := tool.BoolField(in, "follow_redirects", true)
 	if err != nil {
 		return nil, err
 	}
 	method = strings.ToUpper(cmp.Or(strings.TrimSpace(method), defaultMethod))
 	request, err := http.NewRequestWithContext(ctx, method, target.String(), bodyReader(content))
 	if err != nil {
-		return nil, configErrorf("step %q: method is %q; it must be an HTTP method such as GET", in.Step, method)
+		return nil, tool.ConfigErrorf("step %q: method is %q; it must be an HTTP method such as GET", in.Step, method)
 	}
 	plain := http.Header{"Accept": {interpreter.UsualAccept}, "User-Agent": {interpreter.UsualUserAgent}}
 	if err := setHeaders(request, in, contentType, plain); err != nil {
@@ -57,12 +59,12 @@ func (t *httpTool) newRequest(ctx context.Context, in interpreter.ToolInput, def
 	}
 	// What the author has set; what the connection adds is known.
 	for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization", login.header} {
-		secretsOf(ctx).Add(request.Header[name]...)
+		tool.SecretsOf(ctx).Add(request.Header[name]...)
 	}
 	if err := login.apply(request); err != nil {
 		return nil, err
 	}
-	watchOf(ctx).propagate(ctx, request.Header)
+	tool.Propagate(ctx, request.Header)
 	return &outgoing{request: request, login: login, follow: follow, plain: plain}, nil
 }
 
@@ -75,43 +77,43 @@ func bodyReader(content []byte) io.Reader {
 
 // targetURL is the url field with params laid over its query.
 func targetURL(in interpreter.ToolInput, login *httpLogin) (*url.URL, error) {
-	raw, err := requiredText(in, "url")
+	raw, err := tool.RequiredText(in, "url")
 	if err != nil {
 		return nil, err
 	}
 	target, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
-		return nil, configErrorf("step %q: url cannot be parsed; it must look like https://host/path", in.Step)
+		return nil, tool.ConfigErrorf("step %q: url cannot be parsed; it must look like https://host/path", in.Step)
 	}
 	if login.base != nil && target.Host == "" && target.Scheme == "" {
 		target = login.base.ResolveReference(target)
 	}
 	if (target.Scheme != "http" && target.Scheme != "https") || target.Host == "" {
-		return nil, configErrorf("step %q: url is %q; it must start with http:// or https:// and name a host", in.Step, redacted(target))
+		return nil, tool.ConfigErrorf("step %q: url is %q; it must start with http:// or https:// and name a host", in.Step, redacted(target))
 	}
 	if err := login.permits(in, target); err != nil {
 		return nil, err
 	}
-	params, err := mapField(in, "params")
+	params, err := tool.MapField(in, "params")
 	if err != nil {
 		return nil, err
 	}
 	target.Fragment = ""
 	if target.RawQuery, err = interpreter.MergeQuery(target.RawQuery, params, "params"); err != nil {
-		return nil, configErrorf("step %q: %w", in.Step, err)
+		return nil, tool.ConfigErrorf("step %q: %w", in.Step, err)
 	}
 	return target, nil
 }
 
 // requestBody is the body's bytes, nil for none, and its content type.
 func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
-	form, err := mapField(in, "form")
+	form, err := tool.MapField(in, "form")
 	if err != nil {
 		return nil, "", err
 	}
 	content, contentType, err := interpreter.Body(in.Fields["body"].Data, form)
 	if err != nil {
-		return nil, "", configErrorf("step %q: %w", in.Step, err)
+		return nil, "", tool.ConfigErrorf("step %q: %w", in.Step, err)
 	}
 	return content, contentType, nil
 }
@@ -119,21 +121,21 @@ func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
 // setHeaders sets the author's headers, and the usual ones where the author
 // says nothing: those of plain, and those of this request.
 func setHeaders(request *http.Request, in interpreter.ToolInput, contentType string, plain http.Header) error {
-	headers, err := mapField(in, "headers")
+	headers, err := tool.MapField(in, "headers")
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		values, err := interpreter.Texts(headers[name], "headers."+name)
 		if err != nil {
-			return configErrorf("step %q: %w", in.Step, err)
+			return tool.ConfigErrorf("step %q: %w", in.Step, err)
 		}
 		if !httpguts.ValidHeaderFieldName(name) {
-			return configErrorf("step %q: %q is no name of a header", in.Step, name)
+			return tool.ConfigErrorf("step %q: %q is no name of a header", in.Step, name)
 		}
 		for _, value := range values {
 			if !httpguts.ValidHeaderFieldValue(value) {
-				return configErrorf("step %q: headers.%s holds a line break or another control character", in.Step, name)
+				return tool.ConfigErrorf("step %q: headers.%s holds a line break or another control character", in.Step, name)
 			}
 			request.Header.Add(name, value)
 		}
@@ -158,4 +160,14 @@ func setDefault(header http.Header, name, value string) {
 // requestLine names a request in messages: method, host and path only.
 func requestLine(request *http.Request) string {
 	return request.Method + " " + redacted(request.URL)
+}
+
+// redacted is a URL as errors may show it: scheme, host and path, without
+// user, password, query and fragment.
+func redacted(u *url.URL) string {
+	short := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	if u.Opaque != "" {
+		return u.Scheme + ":" + secrets.Stars
+	}
+	return short.String()
 }

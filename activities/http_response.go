@@ -6,32 +6,27 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
+	"reprise/activities/memory"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
-
-// errTooLarge stops the reading of a body that is over the limit.
-var errTooLarge = errors.New("the body is over the limit")
 
 // read turns a response into the attempt's result or its error, which tells of the answer
 // too.
 func (t *httpTool) read(ctx context.Context, response *http.Response) (interpreter.ToolResult, error) {
 	headers := flatHeaders(response.Header)
 	result, err := t.readAnswer(ctx, response, headers)
-	var e *Error
+	var e *tool.Error
 	if errors.As(err, &e) {
 		related, _ := links(response.Header.Values("Link"), response.Request.URL) // nobody goes on by them
 		e.Answer = &interpreter.ToolMeta{Status: response.StatusCode, Links: related, URL: redacted(response.Request.URL)}
@@ -47,17 +42,17 @@ func (t *httpTool) readAnswer(ctx context.Context, response *http.Response, head
 		return interpreter.ToolResult{}, t.statusError(ctx, response, headers)
 	}
 	body, err := readBody(ctx, response, t.res.MaxResponseBytes)
-	var waited *memoryError
+	var waited *memory.WaitError
 	switch {
-	case errors.Is(err, errTooLarge):
-		return interpreter.ToolResult{}, tooLargef("the body from %s is over the limit of %d bytes",
+	case errors.Is(err, memory.ErrTooLarge):
+		return interpreter.ToolResult{}, tool.TooLargef("the body from %s is over the limit of %d bytes",
 			requestLine(response.Request), t.res.MaxResponseBytes)
 	case errors.As(err, &waited):
 		return interpreter.ToolResult{}, err
 	case err != nil:
 		return interpreter.ToolResult{}, requestError(ctx, response.Request, fmt.Errorf("the body was cut short: %w", err))
 	}
-	secretsOf(ctx).look(body)
+	tool.SecretsOf(ctx).Inspect(body)
 	data, err := t.parseBody(ctx, response, body)
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -67,7 +62,7 @@ func (t *httpTool) readAnswer(ctx context.Context, response *http.Response, head
 		return interpreter.ToolResult{}, err
 	}
 	meta := interpreter.ToolMeta{
-		Status: response.StatusCode, Headers: metaHeaders(headers), Links: related, URL: finalURL(response.Request),
+		Status: response.StatusCode, Headers: tool.AnswerHeaders(headers), Links: related, URL: finalURL(response.Request),
 	}
 	if wait, told := interpreter.RetryAfter(headers, response.StatusCode, time.Now()); told {
 		seconds := wait.Seconds()
@@ -81,7 +76,7 @@ func (t *httpTool) readAnswer(ctx context.Context, response *http.Response, head
 func finalURL(request *http.Request) string {
 	u := *request.URL
 	u.User = nil
-	return cutText(u.String(), maxLink)
+	return tool.CutText(u.String(), maxLink)
 }
 
 // flatHeaders are the headers in lower case, several of one name joined.
@@ -120,32 +115,7 @@ func readBody(ctx context.Context, response *http.Response, limit int64) ([]byte
 	if packed {
 		most = limit
 	}
-	return readAll(ctx, body, most, limit)
-}
-
-// readAll reads what is most bytes long, or limit bytes where it turns out to be
-// longer.
-func readAll(ctx context.Context, body io.Reader, most, limit int64) ([]byte, error) {
-	content := make([]byte, 0, min(most, freeBytes)+bytes.MinRead)
-	for {
-		n, err := body.Read(content[len(content):cap(content)])
-		content = content[:len(content)+n]
-		switch {
-		case int64(len(content)) > limit:
-			return content[:limit], errTooLarge
-		case errors.Is(err, io.EOF):
-			return content, nil
-		case err != nil:
-			return content, err
-		case len(content) < cap(content):
-			continue
-		}
-		if err := takeForBody(ctx, int64(len(content)), most); err != nil {
-			return content, err
-		}
-		larger := max(min(growth*cap(content), int(most)), len(content)) + bytes.MinRead
-		content = append(make([]byte, 0, larger), content...)
-	}
+	return memory.ReadAll(ctx, body, most, limit)
 }
 
 // gzipMagic is what every gzip file begins with, and no text in UTF-8.
@@ -181,19 +151,19 @@ func (t *httpTool) parseBody(ctx context.Context, response *http.Response, body 
 		if !isText(body) {
 			return nil, notText(response, body)
 		}
-		if err := takeForValue(ctx, int64(len(body)), what); err != nil {
+		if err := memory.AcquireValue(ctx, int64(len(body)), what); err != nil {
 			return nil, err
 		}
 		return string(body), nil
 	}
-	if err := admitJSON(ctx, body, t.res.Payloads.MaxBytes, what); err != nil {
+	if err := memory.AcquireJSON(ctx, body, t.res.MaxPayload, what); err != nil {
 		return nil, err
 	}
 	v, err := expression.Decode(body)
 	if err == nil {
 		return v, nil
 	}
-	invalid := &Error{
+	invalid := &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: "invalid_json", Status: response.StatusCode,
 		Message: fmt.Sprintf("%s says it is JSON and is not: %s", what, err),
 		Headers: flatHeaders(response.Header), Err: err,
@@ -224,10 +194,10 @@ const typeNotText = "not_text"
 // notText is the error of a body that is no text. Made into one it would look
 // like an answer.
 func notText(response *http.Response, body []byte) error {
-	return &Error{
+	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeNotText, Status: response.StatusCode,
 		Message: fmt.Sprintf("the body from %s is no text: %s, %d bytes",
-			requestLine(response.Request), cmp.Or(cutText(response.Header.Get("Content-Type"), maxShownType), "without a content type"), len(body)),
+			requestLine(response.Request), cmp.Or(tool.CutText(response.Header.Get("Content-Type"), maxShownType), "without a content type"), len(body)),
 	}
 }
 
@@ -236,12 +206,12 @@ const maxShownType = 100
 
 // maxErrorRead is how much is read of the body of an answer that failed, of which
 // MaxErrorBody is kept: JSON takes more on its way than in the history.
-const maxErrorRead = 8 * MaxErrorBody
+const maxErrorRead = 8 * tool.MaxErrorBody
 
 // statusError is the error of a response that says it failed.
 func (t *httpTool) statusError(ctx context.Context, response *http.Response, headers map[string]string) error {
 	wait, told := interpreter.RetryAfter(headers, response.StatusCode, time.Now())
-	e := &Error{
+	e := &tool.Error{
 		Kind: interpreter.KindHTTP, Status: response.StatusCode,
 		Class:   interpreter.ClassifyHTTP(response.StatusCode, interpreter.Limited(headers)),
 		Message: fmt.Sprintf("HTTP %d from %s", response.StatusCode, requestLine(response.Request)), Headers: headers,
@@ -285,7 +255,7 @@ func orNil(text string) any {
 // requestError is the error of a request without a usable answer. The error of
 // net/http quotes the whole URL, so only its cause is told.
 func requestError(ctx context.Context, request *http.Request, err error) error {
-	var own *Error
+	var own *tool.Error
 	if errors.As(err, &own) {
 		return own
 	}
@@ -296,37 +266,8 @@ func requestError(ctx context.Context, request *http.Request, err error) error {
 	for unwrapped := errors.Unwrap(cause); unwrapped != nil && isURLError(cause); unwrapped = errors.Unwrap(cause) {
 		cause = unwrapped
 	}
-	return &Error{
-		Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: connectionType(err),
+	return &tool.Error{
+		Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: tool.ConnectionType(err),
 		Message: fmt.Sprintf("%s: %s", requestLine(request), cause), Err: cause,
 	}
-}
-
-// connectionType is the short name of what went wrong between two hosts, "" if
-// it has none.
-func connectionType(err error) string {
-	var (
-		dns         *net.DNSError
-		record      tls.RecordHeaderError
-		alert       tls.AlertError
-		certificate *tls.CertificateVerificationError
-		authority   x509.UnknownAuthorityError
-	)
-	switch {
-	case errors.As(err, &dns):
-		return "dns"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "econnrefused"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "econnreset"
-	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &record), errors.As(err, &alert):
-		return "tls"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "eof"
-	}
-	var network net.Error
-	if errors.As(err, &network) && network.Timeout() {
-		return "timeout"
-	}
-	return ""
 }

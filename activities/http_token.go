@@ -17,6 +17,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 	"golang.org/x/sync/singleflight"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -198,10 +199,10 @@ func usableUntil(asked, ends time.Time) time.Time {
 // RFC 6749 has for errors is kept, and nothing of an answer that may hold a
 // token.
 func tokenError(connection string, endpoint *url.URL, err error) error {
-	if isContextError(err) && !isURLError(err) {
+	if tool.IsContextError(err) && !isURLError(err) {
 		return err // of the attempt
 	}
-	where := fmt.Sprintf("connection %q: the token endpoint at %s", connection, origin(endpoint))
+	where := fmt.Sprintf("connection %q: the token endpoint at %s", connection, tool.Origin(endpoint))
 	var (
 		refused *oauth2.RetrieveError
 		broken  *url.Error
@@ -210,18 +211,18 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 	case errors.As(err, &refused):
 		return refusedToken(where, refused)
 	case errors.As(err, &broken):
-		return &Error{
-			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: connectionType(err),
+		return &tool.Error{
+			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: tool.ConnectionType(err),
 			Message: fmt.Sprintf("%s: %s", where, broken.Err),
 		}
 	}
 	if errors.Is(err, errNoBearer) {
-		return &Error{
+		return &tool.Error{
 			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken,
 			Message: where + " gave a token of another type than bearer, which cannot be used",
 		}
 	}
-	return &Error{
+	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typeToken,
 		Message: where + " gave no token: its answer must be JSON with access_token",
 	}
@@ -233,7 +234,7 @@ var errorCode = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 func refusedToken(where string, refused *oauth2.RetrieveError) error {
 	status := refused.Response.StatusCode
 	headers := flatHeaders(refused.Response.Header)
-	e := &Error{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken, Status: status}
+	e := &tool.Error{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken, Status: status}
 	e.Message = fmt.Sprintf("%s answered HTTP %d", where, status)
 	if errorCode.MatchString(refused.ErrorCode) {
 		e.Message += " (" + refused.ErrorCode + ")"
@@ -246,7 +247,7 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 		e.RetryAfter = &wait
 	}
 	if refused.ErrorDescription != "" {
-		e.Body = map[string]any{"error_description": cutText(refused.ErrorDescription, maxDescription)}
+		e.Body = map[string]any{"error_description": tool.CutText(refused.ErrorDescription, maxDescription)}
 	}
 	return e
 }

@@ -3,7 +3,6 @@ package activities_test
 import (
 	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -14,39 +13,7 @@ import (
 	"reprise/activities/tooltest"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
-	"reprise/interpreter/expression"
 )
-
-// TestEstimatesOfJSON: what is admitted takes no more memory than was said, and
-// what is refused for its size would have been too large.
-func TestEstimatesOfJSON(t *testing.T) { // it looks at what this process has allocated
-	for name, element := range map[string]string{
-		"numbers": "1", "large numbers": "1234567", "longer numbers": strings.Repeat("7", 40), "floats": "1.25e+10",
-		"words": "null", "texts": `"a"`, "longer texts": `"` + strings.Repeat("x", 100) + `"`, "escapes": `"\u0041\u0042\n\\u0041"`,
-		"umlauts": `"üüü"`, "empty lists": "[]", "lists": "[1,2,3]", "empty maps": "{}", "small maps": `{"a":1}`,
-		"rows":      `{"id": 12345, "name": "Ana Lima", "dose": 2.5, "active": true}`,
-		"wide rows": `{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10,"k":11,"l":12}`,
-		"nested":    `{"a":{"b":{"c":[[["x"]]]}}}`,
-	} {
-		body := []byte("[" + strings.Repeat(element+", ", 20_000) + element + "]")
-		memory, least := activities.EstimateJSON(body)
-
-		var before, after runtime.MemStats
-
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-
-		v, err := expression.Decode(body)
-		require.NoError(t, err)
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-
-		size := interpreter.EncodedSize(v)
-		require.LessOrEqual(t, least, size, name)
-		require.LessOrEqual(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), memory, name)
-		runtime.KeepAlive(v)
-	}
-}
 
 // TestAttemptsWaitForMemory: one that has much to read waits for the one before,
 // one with little does not, and nobody keeps anything.

@@ -44,9 +44,6 @@ func ConnectionText(entry any) (string, error) {
 
 var errNoConnection = errors.New("must be a URL, or a map with oauth2")
 
-// isOAuth2 tells connections that are maps from URLs.
-func isOAuth2(raw string) bool { return strings.HasPrefix(strings.TrimSpace(raw), "{") }
-
 // parseOAuth2 reads {"oauth2": {…}}. Its error says nothing of what is there.
 func parseOAuth2(raw string) (*oauth2Client, error) {
 	var entry map[string]map[string]any

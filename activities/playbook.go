@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
@@ -80,5 +81,5 @@ workflow:
 
 // Run is never called: the tool is done by a workflow.
 func (playbookTool) Run(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error) {
-	return interpreter.ToolResult{}, configErrorf("the tool %s is done by a workflow and has no activity", playbook.PlaybookTool)
+	return interpreter.ToolResult{}, tool.ConfigErrorf("the tool %s is done by a workflow and has no activity", playbook.PlaybookTool)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/statement"
@@ -28,13 +29,13 @@ const postgresDial = 10 * time.Second
 // postgresTool runs statements and writes rows on PostgreSQL. It holds one pool
 // per connection URL.
 type postgresTool struct {
-	res     Resources
+	res     tool.Resources
 	mu      sync.Mutex
 	pools   map[string]*postgresPool
 	sweeper sweeper
 }
 
-func newPostgres(res Resources) *postgresTool {
+func newPostgres(res tool.Resources) *postgresTool {
 	return &postgresTool{res: res, pools: map[string]*postgresPool{}}
 }
 
@@ -110,7 +111,7 @@ func (t *postgresTool) Run(ctx context.Context, in interpreter.ToolInput) (inter
 		return interpreter.ToolResult{}, postgresError(ctx, err)
 	}
 	defer func() { pool.release(conn, keep) }()
-	if err := begin(ctx); err != nil {
+	if err := tool.Begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	result, err := t.runOn(ctx, conn.Conn(), in, sql, write)
@@ -129,13 +130,14 @@ func (t *postgresTool) runOn(
 		return q.runAlone(ctx)
 	}
 	result, err := writePostgres(ctx, conn, write)
-	if err == nil && write.note != nil && t.sweeper.due(in.Auth) {
-		t.res.swept(ctx, in, sweepPostgres(ctx, conn))
+	if err == nil && write.Note != nil && t.sweeper.due(in.Auth) {
+		swept(ctx, t.res.Logger, in, sweepPostgres(ctx, conn))
 	}
 	return result, err
 }
 
-func (*postgresTool) beginsItself() {}
+// BeginsItself marks a tool that waits before it acts.
+func (*postgresTool) BeginsItself() {}
 
 // Write is Run: a sink's rows arrive as its result.
 func (t *postgresTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
@@ -156,9 +158,9 @@ func (t *postgresTool) Close() error {
 // pool is the pool of the step's connection, made when it is first needed.
 func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*postgresPool, error) {
 	if in.Auth == "" {
-		return nil, configErrorf("step %q: postgres needs auth, the name of a connection", in.Step)
+		return nil, tool.ConfigErrorf("step %q: postgres needs auth, the name of a connection", in.Step)
 	}
-	url, err := t.res.urlConnection(ctx, in.Auth, "postgres")
+	url, err := t.res.URLConnection(ctx, in.Auth, "postgres")
 	if err != nil {
 		return nil, err
 	}
@@ -170,27 +172,27 @@ func (t *postgresTool) pool(ctx context.Context, in interpreter.ToolInput) (*pos
 	config, err := postgresConfig(url, postgresMessage(t.res))
 	if err != nil {
 		// The parser's own message may repeat parts of the URL.
-		return nil, configErrorf("connection %q is no PostgreSQL URL: write postgres://user:password@host:5432/database", in.Auth)
+		return nil, tool.ConfigErrorf("connection %q is no PostgreSQL URL: write postgres://user:password@host:5432/database", in.Auth)
 	}
 	known := t.res.Secrets.AddConnection(url)
 	t.res.Secrets.Login(known, config.ConnConfig.User, config.ConnConfig.Password)
-	secretsOf(ctx).sends(known)
+	tool.SecretsOf(ctx).AddSent(known)
 	pool, err := openPostgres(ctx, config)
 	if err != nil {
-		return nil, configErrorf("connection %q cannot be used: its settings are not valid", in.Auth)
+		return nil, tool.ConfigErrorf("connection %q cannot be used: its settings are not valid", in.Auth)
 	}
 	t.pools[url] = pool
 	return pool, nil
 }
 
 // postgresMessage is how large a message of a server may be, in bytes.
-func postgresMessage(res Resources) int { return int(min(res.largestOwnValue(), math.MaxInt32)) }
+func postgresMessage(res tool.Resources) int { return int(min(largestOwnValue(res), math.MaxInt32)) }
 
 // postgresConfig is how a connection is used; message bounds what is read at
 // once, in bytes.
 func postgresConfig(url string, message int) (*pgxpool.Config, error) {
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
-		return nil, toolErrorf("no PostgreSQL URL")
+		return nil, tool.Errorf("no PostgreSQL URL")
 	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {

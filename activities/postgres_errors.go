@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -47,7 +48,7 @@ func postgresError(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	var (
-		own     *Error
+		own     *tool.Error
 		connect *pgconn.ConnectError
 		server  *pgconn.PgError
 		place   *located
@@ -63,7 +64,7 @@ func postgresError(ctx context.Context, err error) error {
 		if errors.As(err, &place) {
 			message += place.place
 		}
-		return &Error{
+		return &tool.Error{
 			Kind: interpreter.KindTool, Class: interpreter.ClassifySQLState(server.Code),
 			Type: server.Code, Message: message, Body: serverBody(server), Err: err,
 		}
@@ -73,14 +74,14 @@ func postgresError(ctx context.Context, err error) error {
 
 // connectError is an error before the first statement: the server was not
 // reached, or it refused the session.
-func connectError(err *pgconn.ConnectError, server *pgconn.PgError) *Error {
-	e := &Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Err: err}
+func connectError(err *pgconn.ConnectError, server *pgconn.PgError) *tool.Error {
+	e := &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Err: err}
 	if server != nil {
 		e.Type, e.Class = server.Code, interpreter.ClassifySQLState(server.Code)
 		e.Message = fmt.Sprintf("PostgreSQL refused the connection: %s (SQLSTATE %s)", server.Message, server.Code)
 		return e
 	}
-	e.Type = connectionType(err)
+	e.Type = tool.ConnectionType(err)
 	e.Message = fmt.Sprintf("could not connect to PostgreSQL at %s", postgresHost(err.Config))
 	if e.Type != "" {
 		e.Message += ": " + e.Type
@@ -98,10 +99,10 @@ func postgresHost(config *pgconn.Config) string {
 // lostConnection is an error in the middle of a session. Whether the statement
 // took effect is not known, which is what operation keys are for.
 func lostConnection(err error) error {
-	kind := connectionType(err)
+	kind := tool.ConnectionType(err)
 	var network net.Error
 	if kind == "" && !errors.As(err, &network) && !errors.Is(err, net.ErrClosed) && !pgconn.SafeToRetry(err) {
-		return &Error{Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: "PostgreSQL: " + err.Error(), Err: err}
+		return &tool.Error{Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: "PostgreSQL: " + err.Error(), Err: err}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		kind = "eof"
@@ -110,7 +111,7 @@ func lostConnection(err error) error {
 	if kind != "" {
 		message += ": " + kind
 	}
-	return &Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: kind, Message: message, Err: err}
+	return &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: kind, Message: message, Err: err}
 }
 
 // serverBody is what the server said beside its message.

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -20,9 +21,9 @@ const ledgerLock = 0x7265707269736500
 // before. Another worker's write of the same page that is under way is waited
 // for.
 func enterPostgres(ctx context.Context, tx pgx.Tx, w *tableWrite) (result interpreter.ToolResult, done bool, err error) {
-	if w.note != nil && w.note.Forget > 0 {
+	if w.Note != nil && w.Note.Forget > 0 {
 		if _, err := tx.Exec(ctx, "DELETE FROM "+notesTable+" WHERE call_key = $1 AND written <= $2",
-			w.note.Call, w.note.Forget); err != nil {
+			w.Note.Call, w.Note.Forget); err != nil {
 			return result, false, err
 		}
 	}
@@ -31,7 +32,7 @@ func enterPostgres(ctx context.Context, tx pgx.Tx, w *tableWrite) (result interp
 		return result, false, err
 	}
 	if !fresh.note {
-		row := tx.QueryRow(ctx, "SELECT continuation FROM "+notesTable+" WHERE call_key = $1 AND written = $2", w.note.Call, w.note.Written)
+		row := tx.QueryRow(ctx, "SELECT continuation FROM "+notesTable+" WHERE call_key = $1 AND written = $2", w.Note.Call, w.Note.Written)
 		if err := row.Scan(&result.Noted); err != nil {
 			return result, false, err
 		}
@@ -40,13 +41,13 @@ func enterPostgres(ctx context.Context, tx pgx.Tx, w *tableWrite) (result interp
 	if fresh.key {
 		return result, false, nil
 	}
-	var before writtenBefore
+	var before tool.WrittenBefore
 	row := tx.QueryRow(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+writesTable+
-		" WHERE operation_key = $1", w.operation)
-	if err := row.Scan(&before.fingerprint, &before.rows); err != nil {
+		" WHERE operation_key = $1", w.Operation)
+	if err := row.Scan(&before.Fingerprint, &before.Rows); err != nil {
 		return result, false, err
 	}
-	return rowsAffected(before.rows), true, w.check(before)
+	return rowsAffected(before.Rows), true, w.check(before)
 }
 
 // errNoted rolls a write back that was noted before.
@@ -66,17 +67,17 @@ func notePostgres(ctx context.Context, tx pgx.Tx, w *tableWrite) (fresh freshEnt
 	)
 	fresh = freshEntry{note: true, key: true}
 	switch {
-	case w.note == nil:
-		tag, err := tx.Exec(ctx, key, w.operation, w.fingerprint, int64(len(w.rows)))
+	case w.Note == nil:
+		tag, err := tx.Exec(ctx, key, w.Operation, w.Fingerprint, int64(len(w.rows)))
 		fresh.key = tag.RowsAffected() > 0
 		return fresh, err
-	case w.operation == "":
-		tag, err := tx.Exec(ctx, note, w.note.Call, int64(w.note.Written), w.note.Continuation)
+	case w.Operation == "":
+		tag, err := tx.Exec(ctx, note, w.Note.Call, int64(w.Note.Written), w.Note.Continuation)
 		fresh.note = tag.RowsAffected() > 0
 		return fresh, err
 	}
-	err = tx.QueryRow(ctx, both, w.note.Call, int64(w.note.Written), w.note.Continuation,
-		w.operation, w.fingerprint, int64(len(w.rows))).Scan(&fresh.note, &fresh.key)
+	err = tx.QueryRow(ctx, both, w.Note.Call, int64(w.Note.Written), w.Note.Continuation,
+		w.Operation, w.Fingerprint, int64(len(w.rows))).Scan(&fresh.note, &fresh.key)
 	return fresh, err
 }
 
@@ -175,6 +176,6 @@ func recallError(ctx context.Context, err error) error {
 
 // sweepPostgres deletes notes that are too old for anybody to ask for them.
 func sweepPostgres(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, "DELETE FROM "+notesTable+" WHERE noted_at < now() - $1::float8 * interval '1 second'", notesKept.Seconds())
+	_, err := conn.Exec(ctx, "DELETE FROM "+notesTable+" WHERE noted_at < now() - $1::float8 * interval '1 second'", tool.NotesKept.Seconds())
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/statement"
@@ -120,7 +121,7 @@ func (q *postgresQuery) checkCount() error {
 	if len(q.prepared.ParamOIDs) == len(q.numbered.Order) {
 		return nil
 	}
-	return toolErrorf("the server takes %d parameters for this statement, and it has %d templates: "+
+	return tool.Errorf("the server takes %d parameters for this statement, and it has %d templates: "+
 		"templates stand where SQL takes no value, or the statement has placeholders of its own",
 		len(q.prepared.ParamOIDs), len(q.numbered.Order))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -175,7 +176,7 @@ func (q *postgresQuery) tooLarge(err error) error {
 	if !errors.As(err, &exceeded) {
 		return err
 	}
-	return tooLargef("step %q: the server sent %d bytes at once, in a row or a message; all of a result takes at most %d: "+
+	return tool.TooLargef("step %q: the server sent %d bytes at once, in a row or a message; all of a result takes at most %d: "+
 		"select fewer or shorter columns, such as with left(), or read it in parts", q.sql.step, exceeded.ActualBodyLen, q.limit)
 }
 
@@ -186,7 +187,7 @@ func (q *postgresQuery) alone(ctx context.Context) error {
 		return nil
 	}
 	_ = q.conn.Close(ctx)
-	return &Error{
+	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal,
 		Message: "step \"" + q.sql.step + "\": the statement left a transaction open, which was undone: each statement is a transaction of its own",
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -24,12 +25,12 @@ const (
 // is made, once.
 func writePostgres(ctx context.Context, conn *pgx.Conn, w *tableWrite) (interpreter.ToolResult, error) {
 	result, err := transactPostgres(ctx, conn, w)
-	if lacksLedger(err) && w.needed() {
+	if lacksLedger(err) && w.Needed() {
 		if err = createLedger(ctx, conn); err == nil {
 			result, err = transactPostgres(ctx, conn, w)
 		}
 	}
-	if w.note != nil && refusesNotes(err) {
+	if w.Note != nil && refusesNotes(err) {
 		return interpreter.ToolResult{Unnotable: true}, nil
 	}
 	if err != nil {
@@ -39,14 +40,14 @@ func writePostgres(ctx context.Context, conn *pgx.Conn, w *tableWrite) (interpre
 }
 
 func transactPostgres(ctx context.Context, conn *pgx.Conn, w *tableWrite) (result interpreter.ToolResult, err error) {
-	if len(w.rows) == 0 && w.note == nil {
+	if len(w.rows) == 0 && w.Note == nil {
 		return rowsAffected(0), nil
 	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if err := checkPostgres(ctx, tx, w); err != nil {
 			return err
 		}
-		if w.needed() {
+		if w.Needed() {
 			var done bool
 			if result, done, err = enterPostgres(ctx, tx, w); done || err != nil {
 				return err
@@ -98,7 +99,7 @@ func encodeChunk(rows []map[string]any) (chunk []byte, used int, err error) {
 	for used < len(rows) && used < chunkRows && len(chunk) < chunkBytes {
 		row, err := expression.Encode(rows[used])
 		if err != nil {
-			return nil, 0, toolErrorf("row %d cannot be written as JSON: %w", used+1, err)
+			return nil, 0, tool.Errorf("row %d cannot be written as JSON: %w", used+1, err)
 		}
 		if used > 0 {
 			chunk = append(chunk, ',')
@@ -123,13 +124,13 @@ func postgresColumns(ctx context.Context, tx pgx.Tx, w *tableWrite) ([]string, e
 // tableError adds what table mode knows to the server's error.
 func tableError(ctx context.Context, w *tableWrite, err error) error {
 	converted := postgresError(ctx, err)
-	var own *Error
+	var own *tool.Error
 	if !errors.As(converted, &own) {
 		return converted
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		own.Message = fmt.Sprintf("writing %d rows to table %q: %s%s", len(w.rows), w.shown, w.find(pg), own.Message)
+		own.Message = fmt.Sprintf("writing %d rows to table %q: %s%s", len(w.rows), w.shown, rowOfError(w, pg), own.Message)
 		if pg.Detail != "" {
 			own.Message += "; " + pg.Detail
 		}
@@ -143,9 +144,9 @@ func tableError(ctx context.Context, w *tableWrite, err error) error {
 // quoted is what a server's message has in quotes.
 var quoted = regexp.MustCompile(`"((?:[^"]|"")*)"`)
 
-// find names the row and the column that the server's error is about, as far as
+// rowOfError names the row and the column that the server's error is about, as far as
 // that tells: by the column, by a value, or by both. It is "" where it does not.
-func (w *tableWrite) find(pg *pgconn.PgError) string {
+func rowOfError(w *tableWrite, pg *pgconn.PgError) string {
 	const notNull = "23502"
 	values := quoted.FindAllStringSubmatch(pg.Message, -1)
 	for i, row := range w.rows {

@@ -145,20 +145,6 @@ func numericValue(text string) any {
 	return f
 }
 
-// floatValue is a float, or the text NaN, Infinity, -Infinity, which JSON
-// cannot hold.
-func floatValue(text string) any {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return text
-	}
-	v, err := expression.Canonical(f)
-	if err != nil {
-		return text
-	}
-	return v
-}
-
 // timestamptzValue is RFC 3339 in UTC; infinity and years before Christ stay
 // as they are.
 func timestamptzValue(text string) any {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"reprise/activities/memory"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -21,10 +23,21 @@ var pythonHost string
 // pythonTool runs code that the playbook brings, each attempt in a process of
 // its own. It protects the worker from accidents, not from attackers: the code
 // has the rights of the worker's user.
-type pythonTool struct{ res Resources }
+type pythonTool struct {
+	res     tool.Resources
+	options pythonOptions
+}
 
-func newPython(res Resources) *pythonTool {
-	return &pythonTool{res: res}
+// pythonOptions are the operator's settings.
+type pythonOptions struct {
+	Allow   bool   // playbooks may run code with the worker's rights
+	Command string // such as python3
+	// Check may refuse code in the activity that would run it; nil allows all.
+	Check func(ctx context.Context, code string) error
+}
+
+func newPython(res tool.Resources, options pythonOptions) *pythonTool {
+	return &pythonTool{res: res, options: options}
 }
 
 // printed tells the log what the code has printed; of a secret step, that it has.
@@ -32,7 +45,7 @@ func (t *pythonTool) printed(ctx context.Context, in interpreter.ToolInput, outp
 	if in.Secret != nil && in.Secret.Seals {
 		output = fmt.Sprintf("(%d bytes, not shown: the step is secret)", len(output))
 	}
-	attemptLogger(ctx, t.res.Logger, in).Info("python printed", "output", output)
+	tool.Logger(ctx, t.res.Logger, in).Info("python printed", "output", output)
 }
 
 // Spec describes the tool.
@@ -84,22 +97,22 @@ func (t *pythonTool) Run(ctx context.Context, in interpreter.ToolInput) (interpr
 // idempotent as the code; operation_key in args helps it.
 func (t *pythonTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	if in.Args == nil {
-		return t.call(ctx, in, map[string]any{"result": written(in)})
+		return t.call(ctx, in, map[string]any{"result": tool.Written(in)})
 	}
 	return t.call(ctx, in, in.Args.Data)
 }
 
 func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args any) (interpreter.ToolResult, error) {
-	if !t.res.AllowPython {
-		return interpreter.ToolResult{}, configErrorf("python is off on this worker: " +
+	if !t.options.Allow {
+		return interpreter.ToolResult{}, tool.ConfigErrorf("python is off on this worker: " +
 			"code of playbooks runs with the worker's rights, so its operator must allow it")
 	}
-	code, err := requiredText(in, "code")
+	code, err := tool.RequiredText(in, "code")
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	if t.res.CheckPython != nil {
-		if err := t.res.CheckPython(ctx, code); err != nil {
+	if t.options.Check != nil {
+		if err := t.options.Check(ctx, code); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
@@ -107,16 +120,16 @@ func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args an
 		args = map[string]any{}
 	}
 	if _, isMap := args.(map[string]any); !isMap {
-		return interpreter.ToolResult{}, configErrorf("step %q: args of python must be a map of keyword arguments, this is a %s",
+		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: args of python must be a map of keyword arguments, this is a %s",
 			in.Step, expression.TypeName(args))
 	}
 	nonce := rand.Text()
 	input, err := expression.Encode(map[string]any{"code": code, "name": in.Step, "args": args, "nonce": nonce})
 	if err != nil {
-		return interpreter.ToolResult{}, toolErrorf("step %q: the args cannot be written as JSON: %w", in.Step, err)
+		return interpreter.ToolResult{}, tool.Errorf("step %q: the args cannot be written as JSON: %w", in.Step, err)
 	}
 	process := &pythonProcess{
-		command: t.res.PythonCommand, directory: t.res.Directory,
+		command: t.options.Command, directory: t.res.Directory,
 		input: input, nonce: nonce, limit: t.res.MaxResponseBytes,
 	}
 	err = process.run(ctx)
@@ -127,7 +140,7 @@ func (t *pythonTool) call(ctx context.Context, in interpreter.ToolInput, args an
 		return interpreter.ToolResult{}, err
 	}
 	const around = 1 << 10 // bytes that the report has beside the result
-	if err := admitJSON(ctx, process.output, t.res.Payloads.MaxBytes+around, "what main returned"); err != nil {
+	if err := memory.AcquireJSON(ctx, process.output, t.res.MaxPayload+around, "what main returned"); err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	return pythonResult(process)
@@ -157,7 +170,7 @@ func pythonResult(process *pythonProcess) (interpreter.ToolResult, error) {
 }
 
 func (r *pythonReport) toError() error {
-	e := &Error{
+	e := &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: r.Type,
 		Message: r.Type, Err: errors.New(r.Type), Final: r.Unfit,
 	}

@@ -8,10 +8,9 @@ import (
 	"syscall"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter/playbook"
 )
-
-var _ playbook.CodeCompiler = (*Catalogue)(nil)
 
 // compileTime bounds the compiling of all codes of a playbook.
 const compileTime = 5 * time.Second
@@ -34,13 +33,9 @@ for code in json.loads(sys.stdin.buffer.read()):
 print(json.dumps(found))
 `
 
-// Compile reads the codes of a playbook without running them. It gives nothing
-// where there is no Python, or none that playbooks may use, and where the time
-// is not enough: the attempt will tell.
-func (c *Catalogue) Compile(codes []string) []*playbook.CodeProblem {
-	if !c.res.AllowPython && !c.checksOnly {
-		return nil
-	}
+// compilePython compiles codes with a Python and runs none of them. It gives nothing
+// where there is no Python, and where the time is not enough: the attempt will fail.
+func compilePython(command string, codes []string) []*playbook.CodeProblem {
 	input, err := json.Marshal(codes)
 	if err != nil {
 		return nil
@@ -48,13 +43,13 @@ func (c *Catalogue) Compile(codes []string) []*playbook.CodeProblem {
 	ctx, cancel := context.WithTimeout(context.Background(), compileTime)
 	defer cancel()
 	var output limitedBuffer
-	command := exec.CommandContext(ctx, c.res.PythonCommand, "-I", "-X", "utf8", "-W", "ignore", "-c", pythonCompile)
-	command.Env = cleanEnvironment()
-	command.Stdin = bytes.NewReader(input)
-	command.Stdout = &output
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	command.WaitDelay = drainTime
-	if err := command.Run(); err != nil {
+	process := exec.CommandContext(ctx, command, "-I", "-X", "utf8", "-W", "ignore", "-c", pythonCompile)
+	process.Env = cleanEnvironment()
+	process.Stdin = bytes.NewReader(input)
+	process.Stdout = &output
+	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	process.WaitDelay = drainTime
+	if err := process.Run(); err != nil {
 		return nil
 	}
 	var found []*struct {
@@ -68,7 +63,7 @@ func (c *Catalogue) Compile(codes []string) []*playbook.CodeProblem {
 	problems := make([]*playbook.CodeProblem, len(found))
 	for i, problem := range found {
 		if problem != nil {
-			problems[i] = &playbook.CodeProblem{Line: problem.Line, Column: problem.Column, Message: cutText(problem.Message, maxMessage)}
+			problems[i] = &playbook.CodeProblem{Line: problem.Line, Column: problem.Column, Message: tool.CutText(problem.Message, tool.MaxMessage)}
 		}
 	}
 	return problems

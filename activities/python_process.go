@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -90,7 +91,7 @@ func (p *pythonProcess) prepare(ctx context.Context) (reports, logs, lifeline *o
 			for _, made := range pipes[:i] {
 				made.close()
 			}
-			return nil, nil, nil, nil, &Error{Message: "start python: " + err.Error(), Err: err}
+			return nil, nil, nil, nil, &tool.Error{Message: "start python: " + err.Error(), Err: err}
 		}
 	}
 	reports, logs, lifeline = pipes[0], pipes[1], pipes[2]
@@ -122,9 +123,9 @@ func cleanEnvironment() []string {
 
 func (p *pythonProcess) startError(err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
-		return configErrorf("python cannot be started on this worker: %s: %w", filepath.Base(p.command), rootCause(err))
+		return tool.ConfigErrorf("python cannot be started on this worker: %s: %w", filepath.Base(p.command), rootCause(err))
 	}
-	return &Error{Message: "start python: " + rootCause(err).Error(), Err: err}
+	return &tool.Error{Message: "start python: " + rootCause(err).Error(), Err: err}
 }
 
 // rootCause leaves out the wrappers that name paths of the worker.
@@ -142,11 +143,11 @@ func rootCause(err error) error {
 // error that says how it ended.
 func (p *pythonProcess) report() (*pythonReport, error) {
 	if p.overflow {
-		return nil, tooLargef("what main returned is over the limit of %d bytes of JSON", p.limit)
+		return nil, tool.TooLargef("what main returned is over the limit of %d bytes of JSON", p.limit)
 	}
 	text, framed := p.unframed()
 	if !framed && len(p.output) > 0 && p.state.Success() {
-		return nil, toolErrorf("something but main wrote to where its result goes, or main returned twice, as in a process that it forked")
+		return nil, tool.Errorf("something but main wrote to where its result goes, or main returned twice, as in a process that it forked")
 	}
 	report := &pythonReport{}
 	err := json.Unmarshal(text, report)
@@ -154,13 +155,13 @@ func (p *pythonProcess) report() (*pythonReport, error) {
 		return report, nil
 	}
 	if p.state.Success() && len(p.output) > 0 {
-		return nil, toolErrorf("what main returned cannot be read: %w", err)
+		return nil, tool.Errorf("what main returned cannot be read: %w", err)
 	}
 	tail := p.log
 	if len(tail) > maxExitLog {
 		tail = tail[len(tail)-maxExitLog:]
 	}
-	return nil, &Error{
+	return nil, &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "exit",
 		Message: fmt.Sprintf("python ended without a result: %s", p.state),
 		Body:    map[string]any{"output": string(bytes.ToValidUTF8(tail, []byte("\uFFFD")))},

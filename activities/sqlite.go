@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/statement"
@@ -23,13 +24,13 @@ const sqliteSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_p
 // sqliteTool runs statements and writes rows on SQLite files. Files stay open
 // until the worker ends, or they are removed or replaced.
 type sqliteTool struct {
-	res     Resources
+	res     tool.Resources
 	mu      sync.Mutex
 	files   map[string]*sqliteFile
 	sweeper sweeper
 }
 
-func newSQLite(res Resources) *sqliteTool {
+func newSQLite(res tool.Resources) *sqliteTool {
 	return &sqliteTool{res: res, files: map[string]*sqliteFile{}}
 }
 
@@ -108,8 +109,8 @@ func (t *sqliteTool) Run(ctx context.Context, in interpreter.ToolInput) (interpr
 	var result interpreter.ToolResult
 	if query == nil {
 		result, err = file.write(ctx, write)
-		if err == nil && write.note != nil && t.sweeper.due(path) {
-			t.res.swept(ctx, in, file.sweep(ctx))
+		if err == nil && write.Note != nil && t.sweeper.due(path) {
+			swept(ctx, t.res.Logger, in, file.sweep(ctx))
 		}
 	} else {
 		result, err = file.query(ctx, query, t.res.MaxResponseBytes)
@@ -117,7 +118,8 @@ func (t *sqliteTool) Run(ctx context.Context, in interpreter.ToolInput) (interpr
 	return result, sqliteError(ctx, err)
 }
 
-func (*sqliteTool) beginsItself() {}
+// BeginsItself marks a tool that waits before it acts.
+func (*sqliteTool) BeginsItself() {}
 
 // Write is Run: a sink's rows arrive as its result.
 func (t *sqliteTool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
@@ -139,26 +141,26 @@ func (t *sqliteTool) Close() error {
 // path is the absolute path of the step's file. A path of the playbook stays
 // in the worker's directory; one of the worker's configuration may be anywhere.
 func (t *sqliteTool) path(ctx context.Context, in interpreter.ToolInput) (string, error) {
-	field, err := textField(in, "path")
+	field, err := tool.TextField(in, "path")
 	if err != nil {
 		return "", err
 	}
 	base, err := filepath.Abs(t.res.Directory)
 	if err != nil {
-		return "", configErrorf("the worker's directory cannot be found: %w", err)
+		return "", tool.ConfigErrorf("the worker's directory cannot be found: %w", err)
 	}
 	switch {
 	case field != "" && in.Auth != "":
-		return "", configErrorf("step %q: sqlite takes path or auth, not both", in.Step)
+		return "", tool.ConfigErrorf("step %q: sqlite takes path or auth, not both", in.Step)
 	case field != "":
 		return localPath(base, field, in.Step)
 	case in.Auth == "":
-		return "", configErrorf("step %q: sqlite needs path, a file in the worker's directory, or auth, the name of a connection", in.Step)
+		return "", tool.ConfigErrorf("step %q: sqlite needs path, a file in the worker's directory, or auth, the name of a connection", in.Step)
 	}
 	if path, literal := strings.CutPrefix(in.Auth, "sqlite:"); literal {
 		return localPath(base, path, in.Step) // a file's path is no secret, so it needs no configuration
 	}
-	connection, err := t.res.urlConnection(ctx, in.Auth, "sqlite")
+	connection, err := t.res.URLConnection(ctx, in.Auth, "sqlite")
 	if err != nil {
 		return "", err
 	}
@@ -166,7 +168,7 @@ func (t *sqliteTool) path(ctx context.Context, in interpreter.ToolInput) (string
 	path, found := strings.CutPrefix(connection, "sqlite:")
 	path = strings.TrimPrefix(path, "//")
 	if !found || path == "" || strings.ContainsRune(path, 0) || strings.Contains(path, ":memory:") {
-		return "", configErrorf("connection %q is no SQLite file: write sqlite:PATH", in.Auth)
+		return "", tool.ConfigErrorf("connection %q is no SQLite file: write sqlite:PATH", in.Auth)
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(base, path)
@@ -183,7 +185,7 @@ func localPath(base, path, step string) (string, error) {
 		}
 	}
 	if !filepath.IsLocal(relative) || filepath.Clean(relative) == "." || strings.ContainsRune(relative, 0) || strings.Contains(relative, ":memory:") {
-		return "", configErrorf("step %q: path %q is no file in the worker's directory: write a relative path without .., or use auth with a connection of the worker", step, path)
+		return "", tool.ConfigErrorf("step %q: path %q is no file in the worker's directory: write a relative path without .., or use auth with a connection of the worker", step, path)
 	}
 	return filepath.Join(base, relative), staysBelow(base, relative, step)
 }
@@ -196,12 +198,12 @@ func staysBelow(base, relative, step string) error {
 		return nil // there is nothing yet, and no link
 	}
 	if err != nil {
-		return configErrorf("step %q: the worker's directory cannot be opened: %w", step, err)
+		return tool.ConfigErrorf("step %q: the worker's directory cannot be opened: %w", step, err)
 	}
 	defer func() { _ = root.Close() }()
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if _, err := root.Stat(relative + suffix); err != nil && strings.Contains(err.Error(), "escapes from parent") {
-			return configErrorf("step %q: path %q leads out of the worker's directory by a symbolic link: use auth with a connection of the worker",
+			return tool.ConfigErrorf("step %q: path %q leads out of the worker's directory by a symbolic link: use auth with a connection of the worker",
 				step, relative)
 		}
 	}
@@ -213,8 +215,8 @@ func (t *sqliteTool) file(path string) *sqliteFile {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.files[path] == nil {
-		sqliteMemory.allow(t.res.sqliteMemoryBytes())
-		t.files[path] = newSQLiteFile(path, t.res.largestOwnValue())
+		sqliteMemory.allow(sqliteMemoryBytes(t.res))
+		t.files[path] = newSQLiteFile(path, largestOwnValue(t.res))
 	}
 	return t.files[path]
 }

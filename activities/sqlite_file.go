@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	_ "modernc.org/sqlite" // registers the driver
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -113,13 +114,13 @@ type openSQLite struct {
 
 func openSQLiteAt(ctx context.Context, path string) (*openSQLite, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, configErrorf("the directory of %q cannot be made: %w", path, err)
+		return nil, tool.ConfigErrorf("the directory of %q cannot be made: %w", path, err)
 	}
 	// A URI, because a plain path could not hold a question mark.
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
 	db, err := sql.Open("sqlite", uri.String()+sqliteSettings)
 	if err != nil {
-		return nil, configErrorf("the file %q cannot be opened: %w", path, err)
+		return nil, tool.ConfigErrorf("the file %q cannot be opened: %w", path, err)
 	}
 	db.SetMaxOpenConns(sqliteConns + 1)
 	open := &openSQLite{db: db}
@@ -213,7 +214,7 @@ func (o *openSQLite) close() error {
 
 // errMoved is the error of an attempt under which the file was exchanged.
 func errMoved(path string) error {
-	return &Error{
+	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "SQLITE_READONLY_DBMOVED",
 		Message: "the file " + filepath.Base(path) + " was removed or replaced while it was in use: what this attempt wrote may be lost",
 	}

@@ -11,6 +11,8 @@ import (
 
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
+
+	"reprise/activities/tool"
 )
 
 // sqliteConn is a connection for one use of a file. What may be done with it is
@@ -36,7 +38,7 @@ func guardSQLite(conn *sql.Conn, length int64) (*sqliteConn, error) {
 	err := conn.Raw(func(driverConn any) error {
 		registerer, ok := driverConn.(sqlite.AuthorizerRegisterer)
 		if !ok {
-			return toolErrorf("this build's SQLite has no authorizer")
+			return tool.Errorf("this build's SQLite has no authorizer")
 		}
 		return registerer.RegisterAuthorizer(c.allow)
 	})
@@ -148,7 +150,7 @@ func (c *sqliteConn) columns(text string) (columns int, err error) {
 			ColumnInfo(query string) ([]sqlite.ColumnInfo, error)
 		})
 		if !ok {
-			return toolErrorf("this build's SQLite does not describe statements")
+			return tool.Errorf("this build's SQLite does not describe statements")
 		}
 		info, err := describer.ColumnInfo(text)
 		columns = len(info)

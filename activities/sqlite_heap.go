@@ -10,6 +10,8 @@ import (
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 
+	"reprise/activities/memory"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -61,7 +63,7 @@ func (h *sqliteHeap) allow(limit int64) {
 // had all of it for itself, and retryable where others may have had it.
 func (h *sqliteHeap) use(do func() error) error {
 	if h.counts != codes.SQLITE_OK {
-		return toolErrorf("this build's SQLite does not count its memory (code %d)", h.counts)
+		return tool.Errorf("this build's SQLite does not count its memory (code %d)", h.counts)
 	}
 	alone := h.enter()
 	err := do()
@@ -94,13 +96,13 @@ func (h *sqliteHeap) outOfMemory(err error, alone bool) error {
 	limit := h.limit
 	h.mu.Unlock()
 	if alone {
-		return &Error{
+		return &tool.Error{
 			Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal, Type: "SQLITE_NOMEM", Final: true, Err: err,
 			Message: fmt.Sprintf("SQLite would take more than %d bytes of memory for this, all that it has in this worker (%s): "+
-				"make fewer or shorter values at a time, such as with substr() or LIMIT", limit, answersBytesVariable),
+				"make fewer or shorter values at a time, such as with substr() or LIMIT", limit, memory.Variable),
 		}
 	}
-	return &Error{
+	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "SQLITE_NOMEM", Err: err,
 		Message: fmt.Sprintf("SQLite has no memory left for this: the attempts of this worker share %d bytes of it", limit),
 	}
@@ -109,7 +111,7 @@ func (h *sqliteHeap) outOfMemory(err error, alone bool) error {
 // sqliteMemoryBytes is what SQLite may take: as much as the attempts of the worker
 // take for what they read, and no less than it needs to write and read back a value of this
 // build's own, of which it makes up to three copies.
-func (res Resources) sqliteMemoryBytes() int64 {
+func sqliteMemoryBytes(res tool.Resources) int64 {
 	const copies = 4
-	return max(res.Payloads.AnswersBytes, copies*res.largestOwnValue())
+	return max(res.MemoryBytes, copies*largestOwnValue(res))
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -17,13 +18,13 @@ type sqliteLedger struct{ tx *sql.Tx }
 
 // enter notes a write. done is true where it was made before.
 func (l *sqliteLedger) enter(ctx context.Context, w *tableWrite) (result interpreter.ToolResult, done bool, err error) {
-	if w.note != nil {
-		noted, err := l.note(ctx, w.note)
+	if w.Note != nil {
+		noted, err := l.note(ctx, w.Note)
 		if noted != nil || err != nil {
 			return interpreter.ToolResult{Noted: noted}, true, err
 		}
 	}
-	if w.operation == "" {
+	if w.Operation == "" {
 		return interpreter.ToolResult{}, false, nil
 	}
 	before, err := l.key(ctx, w)
@@ -33,24 +34,24 @@ func (l *sqliteLedger) enter(ctx context.Context, w *tableWrite) (result interpr
 	if err := w.check(*before); err != nil {
 		return interpreter.ToolResult{}, false, err
 	}
-	return rowsAffected(before.rows), true, nil
+	return rowsAffected(before.Rows), true, nil
 }
 
 // key notes the operation key, or gives what it was noted with before.
-func (l *sqliteLedger) key(ctx context.Context, w *tableWrite) (*writtenBefore, error) {
+func (l *sqliteLedger) key(ctx context.Context, w *tableWrite) (*tool.WrittenBefore, error) {
 	result, err := l.exec(ctx, l.createWrites, "INSERT INTO "+writesTable+
 		" (operation_key, fingerprint, rows_written) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-		w.operation, w.fingerprint, len(w.rows))
+		w.Operation, w.Fingerprint, len(w.rows))
 	if err != nil {
 		return nil, err
 	}
 	if n, err := result.RowsAffected(); n > 0 || err != nil {
 		return nil, err
 	}
-	before := &writtenBefore{}
+	before := &tool.WrittenBefore{}
 	row := l.tx.QueryRowContext(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+writesTable+
-		" WHERE operation_key = ?", w.operation)
-	return before, row.Scan(&before.fingerprint, &before.rows)
+		" WHERE operation_key = ?", w.Operation)
+	return before, row.Scan(&before.Fingerprint, &before.Rows)
 }
 
 // exec runs a statement on a table of the ledger, which is made first where it
@@ -108,7 +109,7 @@ func (l *sqliteLedger) createNotes(ctx context.Context) error {
 func (f *sqliteFile) sweep(ctx context.Context) error {
 	return f.use(ctx, true, func(conn *sqliteConn) error {
 		_, err := conn.ExecContext(ctx, "DELETE FROM "+notesTable+" WHERE noted_at < datetime('now', ?)",
-			fmt.Sprintf("-%d seconds", int(notesKept.Seconds())))
+			fmt.Sprintf("-%d seconds", int(tool.NotesKept.Seconds())))
 		return err
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -26,21 +27,21 @@ var readOnly = map[string]bool{"select": true, "values": true, "explain": true}
 func (f *sqliteFile) query(ctx context.Context, query *sqlStatement, limit int64) (interpreter.ToolResult, error) {
 	var result interpreter.ToolResult
 	err := f.use(ctx, !readOnly[query.parsed.Verb()], func(conn *sqliteConn) (err error) {
-		if err := begin(ctx); err != nil {
+		if err := tool.Begin(ctx); err != nil {
 			return err
 		}
 		conn.statement = true
 		result, err = querySQLite(ctx, conn, query, limit)
 		if err != nil && conn.refused != "" {
-			return toolErrorf("step %q: the statement cannot be run: %s", query.step, conn.refused)
+			return tool.Errorf("step %q: the statement cannot be run: %s", query.step, conn.refused)
 		}
-		return query.tooBig(err, limit)
+		return tooBig(query, err, limit)
 	})
 	return result, err
 }
 
 func querySQLite(ctx context.Context, conn *sqliteConn, query *sqlStatement, limit int64) (interpreter.ToolResult, error) {
-	if query.isVacuum() {
+	if isVacuum(query) {
 		return rowsAffected(0), conn.compact(ctx)
 	}
 	rows, columns, err := runSQLite(ctx, conn, query, limit)
@@ -55,19 +56,19 @@ func querySQLite(ctx context.Context, conn *sqliteConn, query *sqlStatement, lim
 }
 
 // isVacuum tells whether the statement is VACUUM and nothing else.
-func (s *sqlStatement) isVacuum() bool {
+func isVacuum(s *sqlStatement) bool {
 	words := strings.Fields(strings.ToLower(s.parsed.SQL(nil, true, false).Text))
 	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
 }
 
 // tooBig is what the author reads where SQLite refuses a value of its own for
 // its size.
-func (s *sqlStatement) tooBig(err error, limit int64) error {
+func tooBig(s *sqlStatement, err error, limit int64) error {
 	var db *sqlite.Error
 	if !errors.As(err, &db) || db.Code() != codes.SQLITE_TOOBIG {
 		return err
 	}
-	return tooLargef("step %q: the statement makes a value that is too large; all of a result takes at most %d bytes: "+
+	return tool.TooLargef("step %q: the statement makes a value that is too large; all of a result takes at most %d bytes: "+
 		"select less of it, such as with substr(), or fewer columns", s.step, limit)
 }
 
@@ -77,7 +78,7 @@ const wideRow = 8
 
 // largestValue bounds the values of a statement, in bytes. What it is given may
 // be written back.
-func (s *sqlStatement) largestValue(limit int64, columns int) int64 {
+func largestValue(s *sqlStatement, limit int64, columns int) int64 {
 	largest := limit
 	if columns > wideRow {
 		largest = limit * wideRow / int64(columns)
@@ -98,7 +99,7 @@ func runSQLite(ctx context.Context, conn *sqliteConn, query *sqlStatement, limit
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := conn.limit(codes.SQLITE_LIMIT_LENGTH, query.largestValue(limit, columns)); err != nil {
+	if err := conn.limit(codes.SQLITE_LIMIT_LENGTH, largestValue(query, limit, columns)); err != nil {
 		return nil, 0, err
 	}
 	result, err := conn.QueryContext(ctx, numbered.Text, args...)

@@ -10,12 +10,13 @@ import (
 	sqlite "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
 // write writes all rows in one transaction.
 func (f *sqliteFile) write(ctx context.Context, w *tableWrite) (interpreter.ToolResult, error) {
-	if len(w.rows) == 0 && w.note == nil {
+	if len(w.rows) == 0 && w.Note == nil {
 		return rowsAffected(0), nil
 	}
 	var result interpreter.ToolResult
@@ -25,11 +26,11 @@ func (f *sqliteFile) write(ctx context.Context, w *tableWrite) (interpreter.Tool
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // nothing to do after Commit
-		if err := begin(ctx); err != nil {
+		if err := tool.Begin(ctx); err != nil {
 			return err
 		}
 		if result, err = writeSQLite(ctx, tx, w); err != nil {
-			return w.failed(err)
+			return writeError(w, err)
 		}
 		if result.Noted != nil {
 			return nil // and nothing to commit
@@ -52,7 +53,7 @@ func writeSQLite(ctx context.Context, tx *sql.Tx, w *tableWrite) (interpreter.To
 			return interpreter.ToolResult{}, err
 		}
 	}
-	if w.needed() {
+	if w.Needed() {
 		result, done, err := (&sqliteLedger{tx: tx}).enter(ctx, w)
 		if done || err != nil {
 			return result, err
@@ -113,10 +114,10 @@ func sqliteColumns(ctx context.Context, tx *sql.Tx, w *tableWrite) ([]string, er
 	return columns, rows.Err()
 }
 
-// failed adds what table mode knows to SQLite's error.
-func (w *tableWrite) failed(err error) error {
+// writeError adds what table mode knows to SQLite's error.
+func writeError(w *tableWrite, err error) error {
 	var (
-		own    *Error
+		own    *tool.Error
 		sqlite *sqlite.Error
 	)
 	if errors.As(err, &own) || !errors.As(err, &sqlite) {
@@ -138,17 +139,17 @@ func sqliteError(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	var (
-		own *Error
+		own *tool.Error
 		db  *sqlite.Error
 	)
 	switch {
 	case errors.As(err, &own), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case !errors.As(err, &db):
-		return &Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: "SQLite: " + err.Error(), Err: err}
+		return &tool.Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: "SQLite: " + err.Error(), Err: err}
 	}
 	kind, class, name := classifySQLite(db.Code())
-	return &Error{Kind: kind, Class: class, Type: name, Message: err.Error(), Err: err}
+	return &tool.Error{Kind: kind, Class: class, Type: name, Message: err.Error(), Err: err}
 }
 
 // classifySQLite reads a result code (sqlite.org/rescode.html). What other

@@ -3,9 +3,11 @@ package activities
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -23,12 +25,12 @@ const sweepEvery = time.Hour
 // largestOwnValue bounds a value of what this build itself writes to a database
 // and reads there, in bytes: notes of how calls go on are as large as a payload,
 // and may be sent as hexadecimal text.
-func (res Resources) largestOwnValue() int64 {
-	return 2 * (res.MaxResponseBytes + int64(res.Payloads.MaxBytes))
+func largestOwnValue(res tool.Resources) int64 {
+	return 2 * (res.MaxResponseBytes + int64(res.MaxPayload))
 }
 
-func (w *tableWrite) check(before writtenBefore) error {
-	return w.ledgerEntry.check(before, fmt.Sprintf("table %q", w.shown), len(w.rows))
+func (w *tableWrite) check(before tool.WrittenBefore) error {
+	return w.LedgerEntry.Check(before, fmt.Sprintf("table %q", w.shown), len(w.rows))
 }
 
 // sweeper says when a ledger is due to be rid of old notes.
@@ -62,8 +64,8 @@ func writesTo(in interpreter.ToolInput) bool {
 
 // swept logs that a ledger was not rid of its old notes. The write before has
 // been made, whatever comes of that.
-func (res Resources) swept(ctx context.Context, in interpreter.ToolInput, err error) {
+func swept(ctx context.Context, logger *slog.Logger, in interpreter.ToolInput, err error) {
 	if err != nil {
-		attemptLogger(ctx, res.Logger, in).Warn("old notes of a ledger could not be deleted", "table", notesTable, "error", err)
+		tool.Logger(ctx, logger, in).Warn("old notes of a ledger could not be deleted", "table", notesTable, "error", err)
 	}
 }

@@ -2,8 +2,11 @@ package activities
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
+	"reprise/activities/memory"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/statement"
@@ -20,7 +23,7 @@ type sqlStatement struct {
 // readStatement parses the statement of a call again and pairs it with the
 // values the workflow rendered. Without a statement it gives nil.
 func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*sqlStatement, error) {
-	source, err := textField(in, "statement")
+	source, err := tool.TextField(in, "statement")
 	if err != nil || strings.TrimSpace(source) == "" {
 		return nil, err
 	}
@@ -28,11 +31,11 @@ func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*sqlSta
 	for _, problem := range problems {
 		if !problem.Warning {
 			line, column := lineColumn(source, problem.Offset)
-			return nil, configErrorf("step %q: the statement cannot be run: line %d, column %d: %s", in.Step, line, column, problem.Message)
+			return nil, tool.ConfigErrorf("step %q: the statement cannot be run: line %d, column %d: %s", in.Step, line, column, problem.Message)
 		}
 	}
 	if parsed.Params() != len(in.Params) {
-		return nil, configErrorf("step %q: the statement has %d templates, but %d values came with it",
+		return nil, tool.ConfigErrorf("step %q: the statement has %d templates, but %d values came with it",
 			in.Step, parsed.Params(), len(in.Params))
 	}
 	s := &sqlStatement{step: in.Step, source: source, parsed: parsed, values: make([]any, len(in.Params))}
@@ -50,7 +53,7 @@ type sqlRows struct {
 	around  int // what a row takes as JSON beside its values: names, and marks
 	left    int64
 	limit   int64
-	memory  rowMemory
+	memory  memory.Rows
 }
 
 func newSQLRows(step string, columns []string, limit int64) (*sqlRows, error) {
@@ -60,7 +63,7 @@ func newSQLRows(step string, columns []string, limit int64) (*sqlRows, error) {
 	for _, column := range columns {
 		around += len(column) + marks
 		if seen[column] {
-			return nil, toolErrorf("the result has two columns named %q, and a row is a map of names: name them with AS", column)
+			return nil, tool.Errorf("the result has two columns named %q, and a row is a map of names: name them with AS", column)
 		}
 		seen[column] = true
 	}
@@ -72,10 +75,10 @@ func (r *sqlRows) add(ctx context.Context, values []any, size int) error {
 	size += r.around
 	r.left -= int64(size)
 	if r.left < 0 {
-		return tooLargef("step %q: the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT",
+		return tool.TooLargef("step %q: the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT",
 			r.step, r.limit, len(r.list))
 	}
-	if err := r.memory.add(ctx, len(values), size); err != nil {
+	if err := r.memory.Add(ctx, len(values), size); err != nil {
 		return err
 	}
 	row := make(map[string]any, len(values))
@@ -103,4 +106,18 @@ func lineColumn(source string, offset int) (line, column int) {
 		}
 	}
 	return line, column
+}
+
+// floatValue is a float, or the text NaN, Infinity, -Infinity, which JSON
+// cannot hold.
+func floatValue(text string) any {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	v, err := expression.Canonical(f)
+	if err != nil {
+		return text
+	}
+	return v
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -23,7 +24,7 @@ type tableWrite struct {
 	key     []string
 	columns []string // the union of all rows' keys, sorted
 	rows    []map[string]any
-	ledgerEntry
+	tool.LedgerEntry
 }
 
 // tableFields are the fields of table mode, the same for every database.
@@ -51,30 +52,30 @@ the latest after 7 days. Both tables are made when they are first needed.`
 // planTable reads the fields and rows of table mode and reports what cannot be
 // written before anything is.
 func planTable(in interpreter.ToolInput) (*tableWrite, error) {
-	shown, err := requiredText(in, "table")
+	shown, err := tool.RequiredText(in, "table")
 	if err != nil {
 		return nil, err
 	}
-	w := &tableWrite{shown: shown, ledgerEntry: ledgerEntry{note: in.Note, fingerprint: in.Fingerprint}}
+	w := &tableWrite{shown: shown, LedgerEntry: tool.LedgerEntry{Note: in.Note, Fingerprint: in.Fingerprint}}
 	if w.table, err = splitName(shown); err != nil {
-		return nil, configErrorf("step %q: table is %q; write a name, or schema.name", in.Step, shown)
+		return nil, tool.ConfigErrorf("step %q: table is %q; write a name, or schema.name", in.Step, shown)
 	}
-	mode, err := choice(in, "mode", modeInsert, modeInsert, modeUpsert)
+	mode, err := tool.Choice(in, "mode", modeInsert, modeInsert, modeUpsert)
 	if err != nil {
 		return nil, err
 	}
 	w.upsert = mode == modeUpsert
 	if !w.upsert {
-		w.operation = in.OperationKey
+		w.Operation = in.OperationKey
 	}
-	if w.key, err = textList(in, "key"); err != nil {
+	if w.key, err = tool.TextList(in, "key"); err != nil {
 		return nil, err
 	}
 	if w.upsert && len(w.key) == 0 {
-		return nil, configErrorf("step %q: mode upsert needs key, the column that tells rows apart", in.Step)
+		return nil, tool.ConfigErrorf("step %q: mode upsert needs key, the column that tells rows apart", in.Step)
 	}
 	if in.Args == nil && in.Result == nil && in.Place == "" { // a sink that has nil writes no row
-		return nil, configErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, shown)
+		return nil, tool.ConfigErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, shown)
 	}
 	if err := w.readRows(in.Rows()); err != nil {
 		return nil, err
@@ -87,15 +88,15 @@ func (w *tableWrite) readRows(rows []any) error {
 	for i, row := range rows {
 		fields, ok := row.(map[string]any)
 		if !ok {
-			return toolErrorf("row %d for table %q is a %s; a row is a map of columns to values",
+			return tool.Errorf("row %d for table %q is a %s; a row is a map of columns to values",
 				i+1, w.shown, expression.TypeName(row))
 		}
 		if len(fields) == 0 {
-			return toolErrorf("row %d for table %q is an empty map; a row has at least one column", i+1, w.shown)
+			return tool.Errorf("row %d for table %q is an empty map; a row has at least one column", i+1, w.shown)
 		}
 		for _, key := range w.key {
 			if w.upsert && fields[key] == nil {
-				return toolErrorf("row %d for table %q has no %q, which is the key", i+1, w.shown, key)
+				return tool.Errorf("row %d for table %q has no %q, which is the key", i+1, w.shown, key)
 			}
 		}
 		for column := range fields {
@@ -138,17 +139,17 @@ func lastOfEachKey(rows []map[string]any, key []string) []map[string]any {
 // reads which name is wrong and what it might be.
 func (w *tableWrite) checkColumns(existing []string) error {
 	if len(existing) == 0 {
-		return toolErrorf("table %q does not exist: create it first, for example with a step that runs CREATE TABLE IF NOT EXISTS", w.shown)
+		return tool.Errorf("table %q does not exist: create it first, for example with a step that runs CREATE TABLE IF NOT EXISTS", w.shown)
 	}
 	for _, column := range slices.Concat(w.columns, w.key) {
 		if slices.Contains(existing, column) {
 			continue
 		}
-		hint := "it has " + cutText(strings.Join(existing, ", "), 500)
+		hint := "it has " + tool.CutText(strings.Join(existing, ", "), 500)
 		if near := expression.Suggest(column, existing); near != "" {
 			hint = `did you mean "` + near + `"?`
 		}
-		return toolErrorf("table %q has no column %q: %s", w.shown, column, hint)
+		return tool.Errorf("table %q has no column %q: %s", w.shown, column, hint)
 	}
 	return nil
 }
@@ -196,7 +197,7 @@ func splitName(text string) ([]string, error) {
 	}
 	parts = append(parts, part.String())
 	if quoted || len(parts) > 3 || slices.Contains(parts, "") || strings.ContainsRune(text, 0) {
-		return nil, toolErrorf("%q is no name", text)
+		return nil, tool.Errorf("%q is no name", text)
 	}
 	return parts, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"reprise/activities/tool"
 	"reprise/internal/callback"
 	"reprise/internal/seal"
 	"reprise/interpreter"
@@ -19,17 +20,29 @@ import (
 // webhookTool sends the requests of a tool whose attempts are answered from
 // outside: the workflow awaits the answer.
 type webhookTool struct {
-	spec playbook.ToolSpec
-	res  Resources
-	http *httpTool
+	spec    playbook.ToolSpec
+	res     tool.Resources
+	options webhookOptions
 }
 
-func newWebhook(res Resources, http *httpTool) *webhookTool {
-	return &webhookTool{spec: webhookSpec, res: res, http: http}
+// webhookOptions are the operator's settings, and what sends the requests.
+type webhookOptions struct {
+	// Send sends a request as the tool http does; method is used where the fields
+	// name none.
+	Send func(ctx context.Context, in interpreter.ToolInput, method string) (interpreter.ToolResult, error)
+	// Keys make the tokens of callbacks; nil refuses those that name one.
+	Keys *seal.Keys
+	// CallbackURL is where starter serve is reached from other systems; "" is not
+	// known.
+	CallbackURL string
 }
 
-func newApproval(res Resources, http *httpTool) *webhookTool {
-	return &webhookTool{spec: approvalSpec, res: res, http: http}
+func newWebhook(res tool.Resources, options webhookOptions) *webhookTool {
+	return &webhookTool{spec: webhookSpec, res: res, options: options}
+}
+
+func newApproval(res tool.Resources, options webhookOptions) *webhookTool {
+	return &webhookTool{spec: approvalSpec, res: res, options: options}
 }
 
 var onStartFields = []playbook.Field{
@@ -117,7 +130,7 @@ func (t *webhookTool) Spec() playbook.ToolSpec { return t.spec }
 func (t *webhookTool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	request, isMap := in.Fields[in.Sends].Data.(map[string]any)
 	if !isMap {
-		return interpreter.ToolResult{}, configErrorf("step %q: %s must be a map with a url", in.Step, in.Sends)
+		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: %s must be a map with a url", in.Step, in.Sends)
 	}
 	filled, err := t.fillIn(ctx, in, request)
 	if err != nil {
@@ -132,7 +145,7 @@ func (t *webhookTool) Run(ctx context.Context, in interpreter.ToolInput) (interp
 		inner.Auth = expression.Text(auth)
 		delete(inner.Fields, "auth")
 	}
-	result, err := t.http.send(ctx, inner, http.MethodPost)
+	result, err := t.options.Send(ctx, inner, http.MethodPost)
 	return interpreter.ToolResult{Meta: result.Meta}, err
 }
 
@@ -141,8 +154,8 @@ func (t *webhookTool) fillIn(ctx context.Context, in interpreter.ToolInput, requ
 	if !names(request, interpreter.CallbackPlace(in.OperationKey, "")) {
 		return request, nil
 	}
-	if t.res.SecretKeys == nil {
-		return nil, configErrorf("step %q: %s names its callback, whose token is made with a key, and this worker has none; "+
+	if t.options.Keys == nil {
+		return nil, tool.ConfigErrorf("step %q: %s names its callback, whose token is made with a key, and this worker has none; "+
 			"set %s in the environment of the worker and of starter serve (%s)", in.Step, in.Sends, seal.Variable, seal.Advice)
 	}
 	to := interpreter.AnswerTo{Step: in.Step, Visit: in.Visit, Index: in.Index, Attempt: in.Attempt, Key: in.AttemptKey}
@@ -150,18 +163,18 @@ func (t *webhookTool) fillIn(ctx context.Context, in interpreter.ToolInput, requ
 	if activity.IsActivity(ctx) {
 		address.Workflow = activity.GetInfo(ctx).WorkflowExecution.ID
 	}
-	token, err := callback.Token(t.res.SecretKeys, address)
+	token, err := callback.Token(t.options.Keys, address)
 	if err != nil {
-		return nil, configErrorf("step %q: the token of its callback cannot be made: %w", in.Step, err)
+		return nil, tool.ConfigErrorf("step %q: the token of its callback cannot be made: %w", in.Step, err)
 	}
-	t.res.keepQuiet(ctx, []string{token})
-	members := callback.Members(t.res.CallbackURL, token)
+	tool.Conceal(ctx, t.res.Secrets, []string{token})
+	members := callback.Members(t.options.CallbackURL, token)
 	pairs := make([]string, 0, 2*len(playbook.CallbackMembers))
 	inURL := slices.Clone(pairs)
 	for _, name := range playbook.CallbackMembers {
 		place := interpreter.CallbackPlace(in.OperationKey, name)
 		if members[name] == "" && names(request, place) {
-			return nil, configErrorf("step %q: %s names callback.%s, and this worker does not know where starter serve is reached; "+
+			return nil, tool.ConfigErrorf("step %q: %s names callback.%s, and this worker does not know where starter serve is reached; "+
 				"set %s in its environment, or --callback-url", in.Step, in.Sends, name, callback.Variable)
 		}
 		pairs = append(pairs, place, members[name])
@@ -216,4 +229,5 @@ func replaced(v any, with *strings.Replacer) any {
 	return v
 }
 
-func (*webhookTool) beginsItself() {}
+// BeginsItself marks a tool that waits before it acts.
+func (*webhookTool) BeginsItself() {}

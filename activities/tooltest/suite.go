@@ -38,7 +38,7 @@ type Suite struct {
 	// Write exercises Write; needed for every tool whose spec says it writes.
 	Write *Write
 	// Ledgers are the ways to write with notes, where the tool is an
-	// activities.Ledger.
+	// tool.Ledger.
 	Ledgers []Ledger
 	// Secrets must show in no error: passwords, tokens, queries.
 	Secrets []string

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/internal/secrets"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -16,7 +17,7 @@ import (
 // Connections are those of a YAML file, a map of names to URLs and OAuth 2.0
 // clients, and then those of the environment; path "" is the environment alone.
 // Nothing of a connection is ever part of an error.
-func Connections(path string) (activities.ConnectionResolver, error) {
+func Connections(path string) (tool.ConnectionResolver, error) {
 	environment := activities.EnvConnections(os.LookupEnv)
 	if path == "" {
 		return environment, nil

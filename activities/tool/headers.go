@@ -1,4 +1,4 @@
-package activities
+package tool
 
 import (
 	"maps"
@@ -15,14 +15,14 @@ const (
 	maxHeaderBytes = 32 << 10
 )
 
-// keptHeaders are the headers of an error as they go to the history, by their
+// ErrorHeaders are the headers of an error as they go to the history, by their
 // names. Secrets are masked. nil where there are none.
-func keptHeaders(headers map[string]string, secrets *attemptSecrets) map[string]string {
+func ErrorHeaders(headers map[string]string, secrets *Secrets) map[string]string {
 	return boundedHeaders(headers, func(name string) bool { return !playbook.HoldsCredentials(name) }, secrets.Text)
 }
 
-// metaHeaders are the headers of an answer that succeeded.
-func metaHeaders(headers map[string]string) map[string]string {
+// AnswerHeaders are the headers of an answer that succeeded.
+func AnswerHeaders(headers map[string]string) map[string]string {
 	return boundedHeaders(headers, func(string) bool { return true }, func(text string) string { return text })
 }
 
@@ -35,7 +35,7 @@ func boundedHeaders(headers map[string]string, wanted func(name string) bool, sh
 		if !wanted(name) {
 			continue
 		}
-		shown, value := cutText(show(name), maxHeader), cutText(show(headers[name]), maxHeader)
+		shown, value := CutText(show(name), maxHeader), CutText(show(headers[name]), maxHeader)
 		if size+len(shown)+len(value) > maxHeaderBytes {
 			continue // a shorter one may still fit
 		}

@@ -1,24 +1,21 @@
-package activities
+package tool
 
 import (
 	"context"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"reprise/internal/secrets"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
 
-// attemptSecrets are what one attempt must not print: those of the worker, and
+// Secrets are what one attempt must not print: those of the worker, and
 // what comes with the attempt. Tools keep secrets out of their messages; this is
 // the second fence, for what drivers and servers repeat. What is added to it is
 // forgotten with the attempt; Resources.Secrets is for what other attempts may
 // meet too.
-type attemptSecrets struct {
+type Secrets struct {
 	*secrets.Set
 
 	mu   sync.Mutex
@@ -29,23 +26,23 @@ type attemptSecrets struct {
 
 type secretsKey struct{}
 
-// withSecrets gives the attempt a set of its own.
-func withSecrets(ctx context.Context, worker *secrets.Set) (context.Context, *attemptSecrets) {
-	own := &attemptSecrets{Set: worker.With()}
+// WithSecrets gives the attempt a set of its own.
+func WithSecrets(ctx context.Context, worker *secrets.Set) (context.Context, *Secrets) {
+	own := &Secrets{Set: worker.With()}
 	return context.WithValue(ctx, secretsKey{}, own), own
 }
 
-// secretsOf is the attempt's set; outside an attempt a set nobody reads.
-func secretsOf(ctx context.Context) *attemptSecrets {
-	if own, ok := ctx.Value(secretsKey{}).(*attemptSecrets); ok {
+// SecretsOf is the attempt's set; outside an attempt a set nobody reads.
+func SecretsOf(ctx context.Context) *Secrets {
+	if own, ok := ctx.Value(secretsKey{}).(*Secrets); ok {
 		return own
 	}
-	return &attemptSecrets{Set: &secrets.Set{}}
+	return &Secrets{Set: &secrets.Set{}}
 }
 
-// sends notes that the attempt sends the secrets of a connection: its answers are
+// AddSent notes that the attempt sends the secrets of a connection: its answers are
 // looked through for them.
-func (s *attemptSecrets) sends(connection *secrets.Connection) {
+func (s *Secrets) AddSent(connection *secrets.Connection) {
 	s.Use(connection)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,8 +51,8 @@ func (s *attemptSecrets) sends(connection *secrets.Connection) {
 	}
 }
 
-// look looks through an answer that went well, before it is taken apart.
-func (s *attemptSecrets) look(answer []byte) {
+// Inspect looks through an answer that went well, before it is taken apart.
+func (s *Secrets) Inspect(answer []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, connection := range s.sent {
@@ -63,9 +60,9 @@ func (s *attemptSecrets) look(answer []byte) {
 	}
 }
 
-// answer is a result without the secrets that it repeats of those that were sent.
+// Masked is a result without the secrets that it repeats of those that were sent.
 // Where it has none it stays as it is.
-func (s *attemptSecrets) answer(result interpreter.ToolResult) interpreter.ToolResult {
+func (s *Secrets) Masked(result interpreter.ToolResult) interpreter.ToolResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, connection := range s.sent {
@@ -102,27 +99,35 @@ func maskedTexts(connection *secrets.Connection, texts map[string]string) map[st
 	return masked
 }
 
-// redacted is a URL as errors may show it: scheme, host and path, without
-// user, password, query and fragment.
-func redacted(u *url.URL) string {
-	short := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	if u.Opaque != "" {
-		return u.Scheme + ":" + secrets.Stars
+// Conceal has texts masked: all of them in what this attempt reports, and those
+// that are no ordinary words by the whole worker and in the attempt's answers.
+func Conceal(ctx context.Context, worker *secrets.Set, texts []string) {
+	own := SecretsOf(ctx)
+	own.Add(texts...)
+	for _, text := range texts {
+		if secrets.LooksSecret(text) {
+			own.AddSent(worker.AddToken(text))
+		}
 	}
-	return short.String()
 }
 
-// cutText keeps at most limit bytes of text, whole runes, and makes it valid
-// UTF-8, which JSON needs.
-func cutText(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= limit {
-		return text
+// AddDerived has what an expression has made of secret results masked in what the
+// attempt tells, beside what is known to be.
+func (s *Secrets) AddDerived(texts, known []string) {
+	for _, text := range texts {
+		switch {
+		case slices.Contains(known, text):
+		case secrets.LooksSecret(text):
+			s.AddSent(s.AddToken(text))
+		default:
+			s.Add(text)
+		}
 	}
-	const mark = " … (cut)"
-	end := limit - len(mark)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + mark
+}
+
+// InspectAll has the result masked of tools that do not call look.
+func (s *Secrets) InspectAll(tool string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.echoed = s.echoed || tool != "http"
 }

@@ -1,4 +1,7 @@
-package activities
+// Package tool is the contract between tools and those that make their attempts: what a
+// tool implements, what it is lent, how it reads its fields, and how it fails. Each tool
+// is a package of its own that knows this one and no other tool.
+package tool
 
 import (
 	"context"
@@ -9,7 +12,8 @@ import (
 
 // Tool is something a step can call. One value serves all runs of a worker, so
 // it must be safe for concurrent use and keep nothing of one attempt for the
-// next except pools of connections.
+// next except pools of connections. One that holds pools or files until the worker
+// ends is an io.Closer too.
 type Tool interface {
 	// Spec describes the tool's fields, for checks at the door and for
 	// docs/tools.md. It needs no resources and always returns the same value.
@@ -72,13 +76,9 @@ type Ledger interface {
 	Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error
 }
 
-// beginner is a tool that waits before it acts, for a connection or a lock, and
-// calls begin when it has it. Every other tool has begun when it is called.
-type beginner interface {
-	beginsItself()
-}
-
-// closer is a tool that holds pools or files until the worker ends.
-type closer interface {
-	Close() error
+// Beginner is a tool that waits before it acts, for a connection or a lock, and
+// calls [Begin] when it has it. Every other tool has begun when it is called.
+type Beginner interface {
+	// BeginsItself marks the tool.
+	BeginsItself()
 }

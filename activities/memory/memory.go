@@ -1,17 +1,27 @@
-package activities
+// Package memory bounds what the attempts of a worker take together of its memory for
+// what they read.
+package memory
 
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"runtime"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
+
+	"reprise/activities/tool"
 )
 
-// defaultAnswersBytes is how much memory the attempts of a worker take together
+// DefaultBytes is how much memory the attempts of a worker take together
 // for what they read: 256 MiB.
-const defaultAnswersBytes = 256 << 20
+const DefaultBytes = 256 << 20
+
+// Variable is the environment variable that bounds what the attempts
+// of a worker read at once.
+const Variable = "REPRISE_MAX_ANSWERS_BYTES"
 
 const (
 	// freeBytes of what an attempt reads are not counted: there are not as many
@@ -26,11 +36,11 @@ const (
 	growth = 2
 )
 
-// memory is what the attempts of a worker share: bytes for what they read. It is
+// Pool is what the attempts of a worker share: bytes for what they read. It is
 // lent in stages, and who has some of one stage only waits for a later one, so
 // that attempts cannot wait for each other in a circle. A slow answer holds what
 // its own stage has, and not the way of those that are read.
-type memory struct {
+type Pool struct {
 	total  int64
 	stages [stages]*semaphore.Weighted
 	sizes  [stages]int64
@@ -51,11 +61,11 @@ const (
 	stages
 )
 
-// newMemory shares total bytes: all of it for values, whose estimates are high,
+// NewPool shares total bytes: all of it for values, whose estimates are high,
 // and a quarter for each kind of body.
-func newMemory(total int64) *memory {
+func NewPool(total int64) *Pool {
 	const share = 4
-	m := &memory{total: total, sizes: [stages]int64{total / share, total / share, total / share, total}}
+	m := &Pool{total: total, sizes: [stages]int64{total / share, total / share, total / share, total}}
 	for s, size := range m.sizes {
 		m.stages[s] = semaphore.NewWeighted(size)
 	}
@@ -64,21 +74,28 @@ func newMemory(total int64) *memory {
 
 // loan is what one attempt has of the memory.
 type loan struct {
-	memory *memory
+	memory *Pool
 
 	mu    sync.Mutex
-	taken [stages]int64
+	held  [stages]int64
 	users int // who have not said that they are done
 }
 
 type loanKey struct{}
 
-// withLoan is the context of an attempt that may take memory. done is to be
+// WithLoan is the context of an attempt that may take memory. done is to be
 // called by two: by who makes the attempt, at its end, and by who hands its outcome over.
-func (m *memory) withLoan(ctx context.Context) (_ context.Context, done func()) {
+func (m *Pool) WithLoan(ctx context.Context) (_ context.Context, done func()) {
 	const users = 2
 	l := &loan{memory: m, users: users}
 	return context.WithValue(ctx, loanKey{}, l), l.done
+}
+
+// Done says that the attempt of ctx has made its result.
+func Done(ctx context.Context) {
+	if l := loanOf(ctx); l != nil {
+		l.done()
+	}
 }
 
 func (l *loan) done() {
@@ -87,13 +104,13 @@ func (l *loan) done() {
 	if l.users--; l.users > 0 {
 		return
 	}
-	l.memory.giveBack(l.taken)
+	l.memory.release(l.held)
 }
 
-// giveBack takes back what was lent, and what is much of it only once the garbage
+// release takes back what was lent, and what is much of it only once the garbage
 // is collected that it has become: else the next would get it while it is still
 // there.
-func (m *memory) giveBack(taken [stages]int64) {
+func (m *Pool) release(taken [stages]int64) {
 	const much = 16 << 20
 	sum := int64(0)
 	for _, bytes := range taken {
@@ -118,7 +135,7 @@ func (m *memory) giveBack(taken [stages]int64) {
 }
 
 // collect goes on until nothing is left.
-func (m *memory) collect() {
+func (m *Pool) collect() {
 	for {
 		m.mu.Lock()
 		left := m.left
@@ -134,95 +151,95 @@ func (m *memory) collect() {
 	}
 }
 
-// take lends bytes for a stage, once for each and in their order. More than
+// acquire lends bytes for a stage, once for each and in their order. More than
 // there is waits until nobody else has any. The error is that of ctx.
-func (l *loan) take(ctx context.Context, s stage, bytes int64) error {
+func (l *loan) acquire(ctx context.Context, s stage, bytes int64) error {
 	bytes = min(bytes, l.memory.sizes[s])
 	l.mu.Lock()
-	taken := l.taken[s]
+	taken := l.held[s]
 	l.mu.Unlock()
 	if taken > 0 || bytes <= 0 {
 		return nil
 	}
 	if !l.memory.stages[s].TryAcquire(bytes) {
 		if err := l.memory.stages[s].Acquire(ctx, bytes); err != nil {
-			return &memoryError{err}
+			return &WaitError{err}
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.taken[s] = bytes
+	l.held[s] = bytes
 	return nil
 }
 
-// memoryError is the end of an attempt that waited for memory.
-type memoryError struct{ cause error }
+// WaitError is the end of an attempt that waited for memory.
+type WaitError struct{ cause error }
 
-func (e *memoryError) Error() string {
+func (e *WaitError) Error() string {
 	return "it waited for memory for what it reads: " + e.cause.Error()
 }
 
-func (e *memoryError) Unwrap() error { return e.cause }
+func (e *WaitError) Unwrap() error { return e.cause }
 
 func loanOf(ctx context.Context) *loan {
 	l, _ := ctx.Value(loanKey{}).(*loan)
 	return l
 }
 
-// takeForBody lends memory for a body that has come as far as read, of at most
+// AcquireBody lends memory for a body that has come as far as read, of at most
 // limit bytes in all.
-func takeForBody(ctx context.Context, read, limit int64) error {
+func AcquireBody(ctx context.Context, read, limit int64) error {
 	l := loanOf(ctx)
 	switch {
 	case l == nil || read < freeBytes:
 		return nil
 	case read < pageBytes:
-		return l.take(ctx, stagePage, growth*min(limit, pageBytes))
+		return l.acquire(ctx, stagePage, growth*min(limit, pageBytes))
 	}
-	takesIn(ctx)
-	return l.take(ctx, stageLarge, growth*limit)
+	tool.Receives(ctx)
+	return l.acquire(ctx, stageLarge, growth*limit)
 }
 
-// takeForCharset lends memory for making UTF-8 of a body: a byte becomes up to
+// AcquireCharset lends memory for making UTF-8 of a body: a byte becomes up to
 // three, and the buffer doubles.
-func takeForCharset(ctx context.Context, body []byte) error {
+func AcquireCharset(ctx context.Context, body []byte) error {
 	const most = 8
 	l := loanOf(ctx)
 	if l == nil || len(body) <= freeBytes {
 		return nil
 	}
-	return l.take(ctx, stageCharset, most*int64(len(body)))
+	return l.acquire(ctx, stageCharset, most*int64(len(body)))
 }
 
-// takeForValue lends memory for a value that is made of what was read. What would
+// AcquireValue lends memory for a value that is made of what was read. What would
 // be more than all there is, is refused.
-func takeForValue(ctx context.Context, bytes int64, what string) error {
+func AcquireValue(ctx context.Context, bytes int64, what string) error {
 	l := loanOf(ctx)
 	switch {
 	case l == nil:
 		return nil
 	case bytes > l.memory.total:
-		return tooLargef("%s would take %d bytes of memory, and this worker has %d (%s); ask for less at a time",
-			what, bytes, l.memory.total, answersBytesVariable)
+		return tool.TooLargef("%s would take %d bytes of memory, and this worker has %d (%s); ask for less at a time",
+			what, bytes, l.memory.total, Variable)
 	}
 	if bytes > pageBytes {
-		takesIn(ctx)
+		tool.Receives(ctx)
 	}
-	return l.take(ctx, stageValue, bytes)
+	return l.acquire(ctx, stageValue, bytes)
 }
 
-// admitJSON waits for the memory that JSON takes once it is decoded. What would be
+// AcquireJSON waits for the memory that JSON takes once it is decoded. What would be
 // more than all there is, or than most bytes of JSON again, is refused.
-func admitJSON(ctx context.Context, body []byte, most int, what string) error {
+func AcquireJSON(ctx context.Context, body []byte, most int, what string) error {
 	l := loanOf(ctx)
 	if l == nil || len(body) <= freeJSON {
 		return nil
 	}
 	estimate := estimateJSON(body)
 	if estimate.least > most {
-		return tooLargef("%s: the result of one attempt is %d bytes of JSON or more, the limit is %d; ask for less at a time", what, estimate.least, most)
+		return tool.TooLargef("%s: the result of one attempt is %d bytes of JSON or more, the limit is %d; ask for less at a time", what, estimate.least, most)
 	}
-	return takeForValue(ctx, estimate.memory, what)
+	return AcquireValue(ctx, estimate.memory, what)
 }
 
 // jsonEstimate is what JSON will be once it is decoded.
@@ -235,17 +252,17 @@ type jsonEstimate struct {
 // of an entry, a list, the place of an element while it is read and afterwards,
 // a text beside its bytes, and a number.
 const (
-	mapMemory     = 336
-	entryMemory   = 64
-	listMemory    = 40
-	elementMemory = 48
-	textMemory    = 32
-	numberMemory  = 16
+	MapBytes     = 336
+	EntryBytes   = 64
+	listBytes    = 40
+	elementBytes = 48
+	TextBytes    = 32
+	numberBytes  = 16
 )
 
 // estimateJSON looks once at JSON, whether it is right or not.
 func estimateJSON(body []byte) jsonEstimate {
-	e := jsonEstimate{memory: elementMemory}
+	e := jsonEstimate{memory: elementBytes}
 	for i := 0; i < len(body); {
 		c := body[i]
 		i++
@@ -256,13 +273,13 @@ func estimateJSON(body []byte) jsonEstimate {
 			i = e.text(body, i)
 			continue
 		case '{':
-			e.memory += mapMemory
+			e.memory += MapBytes
 		case '[':
-			e.memory += listMemory
+			e.memory += listBytes
 		case ':':
-			e.memory += entryMemory
+			e.memory += EntryBytes
 		case ',':
-			e.memory += elementMemory
+			e.memory += elementBytes
 		case '}', ']':
 		default:
 			i = e.word(body, i)
@@ -283,7 +300,7 @@ func (e *jsonEstimate) text(body []byte, i int) int {
 	}
 	end := min(i, len(body))
 	const shrinks = len(`\u0000`) - 1 // to one byte
-	e.memory += textMemory + int64(end-start)
+	e.memory += TextBytes + int64(end-start)
 	e.least += end - start + len(`""`) - shrinks*bytes.Count(body[start:end], []byte(`\u`))
 	return end + 1
 }
@@ -295,31 +312,59 @@ func (e *jsonEstimate) word(body []byte, i int) int {
 		i++
 	}
 	const short = 18 // digits of what is kept as a machine number
-	e.memory += numberMemory
+	e.memory += numberBytes
 	if i-start > short {
 		e.memory += int64(i - start)
 	}
 	return i
 }
 
-// rowMemory counts the rows of a result as they come.
-type rowMemory struct{ bytes int64 }
+// Rows counts the rows of a result as they come.
+type Rows struct{ bytes int64 }
 
-// add counts a row before it is made. Rows that take half of the memory are too
+// Add counts a row before it is made. Rows that take half of the memory are too
 // many.
-func (r *rowMemory) add(ctx context.Context, values, bytes int) error {
+func (r *Rows) Add(ctx context.Context, values, bytes int) error {
 	l := loanOf(ctx)
 	if l == nil {
 		return nil
 	}
 	const share = 2
-	r.bytes += mapMemory + int64(values)*entryMemory + int64(bytes)
+	r.bytes += MapBytes + int64(values)*EntryBytes + int64(bytes)
 	switch most := l.memory.total / share; {
 	case r.bytes > most:
-		return tooLargef("the result takes more than %d bytes of memory, half of what this worker has (%s): select fewer columns, or page with LIMIT",
-			most, answersBytesVariable)
+		return tool.TooLargef("the result takes more than %d bytes of memory, half of what this worker has (%s): select fewer columns, or page with LIMIT",
+			most, Variable)
 	case r.bytes > pageBytes:
-		return takeForValue(ctx, most, "the result")
+		return AcquireValue(ctx, most, "the result")
 	}
 	return nil
+}
+
+// ErrTooLarge stops the reading of a body that is over the limit.
+var ErrTooLarge = errors.New("the body is over the limit")
+
+// ReadAll reads what is most bytes long, or limit bytes where it turns out to be
+// longer.
+func ReadAll(ctx context.Context, body io.Reader, most, limit int64) ([]byte, error) {
+	content := make([]byte, 0, min(most, freeBytes)+bytes.MinRead)
+	for {
+		n, err := body.Read(content[len(content):cap(content)])
+		content = content[:len(content)+n]
+		switch {
+		case int64(len(content)) > limit:
+			return content[:limit], ErrTooLarge
+		case errors.Is(err, io.EOF):
+			return content, nil
+		case err != nil:
+			return content, err
+		case len(content) < cap(content):
+			continue
+		}
+		if err := AcquireBody(ctx, int64(len(content)), most); err != nil {
+			return content, err
+		}
+		larger := max(min(growth*cap(content), int(most)), len(content)) + bytes.MinRead
+		content = append(make([]byte, 0, larger), content...)
+	}
 }
