@@ -21,10 +21,6 @@ func MaskFor(ctx context.Context, res Resources, connection string) (context.Con
 	return ctx, secrets.Text
 }
 
-// NewTransport is the transport of the http tool on connections that dial
-// makes.
-var NewTransport = newTransport
-
 // Word is what heartbeats tell of the deliveries of an activity.
 type Word = word
 
@@ -40,10 +36,6 @@ func FirstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
 	return firstTurn(lease, asked, answered)
 }
 
-// UsableUntil is until when a token is used that was asked for at one time and
-// ends at another.
-func UsableUntil(asked, ends time.Time) time.Time { return usableUntil(asked, ends) }
-
 // Gate is what attempts pass before they begin.
 type Gate struct{ gate *gate }
 
@@ -57,22 +49,4 @@ func NewGate(describe func(context.Context, string) (interpreter.Control, error)
 // Control is what the gate knows of a run.
 func (g Gate) Control(ctx context.Context, workflowID string, version int) interpreter.Control {
 	return g.gate.control(ctx, workflowID, version)
-}
-
-// SQLiteMemoryBytes is what a worker lets SQLite take.
-func SQLiteMemoryBytes(res Resources) int64 { return sqliteMemoryBytes(res.withDefaults().forTools()) }
-
-// SQLiteMemoryLimit is what SQLite may take of this process by now, 0 before its
-// first use.
-func SQLiteMemoryLimit() int64 {
-	sqliteMemory.mu.Lock()
-	defer sqliteMemory.mu.Unlock()
-	return sqliteMemory.limit
-}
-
-// SQLiteUsers is how many use SQLite now.
-func SQLiteUsers() int {
-	sqliteMemory.mu.Lock()
-	defer sqliteMemory.mu.Unlock()
-	return sqliteMemory.using
 }

@@ -1,7 +1,6 @@
 package activities_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,7 +20,7 @@ func TestFileJournalIsRidOfNotes(t *testing.T) {
 	t.Parallel()
 
 	c, dir := fileWorker(t)
-	write := catalogueFunction(t, c, "file.write")
+	write := tooltest.Activity(t, c, "file.write")
 	row := func(n int) interpreter.ToolInput {
 		in := tooltest.Complete(fileRow("rows.jsonl", n)(t), "file")
 		in.OperationKey, in.Fingerprint = fmt.Sprint("op-", n), fmt.Sprint("f", n)
@@ -58,17 +57,4 @@ func TestFileJournalIsRidOfNotes(t *testing.T) {
 	}
 
 	require.Equal(t, pages, strings.Count(get(t, dir, "rows.jsonl"), "\n"), "every key is known still")
-}
-
-func catalogueFunction(t *testing.T, c *activities.Catalogue, name string) func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error) {
-	t.Helper()
-
-	for _, a := range c.Activities() {
-		if a.Name == name {
-			return a.Run
-		}
-	}
-
-	require.Failf(t, "no activity", "%s", name)
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -16,15 +15,6 @@ import (
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
 )
-
-// answering is a server whose answers are all made by one function.
-func answering(t *testing.T, answer http.HandlerFunc) string {
-	t.Helper()
-
-	server := httptest.NewServer(answer)
-	t.Cleanup(server.Close)
-	return server.URL
-}
 
 // utf16le is a text in UTF-16 with its byte order mark.
 func utf16le(text string) string {

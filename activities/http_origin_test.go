@@ -2,12 +2,9 @@ package activities_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,52 +20,6 @@ const (
 	canaryBody  = "canary-b0dy"
 	canaryQuery = "canary-query"
 )
-
-// witness is a server that keeps every byte it was sent.
-type witness struct {
-	*httptest.Server
-	answer http.HandlerFunc // nil answers 200
-
-	mu   sync.Mutex
-	seen []string
-}
-
-// newWitness listens on a loopback address.
-func newWitness(t *testing.T, address string, answer http.HandlerFunc) *witness {
-	t.Helper()
-
-	w := &witness{answer: answer}
-	w.Server = httptest.NewUnstartedServer(w)
-
-	listener, err := net.Listen("tcp", address+":0")
-	require.NoError(t, err)
-	require.NoError(t, w.Listener.Close())
-	w.Listener = listener
-	w.Start()
-	t.Cleanup(w.Close)
-	return w
-}
-
-func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
-	dump, err := httputil.DumpRequest(r, true)
-	if err != nil {
-		dump = []byte(err.Error())
-	}
-
-	w.mu.Lock()
-	w.seen = append(w.seen, string(dump))
-	w.mu.Unlock()
-
-	if w.answer != nil {
-		w.answer(out, r)
-	}
-}
-
-func (w *witness) received() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append([]string{}, w.seen...)
-}
 
 // secretHeaders are what an author sends that is for one host.
 func secretHeaders() map[string]any {
@@ -188,14 +139,6 @@ func TestHTTPConnectionsWithADoubtfulHostAreRefused(t *testing.T) {
 	}
 
 	require.Empty(t, server.received())
-}
-
-// redirectTo answers with a redirect, and remembers nothing.
-func redirectTo(status int, target func() string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Location", target())
-		w.WriteHeader(status)
-	}
 }
 
 func TestHTTPRedirectsToAnotherHostCarryNothing(t *testing.T) {

@@ -12,45 +12,9 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
-	"reprise/internal/demoapi"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
 )
-
-// startAPI starts a demo API of the test's own.
-func startAPI(t *testing.T) (*demoapi.Server, string) {
-	t.Helper()
-
-	api := demoapi.New(demoapi.Options{})
-	url, err := api.Start(t.Context(), "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = api.Close() })
-	return api, url
-}
-
-func httpInput(fields map[string]any) func(*testing.T) interpreter.ToolInput {
-	return func(*testing.T) interpreter.ToolInput {
-		return interpreter.ToolInput{Fields: tooltest.Fields(fields)}
-	}
-}
-
-func runTool(t *testing.T, c *activities.Catalogue, name, tool string, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-	t.Helper()
-
-	for _, activity := range c.Activities() {
-		if activity.Name == name {
-			return activity.Run(t.Context(), tooltest.Complete(in, tool))
-		}
-	}
-
-	require.Failf(t, "no activity", "%s", name)
-	return interpreter.ToolResult{}, nil
-}
-
-func callHTTP(t *testing.T, c *activities.Catalogue, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-	t.Helper()
-	return runTool(t, c, "http", "http", in)
-}
 
 func TestHTTPConforms(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,10 @@ import (
 	"reprise/interpreter/source"
 )
 
-const codeThatDoesNotCompile = head + `workflow:
+const codeThatDoesNotCompile = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: p}
+workflow:
   - step: start
     tool: python
     code: |

@@ -82,3 +82,8 @@ var nasty = []string{
 	"", "it's", `a "b" c`, `back\slash\'`, "$$", "$1", "$q$x$q$", "-- x", "/* x", "{{ x }}", "{% x %}", "'; DROP TABLE t; --",
 	"line\nbreak\r\n\ttab", "ünï😀", "NULL", "null", "007", "%_", "?1", ":name", "{1,2}", "[1]", " padded ", "''", `\x41`, "{", "}}",
 }
+
+// as sends a statement in words of the test, without the check of the door.
+func (s sqlTool) as(statement string) interpreter.ToolInput {
+	return s.rows(map[string]any{"statement": statement}, nil)
+}

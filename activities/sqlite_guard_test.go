@@ -12,11 +12,6 @@ import (
 	"reprise/interpreter"
 )
 
-// as sends a statement in words of the test, without the check of the door.
-func (s sqlTool) as(statement string) interpreter.ToolInput {
-	return s.rows(map[string]any{"statement": statement}, nil)
-}
-
 // TestSQLiteStaysInItsFile: what a statement may reach is not a question of its
 // first word. None of these leaves a file, or a setting of the process.
 func TestSQLiteStaysInItsFile(t *testing.T) {

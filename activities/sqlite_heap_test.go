@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
 )
@@ -93,14 +94,13 @@ func TestSQLiteMemoryFitsOwnValues(t *testing.T) {
 		payload           int
 		want              int64
 	}{
-		{0, 0, 0, 256 << 20},
+		{256 << 20, 10 << 20, interpreter.MaxInlinePayload, 256 << 20},
 		{64 << 20, 1 << 20, 1 << 20, 64 << 20},
-		{0, 0, 64 << 20, 4 * 2 * (10 + 64) << 20},
-		{1 << 30, 0, 64 << 20, 1 << 30},
+		{256 << 20, 10 << 20, 64 << 20, 4 * 2 * (10 + 64) << 20},
+		{1 << 30, 10 << 20, 64 << 20, 1 << 30},
 	} {
-		require.Equal(t, test.want, activities.SQLiteMemoryBytes(activities.Resources{
-			MaxResponseBytes: test.response,
-			Payloads:         activities.Payloads{AnswersBytes: test.answers, MaxBytes: test.payload},
+		require.Equal(t, test.want, activities.SQLiteMemoryBytes(tool.Resources{
+			MaxResponseBytes: test.response, MaxPayload: test.payload, MemoryBytes: test.answers,
 		}))
 	}
 }

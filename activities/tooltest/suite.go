@@ -90,7 +90,7 @@ const prompt = 10 * time.Second
 // Run runs the suite as subtests.
 func Run(t *testing.T, suite Suite) {
 	t.Helper()
-	s := &runner{Suite: suite, run: activity(t, suite.Catalogue, suite.Tool)}
+	s := &runner{Suite: suite, run: Activity(t, suite.Catalogue, suite.Tool)}
 	s.spec, _ = suite.Catalogue.Spec(suite.Tool)
 	t.Run("spec", s.testSpec)
 	t.Run("example", s.testExample)
@@ -121,8 +121,8 @@ type runner struct {
 	run  activities.ActivityFunc
 }
 
-// activity is the function a worker registers under a name.
-func activity(t *testing.T, c *activities.Catalogue, name string) activities.ActivityFunc {
+// Activity is the function a worker registers under a name.
+func Activity(t *testing.T, c *activities.Catalogue, name string) activities.ActivityFunc {
 	t.Helper()
 	for _, a := range c.Activities() {
 		if a.Name == name {
@@ -137,7 +137,7 @@ func activity(t *testing.T, c *activities.Catalogue, name string) activities.Act
 func (s *runner) slow(t *testing.T) activities.ActivityFunc {
 	t.Helper()
 	if s.SlowAsSink {
-		return activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
+		return Activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
 	}
 	return s.run
 }
