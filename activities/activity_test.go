@@ -48,7 +48,7 @@ func probe(t *testing.T, f toolFunc) *activities.Catalogue {
 
 func callProbe(t *testing.T, f toolFunc, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	t.Helper()
-	return runTool(t, probe(t, f), "probe", "probe", in)
+	return tooltest.Call(t, probe(t, f), "probe", "probe", in)
 }
 
 func failsWith(err error) toolFunc {

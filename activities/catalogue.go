@@ -17,8 +17,15 @@ import (
 	"slices"
 	"sync"
 
+	"reprise/activities/file"
+	"reprise/activities/http"
 	"reprise/activities/memory"
+	playbooktool "reprise/activities/playbook"
+	"reprise/activities/postgres"
+	"reprise/activities/python"
+	"reprise/activities/sqlite"
 	"reprise/activities/tool"
+	"reprise/activities/webhook"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
@@ -68,12 +75,12 @@ func NewCatalogue(res Resources) *Catalogue {
 // builtIn are the tools that come with Reprise.
 func builtIn(res Resources) []tool.Tool {
 	lent := res.forTools()
-	web := newHTTP(lent, res.HTTP.Transport)
-	callbacks := webhookOptions{Send: web.Send, Keys: res.SecretKeys, CallbackURL: res.CallbackURL}
-	code := pythonOptions{Allow: res.AllowPython, Command: res.PythonCommand, Check: res.CheckPython}
+	web := http.New(lent, res.HTTP.Transport)
+	callbacks := webhook.Options{Send: web.Send, Keys: res.SecretKeys, CallbackURL: res.CallbackURL}
+	code := python.Options{Allow: res.AllowPython, Command: res.PythonCommand, Check: res.CheckPython}
 	return []tool.Tool{
-		newApproval(lent, callbacks), newFile(lent), web, playbookTool{}, newPostgres(lent), newPython(lent, code),
-		newSQLite(lent), newWebhook(lent, callbacks),
+		webhook.NewApproval(lent, callbacks), file.New(lent), web, playbooktool.Tool{}, postgres.New(lent), python.New(lent, code),
+		sqlite.New(lent), webhook.New(lent, callbacks),
 	}
 }
 
@@ -121,7 +128,7 @@ func (c *Catalogue) Compile(codes []string) []*playbook.CodeProblem {
 	if !c.res.AllowPython && !c.checksOnly {
 		return nil
 	}
-	return compilePython(c.res.PythonCommand, codes)
+	return python.Compile(c.res.PythonCommand, codes)
 }
 
 // Names are the names of all tools, sorted.

@@ -21,7 +21,7 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 	t.Parallel()
 
 	held, release := make(chan struct{}, 1), make(chan struct{})
-	url := answering(t, func(w http.ResponseWriter, r *http.Request) {
+	url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/small" {
 			_, _ = io.WriteString(w, "small")
 			return
@@ -40,9 +40,9 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 
 	get := func(path string, seconds float64) (interpreter.ToolResult, error) {
-		in := httpInput(map[string]any{"url": url + path})(t)
+		in := tooltest.Input(map[string]any{"url": url + path})(t)
 		in.TimeoutSeconds = seconds
-		return callHTTP(t, c, in)
+		return tooltest.CallHTTP(t, c, in)
 	}
 
 	first := make(chan error, 1)
@@ -85,14 +85,14 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 func TestValuesLargerThanTheMemoryAreRefused(t *testing.T) {
 	t.Parallel()
 
-	url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+	url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, "["+strings.Repeat(`{"a":1},`, 100_000)+"1]")
 	})
 	c := activities.NewCatalogue(activities.Resources{Payloads: activities.Payloads{AnswersBytes: 8 << 20}})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 
-	_, err := callHTTP(t, c, httpInput(map[string]any{"url": url})(t))
+	_, err := tooltest.CallHTTP(t, c, tooltest.Input(map[string]any{"url": url})(t))
 	object := tooltest.ErrorObject(t, err)
 	require.Equal(t, interpreter.KindPayloadTooLarge, object.Kind)
 	require.Contains(t, object.Message, "and this worker has 8388608 (REPRISE_MAX_ANSWERS_BYTES)")

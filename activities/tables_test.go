@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/tooltest"
 	"reprise/internal/testenv"
 )
 
@@ -23,9 +24,9 @@ func TestTablesNameRowAndColumn(t *testing.T) {
 		Connections: activities.Connections{"main": db.URL}, Directory: t.TempDir(),
 	})
 	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
-	pg := sqlTool{catalogue: catalogue, name: "postgres", auth: "main"}
-	lite := sqlTool{catalogue: catalogue, name: "sqlite", auth: "sqlite:people.db"}
-	lite.run(t, create, nil)
+	pg := tooltest.SQL{Catalogue: catalogue, Name: "postgres", Auth: "main"}
+	lite := tooltest.SQL{Catalogue: catalogue, Name: "sqlite", Auth: "sqlite:people.db"}
+	lite.Run(t, create, nil)
 
 	good := map[string]any{"id": 1, "name": "a", "age": 10}
 	for name, test := range map[string]struct {
@@ -39,12 +40,12 @@ func TestTablesNameRowAndColumn(t *testing.T) {
 		"check":     {map[string]any{"id": 2, "name": "b", "age": 300}, "Failing row contains (2, b, 300).", "row 2: constraint failed: CHECK constraint failed"},
 	} {
 		rows := []any{good, test.row}
-		object := pg.fail(t, pg.rows(map[string]any{"table": "people"}, rows))
+		object := pg.Fail(t, pg.Rows(map[string]any{"table": "people"}, rows))
 		require.Contains(t, object.Message, `writing 2 rows to table "people": `, name)
 		require.Contains(t, object.Message, test.pg, name)
 
 		if test.lite != "" {
-			object = lite.fail(t, lite.rows(map[string]any{"table": "people"}, rows))
+			object = lite.Fail(t, lite.Rows(map[string]any{"table": "people"}, rows))
 			require.Contains(t, object.Message, `writing 2 rows to table "people": `+test.lite, name)
 		}
 	}

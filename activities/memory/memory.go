@@ -3,10 +3,7 @@
 package memory
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"runtime"
 	"sync"
 
@@ -242,83 +239,6 @@ func AcquireJSON(ctx context.Context, body []byte, most int, what string) error 
 	return AcquireValue(ctx, estimate.memory, what)
 }
 
-// jsonEstimate is what JSON will be once it is decoded.
-type jsonEstimate struct {
-	memory int64 // bytes, or more
-	least  int   // bytes of JSON it will be again, or less, where no map has a key twice
-}
-
-// What a decoded value takes in bytes: a map with its first entries, the place
-// of an entry, a list, the place of an element while it is read and afterwards,
-// a text beside its bytes, and a number.
-const (
-	MapBytes     = 336
-	EntryBytes   = 64
-	listBytes    = 40
-	elementBytes = 48
-	TextBytes    = 32
-	numberBytes  = 16
-)
-
-// estimateJSON looks once at JSON, whether it is right or not.
-func estimateJSON(body []byte) jsonEstimate {
-	e := jsonEstimate{memory: elementBytes}
-	for i := 0; i < len(body); {
-		c := body[i]
-		i++
-		switch c {
-		case ' ', '\t', '\n', '\r':
-			continue
-		case '"':
-			i = e.text(body, i)
-			continue
-		case '{':
-			e.memory += MapBytes
-		case '[':
-			e.memory += listBytes
-		case ':':
-			e.memory += EntryBytes
-		case ',':
-			e.memory += elementBytes
-		case '}', ']':
-		default:
-			i = e.word(body, i)
-		}
-		e.least++
-	}
-	return e
-}
-
-// text counts a text whose quote stands before i, and gives where it ends.
-func (e *jsonEstimate) text(body []byte, i int) int {
-	start := i
-	for i < len(body) && body[i] != '"' {
-		if body[i] == '\\' {
-			i++
-		}
-		i++
-	}
-	end := min(i, len(body))
-	const shrinks = len(`\u0000`) - 1 // to one byte
-	e.memory += TextBytes + int64(end-start)
-	e.least += end - start + len(`""`) - shrinks*bytes.Count(body[start:end], []byte(`\u`))
-	return end + 1
-}
-
-// word counts a number or a word that begins before i, and gives where it ends.
-func (e *jsonEstimate) word(body []byte, i int) int {
-	start := i
-	for i < len(body) && body[i] > ',' && body[i] != ':' && body[i] != ']' && body[i] != '}' {
-		i++
-	}
-	const short = 18 // digits of what is kept as a machine number
-	e.memory += numberBytes
-	if i-start > short {
-		e.memory += int64(i - start)
-	}
-	return i
-}
-
 // Rows counts the rows of a result as they come.
 type Rows struct{ bytes int64 }
 
@@ -339,32 +259,4 @@ func (r *Rows) Add(ctx context.Context, values, bytes int) error {
 		return AcquireValue(ctx, most, "the result")
 	}
 	return nil
-}
-
-// ErrTooLarge stops the reading of a body that is over the limit.
-var ErrTooLarge = errors.New("the body is over the limit")
-
-// ReadAll reads what is most bytes long, or limit bytes where it turns out to be
-// longer.
-func ReadAll(ctx context.Context, body io.Reader, most, limit int64) ([]byte, error) {
-	content := make([]byte, 0, min(most, freeBytes)+bytes.MinRead)
-	for {
-		n, err := body.Read(content[len(content):cap(content)])
-		content = content[:len(content)+n]
-		switch {
-		case int64(len(content)) > limit:
-			return content[:limit], ErrTooLarge
-		case errors.Is(err, io.EOF):
-			return content, nil
-		case err != nil:
-			return content, err
-		case len(content) < cap(content):
-			continue
-		}
-		if err := AcquireBody(ctx, int64(len(content)), most); err != nil {
-			return content, err
-		}
-		larger := max(min(growth*cap(content), int(most)), len(content)) + bytes.MinRead
-		content = append(make([]byte, 0, larger), content...)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"reprise/activities"
+	"reprise/activities/http"
 	"reprise/activities/tool"
 	"reprise/internal/secrets"
 	"reprise/interpreter/playbook"
@@ -38,7 +39,7 @@ func Connections(path string) (tool.ConnectionResolver, error) {
 	}
 	connections := activities.Connections{}
 	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is told
-		text, err := activities.ConnectionText(entries[name])
+		text, err := http.ConnectionText(entries[name])
 		if err != nil {
 			return nil, fmt.Errorf("read the connections: %s: %s %w", path, shown(name), err)
 		}
