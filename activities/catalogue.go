@@ -1,10 +1,7 @@
-// Package activities holds the tools a playbook can call and makes Temporal
-// activities of them. It knows nothing of workflows: a tool gets a
-// [interpreter.ToolInput] and gives a [interpreter.ToolResult] or an [Error].
-//
-// A new tool is one file that holds its spec, a struct, Run and, if it can be
-// a sink, Write; one line in NewCatalogue; and one test with the conformance
-// suite of package tooltest.
+// Package activities has the catalogue of the tools that a playbook can call, each of
+// which is a package below, and makes Temporal activities of them: it delivers, paces and
+// holds attempts, hosts calls, and bounds what leaves a worker. It knows nothing of
+// workflows.
 package activities
 
 import (

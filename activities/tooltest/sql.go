@@ -22,15 +22,12 @@ type SQL struct {
 // Input is a statement with its values rendered, as the interpreter sends it.
 func (s SQL) Input(t *testing.T, source string, scope map[string]any) interpreter.ToolInput {
 	t.Helper()
-
 	parsed, problems := statement.Parse(source, statement.Dialect(s.Name))
 	for _, problem := range problems {
 		require.True(t, problem.Warning, "%s: %s", source, problem.Message)
 	}
-
 	values, err := parsed.Render(expression.MapScope(scope), expression.NewBudget(expression.DecisionLimits, time.Time{}))
 	require.NoError(t, err)
-
 	in := interpreter.ToolInput{Auth: s.Auth, Fields: Fields(map[string]any{"statement": source})}
 	for _, v := range values {
 		in.Params = append(in.Params, expression.Of(v))
@@ -43,23 +40,15 @@ func (s SQL) Rows(fields map[string]any, args any) interpreter.ToolInput {
 	return interpreter.ToolInput{Auth: s.Auth, Fields: Fields(fields), Args: Value(args)}
 }
 
+// Call makes an attempt.
 func (s SQL) Call(t testing.TB, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	t.Helper()
-
-	for _, a := range s.Catalogue.Activities() {
-		if a.Name == s.Name {
-			return a.Run(t.Context(), Complete(in, s.Name))
-		}
-	}
-
-	require.Fail(t, "no such tool")
-	return interpreter.ToolResult{}, nil
+	return Call(t, s.Catalogue, s.Name, s.Name, in)
 }
 
 // Run runs a statement that must succeed and gives its data.
 func (s SQL) Run(t *testing.T, source string, scope map[string]any) any {
 	t.Helper()
-
 	result, err := s.Call(t, s.Input(t, source, scope))
 	require.NoError(t, err, source)
 	return result.Data.Data
@@ -68,12 +57,12 @@ func (s SQL) Run(t *testing.T, source string, scope map[string]any) any {
 // Fail makes a call that must fail and gives its error.
 func (s SQL) Fail(t *testing.T, in interpreter.ToolInput) interpreter.ErrorObject {
 	t.Helper()
-
 	_, err := s.Call(t, in)
 	require.Error(t, err)
 	return ErrorObject(t, err)
 }
 
+// Affected is the result of a write of n rows.
 func Affected(n int) map[string]any { return map[string]any{"rows_affected": n} }
 
 // Nasty are texts that pasting into SQL would break or change.
@@ -82,7 +71,7 @@ var Nasty = []string{
 	"line\nbreak\r\n\ttab", "ünï😀", "NULL", "null", "007", "%_", "?1", ":name", "{1,2}", "[1]", " padded ", "''", `\x41`, "{", "}}",
 }
 
-// Raw sends a statement in words of the test, without the check of the door.
+// Raw sends a statement in words of the test, as they are, without validation.
 func (s SQL) Raw(statement string) interpreter.ToolInput {
 	return s.Rows(map[string]any{"statement": statement}, nil)
 }

@@ -90,6 +90,8 @@ const prompt = 10 * time.Second
 // Run runs the suite as subtests.
 func Run(t *testing.T, suite Suite) {
 	t.Helper()
+	require.NotNil(t, suite.Good, "an attempt that succeeds")
+	require.NotNil(t, suite.Slow, "an attempt that takes long unless it is stopped")
 	s := &runner{Suite: suite, run: Activity(t, suite.Catalogue, suite.Tool)}
 	s.spec, _ = suite.Catalogue.Spec(suite.Tool)
 	t.Run("spec", s.testSpec)
@@ -122,7 +124,7 @@ type runner struct {
 }
 
 // Activity is the function a worker registers under a name.
-func Activity(t *testing.T, c *activities.Catalogue, name string) activities.ActivityFunc {
+func Activity(t testing.TB, c *activities.Catalogue, name string) activities.ActivityFunc {
 	t.Helper()
 	for _, a := range c.Activities() {
 		if a.Name == name {

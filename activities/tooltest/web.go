@@ -16,7 +16,6 @@ import (
 // StartAPI starts a demo API of the test's own.
 func StartAPI(t *testing.T) (*demoapi.Server, string) {
 	t.Helper()
-
 	api := demoapi.New(demoapi.Options{})
 	url, err := api.Start(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
@@ -27,7 +26,6 @@ func StartAPI(t *testing.T) (*demoapi.Server, string) {
 // Answering is a server whose answers are all made by one function.
 func Answering(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
-
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	return server.URL
@@ -45,10 +43,8 @@ type Witness struct {
 // NewWitness listens on a loopback address.
 func NewWitness(t *testing.T, address string, answer http.HandlerFunc) *Witness {
 	t.Helper()
-
 	w := &Witness{Answer: answer}
 	w.Server = httptest.NewUnstartedServer(w)
-
 	listener, err := net.Listen("tcp", address+":0")
 	require.NoError(t, err)
 	require.NoError(t, w.Listener.Close())
@@ -58,21 +54,21 @@ func NewWitness(t *testing.T, address string, answer http.HandlerFunc) *Witness 
 	return w
 }
 
+// ServeHTTP keeps the request.
 func (w *Witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	dump, err := httputil.DumpRequest(r, true)
 	if err != nil {
 		dump = []byte(err.Error())
 	}
-
 	w.mu.Lock()
 	w.seen = append(w.seen, string(dump))
 	w.mu.Unlock()
-
 	if w.Answer != nil {
 		w.Answer(out, r)
 	}
 }
 
+// Received are the requests that have come.
 func (w *Witness) Received() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
