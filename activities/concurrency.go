@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
+	"reprise/activities/tool"
 	"reprise/internal/connect"
 	"reprise/interpreter"
 	"reprise/interpreter/queue"
@@ -138,7 +139,7 @@ func lineSummary(name queue.Name) string {
 	if name.Playbook != "" {
 		summary += ", playbook " + name.Playbook
 	}
-	return cutText(summary, maxLimitSummary)
+	return tool.CutText(summary, maxLimitSummary)
 }
 
 // lookAtLine gives those of some runs that have ended, or are not there any more:

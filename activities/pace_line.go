@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -54,7 +55,7 @@ type told struct {
 func away(turn interpreter.Turn, key string, wait time.Duration) *putOffError {
 	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
 		"the turn under the rate limit of %s is not yet; the attempt gives up its place for %s",
-		cutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
+		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
 }
 
 // newWaiter is an attempt that comes for a turn, nil for its first one.
