@@ -41,7 +41,7 @@ type answerer struct {
 	run     runs.Found
 	book    *playbook.Playbook
 	awaited []runs.AwaitedAttempt // all that await an answer
-	left    int                   // children of loops that were not asked
+	left    int                   // children of loops that were not queried
 }
 
 // answerAttempt answers an attempt of a run.
@@ -54,7 +54,7 @@ func (a *app) answerAttempt(ctx context.Context, s *session, r *answerOptions, i
 	if t.book, err = t.reader.Playbook(ctx, found); err != nil {
 		return err
 	}
-	if r.answer.Step != "" && len(t.book.Callers()) == 0 { // else a run below may have it
+	if r.answer.Step != "" && len(t.book.Callers()) == 0 { // else a child run may have it
 		if err := knownStep(r.answer.Step, stepNames(t.book)); err != nil {
 			return err
 		}
@@ -284,7 +284,7 @@ func mayAwait(step *playbook.Step) bool {
 	return !literal || playbook.TraitsOf(name).Awaits
 }
 
-// recall looks for what was said of the answer by a workflow that has ended since.
+// recall finds the reply to the answer by a workflow that has ended since.
 func (t *answerer) recall(ctx context.Context) answerDocument {
 	status, err := t.reader.Status(ctx, t.run, t.run.EndedAt)
 	if err == nil && t.answer.Step != "" && t.answer.Verb != interpreter.AnswerProgress {

@@ -42,7 +42,7 @@ func (a *app) reportAnswer(t *answerer, doc answerDocument) error {
 	return err
 }
 
-// mostAskedSaid bounds the attempts that are named to who has asked for another.
+// mostAskedSaid bounds the attempts that are named where another was meant.
 const mostAskedSaid = 10
 
 // writeAsked names the attempts that await an answer, with the commands that give it.

@@ -42,7 +42,7 @@ func newFollowCommand(a *app) *cobra.Command {
 	return command
 }
 
-// followFound follows a run once the server can tell of it.
+// followFound follows a run once the server can describe it.
 func (a *app) followFound(flags *runFlags, args []string, output string) error {
 	link, there := newContact(contactPatience), false
 	for {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// interrupts turns signals into contexts: the first signal asks to end in
-// order, the second to leave at once.
+// interrupts turns signals into contexts: the first signal ends it in order, the second
+// to leave at once.
 type interrupts struct {
 	asked context.Context // ends with the first signal
 	now   context.Context // ends with the second

@@ -203,7 +203,7 @@ type logView struct {
 	foreign int // lines that are not JSON
 }
 
-// writeLine shows a line if it is one of those asked for.
+// writeLine shows a line if the options select it.
 func (v *logView) writeLine(line []byte) error {
 	if len(strings.TrimSpace(string(line))) == 0 {
 		return nil

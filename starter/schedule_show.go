@@ -55,7 +55,7 @@ type scheduledRun struct {
 	Error      string             `json:"error,omitempty"`
 }
 
-// scheduleDocument tells of a schedule with its last runs, at most so many.
+// scheduleDocument is a schedule with its last runs, at most so many.
 func (s *session) scheduleDocument(ctx context.Context, found *runs.Schedule, most int) (*scheduleDocument, error) {
 	times, info := timesOf(found.Described.Schedule), found.Described.Info
 	doc := &scheduleDocument{
@@ -84,7 +84,7 @@ type listSchedulesOptions struct {
 	output string
 }
 
-// mostSchedules is how many schedules a list shows unless told otherwise.
+// mostSchedules is how many schedules a list shows by default.
 const mostSchedules = 100
 
 func newScheduleListCommand(a *app) *cobra.Command {
@@ -291,7 +291,7 @@ func (s *session) failure(ctx context.Context, run scheduledRun) (string, error)
 	return "", nil
 }
 
-// text tells all of it for eyes.
+// text renders all of it for people.
 func (d *scheduleDocument) text(width int) string {
 	var b strings.Builder
 	line := func(name, value string) {

@@ -161,10 +161,10 @@ func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, ove
 	return nil
 }
 
-// triggerPatience is how long trigger looks for its run.
+// triggerPatience is how long trigger searches for its run.
 const triggerPatience = 10 * time.Second
 
-// awaitTriggered looks for the run that was not there before.
+// awaitTriggered finds the run that was not there before.
 func (s *session) awaitTriggered(ctx context.Context, before *runs.Schedule) (triggered, error) {
 	known := func(one client.ScheduleActionResult) bool {
 		return slices.ContainsFunc(before.Described.Info.RecentActions, func(old client.ScheduleActionResult) bool {
@@ -203,7 +203,7 @@ type backfillOptions struct {
 }
 
 // Bounds of a backfill: how many runs it begins without a question, and at most. The
-// server makes up for thousands at once, and whoever mistook a unit has them all.
+// server backfills thousands at once, and a mistaken unit would start them all.
 const (
 	unasked        = 100
 	mostBackfilled = 10_000

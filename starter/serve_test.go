@@ -200,8 +200,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeChecksItsPlaybooks before it serves: problems of playbooks, and secrets of
-// triggers that nobody knows. What a run may supply is none.
+// TestServeChecksItsPlaybooks before it serves: problems of playbooks, and unknown
+// secrets of triggers. A value that a run may supply is no problem.
 func TestServeChecksItsPlaybooks(t *testing.T) {
 	const hook = "a-secret-that-signs-deliveries"
 	t.Setenv("REPRISE_AUTH_SERVE_TEST_GOOD", hook)

@@ -420,8 +420,8 @@ func (b *batch) finish(ctx workflow.Context) (*CallsOutput, error) {
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 }
 
-// failure is that of the first iteration where all of them failed. What Temporal
-// may not keep of a failure is better a result.
+// failure is that of the first iteration where all of them failed. Details that
+// Temporal may not keep of a failure are better a result.
 func (b *batch) failure(output *CallsOutput) *interpreter.ErrorObject {
 	several := len(output.Iterations) > 1
 	if len(output.Iterations) == 0 {

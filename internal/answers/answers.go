@@ -31,10 +31,10 @@ var (
 // MostFollowed bounds how often an answer is sent on to another workflow.
 const MostFollowed = 4
 
-// Send sends an answer to a workflow, and on to another where that says so; at is the ID
-// of the one that was asked last, and patience how long each may take. An answer that
-// says for which attempt it is, and is no report of progress, has the same effect however
-// often it is sent, also when the workflow has ended. The error is an
+// Send sends an answer to a workflow, and on to another where that says so; at is the
+// ID of the last receiver, and patience how long each may take. An answer that says for
+// which attempt it is, and is no report of progress, has the same effect however often
+// it is sent, also when the workflow has ended. The error is an
 // *interpreter.AnswerError, ErrNoAnswer or ErrClosed where that is why.
 func Send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
@@ -76,7 +76,7 @@ func send(
 	return taken, fmt.Errorf("answer %s: %w", workflowID, err)
 }
 
-// answerError is the error of an answer as the workflow has told it.
+// answerError is the error of an answer as the workflow has returned it.
 func answerError(told *temporal.ApplicationError) error {
 	refused := &interpreter.AnswerError{Type: told.Type(), Message: told.Message()}
 	if told.HasDetails() {

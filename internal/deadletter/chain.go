@@ -49,9 +49,9 @@ type Chain struct {
 	Origin  *runs.Run
 	Rounds  []*runs.Run
 	Letters []Letter // newest first
-	// Cancelled are the iterations that neither failed nor succeeded in any run,
-	// newest first: they were cancelled, did not begin, or were under way when
-	// the run was terminated. Empty while the origin goes on.
+	// Cancelled are the iterations that neither failed nor succeeded in any run, newest
+	// first: they were cancelled, did not begin, or were under way when the run was
+	// terminated. Empty while the origin is running.
 	Cancelled []Letter
 	// Lost counts failed iterations that the histories no longer describe.
 	Lost int
@@ -93,7 +93,7 @@ func (c *Chain) Running() *runs.Run {
 	return nil
 }
 
-// place is where an iteration stands in every run of a chain.
+// place is that of an iteration in every run of a chain.
 type place struct {
 	step         string
 	visit, index int
@@ -133,7 +133,7 @@ func (r *Reader) gather(ctx context.Context, c *Chain) error {
 	return nil
 }
 
-// cancelled notes the iterations of a loop of the origin, which has ended, that
+// cancelled records the iterations of a loop of the origin, which has ended, that
 // neither failed nor succeeded.
 func (r *Reader) cancelled(
 	ctx context.Context, c *Chain, letters map[place]*Letter, loop *runs.Loop, book *playbook.Playbook,
@@ -176,7 +176,7 @@ func (c *Chain) id(at place) string {
 	return fmt.Sprintf("%s/%s#%d/%d", c.Origin.WorkflowID, at.step, at.visit, at.index)
 }
 
-// failed notes a failure of an iteration, the first or another one.
+// failed records a failure of an iteration, the first or another one.
 func (c *Chain) failed(
 	letters map[place]*Letter, run *runs.Run, loop *runs.Loop, failure interpreter.LoopError, book *playbook.Playbook,
 ) {
@@ -249,8 +249,8 @@ func (c *Chain) Select(filter Filter) []Letter {
 	return slices.DeleteFunc(all, func(letter Letter) bool { return !filter.Matches(letter) })
 }
 
-// CountCancelled counts the cancelled iterations that a filter would take if it
-// asked for them, and that are not under way in a reprocess.
+// CountCancelled counts the cancelled iterations that a filter would select if it
+// included them, and that do not run in a reprocess.
 func (c *Chain) CountCancelled(filter Filter) int {
 	n := 0
 	for _, letter := range c.Cancelled {
@@ -333,7 +333,7 @@ func fits(before, book *playbook.Playbook, name string) error {
 	return nil
 }
 
-// again places iterations of a loop as the origin did.
+// again gives the positions of iterations in the loop of the origin.
 func (r *Reader) again(ctx context.Context, loop *runs.Loop, indexes []int) (workflows.ReprocessLoop, error) {
 	input, err := r.LoopInput(ctx, loop)
 	if err != nil {

@@ -42,8 +42,8 @@ type MovingAnswer struct {
 	Changes []string    `json:"changes"` // what happened to the collection since the read before
 }
 
-// moving is a collection whose rows change between any two reads. What happens
-// is drawn from its seed.
+// moving is a collection whose rows change between any two reads. Its changes are drawn
+// from its seed.
 type moving struct {
 	mu      sync.Mutex
 	name    string

@@ -25,7 +25,7 @@ func StepName(record workflows.StepRecord) string {
 	return record.Step
 }
 
-// Report ends with the warnings, where nobody passes over them.
+// Report ends with the warnings, where they are not overlooked.
 func Report(w io.Writer, workflowID string, result workflows.Result, link string, paper terminal.Paper) {
 	var b strings.Builder
 	if len(result.Steps) > 0 {
@@ -63,8 +63,8 @@ var (
 	columnError      = column{"error", func(r workflows.StepRecord) string { return failureText(r.Error) }}
 )
 
-// StepTable is a table of the steps that fits a terminal: what does not fit beside
-// the rest stands below it or, of errors, with the failure.
+// StepTable is a table of the steps that fits a terminal: what does not fit beside the
+// rest is below it or, of errors, with the failure.
 func StepTable(records []workflows.StepRecord, width int) string {
 	for _, columns := range [][]column{
 		{columnStep, columnStatus, columnIterations, columnAttempts, columnPages, columnTime, columnError},
@@ -143,7 +143,7 @@ func duration(record workflows.StepRecord) string {
 	return record.EndedAt.Sub(record.StartedAt).Round(10 * time.Millisecond).String()
 }
 
-// failureText is an error in a table's cell; the message in full stands below.
+// failureText is an error in a table's cell; the message in full is below.
 func failureText(failure *interpreter.ErrorObject) string {
 	if failure == nil {
 		return ""

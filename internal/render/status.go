@@ -17,8 +17,8 @@ import (
 	"reprise/interpreter"
 )
 
-// Status shows where a run is. The tables hold what is short; what there is
-// more to say of a step stands below them.
+// Status shows where a run is. The tables hold what is short; further details of a step
+// are below them.
 func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	var b strings.Builder
 	b.WriteString(headOf(status) + "\n")
@@ -160,7 +160,7 @@ func StepAttempt(step runs.Step) string {
 	return attemptOf(step.Item)
 }
 
-// attemptOf is the attempt, and how many there are where it goes on.
+// attemptOf is the attempt, and how many there are where it is running.
 func attemptOf(item runs.Item) string {
 	switch {
 	case item.Attempt == 0:
@@ -209,7 +209,7 @@ func stepNotes(step runs.Step, now time.Time) []string {
 	return said
 }
 
-// underText says what holds the runs below; the run that is known already has no name
+// underText says what holds the child runs; the run that is known already has no name
 // there.
 func underText(under runs.Under, known string, now time.Time) []string {
 	in := func(run string) string {
@@ -228,7 +228,7 @@ func underText(under runs.Under, known string, now time.Time) []string {
 	return said
 }
 
-// heldText is what holds a run below, or a step of it.
+// heldText is what holds a child run, or a step of it.
 func heldText(held runs.Held, now time.Time) string {
 	switch {
 	case held.Queue != nil:

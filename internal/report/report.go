@@ -23,7 +23,7 @@ const (
 	mostText = 400
 )
 
-// Document is what a report tells.
+// Document is the content of a report.
 type Document struct {
 	Status   *runs.Status
 	Playbook *playbook.Playbook // nil where it is not known
@@ -51,8 +51,8 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"slow":     func(title string, rows []stats.Slow) slow { return slow{title, rows} },
 }).Parse(page))
 
-// Write writes a report as HTML. It escapes the texts from data; who writes them to
-// a file has to make their control characters visible, as for a terminal.
+// Write writes a report as HTML. It escapes the texts from data; a caller that writes
+// them to a file has to make their control characters visible, as for a terminal.
 func Write(w io.Writer, doc Document) error {
 	if err := pageTemplate.Execute(w, doc.view()); err != nil {
 		return fmt.Errorf("write the report: %w", err)

@@ -20,8 +20,8 @@ import (
 // AwaitedAttempt is an attempt that awaits its answer, and the workflow that takes it.
 type AwaitedAttempt struct {
 	WorkflowID string `json:"workflow_id"`
-	// Run is the workflow ID of the run that asks, where that is one below the run
-	// that was looked at.
+	// Run is the workflow ID of the run that asks, where that is a child run of the one
+	// that was read.
 	Run   string `json:"run,omitempty"`
 	Step  string `json:"step"`
 	Visit int    `json:"visit"`
@@ -34,10 +34,10 @@ func (a AwaitedAttempt) To() interpreter.AnswerTo {
 	return interpreter.AnswerTo{Step: a.Step, Visit: a.Visit, Index: a.Index, Attempt: a.Attempt}
 }
 
-// Awaiting finds the attempts of a run that await their answers: of a step, or of
-// all steps for "", and of one iteration where index is not nil. Left counts the
-// children of loops that were not asked: it asks a hundred of a loop at most. The
-// error is answers.ErrNoAnswer where no worker answers.
+// Awaiting finds the attempts of a run that await their answers: of a step, or of all
+// steps for "", and of one iteration where index is not nil. Left counts the children
+// of loops that were not queried: it queries a hundred of a loop at most. The error is
+// answers.ErrNoAnswer where no worker answers.
 func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (asked []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	switch {
@@ -80,7 +80,7 @@ func (r *Reader) awaitingOf(
 	return asked, left
 }
 
-// awaitingIn asks the open children of a loop.
+// awaitingIn queries the open children of a loop.
 func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt, index *int) (asked []AwaitedAttempt, left int) {
 	open, answers, left := r.openIterations(ctx, loop, index, func(workflows.Progress) bool { return true })
 	for i, answer := range answers {
@@ -97,8 +97,8 @@ func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt,
 	return asked, left
 }
 
-// openIterations asks the children of a loop that are open how far their iterations
-// are: those near an index first, where one is given. wants says of which loops.
+// openIterations queries the open children of a loop for their iterations: those near
+// an index first, where one is given. wants says of which loops.
 func (r *Reader) openIterations(
 	ctx context.Context, loop string, index *int, wants func(workflows.Progress) bool,
 ) (open []string, answers []workflows.Iterations, left int) {
@@ -149,12 +149,12 @@ func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpret
 	return taken, err
 }
 
-// mostRecalled bounds the attempts of which Recall asks.
+// mostRecalled bounds the attempts that Recall queries.
 const mostRecalled = 10
 
-// Recall finds what was said of an answer by a workflow that has ended since; false
-// where it took no such answer. Attempts is how many there were, 0 where that is not
-// known; of those the last ten are looked at.
+// Recall finds the reply to an answer by a workflow that has ended since; false where
+// it accepted no such answer. Attempts is how many there were, 0 where that is not
+// known; of those the last ten are queried.
 func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.Taken, found bool) {
 	attempts = cmp.Or(attempts, mostRecalled)
 	for attempt := attempts; attempt > max(0, attempts-mostRecalled); attempt-- {

@@ -7,7 +7,7 @@ import (
 	"reprise/workflows"
 )
 
-// marked takes in what a workflow has recorded as a marker.
+// marked applies what a workflow has recorded as a marker.
 func (p *projector) marked(event *historypb.HistoryEvent) {
 	data := event.GetMarkerRecordedEventAttributes().GetDetails()["data"]
 	if len(data.GetPayloads()) == 0 {

@@ -11,8 +11,8 @@ import (
 	"reprise/workflows"
 )
 
-// children adds the iterations of children, and links to the histories of children that are
-// asked for.
+// children adds the iterations of children, and links to the histories of children that
+// are requested.
 func (p *projector) children() error {
 	batches, failed, err := p.batches()
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *projector) batch(begun *child) (*batchReport, error) {
 	return report, err
 }
 
-// requested reports whether the history of a child is asked for.
+// requested reports whether the history of a child is requested.
 func (p *projector) requested(report *batchReport, failed map[int]bool) bool {
 	for _, carried := range report.input.Calls {
 		if (p.filter.Index == nil || *p.filter.Index == *carried.Index) && (!p.filter.Failed || failed[*carried.Index]) {

@@ -54,8 +54,8 @@ func styleHash() string {
 // page is what people see.
 type page struct {
 	Title, Note, Fault string
-	// Step is the name of the step, "" where nothing is told of the attempt; what is
-	// empty of the others is not shown.
+	// Step is the name of the step, "" where nothing is shown of the attempt; empty
+	// ones of the others are not shown.
 	Run, Step, Index, Since, Until string
 	Answer, By, At                 string // of an attempt that has its answer
 	Asks                           bool   // it has none yet
@@ -114,7 +114,7 @@ func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Requ
 	}
 }
 
-// approval finds what the token of a request asks.
+// approval finds the attempt of a request's token.
 func (s *Server) approval(w http.ResponseWriter, r *http.Request, handle pageHandler) (answer, error) {
 	address, err := callback.Open(s.Keys, r.PathValue("token"))
 	if err != nil {
@@ -135,14 +135,14 @@ func (s *Server) approval(w http.ResponseWriter, r *http.Request, handle pageHan
 		return answer{}, err
 	}
 	if found.Awaiting != nil && found.Awaiting.Approval == nil {
-		return answer{}, notFound() // a webhook asks nobody
+		return answer{}, notFound() // a webhook asks no person
 	}
 	return handle(r, found, typed)
 }
 
-// sameOrigin refuses what pages of others post. Where a browser tells no site, over
-// plain HTTP, it names no origin either, as the pages ask it to: then the token is
-// what counts.
+// sameOrigin refuses what pages of others post. Where a browser sends no site, over
+// plain HTTP, it names no origin either, as the pages require: then the token is what
+// counts.
 func sameOrigin(r *http.Request) error {
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "null" {
 		return nil
@@ -153,7 +153,7 @@ func sameOrigin(r *http.Request) error {
 	return nil
 }
 
-// attemptDetails asks the workflow that hosts an attempt, or the one that it names.
+// attemptDetails queries the workflow that hosts an attempt, or the one that it names.
 func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (openAttempt, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()

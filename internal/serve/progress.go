@@ -72,7 +72,7 @@ func (p *reporting) report(ctx context.Context, workflowID string, given interpr
 var errReporting = problem(http.StatusServiceUnavailable, "busy",
 	"%d attempts report progress at the moment; repeat this one", mostReporting).with("Retry-After", "5")
 
-// sent notes what became of a report, and has the newest one sent after a pause.
+// sent records the outcome of a report, and has the newest one sent after a pause.
 func (p *reporting) sent(workflowID, key string, one *reports, told answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,13 +87,13 @@ func (p *reporting) sent(workflowID, key string, one *reports, told answer, err 
 	one.pause = time.AfterFunc(pause, func() { p.next(workflowID, key, one) })
 }
 
-// became notes what became of the last report. It is called under the lock.
+// became records the outcome of the last report. It is called under the lock.
 func (p *reporting) became(one *reports, told answer, err error) {
 	said, _ := told.body.(callbackAnswer)
 	one.over, one.kept = err, err == nil && !said.Taken
 }
 
-// next sends the newest report, if there is one, and looks again after a pause.
+// next sends the newest report, if there is one, and checks again after a pause.
 func (p *reporting) next(workflowID, key string, one *reports) {
 	p.mu.Lock()
 	one.pause = nil
@@ -129,7 +129,7 @@ func (p *reporting) flush(ctx context.Context, workflowID string, one *reports) 
 func (p *reporting) before(ctx context.Context, workflowID, key string) {
 	p.mu.Lock()
 	one := p.open[key]
-	delete(p.open, key) // what comes behind the answer is late, and told so
+	delete(p.open, key) // a report behind the answer is late, and refused
 	p.mu.Unlock()
 	if one == nil {
 		return

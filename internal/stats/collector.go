@@ -15,7 +15,7 @@ import (
 const (
 	// mostSlow is how many of the slowest are kept.
 	mostSlow = 10
-	// mostAlike bounds the kinds of errors and of failures that are told apart.
+	// mostAlike bounds the kinds of errors and of failures that are distinguished.
 	mostAlike = 100
 	// mostIndexes is how many iterations a failure names.
 	mostIndexes = 5
@@ -63,7 +63,7 @@ func (c *Collector) Begin(run runs.Found) {
 
 func (c *Collector) run() *Run { return &c.stats.Runs[len(c.stats.Runs)-1] }
 
-// Add takes in an event of the run.
+// Add applies an event of the run.
 func (c *Collector) Add(event runs.Event) {
 	c.run().Events++
 	c.spans.Add(event)
@@ -73,7 +73,7 @@ func (c *Collector) Add(event runs.Event) {
 // have ended.
 func (c *Collector) Seen() (seen, ended int) { return c.run().Events, c.ended }
 
-// End ends the run: when it did, or when it was looked at.
+// End ends the run: when it did, or when it was read.
 func (c *Collector) End(now time.Time, notes ...string) {
 	run := c.run()
 	if run.At = run.EndedAt; run.EndedAt.IsZero() {
@@ -85,7 +85,7 @@ func (c *Collector) End(now time.Time, notes ...string) {
 	}
 }
 
-// span takes in what was under way.
+// span adds a span.
 func (c *Collector) span(span Span) {
 	if c.see != nil {
 		c.see(span)
@@ -145,7 +145,7 @@ func (c *Collector) wait(figures *Figures, reason string, took float64) {
 	}
 }
 
-// item takes in an iteration or the visit of a step.
+// item adds an iteration or the visit of a step.
 func (c *Collector) item(figures *Figures, span Span) {
 	event := span.Event
 	slow := Slow{
@@ -203,7 +203,7 @@ func (c *Collector) settle(figures *Figures, span Span) {
 	}
 }
 
-// failure takes in an item that failed.
+// failure adds an item that failed.
 func (c *Collector) failure(event runs.Event) {
 	failure := cmp.Or(event.Error, &interpreter.ErrorObject{})
 	c.alike(failure).Items++
