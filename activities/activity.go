@@ -12,6 +12,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/activities/memory"
+	"reprise/activities/tool"
 	"reprise/internal/heartbeat"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
@@ -19,9 +21,6 @@ import (
 
 // StopGrace is how long a tool may take to stop once its attempt is over.
 const StopGrace = 2 * time.Second
-
-// errTimeout is the cause of a context that ended with the attempt's time.
-var errTimeout = errors.New("the attempt's time is over")
 
 // attempt is Tool.Run or Writer.Write.
 type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error)
@@ -40,11 +39,11 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 	}
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		limit := timeLimit(in)
-		ctx, secrets := withSecrets(ctx, res.Secrets)
+		ctx, secrets := tool.WithSecrets(ctx, res.Secrets)
 		b := newBeginning(ctx, in)
 		by := holdingOf(in)
 		b.gate = func(ctx context.Context) (interpreter.Control, error) { return c.gate.pass(ctx, by) }
-		ctx = context.WithValue(ctx, beginningKey{}, b)
+		ctx = tool.WithAttempt(ctx, b)
 		err := mayBegin(ctx, b, pacer, res.Payloads, in)
 		if err != nil {
 			return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, b, in, limit, secrets)
@@ -52,10 +51,10 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		ctx = watchOf(ctx).begin(ctx)
 		ended, end := context.WithCancelCause(ctx)
 		defer end(nil)
-		bounded, cancel := context.WithTimeoutCause(ended, limit, errTimeout)
+		bounded, cancel := context.WithTimeoutCause(ended, limit, tool.ErrTimeout)
 		defer cancel()
 		leavePlace(ctx)
-		bounded, handedOver := c.memory.withLoan(bounded)
+		bounded, handedOver := c.memory.WithLoan(bounded)
 		defer atHandover(ctx, handedOver)
 		o := supervise(ctx, bounded, end, b, measured(res.secretly(run), res.Payloads.MaxBytes), in, res.Logger)
 		if o.err == nil {
@@ -113,14 +112,12 @@ func atHandover(ctx context.Context, done func()) {
 // measured is an attempt whose result is looked at under the attempt's own time.
 func measured(run attempt, most int) measuredFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
-		if l := loanOf(ctx); l != nil {
-			defer l.done()
-		}
+		defer memory.Done(ctx)
 		result, err := run(ctx, in)
 		if err != nil {
 			return interpreter.ToolResult{}, resultSize{}, err
 		}
-		result = secretsOf(ctx).answer(result)
+		result = tool.SecretsOf(ctx).Masked(result)
 		size, err := checkSize(result, in, most)
 		return result, size, err
 	}
@@ -129,7 +126,7 @@ func measured(run attempt, most int) measuredFunc {
 // afterBegin is a tool that acts from the start.
 func afterBegin(run attempt) attempt {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-		if err := begin(ctx); err != nil {
+		if err := tool.Begin(ctx); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 		return run(ctx, in)
@@ -150,7 +147,7 @@ func (f measuredFunc) plain() ActivityFunc {
 // tellOthers lets an attempt that was told to wait hold back all those that
 // share its rate limit, instead of each finding out for itself.
 func tellOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err error) {
-	var failure *Error
+	var failure *tool.Error
 	if in.RateLimit != nil && errors.As(err, &failure) && failure.RetryAfter != nil {
 		pacer.told(ctx, *in.RateLimit, *failure.RetryAfter)
 	}
@@ -199,7 +196,7 @@ func supervise(
 		case <-ended:
 			ended, abandoned = nil, time.After(StopGrace)
 		case <-abandoned:
-			attemptLogger(ctx, logger, in).Warn("a tool did not stop and was left behind", "tool", in.Tool)
+			tool.Logger(ctx, logger, in).Warn("a tool did not stop and was left behind", "tool", in.Tool)
 			return outcome{err: bounded.Err()}
 		}
 	}
@@ -213,12 +210,12 @@ func protect(ctx context.Context, run measuredFunc, in interpreter.ToolInput, lo
 	defer func() {
 		r := recover()
 		if r == nil && !answered {
-			o.err = toolErrorf("tool %q ended without an answer", in.Tool)
+			o.err = tool.Errorf("tool %q ended without an answer", in.Tool)
 		}
 		if r != nil {
-			attemptLogger(ctx, logger, in).Error("a tool panicked", "tool", in.Tool,
+			tool.Logger(ctx, logger, in).Error("a tool panicked", "tool", in.Tool,
 				"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			o.err = toolErrorf("tool %q panicked: %v", in.Tool, r)
+			o.err = tool.Errorf("tool %q panicked: %v", in.Tool, r)
 		}
 		done <- o
 	}()
@@ -241,10 +238,10 @@ func heartbeats(ctx context.Context) (<-chan time.Time, func()) {
 func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int) (resultSize, error) {
 	size, err := sizeOfResult(result)
 	if err != nil {
-		return size, toolErrorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
+		return size, tool.Errorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
 	}
 	if size.all > most {
-		return size, tooLargef("step %q: the result of one attempt is %d bytes of JSON, the limit is %d; ask for less at a time",
+		return size, tool.TooLargef("step %q: the result of one attempt is %d bytes of JSON, the limit is %d; ask for less at a time",
 			in.Step, size.all, most)
 	}
 	return size, nil
@@ -257,7 +254,7 @@ var errSpent = errors.New("the attempt was handed out too often")
 // cancel, a server that was out of reach, its own time, or the tool. For an
 // attempt inside a Drive the first and the third end the Drive.
 func activityError(
-	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *attemptSecrets,
+	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *tool.Secrets,
 ) error {
 	if away := (*awayError)(nil); errors.As(err, &away) {
 		return benignError(away.object(in), true)
@@ -277,24 +274,24 @@ func activityError(
 		return deliverAgain(cause)
 	case cancelled(ctx):
 		return ctx.Err() // the activity ends as canceled
-	case ctx.Err() != nil && (isContextError(err) || !b.hasBegun()):
+	case ctx.Err() != nil && (tool.IsContextError(err) || !b.hasBegun()):
 		return deliverAgain(errLostTouch)
 	}
-	if errors.Is(context.Cause(bounded), errTimeout) && isContextError(err) {
+	if errors.Is(context.Cause(bounded), tool.ErrTimeout) && tool.IsContextError(err) {
 		err = timeoutError(err, in, limit)
 	}
 	return applicationError(errorObject(err, in, secrets))
 }
 
 // timeoutError is the error of an attempt whose time is over.
-func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *Error {
-	e := &Error{
+func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *tool.Error {
+	e := &tool.Error{
 		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
 		Message: fmt.Sprintf("step %q: the attempt took longer than its timeout of %s", in.Step, limit),
 	}
-	var waited *memoryError
+	var waited *memory.WaitError
 	if errors.As(err, &waited) {
-		e.Message += fmt.Sprintf("; it waited for memory, which other attempts of its worker had (%s)", answersBytesVariable)
+		e.Message += fmt.Sprintf("; it waited for memory, which other attempts of its worker had (%s)", memory.Variable)
 	}
 	return e
 }
@@ -305,7 +302,7 @@ func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
 	switch cause := context.Cause(bounded); {
 	case errors.Is(err, errHandedBack), workerStopping(ctx) && !b.hasBegun():
 		return errHandedBack
-	case errors.Is(cause, errCut) && isContextError(err), workerStopped(ctx):
+	case errors.Is(cause, errCut) && tool.IsContextError(err), workerStopped(ctx):
 		return errCut
 	}
 	return nil
@@ -341,12 +338,6 @@ func cancelled(ctx context.Context) bool {
 // workerStopped tells a context that ended with its worker.
 func workerStopped(ctx context.Context) bool {
 	return ctx.Err() != nil && !temporal.IsCanceledError(context.Cause(ctx)) && workerStopping(ctx)
-}
-
-// isContextError tells the error of a context that ended from one the tool
-// found by itself just before.
-func isContextError(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, errTimeout)
 }
 
 // applicationError is the failure of an attempt, which Temporal does not make

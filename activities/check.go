@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -13,7 +14,7 @@ import (
 // What goes to the history, where no payload store takes it, is bounded.
 const (
 	maxProblems = 64 << 10  // bytes of text
-	maxWarnings = 100       // of at most maxMessage bytes each
+	maxWarnings = 100       // of at most MaxMessage bytes each
 	maxRecorded = 1_500_000 // bytes of playbooks from the worker's folder, as JSON
 )
 
@@ -37,7 +38,7 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 	result.Limits.OffloadAbove = c.res.Payloads.OffloadAbove
 	if problems := found.Errors(); len(problems) > 0 {
 		result.Files = nil
-		result.Problems = cutText(file.FormatFirst(problems, playbook.MaxShown), maxProblems)
+		result.Problems = tool.CutText(file.FormatFirst(problems, playbook.MaxShown), maxProblems)
 		result.Count = len(problems)
 	}
 	if size := interpreter.EncodedSize(result.Files); size > maxRecorded && result.Count == 0 {
@@ -55,7 +56,7 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 		warnings = append(warnings, c.res.RateLimits.warnings(book)...)
 	}
 	for _, warning := range warnings[:min(len(warnings), maxWarnings)] {
-		result.Warnings = append(result.Warnings, cutText(warning, maxMessage))
+		result.Warnings = append(result.Warnings, tool.CutText(warning, tool.MaxMessage))
 	}
 	return result, nil
 }

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
+	"reprise/activities/tool"
 	"reprise/internal/connect"
 	"reprise/interpreter"
 )
@@ -137,7 +138,7 @@ func lineSummary(name interpreter.LineName) string {
 	if name.Playbook != "" {
 		summary += ", playbook " + name.Playbook
 	}
-	return cutText(summary, maxLimitSummary)
+	return tool.CutText(summary, maxLimitSummary)
 }
 
 // lookAtLine gives those of some runs that have ended, or are not there any more:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/activities/tool"
 	"reprise/internal/connect"
 	"reprise/interpreter"
 )
@@ -287,25 +289,21 @@ type beginning struct {
 	noted func(answered bool)
 }
 
-type beginningKey struct{}
-
-// begin is called by tools right before they act. An error says that the
-// attempt must not act; the tool returns it as it is.
-func begin(ctx context.Context) error {
-	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
-		return b.begin(ctx)
-	}
-	return nil
+// beginningIn is that of the attempt of ctx, nil outside of one.
+func beginningIn(ctx context.Context) *beginning {
+	b, _ := tool.AttemptOf(ctx).(*beginning)
+	return b
 }
 
 // beat sends the heartbeat of an attempt that waits.
 func beat(ctx context.Context) {
-	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
+	if b := beginningIn(ctx); b != nil {
 		b.delivery.beat(ctx)
 	}
 }
 
-func (b *beginning) begin(ctx context.Context) error {
+// Begin makes sure that the attempt may act, and that the server knows.
+func (b *beginning) Begin(ctx context.Context) error {
 	if !b.hasBegun() {
 		if _, err := b.gate(ctx); err != nil {
 			return err
@@ -330,17 +328,28 @@ func (b *beginning) begin(ctx context.Context) error {
 	return nil
 }
 
-// answered is called by tools once the other side surely has what they sent.
-func answered(ctx context.Context) {
-	b, ok := ctx.Value(beginningKey{}).(*beginning)
-	if !ok {
-		return
-	}
+// Answered records that the other side has what the attempt sent.
+func (b *beginning) Answered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.noted != nil && b.sent {
 		b.noted(true)
 	}
+}
+
+// Receives records that the attempt reads much: should the worker be lost then, this may
+// be why.
+func (b *beginning) Receives(ctx context.Context) {
+	at := 0 // of an attempt that has the activity to itself
+	if p, ok := ctx.Value(placeKey{}).(*place); ok {
+		at = p.at
+	}
+	b.delivery.takes(ctx, at)
+}
+
+// Propagate adds to the headers of a request what tells the other side of the attempt.
+func (b *beginning) Propagate(ctx context.Context, headers http.Header) {
+	watchOf(ctx).propagate(ctx, headers)
 }
 
 func (b *beginning) hasBegun() bool {
@@ -392,7 +401,7 @@ type placeKey struct{}
 // took keeps the memory of an attempt until the call has done with its outcome.
 func (p *place) took(ctx context.Context, done func()) {
 	p.done = done
-	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
+	if b := beginningIn(ctx); b != nil {
 		b.delivery.tookIn(p.at)
 	}
 }
@@ -433,18 +442,4 @@ func workerStopping(ctx context.Context) bool {
 	default:
 		return false
 	}
-}
-
-// takesIn is called by tools before they take in much at once: should the worker
-// be lost then, this may be why.
-func takesIn(ctx context.Context) {
-	b, ok := ctx.Value(beginningKey{}).(*beginning)
-	if !ok {
-		return
-	}
-	at := 0 // of an attempt that has the activity to itself
-	if p, ok := ctx.Value(placeKey{}).(*place); ok {
-		at = p.at
-	}
-	b.delivery.takes(ctx, at)
 }

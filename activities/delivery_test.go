@@ -193,7 +193,7 @@ func TestAStoppingWorkerHandsBackWhatWaits(t *testing.T) {
 	}()
 
 	_, err = s.run("file.write", tooltest.Complete(interpreter.ToolInput{
-		Result: value([]any{1}), Fields: map[string]expression.Value{"path": expression.Of("rows.jsonl")},
+		Result: tooltest.Value([]any{1}), Fields: map[string]expression.Value{"path": expression.Of("rows.jsonl")},
 	}, "file"))
 	s.requireHandedBack(err, "before the attempt began", activities.Word{Delivery: 1})
 	require.NoFileExists(t, filepath.Join(dir, "rows.jsonl"))
@@ -353,7 +353,7 @@ func TestLargeAnswersAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
 				if test.body[0] == '[' {
 					w.Header().Set("Content-Type", "application/json")
 				}

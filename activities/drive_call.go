@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -339,7 +340,7 @@ func (s *hostedSink) leave() sinkEnd {
 // noteFor is the note of the write that is due, nil where its sink takes none or
 // there is too much to note.
 func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.Note {
-	ledger, ok := h.catalogue.tools[in.Tool].(Ledger)
+	ledger, ok := h.catalogue.tools[in.Tool].(tool.Ledger)
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.Fixed() {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -13,16 +14,12 @@ import (
 func MaskFor(ctx context.Context, res Resources, connection string) (context.Context, func(string) string) {
 	res = res.withDefaults()
 
-	ctx, secrets := withSecrets(ctx, res.Secrets)
-	if _, err := res.connection(ctx, connection); err != nil {
+	ctx, secrets := tool.WithSecrets(ctx, res.Secrets)
+	if _, err := res.forTools().Connection(ctx, connection); err != nil {
 		panic(err)
 	}
 	return ctx, secrets.Text
 }
-
-// NewTransport is the transport of the http tool on connections that dial
-// makes.
-var NewTransport = newTransport
 
 // Word is what heartbeats tell of the deliveries of an activity.
 type Word = word
@@ -39,17 +36,6 @@ func FirstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
 	return firstTurn(lease, asked, answered)
 }
 
-// UsableUntil is until when a token is used that was asked for at one time and
-// ends at another.
-func UsableUntil(asked, ends time.Time) time.Time { return usableUntil(asked, ends) }
-
-// EstimateJSON is what JSON is thought to take in memory once it is decoded, and
-// as JSON again at least.
-func EstimateJSON(body []byte) (memory int64, least int) {
-	e := estimateJSON(body)
-	return e.memory, e.least
-}
-
 // Gate is what attempts pass before they begin.
 type Gate struct{ gate *gate }
 
@@ -63,22 +49,4 @@ func NewGate(describe func(context.Context, string) (interpreter.Control, error)
 // Control is what the gate knows of a run.
 func (g Gate) Control(ctx context.Context, workflowID string, version int) interpreter.Control {
 	return g.gate.control(ctx, workflowID, version)
-}
-
-// SQLiteMemoryBytes is what a worker lets SQLite take.
-func SQLiteMemoryBytes(res Resources) int64 { return res.withDefaults().sqliteMemoryBytes() }
-
-// SQLiteMemoryLimit is what SQLite may take of this process by now, 0 before its
-// first use.
-func SQLiteMemoryLimit() int64 {
-	sqliteMemory.mu.Lock()
-	defer sqliteMemory.mu.Unlock()
-	return sqliteMemory.limit
-}
-
-// SQLiteUsers is how many use SQLite now.
-func SQLiteUsers() int {
-	sqliteMemory.mu.Lock()
-	defer sqliteMemory.mu.Unlock()
-	return sqliteMemory.using
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -16,12 +17,12 @@ const forgetTimeout = 3 * time.Second
 // history, so that pages do not stay where nobody looks for them. It changes nothing
 // about the run: what a ledger that is away keeps is deleted with its old notes.
 func (c *Catalogue) Forget(ctx context.Context, in interpreter.ForgetInput) error {
-	ctx, _ = withSecrets(ctx, c.res.Secrets)
+	ctx, _ = tool.WithSecrets(ctx, c.res.Secrets)
 	ctx, stop := context.WithTimeout(ctx, forgetTimeout)
 	defer stop()
 	for _, place := range c.notedBy(in) {
 		if err := c.ForgetNotes(ctx, place.input, place.calls, in.Again); err != nil {
-			attemptLogger(ctx, c.res.Logger, place.input).Warn("notes of a ledger could not be deleted", "error", err)
+			tool.Logger(ctx, c.res.Logger, place.input).Warn("notes of a ledger could not be deleted", "error", err)
 		}
 	}
 	return nil
@@ -29,7 +30,7 @@ func (c *Catalogue) Forget(ctx context.Context, in interpreter.ForgetInput) erro
 
 // ForgetNotes has the ledger of a sink drop its notes of calls. See [Ledger].
 func (c *Catalogue) ForgetNotes(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
-	ledger, ok := c.tools[in.Tool].(Ledger)
+	ledger, ok := c.tools[in.Tool].(tool.Ledger)
 	if !ok || !ledger.Notes(in) {
 		return nil
 	}

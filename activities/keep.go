@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/proto"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -56,7 +57,7 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case time.Now().After(until):
-			return &Error{
+			return &tool.Error{
 				Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Err: err,
 				Message: fmt.Sprintf("step %q: the attempt has not begun, for its answer could not be kept: %v", in.Step, err),
 			}
@@ -256,7 +257,7 @@ func (b *beats) repeat(ctx context.Context) {
 func unkept(result any, reason error) (any, error) {
 	failure := &interpreter.ErrorObject{
 		Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Final: true,
-		Message: cutText("the attempt was made, and its outcome could not be kept: "+reason.Error(), maxMessage),
+		Message: tool.CutText("the attempt was made, and its outcome could not be kept: "+reason.Error(), tool.MaxMessage),
 	}
 	output, many := result.(interpreter.DriveOutput)
 	if !many {

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -213,7 +214,7 @@ func (l *lane) lead() time.Duration {
 // begin begins the attempt and notes how long that takes.
 func (l *lane) begin(ctx context.Context, b *beginning) error {
 	began := time.Now()
-	err := b.begin(ctx)
+	err := b.Begin(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ready.saw(time.Since(began))
@@ -282,7 +283,7 @@ func limitSummary(limit interpreter.RateLimit) string {
 	if limit.Playbook != "" {
 		summary += ", playbook " + limit.Playbook
 	}
-	return cutText(summary, maxLimitSummary)
+	return tool.CutText(summary, maxLimitSummary)
 }
 
 // maxLimitSummary is in bytes; Temporal takes no more than 400.

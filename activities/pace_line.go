@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -59,7 +60,7 @@ type awayError struct {
 
 func (e *awayError) Error() string {
 	return fmt.Sprintf("the turn under the rate limit of %s is not yet; the attempt gives up its place for %s",
-		cutText(e.key, maxLimitSummary), e.wait.Round(time.Millisecond))
+		tool.CutText(e.key, maxLimitSummary), e.wait.Round(time.Millisecond))
 }
 
 // object is the error as the workflow gets it. One of before takes it for an

@@ -166,7 +166,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 		return file
 	}
 	asks := write("asks.yaml", "concurrency: {shared: "+key+"}\nworkflow:\n  - {step: ask, tool: webhook, timeout: 1h}\n")
-	above := write("above.yaml", `workflow:
+	parent := write("above.yaml", `workflow:
   - {step: begin, next: [alone, each]}
   - {step: alone, tool: playbook, path: asks.yaml}
   - {step: each, tool: playbook, path: asks.yaml, loop: {in: [1], iterator: n, mode: parallel}}
@@ -197,7 +197,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	require.LessOrEqual(t, d.status(holder).Calls, runs.StatusCalls)
 	require.Contains(t, d.does("status", waiter), "to see who has a turn: starter status "+holder+"\n")
 
-	outer := start(above)
+	outer := start(parent)
 	alone, inLoop := outer+"/alone#1!1", outer+"/each#1/0!1"
 	require.Eventually(t, func() bool {
 		got := strings.ReplaceAll(d.say("status", holder).out, "\n", " ")

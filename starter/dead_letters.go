@@ -104,7 +104,7 @@ func (f *serverFlags) stored(ctx context.Context) (*session, error) {
 
 // withServer has a command work with a server that stays, until it is interrupted.
 func (a *app) withServer(server *serverFlags, work func(context.Context, *session) error) error {
-	ctx := a.interrupts.asked
+	ctx := a.interrupts.graceful
 	s, err := server.stored(ctx)
 	if err != nil {
 		return err
@@ -396,14 +396,14 @@ func (a *app) showDeadLetter(id string, options *showOptions) error {
 	return a.withChain(&options.server, workflowID, options.letters.runID, func(s *session, chain *deadletter.Chain) error {
 		letters := chain.Select(deadletter.Filter{All: true, Cancelled: true})
 		full := chain.Origin.WorkflowID + strings.TrimPrefix(id, workflowID)
-		place := slices.IndexFunc(letters, func(letter deadletter.Letter) bool { return letter.ID == full })
+		position := slices.IndexFunc(letters, func(letter deadletter.Letter) bool { return letter.ID == full })
 		switch {
-		case place < 0:
+		case position < 0:
 			return usageError("run %s has no dead letter %q; it has %s", workflowID, id, terminal.Count(len(chain.Letters), "dead letter"))
 		case options.output == "json":
-			return terminal.PrintJSON(a.Out, letters[place])
+			return terminal.PrintJSON(a.Out, letters[position])
 		}
-		return a.writeLetter(s, chain, letters[place])
+		return a.writeLetter(s, chain, letters[position])
 	})
 }
 

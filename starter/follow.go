@@ -59,11 +59,11 @@ func (a *app) followWith(s *session, run client.WorkflowRun, output string, link
 	case <-s.lost():
 		stop()
 		return a.report(s, run, outcome{err: s.lostError()}, output)
-	case <-a.interrupts.asked.Done():
+	case <-a.interrupts.graceful.Done():
 		stop()
 	}
 	if s.server == nil {
-		return a.leave(s, run, link.isLost(), output)
+		return a.stopFollowing(s, run, link.isLost(), output)
 	}
 	a.notef("cancelling the run; Ctrl-C again leaves at once")
 	end := cancelled(ctx, s, run, ended)
@@ -93,9 +93,9 @@ func cancelled(ctx context.Context, s *session, run client.WorkflowRun, ended <-
 	}
 }
 
-// leave prints how to continue with a run that is no longer followed; lost says that
+// stopFollowing prints how to continue with a run that is no longer followed; lost says that
 // its server does not answer.
-func (a *app) leave(s *session, run client.WorkflowRun, lost bool, output string) error {
+func (a *app) stopFollowing(s *session, run client.WorkflowRun, lost bool, output string) error {
 	doc := s.unfinished(run)
 	if lost {
 		doc.Status = statusUnknown

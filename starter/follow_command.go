@@ -60,7 +60,7 @@ func (a *app) followFound(flags *runFlags, args []string, output string) error {
 		if link.unanswered() {
 			a.notef("%s; trying again", err)
 		}
-		if !pause(a.interrupts.asked, link.pause()) {
+		if !pause(a.interrupts.graceful, link.pause()) {
 			return withStatus(exitInterrupted, errors.New("left before the server could tell of the run"))
 		}
 	}

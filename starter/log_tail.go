@@ -43,7 +43,7 @@ func (t *logTail) close() { _ = t.stream.Close() }
 // each gives every line to show. With follow it waits at the end of the file, until
 // ended says that nothing more will come.
 func (t *logTail) each(ctx context.Context, follow bool, ended func(context.Context) bool, show func([]byte) error) error {
-	asked, last := time.Time{}, false
+	checked, last := time.Time{}, false
 	for {
 		if err := t.rest(ctx, show); err != nil || ctx.Err() != nil {
 			return err
@@ -59,8 +59,8 @@ func (t *logTail) each(ctx context.Context, follow bool, ended func(context.Cont
 			continue
 		case last:
 			return t.flush(show)
-		case time.Since(asked) > endInterval:
-			asked, last = time.Now(), ended(ctx)
+		case time.Since(checked) > endInterval:
+			checked, last = time.Now(), ended(ctx)
 		}
 		if !last && !pause(ctx, logInterval) {
 			return nil

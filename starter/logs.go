@@ -55,7 +55,7 @@ func newLogsCommand(a *app) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			options.hasIndex = command.Flags().Changed("index")
-			return a.logs(a.interrupts.asked, options, strings.Join(args, ""))
+			return a.logs(a.interrupts.graceful, options, strings.Join(args, ""))
 		},
 	}
 	flags := command.Flags()

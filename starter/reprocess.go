@@ -142,7 +142,7 @@ func (a *app) reprocessChain(
 	case len(found.open) == 0:
 		return a.nothingToDo(found, options.output)
 	}
-	ctx := a.interrupts.asked
+	ctx := a.interrupts.graceful
 	plan, err := a.reprocessPlan(ctx, s, chain, found.open, workload, options)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (a *app) followReprocess(s *session, running *runs.Run, found chosen, optio
 		return withStatus(exitFailed, fmt.Errorf("%s is under way and leaves out %s that you ask for; wait for its end, and ask again",
 			running.WorkflowID, terminal.Count(len(found.open), "iteration")))
 	}
-	run := s.client.GetWorkflow(a.interrupts.asked, running.WorkflowID, running.RunID)
+	run := s.client.GetWorkflow(a.interrupts.graceful, running.WorkflowID, running.RunID)
 	if options.detach {
 		return a.reportStart(s, run, options.output)
 	}

@@ -364,9 +364,9 @@ func (d *scheduleDocument) recentText(width int) string {
 
 // inZone is a time for eyes in a time zone, UTC where this machine does not know it.
 func inZone(at time.Time, zone string) string {
-	place, err := time.LoadLocation(zone)
+	location, err := time.LoadLocation(zone)
 	if err != nil {
-		place = time.UTC
+		location = time.UTC
 	}
-	return at.In(place).Format("2006-01-02 15:04:05 MST")
+	return at.In(location).Format("2006-01-02 15:04:05 MST")
 }

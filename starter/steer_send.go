@@ -161,9 +161,9 @@ func (t *steerer) send(ctx context.Context, run runs.Found) steerResult {
 	if t.options.update == workflows.ResumeUpdate || t.options.update == workflows.RetryNowUpdate {
 		result.Above, _ = t.session.runs().HeldByParents(ctx, run) // the command has had its effect
 	}
-	for _, above := range result.Above {
-		result.Message += fmt.Sprintf("; still held by the run %s above: %s (%s)", terminal.Visible(above.Run),
-			render.Paused(render.Held(above), time.Now()), render.ResumeCommand(above.Run, render.Held(above)))
+	for _, parent := range result.Above {
+		result.Message += fmt.Sprintf("; still held by the run %s above: %s (%s)", terminal.Visible(parent.Run),
+			render.Paused(render.Held(parent), time.Now()), render.ResumeCommand(parent.Run, render.Held(parent)))
 	}
 	return result
 }

@@ -51,8 +51,8 @@ func (w *watchScreen) show(status *runs.Status) {
 func changeOf(status *runs.Status) string {
 	var b strings.Builder
 	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version, status.Cancel != nil, status.Late)
-	for _, above := range status.Above {
-		fmt.Fprint(&b, above.Run, above.Control.Version)
+	for _, parent := range status.Above {
+		fmt.Fprint(&b, parent.Run, parent.Control.Version)
 	}
 	if status.Queue != nil {
 		fmt.Fprint(&b, status.Queue.Position)

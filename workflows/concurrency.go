@@ -70,9 +70,9 @@ func (r *run) waitsForItself(name interpreter.LineName) *interpreter.ErrorObject
 		return nil
 	}
 	line, holders := name.ID(), []string{}
-	for _, above := range r.controls.parents {
-		if above.Line == line {
-			holders = append(holders, above.Run)
+	for _, parent := range r.controls.parents {
+		if parent.Line == line {
+			holders = append(holders, parent.Run)
 		}
 	}
 	if len(holders) < r.book.Concurrency.Limit {
@@ -104,9 +104,9 @@ func (r *run) requestTurn(ctx workflow.Context) error {
 	concurrency := r.book.Concurrency
 	request := interpreter.LineRequest{Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
 	request.Known = r.Ticket.State
-	for _, above := range r.controls.parents {
-		if above.Line != "" {
-			request.Above = append(request.Above, interpreter.LineHolding{Run: above.Run, Line: above.Line})
+	for _, parent := range r.controls.parents {
+		if parent.Line != "" {
+			request.Above = append(request.Above, interpreter.LineHolding{Run: parent.Run, Line: parent.Line})
 		}
 	}
 	return r.sendToQueue(ctx, toTool(interpreter.LineEnterActivity, queueTimeout, "asks for its turn"), request)

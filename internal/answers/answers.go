@@ -53,14 +53,14 @@ func Send(
 func send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
 ) (taken interpreter.Taken, err error) {
-	asked, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	handle, err := c.UpdateWorkflow(asked, client.UpdateWorkflowOptions{
+	handle, err := c.UpdateWorkflow(limited, client.UpdateWorkflowOptions{
 		UpdateID: ID(answer), WorkflowID: workflowID, UpdateName: interpreter.AnswerUpdate, Args: []any{answer},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {
-		err = handle.Get(asked, &taken)
+		err = handle.Get(limited, &taken)
 	}
 	var refused *temporal.ApplicationError
 	switch {
@@ -77,10 +77,10 @@ func send(
 }
 
 // answerError is the error of an answer as the workflow has returned it.
-func answerError(told *temporal.ApplicationError) error {
-	refused := &interpreter.AnswerError{Type: told.Type(), Message: told.Message()}
-	if told.HasDetails() {
-		_ = told.Details(&refused.WorkflowID)
+func answerError(refusal *temporal.ApplicationError) error {
+	refused := &interpreter.AnswerError{Type: refusal.Type(), Message: refusal.Message()}
+	if refusal.HasDetails() {
+		_ = refusal.Details(&refused.WorkflowID)
 	}
 	return refused
 }

@@ -93,14 +93,14 @@ func (c *Chain) Running() *runs.Run {
 	return nil
 }
 
-// place is that of an iteration in every run of a chain.
-type place struct {
+// iterationKey is that of an iteration in every run of a chain.
+type iterationKey struct {
 	step         string
 	visit, index int
 }
 
 func (r *Reader) gather(ctx context.Context, c *Chain) error {
-	letters := map[place]*Letter{}
+	letters := map[iterationKey]*Letter{}
 	for n, run := range append([]*runs.Run{c.Origin}, c.Rounds...) {
 		for _, loop := range run.Loops {
 			c.Lost += loop.Lost
@@ -136,7 +136,7 @@ func (r *Reader) gather(ctx context.Context, c *Chain) error {
 // cancelled records the iterations of a loop of the origin, which has ended, that
 // neither failed nor succeeded.
 func (r *Reader) cancelled(
-	ctx context.Context, c *Chain, letters map[place]*Letter, loop *runs.Loop, book *playbook.Playbook,
+	ctx context.Context, c *Chain, letters map[iterationKey]*Letter, loop *runs.Loop, book *playbook.Playbook,
 ) error {
 	if loop.Whole {
 		return nil
@@ -147,7 +147,7 @@ func (r *Reader) cancelled(
 	}
 	for at, element := range input.Elements {
 		index := indexAt(input, at)
-		at := place{loop.Step, loop.Visit, index}
+		at := iterationKey{loop.Step, loop.Visit, index}
 		if letters[at] != nil || loop.Succeeded(index) {
 			continue
 		}
@@ -164,23 +164,23 @@ func (r *Reader) cancelled(
 
 // indexAt is the index of the element at a place of a loop's input, which may be a choice
 // of the collection.
-func indexAt(input workflows.LoopInput, place int) int {
+func indexAt(input workflows.LoopInput, position int) int {
 	if input.Chosen != nil {
-		return input.Chosen.Indexes[place]
+		return input.Chosen.Indexes[position]
 	}
-	return place
+	return position
 }
 
 // id is that of the letter of an iteration.
-func (c *Chain) id(at place) string {
+func (c *Chain) id(at iterationKey) string {
 	return fmt.Sprintf("%s/%s#%d/%d", c.Origin.WorkflowID, at.step, at.visit, at.index)
 }
 
 // failed records a failure of an iteration, the first or another one.
 func (c *Chain) failed(
-	letters map[place]*Letter, run *runs.Run, loop *runs.Loop, failure interpreter.LoopError, book *playbook.Playbook,
+	letters map[iterationKey]*Letter, run *runs.Run, loop *runs.Loop, failure interpreter.LoopError, book *playbook.Playbook,
 ) {
-	at := place{loop.Step, loop.Visit, failure.Index}
+	at := iterationKey{loop.Step, loop.Visit, failure.Index}
 	letter := letters[at]
 	if letter == nil {
 		letter = &Letter{ID: c.id(at)}
@@ -197,11 +197,11 @@ func (c *Chain) failed(
 
 // settle says of the iterations of a reprocess that did not fail in it what
 // became of them. Those that were cancelled stay what they were.
-func (c *Chain) settle(letters map[place]*Letter, run *runs.Run) {
+func (c *Chain) settle(letters map[iterationKey]*Letter, run *runs.Run) {
 	for _, again := range run.Input.Reprocess.Loops {
 		loop := run.Loop(again.Step, again.Visit) // nil where it has not begun
 		for _, index := range again.Indexes {
-			letter := letters[place{again.Step, again.Visit, index}]
+			letter := letters[iterationKey{again.Step, again.Visit, index}]
 			switch {
 			case letter == nil || letter.FailedIn == run.WorkflowID:
 			case loop != nil && loop.Succeeded(index):

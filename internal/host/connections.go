@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"reprise/activities"
+	"reprise/activities/http"
+	"reprise/activities/tool"
 	"reprise/internal/secrets"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -16,7 +18,7 @@ import (
 // Connections are those of a YAML file, a map of names to URLs and OAuth 2.0
 // clients, and then those of the environment; path "" is the environment alone.
 // Nothing of a connection is ever part of an error.
-func Connections(path string) (activities.ConnectionResolver, error) {
+func Connections(path string) (tool.ConnectionResolver, error) {
 	environment := activities.EnvConnections(os.LookupEnv)
 	if path == "" {
 		return environment, nil
@@ -37,7 +39,7 @@ func Connections(path string) (activities.ConnectionResolver, error) {
 	}
 	connections := activities.Connections{}
 	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is reported
-		text, err := activities.ConnectionText(entries[name])
+		text, err := http.ConnectionText(entries[name])
 		if err != nil {
 			return nil, fmt.Errorf("read the connections: %s: %s %w", path, shown(name), err)
 		}

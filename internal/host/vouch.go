@@ -18,7 +18,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -99,14 +99,14 @@ func NewGuard(c client.Client, key string) *Guard {
 func (g *Guard) Check(ctx context.Context, code string) error {
 	hashes, err := g.hashes(ctx, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil {
-		return &activities.Error{
+		return &tool.Error{
 			Kind: interpreter.KindConnection, Message: fmt.Sprintf("ask the server who started the run: %v", err), Err: err,
 		}
 	}
 	if slices.Contains(hashes, hashOf(code)) {
 		return nil
 	}
-	return &activities.Error{
+	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
 		Message: "this local worker runs Python only of runs that were begun by its own starter, or by one in the directory of its " +
 			"starter dev; begin the run there, or give starter --allow-python, which allows the code of everybody who reaches the server",

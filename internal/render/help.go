@@ -49,10 +49,10 @@ func Attribution(said interpreter.Said) string {
 
 // Held is what a parent run has paused of what another one depends on: all, or the step
 // that has started it.
-func Held(above runs.Held) interpreter.Control {
-	control := *above.Control
+func Held(parent runs.Held) interpreter.Control {
+	control := *parent.Control
 	if !control.Paused {
-		control.Steps = []string{above.Step}
+		control.Steps = []string{parent.Step}
 	}
 	return control
 }
@@ -73,8 +73,8 @@ func resumeCommands(status *runs.Status) []string {
 	if status.Control.HoldsAny() {
 		help = append(help, ResumeCommand(status.WorkflowID, status.Control))
 	}
-	for _, above := range status.Above {
-		help = append(help, ResumeCommand(above.Run, Held(above)))
+	for _, parent := range status.Above {
+		help = append(help, ResumeCommand(parent.Run, Held(parent)))
 	}
 	return help
 }
@@ -145,7 +145,7 @@ const mostAnswersSaid = 5
 func answersOf(status *runs.Status) []string {
 	var help []string
 	for _, step := range status.Steps {
-		below := belowOf(step)
+		below := childCommands(step)
 		help = append(help, below[:min(len(below), mostAnswersSaid-len(help))]...)
 		switch {
 		case len(help) == mostAnswersSaid:
@@ -160,14 +160,14 @@ func answersOf(status *runs.Status) []string {
 	return help
 }
 
-// belowOf are the commands that help the runs on that a step and its iterations have
-// started.
-func belowOf(step runs.Step) []string {
+// childCommands are the commands that answer or resume the runs that a step and its
+// iterations have started.
+func childCommands(step runs.Step) []string {
 	var help []string
 	found := map[string]bool{}
 	add := func(under runs.Under) {
-		for _, asked := range under.Below {
-			help = append(help, "to answer: "+AnswerCommand(asked.Run, asked.Step, nil, &asked.Awaiting))
+		for _, awaited := range under.Below {
+			help = append(help, "to answer: "+AnswerCommand(awaited.Run, awaited.Step, nil, &awaited.Awaiting))
 		}
 		for _, held := range under.Held {
 			switch {

@@ -73,7 +73,7 @@ func StepTable(records []workflows.StepRecord, width int) string {
 		{columnStep, columnStatus, columnTime},
 	} {
 		if rendered := stepRows(records, columns); text.LongestLineLen(rendered) <= width {
-			return rendered + stepsBelow(records, columns, width)
+			return rendered + loopLines(records, columns, width)
 		}
 	}
 	lines := make([]string, len(records))
@@ -84,7 +84,7 @@ func StepTable(records []workflows.StepRecord, width int) string {
 		}
 		lines[i] = text.Snip(StepName(record), max(width-len(status)-1, 1), "…") + " " + status
 	}
-	return strings.Join(lines, "\n") + stepsBelow(records, nil, width)
+	return strings.Join(lines, "\n") + loopLines(records, nil, width)
 }
 
 func stepRows(records []workflows.StepRecord, columns []column) string {
@@ -103,8 +103,8 @@ func stepRows(records []workflows.StepRecord, columns []column) string {
 	return rows.Render()
 }
 
-// stepsBelow is what the columns leave out of loops, a line for each.
-func stepsBelow(records []workflows.StepRecord, columns []column, width int) string {
+// loopLines is what the columns leave out of loops, a line for each.
+func loopLines(records []workflows.StepRecord, columns []column, width int) string {
 	if slices.ContainsFunc(columns, func(c column) bool { return c.name == columnIterations.name }) {
 		return ""
 	}

@@ -38,7 +38,7 @@ func (a AwaitedAttempt) To() interpreter.AnswerTo {
 // steps for "", and of one iteration where index is not nil. Left counts the children
 // of loops that were not queried: it queries a hundred of a loop at most. The error is
 // answers.ErrNoAnswer where no worker answers.
-func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (asked []AwaitedAttempt, left int, err error) {
+func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	switch {
 	case err != nil && ctx.Err() == nil && !connect.Unavailable(err):
@@ -46,14 +46,14 @@ func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *i
 	case err != nil:
 		return nil, 0, err
 	}
-	asked, left = r.awaitingOf(ctx, workflowID, progress.Steps, step, index)
-	return asked, left, nil
+	awaited, left = r.awaitingOf(ctx, workflowID, progress.Steps, step, index)
+	return awaited, left, nil
 }
 
 // awaitingOf is Awaiting of a run whose progress is known.
 func (r *Reader) awaitingOf(
 	ctx context.Context, workflowID string, records []workflows.StepRecord, step string, index *int,
-) (asked []AwaitedAttempt, left int) {
+) (awaited []AwaitedAttempt, left int) {
 	for _, record := range records {
 		if step != "" && record.Step != step || !record.EndedAt.IsZero() {
 			continue
@@ -62,7 +62,7 @@ func (r *Reader) awaitingOf(
 		switch {
 		case underWay(record.Loop):
 			of, more := r.awaitingIn(ctx, record.Loop.WorkflowID, at, index)
-			asked, left = append(asked, of...), left+more
+			awaited, left = append(awaited, of...), left+more
 			continue
 		case index != nil:
 			continue
@@ -74,14 +74,14 @@ func (r *Reader) awaitingOf(
 		}
 		if record.Awaits != nil {
 			at.Awaiting = *record.Awaits
-			asked = append(asked, at)
+			awaited = append(awaited, at)
 		}
 	}
-	return asked, left
+	return awaited, left
 }
 
 // awaitingIn queries the open children of a loop.
-func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt, index *int) (asked []AwaitedAttempt, left int) {
+func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt, index *int) (awaited []AwaitedAttempt, left int) {
 	open, answers, left := r.openIterations(ctx, loop, index, func(workflows.Progress) bool { return true })
 	for i, answer := range answers {
 		for _, iteration := range answer.Iterations {
@@ -90,11 +90,11 @@ func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt,
 			}
 			one := at
 			one.WorkflowID, one.Index, one.Awaiting = open[i], &iteration.Index, *iteration.Awaits
-			asked = append(asked, one)
+			awaited = append(awaited, one)
 		}
 	}
-	slices.SortStableFunc(asked, func(x, y AwaitedAttempt) int { return cmp.Compare(*x.Index, *y.Index) })
-	return asked, left
+	slices.SortStableFunc(awaited, func(x, y AwaitedAttempt) int { return cmp.Compare(*x.Index, *y.Index) })
+	return awaited, left
 }
 
 // openIterations queries the open children of a loop for their iterations: those near
@@ -161,9 +161,9 @@ func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpret
 		if answer.Attempt = attempt; answers.ID(answer) == "" {
 			return taken, false
 		}
-		asked, cancel := context.WithTimeout(ctx, r.patience())
+		limited, cancel := context.WithTimeout(ctx, r.patience())
 		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: answers.ID(answer)})
-		err := handle.Get(asked, &taken)
+		err := handle.Get(limited, &taken)
 		cancel()
 		if err == nil {
 			return taken, true

@@ -116,19 +116,19 @@ func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]Held, error) {
 // run that was not described because spend allows no more calls, or that gave no
 // answer.
 func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Above, spend func() bool) (held []Held, missed string) {
-	for _, above := range slices.Backward(runs) {
+	for _, parent := range slices.Backward(runs) {
 		if !spend() {
-			return held, cmp.Or(missed, above.Run)
+			return held, cmp.Or(missed, parent.Run)
 		}
-		described, err := r.Client.DescribeWorkflowExecution(ctx, above.Run, "")
+		described, err := r.Client.DescribeWorkflowExecution(ctx, parent.Run, "")
 		if err != nil {
-			missed = cmp.Or(missed, above.Run)
+			missed = cmp.Or(missed, parent.Run)
 			continue
 		}
 		control := controlOf(described.GetWorkflowExecutionInfo().GetMemo())
-		if described.GetWorkflowExecutionInfo().GetCloseTime() == nil && control.Holds(above.Step) {
+		if described.GetWorkflowExecutionInfo().GetCloseTime() == nil && control.Holds(parent.Step) {
 			held = append(held, Held{
-				Run: above.Run, Step: above.Step, Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
+				Run: parent.Run, Step: parent.Step, Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
 			})
 		}
 	}
@@ -149,7 +149,7 @@ const mostBelow = 100
 // AwaitingInChildren is Awaiting for the runs that steps of a run have started and that
 // are running, and their child runs. AwaitedAttempt.Run names them. It queries a
 // hundred of them; left counts those that it did not query.
-func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string, index *int) (asked []AwaitedAttempt, left int, err error) {
+func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	if err != nil {
 		return nil, 0, err
@@ -183,11 +183,11 @@ func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string
 		}
 		_ = group.Wait()
 		for _, of := range found {
-			asked = append(asked, of...)
+			awaited = append(awaited, of...)
 		}
 		below = next
 	}
-	return asked, left, ctx.Err()
+	return awaited, left, ctx.Err()
 }
 
 // open are the runs that steps have started and wait for.

@@ -168,19 +168,19 @@ func (p *projector) begin(first *historypb.HistoryEvent) error {
 		if err := p.decode(p.workflowID, p.h.input, &input); err != nil {
 			return err
 		}
-		for _, carried := range input.Calls {
-			if carried.Index != nil {
-				p.indexes = append(p.indexes, *carried.Index)
+		for _, snapshot := range input.Calls {
+			if snapshot.Index != nil {
+				p.indexes = append(p.indexes, *snapshot.Index)
 			}
-			p.restore(carried)
+			p.restore(snapshot)
 		}
 	}
 	return nil
 }
 
 // restore records how far a call had come before.
-func (p *projector) restore(carried interpreter.Carried) {
-	state := carried.State
+func (p *projector) restore(snapshot interpreter.Carried) {
+	state := snapshot.State
 	if state == nil || state.Attempts == 0 {
 		return
 	}
@@ -192,7 +192,7 @@ func (p *projector) restore(carried interpreter.Carried) {
 		hold := state.Todo[0].Hold
 		last.waits = hold != nil && hold.Exhausted // an event of the history before
 	}
-	p.calls[call{p.step, p.visit, indexOr(carried.Index), ""}] = last
+	p.calls[call{p.step, p.visit, indexOr(snapshot.Index), ""}] = last
 }
 
 // apply turns an event of the history into those of the run.

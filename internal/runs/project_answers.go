@@ -13,9 +13,9 @@ func (p *projector) marked(event *historypb.HistoryEvent) {
 	if len(data.GetPayloads()) == 0 {
 		return // of the SDK
 	}
-	var asked workflows.AnswerMark
-	if converter.GetDefaultDataConverter().FromPayloads(data, &asked) == nil && asked.Key != "" {
-		p.answerMark(event, asked)
+	var mark workflows.AnswerMark
+	if converter.GetDefaultDataConverter().FromPayloads(data, &mark) == nil && mark.Key != "" {
+		p.answerMark(event, mark)
 		return
 	}
 	var held workflows.HoldMark

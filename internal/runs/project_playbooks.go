@@ -34,8 +34,8 @@ func (p *projector) playbookEvent(event *historypb.HistoryEvent) (bool, error) {
 	if of := p.runs[endedChild(event)]; of != nil {
 		return true, p.playEnded(of, event)
 	}
-	if asked := event.GetRequestCancelExternalWorkflowExecutionInitiatedEventAttributes(); asked != nil {
-		p.cancelling[asked.GetWorkflowExecution().GetWorkflowId()] = true
+	if requested := event.GetRequestCancelExternalWorkflowExecutionInitiatedEventAttributes(); requested != nil {
+		p.cancelling[requested.GetWorkflowExecution().GetWorkflowId()] = true
 	}
 	if fired := event.GetTimerFiredEventAttributes(); fired != nil {
 		p.late[p.limits[fired.GetTimerId()]] = true

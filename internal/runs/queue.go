@@ -73,8 +73,8 @@ func (r *Reader) queued(ctx context.Context, ticket *interpreter.Ticket, run int
 	return queue, err
 }
 
-func (q *Queue) apply(standing interpreter.LineStanding, place int) {
-	q.Limit, q.Position, q.Holders, q.Running = standing.Limit, place, standing.Holders, standing.Running
+func (q *Queue) apply(standing interpreter.LineStanding, position int) {
+	q.Limit, q.Position, q.Holders, q.Running = standing.Limit, position, standing.Holders, standing.Running
 }
 
 // stopped reports whether the workflow of a concurrency key has ended, as far as the

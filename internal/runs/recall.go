@@ -288,21 +288,21 @@ func (r *Reader) notBegun(
 	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
 		return stopped, err
 	}
-	var carried interpreter.Carried
+	var snapshot interpreter.Carried
 	for _, one := range input.Calls {
 		if one.Index == nil || question.Index != nil && *one.Index == *question.Index {
-			carried = one
+			snapshot = one
 		}
 	}
 	task := input.Task.With(script)
-	if carried.State == nil && carried.By != "" {
-		return interpreter.StoppedCall{Key: task.Run.Identity(), By: carried.By}, nil
+	if snapshot.State == nil && snapshot.By != "" {
+		return interpreter.StoppedCall{Key: task.Run.Identity(), By: snapshot.By}, nil
 	}
 	book, step, err := task.Load()
 	if err != nil {
 		return stopped, err
 	}
-	return task.StoppedAs(task.Call(book, step, carried, func() float64 { return 0 })), nil
+	return task.StoppedAs(task.Call(book, step, snapshot, func() float64 { return 0 })), nil
 }
 
 // trim leaves out what is too large together.
@@ -414,15 +414,15 @@ func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interp
 		return nil, err
 	}
 	return func(iteration interpreter.IterationResult) string {
-		place, size := iteration.Index, len(input.Elements)
+		position, size := iteration.Index, len(input.Elements)
 		if input.Chosen != nil {
-			place, _ = slices.BinarySearch(input.Chosen.Indexes, iteration.Index)
+			position, _ = slices.BinarySearch(input.Chosen.Indexes, iteration.Index)
 			size = input.Chosen.Size
 		}
-		if place < 0 || place >= len(input.Elements) {
+		if position < 0 || position >= len(input.Elements) {
 			return ""
 		}
-		carried := interpreter.Carried{Index: &iteration.Index, Size: size, Element: input.Elements[place]}
-		return task.IterationPrint(book, step, carried, iteration.Result.Meta.StartedAt)
+		snapshot := interpreter.Carried{Index: &iteration.Index, Size: size, Element: input.Elements[position]}
+		return task.IterationPrint(book, step, snapshot, iteration.Result.Meta.StartedAt)
 	}, nil
 }

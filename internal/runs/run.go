@@ -243,14 +243,14 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 
 // stoppedIn records the iterations of a batch that have begun there and not ended, or
 // that could not continue.
-func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, told bool, output workflows.CallsOutput) error {
+func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, reported bool, output workflows.CallsOutput) error {
 	if !loop.findBegun {
 		return nil
 	}
 	note := func(index int) {
 		loop.begun = append(loop.begun, interpreter.BegunIteration{Index: index, By: begun.workflowID})
 	}
-	if told {
+	if reported {
 		for _, iteration := range output.Iterations {
 			if iteration.Cancelled || iteration.Result.Failed() && iteration.Result.Error.Type == interpreter.TypeNotContinued {
 				note(iteration.Index)

@@ -73,8 +73,8 @@ func (q *inquiry) cancelled(ctx context.Context) {
 		return
 	}
 	for _, event := range page.GetHistory().GetEvents() {
-		if asked := event.GetWorkflowExecutionCancelRequestedEventAttributes(); asked != nil {
-			q.status.Cancel = &interpreter.Said{By: asked.GetIdentity(), Reason: asked.GetCause(), At: event.GetEventTime().AsTime()}
+		if requested := event.GetWorkflowExecutionCancelRequestedEventAttributes(); requested != nil {
+			q.status.Cancel = &interpreter.Said{By: requested.GetIdentity(), Reason: requested.GetCause(), At: event.GetEventTime().AsTime()}
 			return
 		}
 	}
@@ -247,7 +247,7 @@ func (q *inquiry) ended(ctx context.Context) error {
 	q.status.Status, q.status.Error = cmp.Or(result.Status, q.status.Status), result.Error
 	q.status.Warnings, q.status.Late = result.Warnings, result.Late
 	if result.Status == "" && q.run.ended != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
-		q.left(ctx)
+		q.lastProgress(ctx)
 		return nil
 	}
 	for _, record := range result.Steps {
@@ -256,9 +256,9 @@ func (q *inquiry) ended(ctx context.Context) error {
 	return nil
 }
 
-// left queries a run that ended without a result for its last progress: a worker can
+// lastProgress queries a run that ended without a result for its last progress: a worker can
 // still answer. Items that had not ended then never will.
-func (q *inquiry) left(ctx context.Context) {
+func (q *inquiry) lastProgress(ctx context.Context) {
 	q.notef("the run ended without a result: %s", endWord(q.run.ended))
 	q.spend()
 	progress, err := q.Progress(ctx, q.run.WorkflowID, q.run.last)

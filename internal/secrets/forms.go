@@ -144,10 +144,10 @@ func jsonPlain(secret string) string {
 func base64s(text string) []string {
 	const bits = 6
 	all := make([]string, 0, 6)
-	for place := range 3 {
-		padded := make([]byte, place, place+len(text))
+	for offset := range 3 {
+		padded := make([]byte, offset, offset+len(text))
 		padded = append(padded, text...)
-		first, last := (place*8+bits-1)/bits, len(padded)*8/bits
+		first, last := (offset*8+bits-1)/bits, len(padded)*8/bits
 		if first >= last {
 			continue
 		}

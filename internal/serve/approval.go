@@ -98,16 +98,16 @@ type pageHandler func(r *http.Request, found openAttempt, typed url.Values) (ans
 func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Request) (answer, error) {
 	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
 		given, err := s.approval(w, r, handle)
-		var told *Problem
-		if err == nil || errors.As(err, &told) && told.Status == http.StatusNotFound {
+		var reply *Problem
+		if err == nil || errors.As(err, &reply) && reply.Status == http.StatusNotFound {
 			return given, err
 		}
-		told = problemOf(err)
-		if told.Status >= http.StatusInternalServerError {
+		reply = problemOf(err)
+		if reply.Status >= http.StatusInternalServerError {
 			s.Logger.Error("a page could not be shown", "error", err)
 		}
-		given, err = page{Title: "That did not work", Fault: told.Detail}.answer(told.Status)
-		for name, values := range told.header {
+		given, err = page{Title: "That did not work", Fault: reply.Detail}.answer(reply.Status)
+		for name, values := range reply.header {
 			given.header[name] = values
 		}
 		return given, err
@@ -270,7 +270,7 @@ func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Valu
 		return found.again(typed, faults)
 	}
 	given.AnswerTo, given.ID = found.address.To, rand.Text()
-	told, err := s.deliver(r.Context(), found.address.Workflow, given)
+	reply, err := s.deliver(r.Context(), found.address.Workflow, given)
 	var refused *Problem
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
@@ -283,7 +283,7 @@ func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Valu
 	case err != nil:
 		return answer{}, err
 	}
-	if taken, _ := told.body.(callbackAnswer); !taken.Taken {
+	if taken, _ := reply.body.(callbackAnswer); !taken.Taken {
 		return page{
 			Title: "Your answer is kept", Note: "No worker has taken it yet. The server keeps it, and it counts once a worker is back. " +
 				"Open the link again to see that.",

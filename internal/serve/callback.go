@@ -145,21 +145,21 @@ func (s *Server) deliver(ctx context.Context, workflowID string, given interpret
 	if !keeps {
 		if over, ok := s.turns.acquire(ctx, workflowID); ok {
 			defer over()
-			said, at, err := s.send(ctx, workflowID, given)
+			reply, at, err := s.send(ctx, workflowID, given)
 			if !errors.Is(err, errUnsaid) {
-				return said, s.orRefused(ctx, kept, err)
+				return reply, s.orRefused(ctx, kept, err)
 			}
 			kept.Workflow = at
 		}
 	}
-	said, err := s.keep(ctx, kept)
+	reply, err := s.keep(ctx, kept)
 	if errors.Is(err, errLate) && given.Verb != interpreter.AnswerProgress { // the workflow may have ended with it
-		if said, _, err = s.send(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
+		if reply, _, err = s.send(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
 			err = errLate
 		}
 		err = s.orRefused(ctx, kept, err)
 	}
-	return said, err
+	return reply, err
 }
 
 // errUnsaid says that no workflow has replied to an answer: no worker has answered, or
@@ -167,7 +167,7 @@ func (s *Server) deliver(ctx context.Context, workflowID string, given interpret
 var errUnsaid = errors.New("nobody says what became of the answer")
 
 // send sends an answer to a workflow, and gives the outcome and the last receiver.
-func (s *Server) send(ctx context.Context, workflowID string, given interpreter.Answer) (said answer, at string, err error) {
+func (s *Server) send(ctx context.Context, workflowID string, given interpreter.Answer) (reply answer, at string, err error) {
 	taken, at, err := answers.Send(ctx, s.Client, workflowID, given, answerPatience)
 	var refused *interpreter.AnswerError
 	switch {

@@ -136,13 +136,13 @@ func deliveryHeaders(trigger *playbook.Trigger, header http.Header) map[string]a
 	case playbook.Slack:
 		names = append(names, "X-Slack-Retry-Num")
 	}
-	told := map[string]any{}
+	headers := map[string]any{}
 	for _, name := range names {
 		if value := valueOf(header, name); value != "" && len(value) <= mostHeaders {
-			told[strings.ToLower(name)] = strings.ToValidUTF8(value, "\uFFFD")
+			headers[strings.ToLower(name)] = strings.ToValidUTF8(value, "\uFFFD")
 		}
 	}
-	return told
+	return headers
 }
 
 // valueOf is the value of a header, and of one that occurs several times all of them.

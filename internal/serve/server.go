@@ -23,7 +23,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/internal/callback"
 	"reprise/internal/seal"
 	"reprise/internal/secrets"
@@ -67,7 +67,7 @@ type Options struct {
 	// interpreter.MaxInlinePayload, for a client without a payload store.
 	MaxAnswer int
 	// Secrets resolve what triggers name.
-	Secrets activities.ConnectionResolver
+	Secrets tool.ConnectionResolver
 	// Masked learns the secrets that are used; nil makes a new set.
 	Masked *secrets.Set
 	Logger *slog.Logger // nil discards

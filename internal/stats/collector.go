@@ -126,8 +126,8 @@ func (c *Collector) alike(failure *interpreter.ErrorObject) *Error {
 			key = Error{Kind: "others"}
 		}
 		if c.errors[key] == nil {
-			told := key
-			c.errors[key] = &told
+			copied := key
+			c.errors[key] = &copied
 		}
 	}
 	return c.errors[key]
@@ -290,14 +290,14 @@ func (c *Collector) Stats() Stats {
 
 // rounded are the figures with their rates.
 func (f *Figures) rounded() Figures {
-	told := *f
-	told.AttemptSeconds, told.WaitSeconds = milliseconds(f.AttemptSeconds), milliseconds(f.WaitSeconds)
-	told.LimitSeconds = milliseconds(f.LimitSeconds)
+	copied := *f
+	copied.AttemptSeconds, copied.WaitSeconds = milliseconds(f.AttemptSeconds), milliseconds(f.WaitSeconds)
+	copied.LimitSeconds = milliseconds(f.LimitSeconds)
 	if ended := f.Success + f.Failed; ended > 0 {
 		share := func(n int) *float64 { x := round(float64(n)/float64(ended), 10_000); return &x }
-		told.Reliability, told.SuccessRate, told.RetryRate = share(f.FirstTry), share(f.Success), share(f.Retried)
+		copied.Reliability, copied.SuccessRate, copied.RetryRate = share(f.FirstTry), share(f.Success), share(f.Retried)
 	}
-	return told
+	return copied
 }
 
 func milliseconds(seconds float64) float64 { return round(seconds, 1000) }

@@ -52,8 +52,8 @@ type idGenerator struct{}
 
 // NewIDs are those of a span that begins a trace.
 func (idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	if asked, ok := ctx.Value(idKey{}).(ids); ok {
-		return asked.trace, asked.span
+	if own, ok := ctx.Value(idKey{}).(ids); ok {
+		return own.trace, own.span
 	}
 	var made ids
 	_, _ = rand.Read(made.trace[:]) // it never fails
@@ -80,8 +80,8 @@ func (t *Telemetry) recordSpan(l lineage, part meter.Part, more ...attribute.Key
 		return
 	}
 	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: l.Trace, span: l.span(part)})
-	if above := l.parentOf(part); above.IsValid() {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, l.context(above))
+	if parent := l.parentOf(part); parent.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, l.context(parent))
 	}
 	_, span := t.tracer.Start(ctx, spanName(part), trace.WithTimestamp(part.Started),
 		trace.WithAttributes(attributesOf(part)...), trace.WithAttributes(more...))

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/internal/host"
 	"reprise/internal/seal"
 	"reprise/internal/telemetry"
@@ -186,7 +187,7 @@ func start(options Options) (*Process, error) {
 		namespaceVariable+"="+options.Namespace, directoryVariable+"="+options.Directory,
 		metricsVariable+"="+options.Metrics, stopVariable+"="+cmp.Or(options.StopTimeout, stopTimeout).String())
 	for name, url := range options.Connections {
-		cmd.Env = append(cmd.Env, activities.ConnectionVariable(name)+"="+url)
+		cmd.Env = append(cmd.Env, tool.ConnectionVariable(name)+"="+url)
 	}
 	cmd.Env = append(cmd.Env, options.Env...)
 	cmd.Stderr = os.Stderr
