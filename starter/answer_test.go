@@ -325,9 +325,9 @@ func TestAnswersInLoops(t *testing.T) {
 }
 
 // While no worker is there the answer is kept, and taken once.
-// TestAnswersThatARunCannotTake are refused before they reach the server, by what they
+// TestAnswersThatARunCannotAccept are refused before they reach the server, by what they
 // take on their way, and the attempt waits on.
-func TestAnswersThatARunCannotTake(t *testing.T) {
+func TestAnswersThatARunCannotAccept(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start("  - {step: ask, tool: webhook}\n")

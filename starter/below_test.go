@@ -31,8 +31,8 @@ const asksBelow = `
       - {step: ask, tool: approval, message: "Drop it?"}
 `
 
-// TestAnswersBelow answers what runs below ask by the ID of the run above.
-func TestAnswersBelow(t *testing.T) {
+// TestAnswersInChildRuns answers what runs below ask by the ID of the run above.
+func TestAnswersInChildRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(asksBelow)
@@ -90,9 +90,9 @@ const waitsBelow = `
       - *flaky
 `
 
-// TestStatusLooksBelow says what the runs wait for that a step or an iteration has
+// TestStatusShowsChildRuns says what the runs wait for that a step or an iteration has
 // started, and what would help.
-func TestStatusLooksBelow(t *testing.T) {
+func TestStatusShowsChildRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(waitsBelow)
@@ -129,8 +129,8 @@ func TestStatusLooksBelow(t *testing.T) {
 	d.does("cancel", id)
 }
 
-// TestStatusSaysWhichRunBelowIsPaused: who has paused it, and how it goes on.
-func TestStatusSaysWhichRunBelowIsPaused(t *testing.T) {
+// TestStatusSaysWhichChildRunIsPaused: who has paused it, and how it goes on.
+func TestStatusSaysWhichChildRunIsPaused(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(asksBelow)
@@ -215,9 +215,9 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	d.does("cancel", outer, waiter, holder)
 }
 
-// TestStatusLooksAbove says of a run below which run above holds it, and what would let
+// TestStatusShowsParentRuns says of a run below which run above holds it, and what would let
 // it go on; so does a command that lets nothing go on as long as that is so.
-func TestStatusLooksAbove(t *testing.T) {
+func TestStatusShowsParentRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(`

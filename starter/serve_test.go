@@ -381,9 +381,9 @@ func resets(url string, streams int) {
 	}
 }
 
-// TestServeTakesNewCertificates from its files: for new connections, and the last one
+// TestServeReadsNewCertificates from its files: for new connections, and the last one
 // that is whole.
-func TestServeTakesNewCertificates(t *testing.T) {
+func TestServeReadsNewCertificates(t *testing.T) {
 	t.Parallel()
 	server, certificate, key := servedWithTLS(t)
 	client := server.client
