@@ -41,7 +41,7 @@ type answerer struct {
 	run     runs.Found
 	book    *playbook.Playbook
 	awaited []runs.AwaitedAttempt // all that await an answer
-	left    int                   // children of loops that were not asked
+	left    int                   // children of loops that were not queried
 }
 
 // answerAttempt answers an attempt of a run.
@@ -54,7 +54,7 @@ func (a *app) answerAttempt(ctx context.Context, s *session, r *answerOptions, i
 	if t.book, err = t.reader.Playbook(ctx, found); err != nil {
 		return err
 	}
-	if r.answer.Step != "" && len(t.book.Callers()) == 0 { // else a run below may have it
+	if r.answer.Step != "" && len(t.book.Callers()) == 0 { // else a child run may have it
 		if err := knownStep(r.answer.Step, stepNames(t.book)); err != nil {
 			return err
 		}
@@ -127,12 +127,12 @@ func (t *answerer) deliver(ctx context.Context) (answerDocument, error) {
 	case err != nil:
 		return answerDocument{}, err
 	}
-	meant := slices.DeleteFunc(slices.Clone(t.awaited), func(asked runs.AwaitedAttempt) bool { return !t.means(asked) })
+	meant := slices.DeleteFunc(slices.Clone(t.awaited), func(awaited runs.AwaitedAttempt) bool { return !t.means(awaited) })
 	switch {
 	case len(meant) > 1:
 		return t.refuse("%s", t.ambiguous(meant)), nil
 	case len(meant) == 0:
-		return t.deliverBelow(ctx)
+		return t.sendToChild(ctx)
 	}
 	if wrong := t.wrongVerb(meant[0]); wrong != "" {
 		return t.refuse("%s", wrong), nil
@@ -141,9 +141,9 @@ func (t *answerer) deliver(ctx context.Context) (answerDocument, error) {
 	return t.send(ctx, meant[0].WorkflowID)
 }
 
-// deliverBelow answers an attempt of a run that a step of this one has started, or one
+// sendToChild answers an attempt of a run that a step of this one has started, or one
 // of the run itself that does not wait.
-func (t *answerer) deliverBelow(ctx context.Context) (doc answerDocument, err error) {
+func (t *answerer) sendToChild(ctx context.Context) (doc answerDocument, err error) {
 	if len(t.book.Callers()) == 0 {
 		return t.sendBlind(ctx)
 	}
@@ -151,7 +151,7 @@ func (t *answerer) deliverBelow(ctx context.Context) (doc answerDocument, err er
 	if err != nil {
 		return doc, err
 	}
-	meant := slices.DeleteFunc(slices.Clone(below), func(asked runs.AwaitedAttempt) bool { return !t.means(asked) })
+	meant := slices.DeleteFunc(slices.Clone(below), func(awaited runs.AwaitedAttempt) bool { return !t.means(awaited) })
 	switch {
 	case len(meant) == 0:
 		if t.answer.Step != "" && t.book.Step(t.answer.Step) == nil && len(below) == 0 {
@@ -180,11 +180,11 @@ func (t *answerer) deliverBelow(ctx context.Context) (doc answerDocument, err er
 }
 
 // means reports whether an attempt is the one that the command names.
-func (t *answerer) means(asked runs.AwaitedAttempt) bool {
+func (t *answerer) means(awaited runs.AwaitedAttempt) bool {
 	if t.answer.Step == "" {
-		return asked.Approval != nil
+		return awaited.Approval != nil
 	}
-	return asked.Step == t.answer.Step
+	return awaited.Step == t.answer.Step
 }
 
 // sendBlind sends an answer to an attempt that does not wait: it may have had this
@@ -284,7 +284,7 @@ func mayAwait(step *playbook.Step) bool {
 	return !literal || step.Action.Traits().Awaits
 }
 
-// recall looks for what was said of the answer by a workflow that has ended since.
+// recall finds the reply to the answer by a workflow that has ended since.
 func (t *answerer) recall(ctx context.Context) answerDocument {
 	status, err := t.reader.Status(ctx, t.run, t.run.EndedAt)
 	if err == nil && t.answer.Step != "" && t.answer.Verb != interpreter.AnswerProgress {

@@ -325,9 +325,9 @@ func TestAnswersInLoops(t *testing.T) {
 }
 
 // While no worker is there the answer is kept, and taken once.
-// TestAnswersThatARunCannotTake are refused before they reach the server, by what they
+// TestAnswersThatARunCannotAccept are refused before they reach the server, by what they
 // take on their way, and the attempt waits on.
-func TestAnswersThatARunCannotTake(t *testing.T) {
+func TestAnswersThatARunCannotAccept(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start("  - {step: ask, tool: webhook}\n")
@@ -455,7 +455,7 @@ func TestGoldenAwaiting(t *testing.T) {
 	for _, asked := range []runs.AwaitedAttempt{{Step: "import", Visit: 1, Awaiting: *webhook}, {Step: "ask", Visit: 2, Index: &three, Awaiting: *approval}} {
 		var b strings.Builder
 		doc := answerDocument{WorkflowID: "imports-7x2k", Awaits: []runs.AwaitedAttempt{asked}}
-		writeAsked(&b, doc, 2, 80, now)
+		writeAwaited(&b, doc, 2, 80, now)
 		out.WriteString(b.String())
 	}
 	many := make([]runs.AwaitedAttempt, 13)
@@ -463,7 +463,7 @@ func TestGoldenAwaiting(t *testing.T) {
 		many[i] = runs.AwaitedAttempt{Step: "import", Visit: 1, Index: &i, Awaiting: *webhook}
 	}
 	var b strings.Builder
-	writeAsked(&b, answerDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
+	writeAwaited(&b, answerDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
 	require.Contains(t, b.String(), "import[9]")
 	require.Contains(t, b.String(), "  and 3 more\n")
 	require.NotContains(t, b.String(), "import[10]")

@@ -31,8 +31,8 @@ const asksBelow = `
       - {step: ask, tool: approval, message: "Drop it?"}
 `
 
-// TestAnswersBelow answers what runs below ask by the ID of the run above.
-func TestAnswersBelow(t *testing.T) {
+// TestAnswersInChildRuns answers what runs below ask by the ID of the run above.
+func TestAnswersInChildRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(asksBelow)
@@ -90,9 +90,9 @@ const waitsBelow = `
       - *flaky
 `
 
-// TestStatusLooksBelow says what the runs wait for that a step or an iteration has
+// TestStatusShowsChildRuns says what the runs wait for that a step or an iteration has
 // started, and what would help.
-func TestStatusLooksBelow(t *testing.T) {
+func TestStatusShowsChildRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(waitsBelow)
@@ -129,8 +129,8 @@ func TestStatusLooksBelow(t *testing.T) {
 	d.does("cancel", id)
 }
 
-// TestStatusSaysWhichRunBelowIsPaused: who has paused it, and how it goes on.
-func TestStatusSaysWhichRunBelowIsPaused(t *testing.T) {
+// TestStatusSaysWhichChildRunIsPaused: who has paused it, and how it goes on.
+func TestStatusSaysWhichChildRunIsPaused(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(asksBelow)
@@ -166,7 +166,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 		return file
 	}
 	asks := write("asks.yaml", "concurrency: {shared: "+key+"}\nworkflow:\n  - {step: ask, tool: webhook, timeout: 1h}\n")
-	above := write("above.yaml", `workflow:
+	parent := write("above.yaml", `workflow:
   - {step: begin, next: [alone, each]}
   - {step: alone, tool: playbook, path: asks.yaml}
   - {step: each, tool: playbook, path: asks.yaml, loop: {in: [1], iterator: n, mode: parallel}}
@@ -197,7 +197,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	require.LessOrEqual(t, d.status(holder).Calls, runs.StatusCalls)
 	require.Contains(t, d.does("status", waiter), "to see who has a turn: starter status "+holder+"\n")
 
-	outer := start(above)
+	outer := start(parent)
 	alone, inLoop := outer+"/alone#1!1", outer+"/each#1/0!1"
 	require.Eventually(t, func() bool {
 		got := strings.ReplaceAll(d.say("status", holder).out, "\n", " ")
@@ -215,9 +215,9 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	d.does("cancel", outer, waiter, holder)
 }
 
-// TestStatusLooksAbove says of a run below which run above holds it, and what would let
+// TestStatusShowsParentRuns says of a run below which run above holds it, and what would let
 // it go on; so does a command that lets nothing go on as long as that is so.
-func TestStatusLooksAbove(t *testing.T) {
+func TestStatusShowsParentRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(`

@@ -52,7 +52,7 @@ func (a *app) dev(options *devOptions) error {
 	if err := checkQueue(options.server.taskQueue); err != nil {
 		return err
 	}
-	ctx := a.interrupts.asked
+	ctx := a.interrupts.graceful
 	found, err := findDev(ctx, "", "")
 	var silent *connect.NoServerError
 	if errors.As(err, &silent) && ctx.Err() == nil { // it lives

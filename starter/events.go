@@ -200,8 +200,8 @@ func (w *eventWriter) end(summary runs.EventsInfo) error {
 	return err
 }
 
-// writeLine writes an event for eyes. What does not fit a terminal is cut; --output
-// jsonl has all of it.
+// writeLine writes an event for eyes. Lines that do not fit a terminal are cut;
+// --output jsonl has all of them.
 func (w *eventWriter) writeLine(event runs.Event) error {
 	at := event.At.Local()
 	if day := at.Format(time.DateOnly); day != w.day {

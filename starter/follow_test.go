@@ -137,7 +137,7 @@ func looks(length time.Duration) (n int) {
 	return n
 }
 
-func TestLooksGetRarer(t *testing.T) {
+func TestPollsGetRarer(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 14, looks(20*time.Second), "40 at twice a second")
 	require.Equal(t, 55, looks(10*time.Minute), "1200 at twice a second")
@@ -145,8 +145,8 @@ func TestLooksGetRarer(t *testing.T) {
 	require.Equal(t, longestPause, pollInterval(followInterval, time.Hour, time.Second))
 }
 
-// TestFollowingAsksLess: queries are what a server bills.
-func TestFollowingAsksLess(t *testing.T) {
+// TestFollowingPollsLess: queries are what a server bills.
+func TestFollowingPollsLess(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	began := time.Now()

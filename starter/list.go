@@ -25,7 +25,7 @@ type runsOptions struct {
 	children        bool
 }
 
-// mostRuns is how many runs a list shows unless told otherwise.
+// mostRuns is how many runs a list shows by default.
 const mostRuns = 20
 
 func newListCommand(a *app) *cobra.Command {

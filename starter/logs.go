@@ -55,7 +55,7 @@ func newLogsCommand(a *app) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			options.hasIndex = command.Flags().Changed("index")
-			return a.logs(a.interrupts.asked, options, strings.Join(args, ""))
+			return a.logs(a.interrupts.graceful, options, strings.Join(args, ""))
 		},
 	}
 	flags := command.Flags()
@@ -203,7 +203,7 @@ type logView struct {
 	foreign int // lines that are not JSON
 }
 
-// writeLine shows a line if it is one of those asked for.
+// writeLine shows a line if the options select it.
 func (v *logView) writeLine(line []byte) error {
 	if len(strings.TrimSpace(string(line))) == 0 {
 		return nil

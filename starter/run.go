@@ -95,7 +95,7 @@ func (a *app) run(name string, options *runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx := a.interrupts.asked
+	ctx := a.interrupts.graceful
 	s, err := a.open(ctx, options)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -21,7 +21,7 @@ type flawed struct {
 }
 
 // flaws are the playbooks of a folder that cannot be started, or whose deliveries could
-// not be told from others. What a run supplies is not known yet.
+// not be distinguished from others. The values that a run supplies are not known yet.
 func flaws(folder string, secrets tool.ConnectionResolver) []flawed {
 	var all []flawed
 	for _, name := range bookshelf.Names(folder) {

@@ -35,7 +35,7 @@ func (a *app) steerWriter(o *steering) func(steerResult) {
 	}
 }
 
-// done says how a run stands after a command.
+// done describes a run after a command.
 func (o *steering) done(result steerResult) string {
 	what, standing := "", *result.Standing
 	if o.Index != nil {

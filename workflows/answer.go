@@ -502,7 +502,7 @@ func (d *driver) silence() {
 const cancelTime = 30 * time.Second
 
 // notifyCancel notifies the other side that the attempt is cancelled, where the step
-// says how. What comes of it changes nothing.
+// says how. The outcome changes nothing.
 func (d *driver) notifyCancel(ctx workflow.Context) {
 	d.silence()
 	if d.call.Awaits() != nil {

@@ -69,10 +69,10 @@ func newBatch(
 		waits: make([]*interpreter.Wait, n), until: make([]time.Time, n), children: make([]string, n),
 		earlier: make([]string, n), allowance: allowance{left: input.Admitted, none: input.Refused},
 	}
-	for i, carried := range input.Calls {
-		b.calls[i] = resumeCall(ctx, book, step, input.Task, carried)
-		if carried.State == nil {
-			b.earlier[i] = carried.By
+	for i, snapshot := range input.Calls {
+		b.calls[i] = resumeCall(ctx, book, step, input.Task, snapshot)
+		if snapshot.State == nil {
+			b.earlier[i] = snapshot.By
 		}
 	}
 	return b
@@ -80,15 +80,15 @@ func newBatch(
 
 // resumeCall makes a call that continues from its snapshot.
 func resumeCall(
-	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, carried interpreter.Carried,
+	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, snapshot interpreter.Carried,
 ) *interpreter.Call {
 	name := fmt.Sprintf("%s#%d", step.Name, task.Visit)
-	if carried.Index != nil {
-		name = fmt.Sprintf("%s/%d", name, *carried.Index)
+	if snapshot.Index != nil {
+		name = fmt.Sprintf("%s/%d", name, *snapshot.Index)
 	}
-	call := task.Call(book, step, carried, stream(ctx, name))
+	call := task.Call(book, step, snapshot, stream(ctx, name))
 	if call.Waits(workflow.Now(ctx)) != nil {
-		call.WaitedUntil(carried.Until, workflow.Now(ctx))
+		call.WaitedUntil(snapshot.Until, workflow.Now(ctx))
 	}
 	return call
 }
@@ -420,8 +420,8 @@ func (b *batch) finish(ctx workflow.Context) (*CallsOutput, error) {
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 }
 
-// failure is that of the first iteration where all of them failed. What Temporal
-// may not keep of a failure is better a result.
+// failure is that of the first iteration where all of them failed. Details that
+// Temporal may not keep of a failure are better a result.
 func (b *batch) failure(output *CallsOutput) *interpreter.ErrorObject {
 	several := len(output.Iterations) > 1
 	if len(output.Iterations) == 0 {

@@ -71,9 +71,9 @@ func (r *run) waitsForItself(name queue.Name) *interpreter.ErrorObject {
 		return nil
 	}
 	line, holders := name.ID(), []string{}
-	for _, above := range r.controls.parents {
-		if above.Queue == line {
-			holders = append(holders, above.Run)
+	for _, parent := range r.controls.parents {
+		if parent.Queue == line {
+			holders = append(holders, parent.Run)
 		}
 	}
 	if len(holders) < r.book.Concurrency.Limit {
@@ -105,9 +105,9 @@ func (r *run) requestTurn(ctx workflow.Context) error {
 	concurrency := r.book.Concurrency
 	request := queue.Request{Run: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
 	request.Known = r.Ticket.State
-	for _, above := range r.controls.parents {
-		if above.Queue != "" {
-			request.Parents = append(request.Parents, queue.Holding{Run: above.Run, Queue: above.Queue})
+	for _, parent := range r.controls.parents {
+		if parent.Queue != "" {
+			request.Parents = append(request.Parents, queue.Holding{Run: parent.Run, Queue: parent.Queue})
 		}
 	}
 	return r.sendToQueue(ctx, toTool(queue.EnterActivity, queueTimeout, "asks for its turn"), request)

@@ -99,7 +99,7 @@ func (c *counter) run(line queue.Queue) time.Duration {
 	return c.env.Now().Sub(began)
 }
 
-func TestConcurrencyTakesTurns(t *testing.T) {
+func TestConcurrencyGrantsTurns(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	for i, id := range []string{"a", "b", "c"} {
@@ -133,9 +133,9 @@ func TestConcurrencyCancels(t *testing.T) {
 	}}, c.cancelled)
 }
 
-// TestConcurrencyLooks: who ends without a word is found, more and more seldom while
+// TestConcurrencyChecksItsMembers: who ends without a word is found, more and more seldom while
 // all is well, and hourly where nobody waits.
-func TestConcurrencyLooks(t *testing.T) {
+func TestConcurrencyChecksItsMembers(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	c.at(0, "a", nil)
@@ -175,9 +175,9 @@ func TestConcurrencyDeafRuns(t *testing.T) {
 	require.Equal(t, 65*time.Second, ended)
 }
 
-// TestConcurrencyGoesOn: a long history goes on in another with who has a turn, who
+// TestConcurrencyContinuesAsNew: a long history goes on in another with who has a turn, who
 // waits and what is still to be told. A thousand fit.
-func TestConcurrencyGoesOn(t *testing.T) {
+func TestConcurrencyContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	var many queue.Queue

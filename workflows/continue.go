@@ -269,8 +269,8 @@ func (r *run) endedBefore(
 		if index < 0 || index >= len(input.Elements) || iteration.Result.Failed() {
 			continue
 		}
-		carried := interpreter.Carried{Index: &index, Size: len(input.Elements), Element: input.Elements[index]}
-		if print := input.Task.IterationPrint(r.book, step, carried, iteration.Result.Meta.StartedAt); print != "" && print == found.Prints[i] {
+		snapshot := interpreter.Carried{Index: &index, Size: len(input.Elements), Element: input.Elements[index]}
+		if print := input.Task.IterationPrint(r.book, step, snapshot, iteration.Result.Meta.StartedAt); print != "" && print == found.Prints[i] {
 			ended[index] = iteration
 		}
 	}

@@ -196,7 +196,7 @@ func (d *driver) make(ctx workflow.Context, input interpreter.ToolInput) interpr
 func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 	defer d.rested()
 	until, long := longWait(ctx, wait)
-	settlement, err := d.rest(ctx, &wait, until, long, func() (*Settlement, error) {
+	settlement, err := d.park(ctx, &wait, until, long, func() (*Settlement, error) {
 		return controlsOf(ctx).sleep(ctx, d.call, wait)
 	})
 	if errors.Is(err, errRenews) {
@@ -212,7 +212,7 @@ func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.rested()
 	d.markHold(ctx, hold)
 	wait := hold.Wait(d.call.View().Failure)
-	settlement, err := d.rest(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
+	settlement, err := d.park(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
 	})
 	if !errors.Is(err, errRenews) {
@@ -249,9 +249,9 @@ func (d *driver) over(ctx workflow.Context, settlement *Settlement, err error, b
 	}
 }
 
-// rest records that the call waits, until a time or, where that is zero, until people
+// park records that the call waits, until a time or, where that is zero, until people
 // end that, and parks it in its slot for a long wait.
-func (d *driver) rest(
+func (d *driver) park(
 	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*Settlement, error),
 ) (*Settlement, error) {
 	if d.waiting != nil {

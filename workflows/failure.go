@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter"
 )
 
-// What Temporal reports of what was sent, in the words of playbooks.
+// Errors of Temporal, in the words of playbooks.
 
 // DetailsOf reads the details of a workflow or activity that failed or was cancelled.
 func DetailsOf(err error, into any) bool {

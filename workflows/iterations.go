@@ -111,8 +111,8 @@ func (b *batch) records() []IterationRecord {
 // completeProgress completes the progress of a run with what is not in the records.
 func (r *run) completeProgress(progress *Progress) {
 	progress.Control, progress.Late, progress.Ticket = r.controls.Control, r.Late, r.Ticket
-	for _, above := range r.controls.parents {
-		progress.Parents = append(progress.Parents, interpreter.Above{Run: above.Run, Step: above.Step})
+	for _, parent := range r.controls.parents {
+		progress.Parents = append(progress.Parents, interpreter.Above{Run: parent.Run, Step: parent.Step})
 	}
 	for i, record := range r.records {
 		shown := &progress.Steps[i]

@@ -64,15 +64,15 @@ func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.KeptAnswer) {
 	m.seen[mark] = true
 	to := toTool(interpreter.DeliverActivity, mailTimeout, string(kept.Answer.Verb)+" of step "+kept.Answer.Step)
 	for {
-		said, err := send[interpreter.Delivered](ctx, to, kept, "an answer")
+		delivered, err := send[interpreter.Delivered](ctx, to, kept, "an answer")
 		if err != nil {
 			logger(ctx).Warn("cannot deliver an answer yet", "workflow_id", kept.Workflow, "step", kept.Answer.Step, "error", err)
 			_ = workflow.Sleep(ctx, deliverAgain) // no cancel ends it
 			continue
 		}
-		switch said.Fate {
+		switch delivered.Fate {
 		case interpreter.FateRefused:
-			m.result.Refused = append(m.result.Refused, interpreter.KeptRefusal{Digest: digest, Message: said.Message})
+			m.result.Refused = append(m.result.Refused, interpreter.KeptRefusal{Digest: digest, Message: delivered.Message})
 			if over := len(m.result.Refused) - interpreter.MaxKeptAnswers; over > 0 {
 				m.result.Refused = m.result.Refused[over:]
 			}

@@ -357,8 +357,8 @@ func (c *controls) task(task Task) Task {
 // Holds reports whether no attempt of a step may begin: its run holds it, or a parent
 // run.
 func (c *controls) Holds(step string) bool {
-	return c.Control.Holds(step) || slices.ContainsFunc(c.parents, func(above interpreter.Above) bool {
-		return above.Control.Holds(above.Step)
+	return c.Control.Holds(step) || slices.ContainsFunc(c.parents, func(parent interpreter.Above) bool {
+		return parent.Control.Holds(parent.Step)
 	})
 }
 
@@ -367,8 +367,8 @@ func (c *controls) knows(hold interpreter.Hold) bool {
 	if hold.Run == "" {
 		return c.Version >= hold.Version
 	}
-	return slices.ContainsFunc(c.parents, func(above interpreter.Above) bool {
-		return above.Run == hold.Run && above.Control.Version >= hold.Version
+	return slices.ContainsFunc(c.parents, func(parent interpreter.Above) bool {
+		return parent.Run == hold.Run && parent.Control.Version >= hold.Version
 	})
 }
 
@@ -381,8 +381,8 @@ func (c *controls) applyControl(steering Steering) {
 		return
 	}
 	for i := range c.parents {
-		if above := &c.parents[i]; above.Run == steering.Run && steering.Control.Version > above.Control.Version {
-			above.Control = steering.Control
+		if parent := &c.parents[i]; parent.Run == steering.Run && steering.Control.Version > parent.Control.Version {
+			parent.Control = steering.Control
 		}
 	}
 }

@@ -76,8 +76,8 @@ func (r *run) notifyStep(ctx workflow.Context, done ended) {
 	}
 }
 
-// noticeWaiter shows in the record of a step that a notice of it waits. What the
-// notice failed with is not the step's.
+// noticeWaiter shows in the record of a step that a notice of it waits. The error of
+// the notice is not the step's.
 func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waiter {
 	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
 		failure := record.Error

@@ -330,8 +330,8 @@ func (r *run) complete(ctx workflow.Context, done ended) {
 	}
 }
 
-// failLate turns a step whose vars or routes cannot be evaluated into one that
-// failed. What it gave stays with it.
+// failLate turns a step whose vars or routes cannot be evaluated into one that failed.
+// It keeps its result.
 func (r *run) failLate(ctx workflow.Context, done ended, err error) interpreter.CallResult {
 	failed := done.result
 	failed.Status = interpreter.StatusError

@@ -234,7 +234,8 @@ func (r *run) checkSkip(command Command) error {
 	return r.checkSettle(command)
 }
 
-// checkSettle refuses where nothing waits. What waits in a loop, the loop knows.
+// checkSettle refuses where nothing waits. Only a loop knows which of its iterations
+// wait.
 func (r *run) checkSettle(command Command) error {
 	step, err := r.commanded(command)
 	if err != nil {

@@ -32,16 +32,16 @@ func serveStopped(ctx workflow.Context, answer func(StoppedQuestion) (interprete
 // call whose request has changed begins anew, and the warning says so. A call whose
 // state cannot be read ends: its request may have been sent before.
 func continueCall(ctx workflow.Context, task Task, call *interpreter.Call, by string) (warning string) {
-	place := indexed(task.Step, call.Index())
+	name := indexed(task.Step, call.Index())
 	question := interpreter.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: call.Index()}
-	stopped, err := send[interpreter.StoppedCall](ctx, toRecall(interpreter.StoppedActivity, place+": how far an earlier run has come"),
+	stopped, err := send[interpreter.StoppedCall](ctx, toRecall(interpreter.StoppedActivity, name+": how far an earlier run has come"),
 		question, "the name of an earlier run")
 	switch {
 	case ctx.Err() != nil:
 		return ""
 	case err != nil:
 		call.Abandon(*notContinued(fmt.Sprintf("step %s: an earlier run was stopped in the midst of its call, and how far it had come cannot be read: %v",
-			place, err)), workflow.Now(ctx))
+			name, err)), workflow.Now(ctx))
 		return ""
 	case stopped.State == nil:
 		return ""
@@ -53,7 +53,7 @@ func continueCall(ctx workflow.Context, task Task, call *interpreter.Call, by st
 	if stopped.State.Fresh() {
 		return ""
 	}
-	return fmt.Sprintf("an earlier run was stopped in the midst of a call, which begins anew, under the same keys: step %s: it asks for something else now", place)
+	return fmt.Sprintf("an earlier run was stopped in the midst of a call, which begins anew, under the same keys: step %s: it asks for something else now", name)
 }
 
 // continues resumes what an earlier run has left of the call of a visit.
@@ -121,9 +121,9 @@ func (r *run) stoppedCall(question StoppedQuestion) (interpreter.StoppedCall, er
 
 // stoppedCall answers workflows that continue an iteration of the batch.
 func (b *batch) stoppedCall(question StoppedQuestion) (interpreter.StoppedCall, error) {
-	for i, carried := range b.input.Calls {
+	for i, snapshot := range b.input.Calls {
 		switch {
-		case carried.Index != nil && (question.Index == nil || *carried.Index != *question.Index):
+		case snapshot.Index != nil && (question.Index == nil || *snapshot.Index != *question.Index):
 		case b.earlier[i] != "":
 			return interpreter.StoppedCall{Key: b.input.Task.Run.Identity(), By: b.earlier[i]}, nil
 		default:
@@ -166,12 +166,12 @@ func (c *activityHost) recallLedgers(ctx workflow.Context, call *interpreter.Cal
 		call.Recalled()
 		return
 	}
-	place := indexed(c.task.Step, c.snapshot.Index)
+	name := indexed(c.task.Step, c.snapshot.Index)
 	hostCalls(ctx, interpreter.DriveInput{
 		Task: c.task, Calls: []interpreter.Carried{c.snapshot}, Width: 1, Pages: call.Detachable(), Recall: true,
-	}, []*interpreter.Call{call}, place+": what an earlier run has written")
+	}, []*interpreter.Call{call}, name+": what an earlier run has written")
 	if call.Recalls() && ctx.Err() == nil {
-		call.Abandon(*notContinued("step " + place + ": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),
+		call.Abandon(*notContinued("step " + name + ": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),
 			workflow.Now(ctx))
 	}
 }

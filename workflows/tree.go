@@ -114,8 +114,8 @@ func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string)
 // admission is the request for runs that this one waits for.
 func (c *controls) admission(tree interpreter.Tree, count int) interpreter.Admission {
 	admission := interpreter.Admission{Tree: tree, Count: count}
-	for _, above := range c.parents {
-		admission.Runs = append(admission.Runs, above.Run)
+	for _, parent := range c.parents {
+		admission.Runs = append(admission.Runs, parent.Run)
 	}
 	admission.Runs = append(admission.Runs, c.run)
 	return admission

@@ -165,9 +165,9 @@ func (w *world) allEndWithin(all []client.WorkflowRun, within time.Duration) {
 	}
 }
 
-// TestRequestsWaitWhileALineContinues: a line whose history is long gets no requests until
+// TestRequestsWaitWhileAQueueContinues: a line whose history is long gets no requests until
 // it has continued as new, as the server would refuse that while they come.
-func TestRequestsWaitWhileALineContinues(t *testing.T) {
+func TestRequestsWaitWhileAQueueContinues(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	gate, open := newLobby(t)

@@ -221,9 +221,9 @@ func stays(source, seconds string) string {
 	return strings.ReplaceAll(source, `"STAYS"`, seconds)
 }
 
-// TestSkipsWhereItsKeyIsTaken: a run that is not to wait ends without a failure, and
+// TestSkipsWhereItsKeyIsInUse: a run that is not to wait ends without a failure, and
 // says whom it found.
-func TestSkipsWhereItsKeyIsTaken(t *testing.T) {
+func TestSkipsWhereItsKeyIsInUse(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorking(t), newTurnstile(t)
 	source := stays(w.turning("on_conflict: skip"), "60")
@@ -247,9 +247,9 @@ func TestSkipsWhereItsKeyIsTaken(t *testing.T) {
 	w.replayLine("acme")
 }
 
-// TestCancelsWhoeverHasItsKey: the run before is cancelled and says why, also one
+// TestCancelsTheRunWithItsKey: the run before is cancelled and says why, also one
 // that waits only to be cancelled, and the new one begins when it has left.
-func TestCancelsWhoeverHasItsKey(t *testing.T) {
+func TestCancelsTheRunWithItsKey(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorking(t), newTurnstile(t)
 	source := stays(w.turning("on_conflict: cancel_running"), "60")
@@ -278,9 +278,9 @@ func reasonOfCancel(w *world) string {
 	return ""
 }
 
-// TestWhoCannotLeaveFreesItsPlace: a run that is terminated says nothing, so the line
+// TestARunThatCannotReleaseFreesItsTurn: a run that is terminated says nothing, so the line
 // looks; one in the queue that is cancelled leaves it.
-func TestWhoCannotLeaveFreesItsPlace(t *testing.T) {
+func TestARunThatCannotReleaseFreesItsTurn(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorking(t), newTurnstile(t)
 	source := stays(w.turning("limit: 1"), "60")
@@ -320,9 +320,9 @@ func TestWhoCannotLeaveFreesItsPlace(t *testing.T) {
 	w.replayLine("acme")
 }
 
-// TestAskingAgainBeginsTheLine: where the line was terminated together with who had a
+// TestARepeatedRequestStartsTheQueue: where the line was terminated together with who had a
 // turn, status says so, and retry-now has a run that waits begin it again.
-func TestAskingAgainBeginsTheLine(t *testing.T) {
+func TestARepeatedRequestStartsTheQueue(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorking(t), newTurnstile(t)
 	source := stays(w.turning("limit: 1"), "60")
@@ -344,9 +344,9 @@ func TestAskingAgainBeginsTheLine(t *testing.T) {
 	w.replayLine("acme")
 }
 
-// TestATerminatedLineKeepsWhoHasATurn: the next run to ask finds all as it was, and
+// TestATerminatedQueueKeepsItsTurns: the next run to ask finds all as it was, and
 // who leaves has the next one begin, though nobody asks.
-func TestATerminatedLineKeepsWhoHasATurn(t *testing.T) {
+func TestATerminatedQueueKeepsItsTurns(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorking(t), newTurnstile(t)
 	source := stays(w.turning("limit: 1"), "60")

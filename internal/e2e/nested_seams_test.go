@@ -437,9 +437,9 @@ func TestNestedDeadLetters(t *testing.T) {
 	w.endsAs(again, interpreter.Completed)
 }
 
-// TestNestedGoesOn: a run goes on in another history while a run below asks, which
+// TestNestedContinuesAsNew: a run goes on in another history while a run below asks, which
 // goes on in others itself.
-func TestNestedGoesOn(t *testing.T) {
+func TestNestedContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	w, _ := newAnswering(t)
 	pages := `

@@ -183,9 +183,9 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// TestPauseAtTheDoor: a run that no worker has seen yet can be paused. It begins no
+// TestPauseDuringTheValidation: a run that no worker has seen yet can be paused. It begins no
 // attempt before it is resumed, and says what is wrong with a command once it knows.
-func TestPauseAtTheDoor(t *testing.T) {
+func TestPauseDuringTheValidation(t *testing.T) {
 	t.Parallel()
 	w, api := newWorld(t), newGauge(t)
 	run := w.start(book(`

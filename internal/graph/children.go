@@ -9,7 +9,7 @@ import (
 )
 
 // mostInner bounds the playbooks that are drawn within another one, and the runs of
-// these that are asked.
+// these that are queried.
 const mostInner = 20
 
 // Children draws the playbooks that a playbook runs into its steps.

@@ -38,7 +38,7 @@ func Connections(path string) (tool.ConnectionResolver, error) {
 		return nil, fmt.Errorf("read the connections: %s: expected a map of names to URLs, such as clinic: postgres://…", path)
 	}
 	connections := activities.Connections{}
-	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is told
+	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is reported
 		text, err := http.ConnectionText(entries[name])
 		if err != nil {
 			return nil, fmt.Errorf("read the connections: %s: %s %w", path, shown(name), err)
@@ -48,8 +48,8 @@ func Connections(path string) (tool.ConnectionResolver, error) {
 	return activities.FirstOf{connections, environment}, nil
 }
 
-// shown names a connection. Who has forgotten the name has a URL or a token in
-// its place.
+// shown names a connection. Where the name was forgotten, a URL or a token is in its
+// place.
 func shown(name string) string {
 	if secrets.LooksSecret(name) || strings.ContainsAny(name, ":/@ ") {
 		return "what follows a name"

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// testLimit and chaosLimit are how long one test and one run of chaos may take.
-// A test that goes on for ever has noticed something.
+// testLimit and chaosLimit are how long one test and one run of chaos may take. A test
+// that never ends has noticed something.
 const (
 	testLimit  = 10 * time.Minute
 	chaosLimit = 2 * time.Hour
@@ -99,8 +99,7 @@ func (r *runner) chaos(ctx context.Context, m mutant, overlay string) error {
 	return nil
 }
 
-// report prints what came of a test, and notes it where it should have been
-// otherwise.
+// report prints the outcome of a test, and records one that is wrong.
 func (r *runner) report(m mutant, t test, made outcome, more string) {
 	said, want := "fails", len(m.patch) > 0
 	if !made.failed {

@@ -74,7 +74,7 @@ func (s *Store) put(ctx context.Context, data []byte) (reference, error) {
 	return ref, s.write(ctx, ref, data)
 }
 
-// write writes a value whatever is there, and notes whether the store took it.
+// write writes a value whatever is there, and records whether the store accepted it.
 func (s *Store) write(ctx context.Context, ref reference, data []byte) error {
 	began := time.Now()
 	err := s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf"})
@@ -121,7 +121,7 @@ func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
 }
 
 // mostScripts bounds the scripts that a process keeps in memory. Each is smaller than
-// other values that are stored, and all children of a run ask for the same.
+// other values that are stored, and all children of a run need the same.
 const mostScripts = 64
 
 // script is get for a value that may be a script, as small ones are: it reads each

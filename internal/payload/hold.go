@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// checkTime bounds one look at the values of a workflow task. It keeps one of
-	// the worker's pollers.
+	// checkTime bounds one check of the values of a workflow task. It keeps one of the
+	// worker's pollers.
 	checkTime = 3 * time.Second
-	// checkWidth is how many values one look asks for at a time.
+	// checkWidth is how many values one check requests at a time.
 	checkWidth = 16
-	// checkEvery is how often the values of a held task are looked at.
+	// checkEvery is how often the values of a held task are checked.
 	checkEvery = time.Second
-	// checkFailures is how often in a row the server may not answer who holds a task.
+	// checkFailures is how often in a row the server may not answer the holder of a
+	// task.
 	checkFailures = 5
 )
 
-// Hold takes workflow tasks out of a worker's hands that can only fail, because
-// values of their run cannot be read or none can be written. The SDK reports the
-// first such failure of a task and then keeps silent, and the server waits
-// longer each time, up to ten minutes, in which it tells the run nothing: not
-// even that it was cancelled. A held task is given back once the values are there.
-// A run that was cancelled, and of which a value is gone, is ended as cancelled:
-// nobody can tell what its code would have done.
+// Hold takes workflow tasks out of a worker's hands that can only fail, because values
+// of their run cannot be read or none can be written. The SDK reports the first such
+// failure of a task and then keeps silent, and the server waits longer each time, up to
+// ten minutes, in which the run gets nothing: not even its cancel. A held task is
+// returned once the values are there. A run that was cancelled, and of which a value is
+// gone, is ended as cancelled: what its code would have done is unknown.
 //
 // details is what such a run ends with; reason names key and store.
 func (s *Store) Hold(
@@ -78,7 +78,7 @@ type heldTask struct {
 	task      *workflowservice.PollWorkflowTaskQueueResponse
 	namespace string
 	identity  string
-	values    []reference // all of the run's; nil before they were looked for
+	values    []reference // all of the run's; nil before they were searched
 }
 
 // check gives the reason why the task would fail, nil if there is none that has

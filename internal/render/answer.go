@@ -47,7 +47,7 @@ func Progress(awaits *interpreter.Awaiting) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barWidth-full) + "] " + text
 }
 
-// AwaitedText is what people are asked: the question, the options and the form.
+// AwaitedText is what an attempt asks people: the question, the options and the form.
 func AwaitedText(awaits *interpreter.Awaiting) []string {
 	var said []string
 	if progress := Progress(awaits); progress != "" {

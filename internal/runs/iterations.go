@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// mostQueried bounds the open children of a loop that are asked for their
+	// mostQueried bounds the open children of a loop that are queried for their
 	// iterations.
 	mostQueried = 100
 	// queriesAtOnce is how many of them at once.
@@ -63,7 +63,7 @@ func (s *Step) addFailed() {
 	s.Left = s.Loop.Failed - len(s.Iterations)
 }
 
-// queryLoop asks a loop and its parts for the iterations that they know of.
+// queryLoop queries a loop and its parts for the iterations that they know of.
 func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
 	for ids := []string{step.Loop.WorkflowID}; len(ids) > 0; ids = ids[1:] {
 		var answer workflows.Iterations
@@ -82,7 +82,7 @@ func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answere
 	}
 }
 
-// queryOpen asks the open children of a loop, which know more than it.
+// queryOpen queries the open children of a loop, which know more than it.
 func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
 	answers := make([]workflows.Iterations, min(len(step.open), mostQueried))
 	var group errgroup.Group
@@ -110,7 +110,7 @@ func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answere
 	}
 }
 
-// addAnswered takes what was asked for, by index.
+// addAnswered adds the iterations of the answers, by index.
 func (s *Step) addAnswered(answered map[int]Iteration) {
 	awaiting := 0
 	for _, iteration := range answered {
@@ -125,7 +125,7 @@ func (s *Step) addAnswered(answered map[int]Iteration) {
 	slices.SortFunc(s.Iterations, func(x, y Iteration) int { return cmp.Compare(x.Index, y.Index) })
 }
 
-// under looks into the runs that the iterations of a step have started.
+// under describes the runs that the iterations of a step have started.
 func (r *Reader) under(ctx context.Context, run *Status, step *Step) {
 	var looked atomic.Int64
 	var group errgroup.Group

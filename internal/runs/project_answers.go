@@ -7,15 +7,15 @@ import (
 	"reprise/workflows"
 )
 
-// marked takes in what a workflow has recorded as a marker.
+// marked applies what a workflow has recorded as a marker.
 func (p *projector) marked(event *historypb.HistoryEvent) {
 	data := event.GetMarkerRecordedEventAttributes().GetDetails()["data"]
 	if len(data.GetPayloads()) == 0 {
 		return // of the SDK
 	}
-	var asked workflows.AnswerMark
-	if converter.GetDefaultDataConverter().FromPayloads(data, &asked) == nil && asked.Key != "" {
-		p.answerMark(event, asked)
+	var mark workflows.AnswerMark
+	if converter.GetDefaultDataConverter().FromPayloads(data, &mark) == nil && mark.Key != "" {
+		p.answerMark(event, mark)
 		return
 	}
 	var held workflows.HoldMark

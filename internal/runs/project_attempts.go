@@ -63,8 +63,8 @@ func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
 			return err
 		}
 		p.visits[of.many.Task.Step] = of.many.Task.Visit
-		for _, carried := range of.many.Calls {
-			p.begins(call{of.many.Task.Step, of.many.Task.Visit, indexOr(carried.Index), ""})
+		for _, snapshot := range of.many.Calls {
+			p.begins(call{of.many.Task.Step, of.many.Task.Visit, indexOr(snapshot.Index), ""})
 		}
 	} else {
 		if err := p.decode(p.workflowID, attributes.GetInput(), &of.one); err != nil {

@@ -26,7 +26,7 @@ func (p *projector) retried(notice call) {
 	}
 }
 
-// pendingNotices are the notices of a run that goes on with an input.
+// pendingNotices are the notices of a run that continues with an input.
 func (p *projector) pendingNotices(input *commonpb.Payloads) ([]workflows.UnsentNotice, error) {
 	var goesOn struct {
 		State struct {

@@ -10,7 +10,7 @@ import (
 	"reprise/workflows"
 )
 
-// runEvent takes in what only the history of a run has.
+// runEvent applies what only the history of a run has.
 func (p *projector) runEvent(event *historypb.HistoryEvent) error {
 	if written := event.GetWorkflowPropertiesModifiedEventAttributes(); written != nil {
 		p.queueChanged(event, written.GetUpsertedMemo())

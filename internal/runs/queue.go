@@ -25,8 +25,8 @@ type Queue struct {
 	// Running.
 	Holders []string `json:"holders,omitempty"`
 	Running int      `json:"running,omitempty"`
-	// Stopped says that somebody has ended that workflow. Nobody gets a turn until a run
-	// asks again, with which it begins anew.
+	// Stopped says that this workflow was terminated. No run gets a turn until one
+	// requests it again, which starts the workflow anew.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
@@ -41,8 +41,8 @@ type Turn struct {
 	Waiting int `json:"waiting"`
 }
 
-// queueOf reads from the memo of a run that goes on whether it waits for its turn;
-// nil where it does not.
+// queueOf reads from the memo of a running run whether it waits for its turn; nil where
+// it does not.
 func queueOf(memo *commonpb.Memo) *Queue {
 	var ticket queue.Ticket
 	payload := memo.GetFields()[queue.Memo]
@@ -52,14 +52,15 @@ func queueOf(memo *commonpb.Memo) *Queue {
 	return &Queue{Name: ticket.Name, Line: ticket.Queue, Since: ticket.Since}
 }
 
-// queryQueue asks the workflow of a concurrency key how it stands, and where some runs do.
+// queryQueue queries the workflow of a concurrency key for its status, and for the
+// positions of some runs.
 func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Run) (queue.Status, error) {
-	var standing queue.Status
-	err := r.query(ctx, id, "", queue.StatusQuery, &standing, members)
-	if err == nil && len(standing.Positions) != len(members) {
-		standing.Positions = make([]int, len(members))
+	var status queue.Status
+	err := r.query(ctx, id, "", queue.StatusQuery, &status, members)
+	if err == nil && len(status.Positions) != len(members) {
+		status.Positions = make([]int, len(members))
 	}
-	return standing, err
+	return status, err
 }
 
 // queued is what a run waits for that holds a ticket, as far as its line answers.
@@ -72,8 +73,8 @@ func (r *Reader) queued(ctx context.Context, ticket *queue.Ticket, run queue.Run
 	return queued, err
 }
 
-func (q *Queue) apply(standing queue.Status, place int) {
-	q.Limit, q.Position, q.Holders, q.Running = standing.Limit, place, standing.Holders, standing.Running
+func (q *Queue) apply(status queue.Status, position int) {
+	q.Limit, q.Position, q.Holders, q.Running = status.Limit, position, status.Holders, status.Running
 }
 
 // stopped reports whether the workflow of a concurrency key has ended, as far as the
@@ -83,11 +84,11 @@ func (r *Reader) stopped(ctx context.Context, line string) bool {
 	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// mostQueues bounds the keys that Places asks about.
+// mostQueues bounds the keys that Positions queries.
 const mostQueues = 20
 
-// Positions fills in the places of runs that wait for their turns: a call to the server
-// for each key, for 20 keys at most. What is not answered stays unknown.
+// Positions fills in the positions of runs that wait for their turns: a call to the
+// server for each key, for 20 keys at most. Without an answer they stay unknown.
 func (r *Reader) Positions(ctx context.Context, list []Found) {
 	waiting := map[string][]*Found{}
 	var lines []string

@@ -18,11 +18,11 @@ import (
 	"reprise/workflows"
 )
 
-// StatusCalls is how many calls to the server Status takes at most. What it could
-// not ask within them is a note.
+// StatusCalls is how many calls to the server Status takes at most. A query that does
+// not fit within them becomes a note.
 const StatusCalls = 6
 
-// inquiry is what is asked for one Status.
+// inquiry is the state of one Status request.
 type inquiry struct {
 	*Reader
 	status *Status
@@ -62,7 +62,7 @@ func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status,
 // follows it are some for each child that it ends, and for each notice.
 const lastEvents = 200
 
-// cancelled finds out who has cancelled the run.
+// cancelled reads who has cancelled the run.
 func (q *inquiry) cancelled(ctx context.Context) {
 	q.spend()
 	page, err := q.Client.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
@@ -74,14 +74,14 @@ func (q *inquiry) cancelled(ctx context.Context) {
 		return
 	}
 	for _, event := range page.GetHistory().GetEvents() {
-		if asked := event.GetWorkflowExecutionCancelRequestedEventAttributes(); asked != nil {
-			q.status.Cancel = &interpreter.Said{By: asked.GetIdentity(), Reason: asked.GetCause(), At: event.GetEventTime().AsTime()}
+		if requested := event.GetWorkflowExecutionCancelRequestedEventAttributes(); requested != nil {
+			q.status.Cancel = &interpreter.Said{By: requested.GetIdentity(), Reason: requested.GetCause(), At: event.GetEventTime().AsTime()}
 			return
 		}
 	}
 }
 
-// going asks a run that has not ended, and meanwhile for its workers.
+// going queries a run that has not ended, and meanwhile its workers.
 func (q *inquiry) going(ctx context.Context) error {
 	q.status.Calls += 2
 	var progress workflows.Progress
@@ -94,7 +94,7 @@ func (q *inquiry) going(ctx context.Context) error {
 		return nil
 	})
 	if q.status.Workers, unknown = q.Workers(ctx, q.run.TaskQueue); unknown == nil && q.status.Workers == 0 {
-		stop() // nobody will answer
+		stop() // no worker will answer
 	}
 	_ = group.Wait()
 	switch {
@@ -127,8 +127,8 @@ func (q *inquiry) going(ctx context.Context) error {
 	return nil
 }
 
-// queue asks what a run waits for that has not got its turn, and who waits for that
-// of one that has.
+// queue reads what a run waits for that has not got its turn, and the runs that wait
+// for the turn of one that has.
 func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 	var err error
 	switch {
@@ -154,7 +154,7 @@ func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 	}
 }
 
-// step asks where a visit of a step is.
+// step adds the status of a visit of a step.
 func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 	if record.Call != "" && record.EndedAt.IsZero() && q.spend() {
 		if call, err := q.CallProgress(ctx, record.Call); err == nil {
@@ -174,7 +174,7 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 	q.status.Steps = append(q.status.Steps, step)
 }
 
-// addChildren asks the run that a step waits for, and those below that, what holds them.
+// addChildren adds what holds the run that a step waits for, and its child runs.
 func (q *inquiry) addChildren(ctx context.Context, step *Step) {
 	under, missed := q.describeChild(ctx, step.Child, q.spend)
 	if step.Under = under; missed != "" {
@@ -182,8 +182,8 @@ func (q *inquiry) addChildren(ctx context.Context, step *Step) {
 	}
 }
 
-// loop asks a loop that goes on, with its parts, and with what is left of the
-// budget its children.
+// loop queries a running loop, with its parts, and with what is left of the budget its
+// children.
 func (q *inquiry) loop(ctx context.Context, step *Step) {
 	progress, whole, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spend)
 	if step.silent = !whole; !whole {
@@ -205,8 +205,8 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	step.summarize(q.status.At)
 }
 
-// addOpenIterations asks the children of a loop where few are open which of their iterations
-// wait or have ended: the loop does not know of those in places.
+// addOpenIterations queries the children of a loop where few are open for their
+// iterations that wait or have ended: the loop does not know of those in slots.
 func (q *inquiry) addOpenIterations(ctx context.Context, step *Step) {
 	if len(step.open) > StatusCalls-q.status.Calls {
 		return
@@ -248,7 +248,7 @@ func (q *inquiry) ended(ctx context.Context) error {
 	q.status.Status, q.status.Error = cmp.Or(result.Status, q.status.Status), result.Error
 	q.status.Warnings, q.status.Late = result.Warnings, result.Late
 	if result.Status == "" && q.run.ended != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
-		q.left(ctx)
+		q.lastProgress(ctx)
 		return nil
 	}
 	for _, record := range result.Steps {
@@ -257,9 +257,9 @@ func (q *inquiry) ended(ctx context.Context) error {
 	return nil
 }
 
-// left asks where a run was that ended without a result: a worker can still
-// say. What had not ended then never will.
-func (q *inquiry) left(ctx context.Context) {
+// lastProgress queries a run that ended without a result for its last progress: a worker can
+// still answer. Items that had not ended then never will.
+func (q *inquiry) lastProgress(ctx context.Context) {
 	q.notef("the run ended without a result: %s", endWord(q.run.ended))
 	q.spend()
 	progress, err := q.Progress(ctx, q.run.WorkflowID, q.run.last)

@@ -1,8 +1,8 @@
-// Package secrets keeps what a worker must not tell out of what it tells: errors,
-// logs, heartbeats, dead letters. It is given the secrets and finds them in every
-// form in which other programs repeat them: as they are, in base64, in hex, and
-// behind any mixture of the escapes of URLs, JSON, HTML and programming
-// languages, several levels deep. docs/operations.md says what is masked where.
+// Package secrets keeps secrets out of what a worker writes: errors, logs, heartbeats,
+// dead letters. It gets the secrets and finds them in every form in which other
+// programs repeat them: as they are, in base64, in hex, and behind any mixture of the
+// escapes of URLs, JSON, HTML and programming languages, several levels deep.
+// docs/operations.md says what is masked where.
 package secrets
 
 import (
@@ -51,11 +51,11 @@ func newMasker(patterns []pattern) *masker {
 	}
 }
 
-// With is a set that also masks what s masks. What is added to it is not added to
-// s.
+// With is a set that also masks what s masks. Secrets that are added to it are not
+// added to s.
 func (s *Set) With() *Set { return &Set{parent: s} }
 
-// Add has values masked from now on, in every form. It is for what nobody
+// Add has values masked from now on, in every form. It is for secrets that are not
 // configured, such as a token that was fetched.
 func (s *Set) Add(values ...string) {
 	s.mu.Lock()
@@ -252,7 +252,7 @@ func (m *masker) addSpans(read layer, places []span) []span {
 	return places
 }
 
-// starred replaces the places, which may overlap, by stars.
+// starred replaces the spans, which may overlap, by stars.
 func starred(text string, places []span) string {
 	if len(places) == 0 {
 		return text
@@ -271,8 +271,8 @@ func starred(text string, places []span) string {
 	return out.String()
 }
 
-// pieces finds a secret of which the end of the text has only the beginning, or
-// its start only the end: who cut the text did not know.
+// pieces finds a secret of which the end of the text has only the beginning, or its
+// start only the end: the text was cut without regard for it.
 func (m *matcher) pieces(text string, found func(start, end int) bool) {
 	if len(text) < minSecret {
 		return

@@ -54,8 +54,8 @@ func styleHash() string {
 // page is what people see.
 type page struct {
 	Title, Note, Fault string
-	// Step is the name of the step, "" where nothing is told of the attempt; what is
-	// empty of the others is not shown.
+	// Step is the name of the step, "" where nothing is shown of the attempt; empty
+	// ones of the others are not shown.
 	Run, Step, Index, Since, Until string
 	Answer, By, At                 string // of an attempt that has its answer
 	Asks                           bool   // it has none yet
@@ -98,23 +98,23 @@ type pageHandler func(r *http.Request, found openAttempt, typed url.Values) (ans
 func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Request) (answer, error) {
 	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
 		given, err := s.approval(w, r, handle)
-		var told *Problem
-		if err == nil || errors.As(err, &told) && told.Status == http.StatusNotFound {
+		var reply *Problem
+		if err == nil || errors.As(err, &reply) && reply.Status == http.StatusNotFound {
 			return given, err
 		}
-		told = problemOf(err)
-		if told.Status >= http.StatusInternalServerError {
+		reply = problemOf(err)
+		if reply.Status >= http.StatusInternalServerError {
 			s.Logger.Error("a page could not be shown", "error", err)
 		}
-		given, err = page{Title: "That did not work", Fault: told.Detail}.answer(told.Status)
-		for name, values := range told.header {
+		given, err = page{Title: "That did not work", Fault: reply.Detail}.answer(reply.Status)
+		for name, values := range reply.header {
 			given.header[name] = values
 		}
 		return given, err
 	}
 }
 
-// approval finds what the token of a request asks.
+// approval finds the attempt of a request's token.
 func (s *Server) approval(w http.ResponseWriter, r *http.Request, handle pageHandler) (answer, error) {
 	address, err := callback.Open(s.Keys, r.PathValue("token"))
 	if err != nil {
@@ -135,14 +135,14 @@ func (s *Server) approval(w http.ResponseWriter, r *http.Request, handle pageHan
 		return answer{}, err
 	}
 	if found.Awaiting != nil && found.Awaiting.Approval == nil {
-		return answer{}, notFound() // a webhook asks nobody
+		return answer{}, notFound() // a webhook asks no person
 	}
 	return handle(r, found, typed)
 }
 
-// sameOrigin refuses what pages of others post. Where a browser tells no site, over
-// plain HTTP, it names no origin either, as the pages ask it to: then the token is
-// what counts.
+// sameOrigin refuses what pages of others post. Where a browser sends no site, over
+// plain HTTP, it names no origin either, as the pages require: then the token is what
+// counts.
 func sameOrigin(r *http.Request) error {
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "null" {
 		return nil
@@ -153,7 +153,7 @@ func sameOrigin(r *http.Request) error {
 	return nil
 }
 
-// attemptDetails asks the workflow that hosts an attempt, or the one that it names.
+// attemptDetails queries the workflow that hosts an attempt, or the one that it names.
 func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (openAttempt, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
@@ -270,7 +270,7 @@ func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Valu
 		return found.again(typed, faults)
 	}
 	given.AnswerTo, given.ID = found.address.To, rand.Text()
-	told, err := s.deliver(r.Context(), found.address.Workflow, given)
+	reply, err := s.deliver(r.Context(), found.address.Workflow, given)
 	var refused *Problem
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
@@ -283,7 +283,7 @@ func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Valu
 	case err != nil:
 		return answer{}, err
 	}
-	if taken, _ := told.body.(callbackAnswer); !taken.Taken {
+	if taken, _ := reply.body.(callbackAnswer); !taken.Taken {
 		return page{
 			Title: "Your answer is kept", Note: "No worker has taken it yet. The server keeps it, and it counts once a worker is back. " +
 				"Open the link again to see that.",

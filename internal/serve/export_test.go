@@ -38,7 +38,7 @@ func CrowdOut(room int, senders string) string {
 	return text
 }
 
-// What the tests of single parts need.
+// Exports for the tests of single parts.
 var (
 	Verify     = verify
 	ReadJSON   = readJSON

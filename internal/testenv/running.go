@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// mostLogged is how many running workflows LogRunning tells of.
+	// mostLogged is how many running workflows LogRunning describes.
 	mostLogged = 8
-	// lastEvents is how many events of each it tells.
+	// lastEvents is how many events of each it logs.
 	lastEvents = 25
 )
 
@@ -40,7 +40,7 @@ func LogRunning(t testing.TB, c client.Client, queue string) {
 	}
 }
 
-// describe tells what a workflow waits for.
+// describe describes what a workflow waits for.
 func describe(ctx context.Context, c client.Client, execution *workflow.WorkflowExecutionInfo) string {
 	id, runID := execution.GetExecution().GetWorkflowId(), execution.GetExecution().GetRunId()
 	var b strings.Builder
@@ -69,8 +69,8 @@ func describe(ctx context.Context, c client.Client, execution *workflow.Workflow
 	return b.String() + strings.Join(events[max(0, len(events)-lastEvents):], "")
 }
 
-// renderEvents are the events of a history, a line each: workflow tasks are left out, and
-// of events of one kind that follow each other only the last is told.
+// renderEvents are the events of a history, a line each: workflow tasks are left out,
+// and of events of one kind that follow each other only the last is kept.
 func renderEvents(history *historypb.History) (events []string) {
 	same, last := 0, enums.EVENT_TYPE_UNSPECIFIED
 	for _, event := range history.GetEvents() {

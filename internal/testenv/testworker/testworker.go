@@ -42,8 +42,8 @@ const (
 	metricsVariable   = "TESTWORKER_METRICS"
 )
 
-// stopTimeout is how long attempts under way may go on when a worker is told to
-// end, and stopGrace how long we wait for its process.
+// stopTimeout is how long running attempts may continue when a worker is stopped, and
+// stopGrace how long we wait for its process.
 const (
 	stopTimeout = time.Second
 	stopGrace   = 30 * time.Second
@@ -150,8 +150,8 @@ type Options struct {
 	// Metrics is a file into which the worker writes the URL of its metrics; "" is
 	// no metrics.
 	Metrics string
-	// StopTimeout is how long attempts under way may go on when the worker is
-	// told to end; 0 is a second.
+	// StopTimeout is how long running attempts may continue when the worker is stopped;
+	// 0 is a second.
 	StopTimeout time.Duration
 }
 
@@ -212,7 +212,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // PID is the process ID, with which the identity of the worker begins.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Stop lets the worker end as it does when it is told to.
+// Stop stops the worker in order.
 func (p *Process) Stop() {
 	_ = p.stdin.Close()
 	select {
