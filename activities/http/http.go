@@ -143,9 +143,9 @@ func (t *Tool) Close() error {
 // BeginsItself marks a tool that waits before it acts.
 func (*Tool) BeginsItself() {}
 
-// beginning makes a request that begins the attempt once it has a connection.
+// beginOnConnection makes a request that begins the attempt once it has a connection.
 // A transport that does not tell begins it at once.
-func (t *Tool) beginning(request *http.Request) (*http.Request, error) {
+func (t *Tool) beginOnConnection(request *http.Request) (*http.Request, error) {
 	ctx := request.Context()
 	if _, tells := t.transport.(*http.Transport); !tells {
 		return request, tool.Begin(ctx)
@@ -171,7 +171,7 @@ func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod
 	}
 	once := &onceTransport{base: t.transport, stop: stop}
 	client := &http.Client{Transport: out.login.transport(once), CheckRedirect: out.checkRedirect}
-	request, err := t.beginning(out.request)
+	request, err := t.beginOnConnection(out.request)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}

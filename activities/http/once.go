@@ -176,18 +176,18 @@ func unwrap(conn net.Conn) (w *wire, h2 bool) {
 
 func (w *wire) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
-	w.note(err)
+	w.recordEnd(err)
 	return n, err
 }
 
 func (w *wire) Write(p []byte) (int, error) {
 	n, err := w.Conn.Write(p)
 	w.written.Add(int64(n))
-	w.note(err)
+	w.recordEnd(err)
 	return n, err
 }
 
-func (w *wire) note(err error) {
+func (w *wire) recordEnd(err error) {
 	if err != nil {
 		w.broke.CompareAndSwap(nil, &err)
 	}

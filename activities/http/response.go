@@ -173,7 +173,7 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 		invalid.Message = fmt.Sprintf("the JSON of %s cannot be taken: %s", what, err)
 	}
 	if isText(body) {
-		invalid.Body = beginningOf(body)
+		invalid.Body = leadingText(body)
 	}
 	return nil, invalid
 }
@@ -224,16 +224,16 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 		e.Body, err = t.parseBody(ctx, response, body)
 	}
 	if err != nil {
-		if text := beginningOf(body); isText([]byte(text)) {
-			e.Body = orNil(text)
+		if text := leadingText(body); isText([]byte(text)) {
+			e.Body = nilIfEmpty(text)
 		}
 	}
 	return e
 }
 
-// beginningOf is as much of a text as an error may look at. What a bound has cut
+// leadingText is as much of a text as an error may look at. What a bound has cut
 // in the middle of a character ends before it.
-func beginningOf(body []byte) string {
+func leadingText(body []byte) string {
 	body = body[:min(len(body), maxErrorRead)]
 	for range utf8.UTFMax - 1 {
 		if last, size := utf8.DecodeLastRune(body); last != utf8.RuneError || size != 1 {
@@ -244,8 +244,8 @@ func beginningOf(body []byte) string {
 	return string(body)
 }
 
-// orNil is nil for a text that is empty.
-func orNil(text string) any {
+// nilIfEmpty is nil for a text that is empty.
+func nilIfEmpty(text string) any {
 	if text == "" {
 		return nil
 	}

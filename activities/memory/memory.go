@@ -236,7 +236,7 @@ func AcquireJSON(ctx context.Context, body []byte, most int, what string) error 
 	if estimate.least > most {
 		return tool.TooLargef("%s: the result of one attempt is %d bytes of JSON or more, the limit is %d; ask for less at a time", what, estimate.least, most)
 	}
-	return AcquireValue(ctx, estimate.memory, what)
+	return AcquireValue(ctx, estimate.bytes, what)
 }
 
 // Rows counts the rows of a result as they come.

@@ -29,6 +29,7 @@ func LargestValue(res tool.Resources) int64 {
 	return 2 * (res.MaxResponseBytes + int64(res.MaxPayload))
 }
 
+// Check refuses what was written before with other rows.
 func (w *Write) Check(before tool.WrittenBefore) error {
 	return w.LedgerEntry.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
 }

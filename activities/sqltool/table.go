@@ -209,6 +209,7 @@ func quoteName(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
+// QuoteNames makes a list of SQL identifiers.
 func QuoteNames(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
@@ -217,6 +218,7 @@ func QuoteNames(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
+// QuotedTable is the table as SQL has it.
 func (w *Write) QuotedTable() string {
 	quoted := make([]string, len(w.Table))
 	for i, part := range w.Table {
