@@ -114,7 +114,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	return interpreter.ToolResult{Data: expression.Of(v)}, nil
 }
 
-// admit waits for the memory that the value of a file takes.
+// admit acquires the memory that the value of a file needs.
 func (t *Tool) admit(ctx context.Context, content []byte, path, format string) error {
 	switch format {
 	case formatJSON, formatJSONL:

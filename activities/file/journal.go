@@ -38,7 +38,7 @@ const journalSuffix = ".reprise"
 // A begin without its done is a write that was cut short; what it left behind
 // is cut off before the next write. A replace without its done has happened as
 // a whole or not at all. The sum is that of the last bytes that the write puts
-// into the file: where they do not stand there any more, the file is not the
+// into the file: where they are not there any more, the file is not the
 // one that the journal speaks of, and all lines before forget mean nothing. The
 // journal is used under its lock only.
 type journal struct {
@@ -59,14 +59,14 @@ type journalCache struct {
 	last  *openWrite                // the last one with its done that put something into the file
 }
 
-// notePosition is where the continuation of a note stands in the journal.
+// notePosition is where the continuation of a note is in the journal.
 type notePosition struct {
 	written int
 	at      int64 // of its base64
 	length  int
 }
 
-// openWrite is a write as its first line tells it.
+// openWrite is a write as its first line describes it.
 type openWrite struct {
 	size     int64 // of the file before; 0 where it is replaced
 	bytes    int64
@@ -305,8 +305,8 @@ func (j *journal) recall(call string, behind int) ([]interpreter.Note, error) {
 	return notes, nil
 }
 
-// blank takes out what the notes of a call hold, up to one of its writes. The
-// lines stay as long as they are, for those who have read where others stand.
+// blank overwrites what the notes of a call hold, up to one of its writes. The
+// lines stay as long as they are, as other readers know where the lines behind them are.
 func (j *journal) blank(call string, upTo int) error {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()

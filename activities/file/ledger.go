@@ -53,7 +53,7 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 	return notes, nil
 }
 
-// Forget drops what the notes of calls hold. That they were made still stands
+// Forget drops what the notes of calls hold. That they were made is still
 // there, as it does for a write without a note.
 func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, _ bool) error {
 	path, format, err := t.target(in, formatJSONL, formatCSV)

@@ -148,7 +148,7 @@ func (w *fileWrite) lockJournal(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// isAt tells whether an open file is the one at the path.
+// isAt reports whether an open file is the one at the path.
 func (w *fileWrite) isAt(path string, file *os.File) bool {
 	mine, err := file.Stat()
 	if err != nil {
@@ -275,7 +275,7 @@ func (w *fileWrite) content(size int64, header []string) ([]byte, error) {
 	return formatRows(w.rows, columnsOf(w.rows), size == 0)
 }
 
-// append writes at the end the file had when the journal was told. A write that
+// append writes at the end that the file had when the journal recorded it. A write that
 // fails leaves nothing behind: the next one, which would clean up, may never
 // come.
 func (w *fileWrite) append(journal *journal, file *os.File, size int64, content []byte) error {

@@ -89,7 +89,7 @@ func parseLogin(raw string) (*credentials, error) {
 	return nil, errNoLogin
 }
 
-// cutHost takes the host off a secret that has one behind it; nil where there is
+// cutHost cuts the host off a secret that has one behind it; nil where there is
 // none.
 func cutHost(text string) (string, *url.URL, error) {
 	secret, host := secrets.CutHost(text)
@@ -110,7 +110,7 @@ func hostURL(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// isWeb tells whether a URL names a host that requests go to.
+// isWeb reports whether a URL names a host that requests go to.
 func isWeb(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
@@ -141,7 +141,7 @@ func (l *credentials) token(ctx context.Context, refused string) (string, error)
 	return value, nil
 }
 
-// permits tells whether the credentials may go to target, the request at hand
+// permits reports whether the credentials may go to target, the request at hand
 // of a call that began at in.Origin. Pages and links are named by whoever
 // answers, and may be anywhere.
 func (l *credentials) permits(in interpreter.ToolInput, target *url.URL) error {

@@ -127,7 +127,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	result, err := t.Send(ctx, in, http.MethodPost)
 	var answer *tool.Error
 	if errors.As(err, &answer) && slices.Contains([]string{typeNotText, typeCharset, typeLink}, answer.Type) {
-		return interpreter.ToolResult{}, nil // it is written, and nobody looks at the answer
+		return interpreter.ToolResult{}, nil // it is written, and the answer is not used
 	}
 	return result, err
 }
@@ -144,7 +144,7 @@ func (t *Tool) Close() error {
 func (*Tool) BeginsItself() {}
 
 // beginOnConnection makes a request that begins the attempt once it has a connection.
-// A transport that does not tell begins it at once.
+// With a transport that has no trace the attempt begins at once.
 func (t *Tool) beginOnConnection(request *http.Request) (*http.Request, error) {
 	ctx := request.Context()
 	if _, tells := t.transport.(*http.Transport); !tells {

@@ -23,7 +23,7 @@ type oauth2Client struct {
 }
 
 // ConnectionText is an entry of a connections file in the form in which
-// resolvers keep it: a URL as it is, {oauth2: …} as JSON. Its error goes on
+// resolvers keep it: a URL as it is, {oauth2: …} as JSON. Its error continues
 // from the connection's name, and says nothing of what the entry holds.
 func ConnectionText(entry any) (string, error) {
 	switch entry := entry.(type) {

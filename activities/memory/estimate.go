@@ -20,7 +20,7 @@ const (
 	numberBytes  = 16
 )
 
-// estimateJSON looks once at JSON, whether it is right or not.
+// estimateJSON reads JSON once, whether it is valid or not.
 func estimateJSON(body []byte) jsonEstimate {
 	e := jsonEstimate{bytes: elementBytes}
 	for i := 0; i < len(body); {

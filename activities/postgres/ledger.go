@@ -175,7 +175,7 @@ func recallError(ctx context.Context, err error) error {
 	return classifyError(ctx, err)
 }
 
-// sweepLedger deletes notes that are too old for anybody to ask for them.
+// sweepLedger deletes notes that are too old to be needed.
 func sweepLedger(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE noted_at < now() - $1::float8 * interval '1 second'", tool.NotesKept.Seconds())
 	return err

@@ -147,7 +147,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	return t.Run(ctx, in)
 }
 
-// Close closes all pools and waits for the statements under way.
+// Close closes all pools and waits for the statements that run.
 func (t *Tool) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -143,7 +143,7 @@ func untyped(err error) (int, bool) {
 	return number, err == nil
 }
 
-// isTyping tells whether another form of numbering might help: ambiguous or
+// isTyping reports whether another form of numbering might help: ambiguous or
 // mismatched types, no such operator or function, a missing GROUP BY.
 func isTyping(err error) bool {
 	var pg *pgconn.PgError
@@ -187,7 +187,7 @@ func (q *query) encode(ctx context.Context) ([][]byte, error) {
 // firstUserOID is where the types of CREATE TYPE begin.
 const firstUserOID = 16384
 
-// userArray asks the server whether a type it knows and we do not is an array.
+// userArray queries the server whether a type it knows and we do not is an array.
 func (q *query) userArray(ctx context.Context, oid uint32) (bool, error) {
 	result := q.conn.ExecParams(ctx, "SELECT typcategory = 'A' FROM pg_type WHERE oid = $1",
 		[][]byte{strconv.AppendUint(nil, uint64(oid), 10)}, []uint32{pgtype.OIDOID}, nil, nil).Read()

@@ -34,11 +34,11 @@ type sessionPool struct{ pool *pgxpool.Pool }
 // session is what is known of the session of a connection; whoever holds
 // the connection holds it too.
 type session struct {
-	// fresh tells that nothing was done in it yet.
+	// fresh says that nothing was done in it yet.
 	fresh bool
 	// run is the only one that has used it, for what is plain; "" is not known.
 	run string
-	// settings are those that the server tells unasked, as they were at first.
+	// settings are those that the server reports by itself, as they were at first.
 	settings reportedSettings
 }
 
@@ -84,8 +84,8 @@ func (*sessionPool) release(conn *pgxpool.Conn, run string) {
 	}()
 }
 
-// prepareSession tells whether a connection may be used; one that may not is
-// dropped, and another one taken.
+// prepareSession reports whether a connection may be used; one that may not is
+// dropped, and another one acquired.
 func prepareSession(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	session := sessionOf(conn)
 	run, _ := ctx.Value(sessionRunKey{}).(string)
@@ -97,7 +97,7 @@ func prepareSession(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, nil
 }
 
-// sessionOf is what is known of a connection's session. It is asked first when the
+// sessionOf is what is known of a connection's session. It is called first when the
 // connection is new.
 func sessionOf(conn *pgx.Conn) *session {
 	const key = "reprise session"
@@ -148,7 +148,7 @@ func sessionRun(in interpreter.ToolInput) string {
 
 // forgetSession makes a connection that was used like a new one: settings,
 // temporary tables, advisory locks, prepared statements, cursors and channels
-// are no other's. It tells whether the connection may be used again.
+// are no other's. It reports whether the connection may be used again.
 //
 // DISCARD ALL goes back to the settings the connection was opened with, but for
 // the role, of which it knows nothing: RESET ROLE goes to the role of the
@@ -166,7 +166,7 @@ func forgetSession(ctx context.Context, conn *pgx.Conn) bool {
 	return errors.Join(pipeline.Flush(), pipeline.Close()) == nil && conn.PgConn().TxStatus() == idleTransaction
 }
 
-// idleTransaction is what a server tells where no transaction is open.
+// idleTransaction is what a server reports where no transaction is open.
 const idleTransaction = 'I'
 
 // tooLarge is what the author reads where a message of the server was not read

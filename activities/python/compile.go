@@ -18,7 +18,7 @@ const compileTime = 5 * time.Second
 // maxCompiled bounds what is read of the answer, in bytes.
 const maxCompiled = 1 << 20
 
-// compileCode compiles what stands on stdin and runs none of it.
+// compileCode compiles what it reads from stdin and runs none of it.
 const compileCode = `
 import json, sys
 found = []

@@ -42,7 +42,7 @@ func New(res tool.Resources, options Options) *Tool {
 	return &Tool{res: res, options: options}
 }
 
-// printed tells the log what the code has printed; of a secret step, that it has.
+// printed logs what the code has printed; of a secret step, that it has.
 func (t *Tool) printed(ctx context.Context, in interpreter.ToolInput, output string) {
 	if in.Secret != nil && in.Secret.Seals {
 		output = fmt.Sprintf("(%d bytes, not shown: the step is secret)", len(output))
@@ -193,5 +193,5 @@ func (r *report) toError() error {
 	return e
 }
 
-// maxRetryAfterSeconds keeps a told wait within what a duration can hold: a year.
+// maxRetryAfterSeconds keeps a requested wait within what a duration can hold: a year.
 const maxRetryAfterSeconds = 365 * 24 * 3600

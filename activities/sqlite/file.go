@@ -94,7 +94,7 @@ func (f *database) reopen(ctx context.Context) error {
 	return err
 }
 
-// close closes the database; attempts under way fail.
+// close closes the database; attempts that run fail.
 func (f *database) close() error {
 	if open := f.open.Load(); open != nil {
 		return open.close()
@@ -174,7 +174,7 @@ func (o *openFile) settle(ctx context.Context, path string) error {
 	return nil
 }
 
-// moved tells whether the file, or its log, was removed or replaced since it
+// moved reports whether the file, or its log, was removed or replaced since it
 // was opened. Only names are looked at: to open the file here and close it
 // again would release the locks that SQLite holds on it.
 func (o *openFile) moved() bool {
@@ -186,7 +186,7 @@ func (o *openFile) moved() bool {
 	return false
 }
 
-// has tells whether one of the files is still where it was.
+// has reports whether one of the files is still where it was.
 func (o *openFile) has(i int) bool {
 	info, err := os.Stat(o.names[i])
 	return err == nil && os.SameFile(info, o.files[i])

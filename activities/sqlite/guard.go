@@ -26,7 +26,7 @@ type guardedConn struct {
 	// vacuum is set while SQLite is to copy the file over itself, for which it
 	// opens a temporary one.
 	vacuum bool
-	// changed tells that the connection is no longer as it was opened.
+	// changed says that the connection is no longer as it was opened.
 	changed bool
 	// refused is what the guard did not allow.
 	refused string

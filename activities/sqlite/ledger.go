@@ -74,7 +74,7 @@ func (l *ledger) createWrites(ctx context.Context) error {
 	return err
 }
 
-// insertNote notes how a call goes on, or gives what was noted before.
+// insertNote notes how a call continues, or gives what was noted before.
 func (l *ledger) insertNote(ctx context.Context, note *interpreter.Note) (noted []byte, err error) {
 	if note.Forget > 0 {
 		if _, err := l.exec(ctx, l.createNotes, "DELETE FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written <= ?",
@@ -106,7 +106,7 @@ func (l *ledger) createNotes(ctx context.Context) error {
 	return err
 }
 
-// sweep deletes notes that are too old for anybody to ask for them.
+// sweep deletes notes that are too old to be needed.
 func (f *database) sweep(ctx context.Context) error {
 	return f.use(ctx, true, func(conn *guardedConn) error {
 		_, err := conn.ExecContext(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE noted_at < datetime('now', ?)",

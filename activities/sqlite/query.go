@@ -56,7 +56,7 @@ func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.Statement, 
 	return changes(ctx, conn.Conn, query.Parsed.Verb())
 }
 
-// isVacuum tells whether the statement is VACUUM and nothing else.
+// isVacuum reports whether the statement is VACUUM and nothing else.
 func isVacuum(s *sqltool.Statement) bool {
 	words := strings.Fields(strings.ToLower(s.Parsed.SQL(nil, true, false).Text))
 	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
@@ -154,7 +154,7 @@ func scanRow(result *sql.Rows, types []*sql.ColumnType) ([]any, int, error) {
 }
 
 // changes counts the rows of a statement that gave none. changes() keeps the
-// number of the last write, so it is only asked after one.
+// number of the last write, so it is only read after one.
 func changes(ctx context.Context, conn *sql.Conn, verb string) (interpreter.ToolResult, error) {
 	switch verb {
 	case "insert", "update", "delete", "replace", "with":

@@ -18,7 +18,7 @@ const (
 	ModeUpsert = "upsert"
 )
 
-// Write is what a call in table mode asks for.
+// Write is what a call in table mode requests.
 type Write struct {
 	Table   []string // schema and name, or the name
 	Shown   string   // the table as the author wrote it
