@@ -44,7 +44,7 @@ func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (in
 		return interpreter.Delivered{}, fmt.Errorf("deliver an answer: others are delivered there: %w", err)
 	}
 	defer done()
-	_, _, err = answers.Give(limited, activity.GetClient(ctx), kept.Workflow, kept.Answer, mailPatience)
+	_, _, err = answers.Send(limited, activity.GetClient(ctx), kept.Workflow, kept.Answer, mailPatience)
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil:

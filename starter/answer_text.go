@@ -57,7 +57,7 @@ func writeAsked(b *strings.Builder, doc answerDocument, left, width int, now tim
 			in = " in " + terminal.Visible(asked.Run)
 		}
 		writeIndented(b, "  ", render.Attempt(asked.To())+in+" "+render.Awaited(&asked.Awaiting, now), width)
-		for _, more := range render.Asked(&asked.Awaiting) {
+		for _, more := range render.AwaitedText(&asked.Awaiting) {
 			writeIndented(b, "    ", more, width)
 		}
 		b.WriteString("    " + render.AnswerCommand(cmp.Or(asked.Run, doc.WorkflowID), asked.Step, asked.Index, &asked.Awaiting) + "\n")
@@ -80,7 +80,7 @@ func writeIndented(b *strings.Builder, indent, said string, width int) {
 }
 
 // ambiguous says that several attempts may be meant.
-func (t *answerer) ambiguous(meant []runs.Asked) string {
+func (t *answerer) ambiguous(meant []runs.AwaitedAttempt) string {
 	if t.answer.Step == "" {
 		return fmt.Sprintf("%d approvals wait; name the STEP that is meant, and with --index the iteration", len(meant))
 	}
@@ -94,7 +94,7 @@ func (t *answerer) ambiguous(meant []runs.Asked) string {
 }
 
 // wrongVerb says why a command is none for an attempt, "" where it may be one.
-func (t *answerer) wrongVerb(asked runs.Asked) string {
+func (t *answerer) wrongVerb(asked runs.AwaitedAttempt) string {
 	switch {
 	case t.approves() && asked.Approval == nil:
 		return fmt.Sprintf("step %s asks for no approval; its attempt is answered with complete or fail", asked.Step)

@@ -181,7 +181,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 		require.Eventually(t, func() bool {
 			var status runs.Status
 			got := d.say("status", id, "--output", "json")
-			return json.Unmarshal([]byte(got.out), &status) == nil && status.Queue != nil && status.Queue.Place == place
+			return json.Unmarshal([]byte(got.out), &status) == nil && status.Queue != nil && status.Queue.Position == place
 		}, patience, 100*time.Millisecond, "%s is not in the queue", id)
 	}
 
@@ -206,7 +206,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	status := d.status(outer, "--step", "each")
 	require.Empty(t, status.Queue, "it is the runs below that wait")
 	below := []runs.Held{status.Visits("alone")[0].Held[0], status.Visits("each")[0].Iterations[0].Held[0]}
-	require.ElementsMatch(t, []int{2, 3}, []int{below[0].Queue.Place, below[1].Queue.Place})
+	require.ElementsMatch(t, []int{2, 3}, []int{below[0].Queue.Position, below[1].Queue.Position})
 	require.Equal(t, []string{holder}, below[0].Queue.Holders)
 	require.Equal(t, []string{alone, inLoop}, []string{below[0].Run, below[1].Run})
 	text := strings.ReplaceAll(d.does("status", outer, "--step", "each"), "\n", " ")

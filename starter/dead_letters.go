@@ -140,7 +140,7 @@ func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (
 			err, s.address, s.namespace, terminal.Program())
 	}
 	if err == nil {
-		a.noteLost([]*deadletter.Chain{chain})
+		a.reportLost([]*deadletter.Chain{chain})
 	}
 	return chain, err
 }
@@ -158,7 +158,7 @@ func (a *app) withChain(
 	})
 }
 
-func (a *app) noteLost(chains []*deadletter.Chain) {
+func (a *app) reportLost(chains []*deadletter.Chain) {
 	for _, chain := range chains {
 		if chain.Lost > 0 {
 			a.notef("note: %d failed iterations of %s are counted but no longer described by any history", chain.Lost, chain.Origin.WorkflowID)
@@ -301,7 +301,7 @@ func (a *app) chains(
 		return nil, fmt.Errorf("%w; name a run, or have an administrator add it with type Int", err)
 	}
 	if err == nil {
-		a.noteLost(chains)
+		a.reportLost(chains)
 	}
 	return chains, err
 }

@@ -69,7 +69,7 @@ func (a *app) dev(options *devOptions) error {
 		target.taskQueue = ""
 	}
 	ports := localserver.Options{Port: options.port, UIPort: options.uiPort}
-	s, err := options.local.bringUp(ctx, ports, target)
+	s, err := options.local.startLocal(ctx, ports, target)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil

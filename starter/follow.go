@@ -123,12 +123,12 @@ func (a *app) hints(s *session, run client.WorkflowRun) {
 	}
 }
 
-// lookPause is how long to wait before the next look at a run that was looked at for
+// pollInterval is how long to wait before the next look at a run that was looked at for
 // some time already; a look took that long. Queries cost the server, and Temporal
 // Cloud bills them: what has taken long is not asked twice a second whether it still
 // does. So pauses are a quarter of that time. Looking at a large loop may take long;
 // the pauses grow with it, so that it never is most of the load.
-func lookPause(least, watched, took time.Duration) time.Duration {
+func pollInterval(least, watched, took time.Duration) time.Duration {
 	const part, load = 4, 4
 	return max(least, min(watched/part, longestPause), load*took)
 }
@@ -140,7 +140,7 @@ func (a *app) watch(ctx context.Context, observer *observer, link *contact) {
 	address, since := observer.session.address, time.Now()
 	for wait := followInterval / 2; pause(ctx, wait); {
 		began := time.Now()
-		lines, err := observer.look(ctx)
+		lines, err := observer.observe(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -157,7 +157,7 @@ func (a *app) watch(ctx context.Context, observer *observer, link *contact) {
 			screen.show(lines)
 		}
 		if wait = link.pause(); wait == 0 {
-			wait = lookPause(followInterval, time.Since(since), time.Since(began))
+			wait = pollInterval(followInterval, time.Since(since), time.Since(began))
 		}
 	}
 }

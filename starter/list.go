@@ -93,7 +93,7 @@ func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options
 	if err != nil {
 		return err
 	}
-	s.runs().Places(ctx, list.Runs)
+	s.runs().Positions(ctx, list.Runs)
 	if options.output == "json" {
 		return terminal.PrintJSON(a.Out, list)
 	}

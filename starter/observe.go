@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// lookTimeout bounds one question; without a worker nobody answers it.
-	lookTimeout = 2 * time.Second
+	// queryTimeout bounds one question; without a worker nobody answers it.
+	queryTimeout = 2 * time.Second
 	// mostDescribed bounds how many open iterations are looked at in one go.
 	mostDescribed = 50
 	// describing is how many of them at once.
@@ -59,7 +59,7 @@ func newObserver(s *session, run client.WorkflowRun) *observer {
 
 func (o *observer) reader() *runs.Reader {
 	reader := o.session.runs()
-	reader.Patience = lookTimeout
+	reader.Patience = queryTimeout
 	return reader
 }
 
@@ -67,10 +67,10 @@ func (o *observer) reader() *runs.Reader {
 // lists workers for minutes after they have died.
 const mostFailed = 1
 
-// look gives a line per step visit so far. While no worker listens, that is
+// observe gives a line per step visit so far. While no worker listens, that is
 // what it says. The error tells why there is nothing new; connect.Unreachable
 // where the server is why.
-func (o *observer) look(ctx context.Context) ([]line, error) {
+func (o *observer) observe(ctx context.Context) ([]line, error) {
 	progress, err := o.reader().Progress(ctx, o.run.GetID(), "")
 	if err != nil {
 		return o.workers(ctx, err)
@@ -168,7 +168,7 @@ func (o *observer) answers(record workflows.StepRecord) string {
 		return ""
 	case record.Awaits != nil:
 		return "to answer: " + render.AnswerCommand(id, record.Step, nil, record.Awaits)
-	case record.Loop != nil && o.loops[record.Loop.WorkflowID].Asks:
+	case record.Loop != nil && o.loops[record.Loop.WorkflowID].Awaits:
 		return fmt.Sprintf("to see what they await: %s status %s --step %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(record.Step))
 	}
 	return ""
@@ -214,7 +214,7 @@ func done(progress workflows.Progress) int { return ended(progress).Success + en
 // loopWaitsFor says what iterations wait for that wait.
 func loopWaitsFor(record workflows.StepRecord, progress workflows.Progress) string {
 	switch {
-	case progress.Asks:
+	case progress.Awaits:
 		return "waiting for an answer"
 	case record.Status == interpreter.Paused:
 		return "waiting"
@@ -264,7 +264,7 @@ func (o *observer) waiting(ctx context.Context, open []string) int {
 	group.SetLimit(describing)
 	for i, id := range open {
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+			ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 			defer cancel()
 			description, err := o.session.client.DescribeWorkflowExecution(ctx, id, "")
 			waits[i] = err == nil && description.GetPendingWorkflowTask() == nil &&

@@ -133,7 +133,7 @@ func (a *app) reprocessChain(
 			"wait for its end, or leave out --cancelled", chain.Origin.WorkflowID))
 	}
 	found := choose(chain, filter, options.quarantine)
-	a.noteLeftOut(found, options.quarantine)
+	a.reportLeftOut(found, options.quarantine)
 	switch running := chain.Running(); {
 	case options.dryRun:
 		return a.dryRun(found, options.output)
@@ -150,8 +150,8 @@ func (a *app) reprocessChain(
 	return a.startReprocess(ctx, s, plan, len(found.open), options)
 }
 
-// noteLeftOut tells what could have run.
-func (a *app) noteLeftOut(found chosen, quarantine int) {
+// reportLeftOut tells what could have run.
+func (a *app) reportLeftOut(found chosen, quarantine int) {
 	if found.quarantined > 0 {
 		a.notef("left out: %s that failed in %d runs or more (--quarantine-after)",
 			terminal.Count(found.quarantined, "iteration"), quarantine)

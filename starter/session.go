@@ -217,8 +217,8 @@ func (f *localFlags) add(command *cobra.Command) {
 	f.pythonGiven = func() bool { return flags.Changed("allow-python") }
 }
 
-// bringUp starts a server of our own, with a worker unless the task queue is "".
-func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, target serverFlags) (*session, error) {
+// startLocal starts a server of our own, with a worker unless the task queue is "".
+func (f *localFlags) startLocal(ctx context.Context, options localserver.Options, target serverFlags) (*session, error) {
 	connections, err := host.Connections(f.connections)
 	if err != nil {
 		return nil, withStatus(exitUsage, err)

@@ -105,7 +105,7 @@ func (a *app) watchStatus(ctx context.Context, s *session, status *runs.Status, 
 		if status.Ended() {
 			return nil
 		}
-		if !pause(ctx, lookPause(watchInterval, time.Since(since), time.Since(status.At))) {
+		if !pause(ctx, pollInterval(watchInterval, time.Since(since), time.Since(status.At))) {
 			return withStatus(exitInterrupted, errSaid)
 		}
 		found, err := s.runs().Find(ctx, status.WorkflowID, status.RunID)

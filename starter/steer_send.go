@@ -41,9 +41,9 @@ const (
 // steerResult is what a run made of a command.
 type steerResult struct {
 	runs.Found
-	Outcome  string              `json:"outcome,omitempty"` // "" where nothing was sent
-	Message  string              `json:"message,omitempty"`
-	Standing *workflows.Standing `json:"standing,omitempty"`
+	Outcome  string                   `json:"outcome,omitempty"` // "" where nothing was sent
+	Message  string                   `json:"message,omitempty"`
+	Standing *workflows.CommandResult `json:"standing,omitempty"`
 	// Waits is how many waits the command has ended; those in loops were counted right
 	// before. WaitsMore says that there may have been others. Nil is of commands that end none.
 	Waits     *int `json:"waits,omitempty"`
@@ -160,7 +160,7 @@ func (t *steerer) send(ctx context.Context, run runs.Found) steerResult {
 	}
 	result.Message = t.options.done(result)
 	if t.options.update == workflows.ResumeUpdate || t.options.update == workflows.RetryNowUpdate {
-		result.Above, _ = t.session.runs().Above(ctx, run) // the command has had its effect
+		result.Above, _ = t.session.runs().HeldByParents(ctx, run) // the command has had its effect
 	}
 	for _, above := range result.Above {
 		result.Message += fmt.Sprintf("; still held by the run %s above: %s (%s)", terminal.Visible(above.Run),
@@ -172,7 +172,7 @@ func (t *steerer) send(ctx context.Context, run runs.Found) steerResult {
 // settled notes how many waits a command has ended, of which those in loops were
 // counted before; whole is false where that was not all of them.
 func (a *steerResult) settled(waits int, whole bool) {
-	if waits = max(waits, a.Standing.Ended); !a.Standing.Told {
+	if waits = max(waits, a.Standing.Ended); !a.Standing.Signalled {
 		waits, whole = a.Standing.Ended, true
 	}
 	a.Waits, a.WaitsMore = &waits, !whole
@@ -194,10 +194,10 @@ func (t *steerer) listening(ctx context.Context, queue string) (int, error) {
 
 // update sends the command to the run that was found, not to another one that has
 // its ID by now.
-func (t *steerer) update(ctx context.Context, run runs.Found) (workflows.Standing, error) {
+func (t *steerer) update(ctx context.Context, run runs.Found) (workflows.CommandResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
-	var standing workflows.Standing
+	var standing workflows.CommandResult
 	handle, err := t.session.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: t.options.update,
 		Args: []any{t.options.Command}, WaitForStage: client.WorkflowUpdateStageCompleted,

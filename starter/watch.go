@@ -55,7 +55,7 @@ func changeOf(status *runs.Status) string {
 		fmt.Fprint(&b, above.Run, above.Control.Version)
 	}
 	if status.Queue != nil {
-		fmt.Fprint(&b, status.Queue.Place)
+		fmt.Fprint(&b, status.Queue.Position)
 	}
 	if status.Turn != nil {
 		fmt.Fprint(&b, status.Turn.Waiting)

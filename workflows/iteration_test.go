@@ -65,7 +65,7 @@ func longOnce(t *testing.T, answer play, over func(attempts int, err error) bool
 }
 
 func batchOfFive(mode string) workflows.CallsInput {
-	input := workflows.CallsInput{MayLeave: mode == "parallel", Task: interpreter.Task{
+	input := workflows.CallsInput{MayRelease: mode == "parallel", Task: interpreter.Task{
 		Name: "test.yaml", Step: "fetch", Visit: 1, Source: `
 apiVersion: reprise/v1
 kind: Playbook

@@ -1,6 +1,5 @@
-// Package workflows is the Temporal side of Reprise: it asks package
-// interpreter what to do, waits durably, and calls the activities by name. It
-// holds no rule of the language.
+// Package workflows is the Temporal side of Reprise: it has package interpreter decide,
+// waits durably, and calls the activities by name. It holds no rule of the language.
 package workflows
 
 import (
@@ -20,7 +19,7 @@ const (
 	// ProgressQuery answers with a Progress.
 	ProgressQuery = "progress"
 
-	// DefaultTaskQueue is where workers listen unless told otherwise.
+	// DefaultTaskQueue is where workers listen by default.
 	DefaultTaskQueue = "reprise"
 )
 
@@ -34,8 +33,8 @@ const (
 	// NextRetryAttribute is when the first retry of a step's own call is due, as that was
 	// at the last change of what else the attributes say. It costs no event of its own.
 	NextRetryAttribute = "RepriseNextRetry"
-	// OriginAttribute is the workflow ID of the run whose iterations a reprocess
-	// takes up again.
+	// OriginAttribute is the workflow ID of the run whose iterations a reprocess runs
+	// again.
 	OriginAttribute = "RepriseOrigin"
 )
 

@@ -365,8 +365,8 @@ func TestNotifyGoesOn(t *testing.T) {
 	var input workflows.Input
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(goesOn.Input, &input))
 	require.True(t, input.State.Late)
-	require.Equal(t, 1, input.State.Told)
-	require.Len(t, input.State.Untold, 1)
+	require.Equal(t, 1, input.State.Notified)
+	require.Len(t, input.State.Unsent, 1)
 
 	after := newStage(t, until(1, unavailable()))
 	after.refuses = func(n int, _ interpreter.ToolInput) error {

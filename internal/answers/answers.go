@@ -31,16 +31,16 @@ var (
 // MostFollowed bounds how often an answer is sent on to another workflow.
 const MostFollowed = 4
 
-// Give sends an answer to a workflow, and on to another where that says so; at is the ID
+// Send sends an answer to a workflow, and on to another where that says so; at is the ID
 // of the one that was asked last, and patience how long each may take. An answer that
 // says for which attempt it is, and is no report of progress, has the same effect however
 // often it is sent, also when the workflow has ended. The error is an
 // *interpreter.AnswerError, ErrNoAnswer or ErrClosed where that is why.
-func Give(
+func Send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
 ) (taken interpreter.Taken, at string, err error) {
 	for range MostFollowed {
-		taken, err = give(ctx, c, workflowID, answer, patience)
+		taken, err = send(ctx, c, workflowID, answer, patience)
 		next := interpreter.AnsweredAt(err)
 		if next == "" || next == workflowID {
 			return taken, workflowID, err
@@ -50,7 +50,7 @@ func Give(
 	return interpreter.Taken{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
 }
 
-func give(
+func send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
 ) (taken interpreter.Taken, err error) {
 	asked, cancel := context.WithTimeout(ctx, patience)

@@ -187,7 +187,7 @@ func TestRunsOfAKeyTakeTurns(t *testing.T) {
 	status := w.status(all[19])
 	require.Equal(t, interpreter.Queued, status.Status)
 	require.Equal(t, runs.HeldByConcurrency, status.HeldBy)
-	require.Greater(t, status.Queue.Place, 5)
+	require.Greater(t, status.Queue.Position, 5)
 	require.Equal(t, "acme", status.Queue.Name.Key)
 	require.Len(t, status.Queue.Holders, 1)
 	first.Kill()
@@ -296,11 +296,11 @@ func TestWhoCannotLeaveFreesItsPlace(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		reader.Places(t.Context(), list.Runs)
+		reader.Positions(t.Context(), list.Runs)
 		places := map[string]int{}
 		for _, run := range list.Runs {
 			if run.Queue != nil && run.Queue.Line == w.lineOf("acme") && run.Status == interpreter.Queued {
-				places[run.WorkflowID] = run.Queue.Place
+				places[run.WorkflowID] = run.Queue.Position
 			}
 		}
 		return len(places) == 3 && places[waiting[0].GetID()] == 1 && places[waiting[2].GetID()] == 3
@@ -364,7 +364,7 @@ func TestATerminatedLineKeepsWhoHasATurn(t *testing.T) {
 	end()
 	enter("3", interpreter.LineQueued)
 	status := w.status(all[3])
-	require.Equal(t, 3, status.Queue.Place)
+	require.Equal(t, 3, status.Queue.Position)
 	require.Equal(t, []string{all[0].GetID()}, status.Queue.Holders)
 	w.await(all[0], "stay", interpreter.RetryPending)
 	require.Equal(t, []string{all[0].GetID()}, gate.arrived())
@@ -573,7 +573,7 @@ func TestTheFirstTaskDiesWithItsWorker(t *testing.T) {
 	}
 	w.awaitTicket(lost, interpreter.LineQueued)
 	require.Equal(t, 1, w.happened(lost, enums.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT))
-	require.Equal(t, 1, w.status(lost).Queue.Place)
+	require.Equal(t, 1, w.status(lost).Queue.Position)
 	var want []string
 	for _, run := range all {
 		want = append(want, run.GetID())

@@ -64,7 +64,7 @@ func TestNestedAnswers(t *testing.T) {
 	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.Command{}).Changed)
 
 	w.awaited(child, "ask")
-	asked, left, err := w.looker().Below(t.Context(), run.GetID(), "", nil)
+	asked, left, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "", nil)
 	require.NoError(t, err)
 	require.Zero(t, left)
 	require.Len(t, asked, 1)
@@ -92,10 +92,10 @@ func TestNestedAnswersInALoop(t *testing.T) {
 `), nil)
 	for n := 3; n > 0; n-- {
 		require.Eventually(t, func() bool {
-			asked, _, err := w.looker().Below(t.Context(), run.GetID(), "ask", nil)
+			asked, _, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "ask", nil)
 			return err == nil && len(asked) == n
 		}, patience, tick)
-		asked, _, err := w.looker().Below(t.Context(), run.GetID(), "ask", nil)
+		asked, _, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "ask", nil)
 		require.NoError(t, err)
 		last := asked[n-1]
 		require.Equal(t, fmt.Sprintf("%s/each#1/%d!1", run.GetID(), n-1), last.Run)
@@ -463,7 +463,7 @@ func TestNestedGoesOn(t *testing.T) {
 	w.awaited(child, "outer")
 	require.True(t, w.steers(run, workflows.PauseUpdate, workflows.Command{}).Changed)
 	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.Command{}).Changed)
-	asked, _, err := w.looker().Below(t.Context(), run.GetID(), "outer", nil)
+	asked, _, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "outer", nil)
 	require.NoError(t, err)
 	require.Len(t, asked, 1)
 	_, err = w.looker().Answer(t.Context(), asked[0].WorkflowID, interpreter.Answer{

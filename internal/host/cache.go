@@ -93,7 +93,7 @@ func WatchCache(ctx context.Context, bound int64, recorder meter.Recorder, logge
 	ticker := time.NewTicker(cacheTick)
 	defer ticker.Stop()
 	for {
-		w.look(time.Now())
+		w.check(time.Now())
 		select {
 		case <-ctx.Done():
 			w.add(meter.MemoryBound, -bound)
@@ -120,8 +120,8 @@ func (w *cacheWatch) add(m *meter.Metric, n int64) {
 	}
 }
 
-// look drops the workflows that are kept where the memory in use is above the bound.
-func (w *cacheWatch) look(now time.Time) {
+// check drops the workflows that are kept where the memory in use is above the bound.
+func (w *cacheWatch) check(now time.Time) {
 	live := w.measure()
 	if live <= w.bound || now.Before(w.until) {
 		return

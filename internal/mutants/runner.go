@@ -81,7 +81,7 @@ func (r *runner) mutant(ctx context.Context, m mutant) error {
 		if err != nil {
 			return err
 		}
-		r.line(m, t, made, "")
+		r.report(m, t, made, "")
 	}
 	return nil
 }
@@ -95,13 +95,13 @@ func (r *runner) chaos(ctx context.Context, m mutant, overlay string) error {
 	if err != nil {
 		return err
 	}
-	r.line(m, t, made, fmt.Sprintf(", seed %d, %d rounds before", r.seed, made.passed))
+	r.report(m, t, made, fmt.Sprintf(", seed %d, %d rounds before", r.seed, made.passed))
 	return nil
 }
 
-// line prints what came of a test, and notes it where it should have been
+// report prints what came of a test, and notes it where it should have been
 // otherwise.
-func (r *runner) line(m mutant, t test, made outcome, more string) {
+func (r *runner) report(m mutant, t test, made outcome, more string) {
 	said, want := "fails", len(m.patch) > 0
 	if !made.failed {
 		said = "passes"

@@ -78,17 +78,17 @@ func (s *Store) put(ctx context.Context, data []byte) (reference, error) {
 func (s *Store) write(ctx context.Context, ref reference, data []byte) error {
 	began := time.Now()
 	err := s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf"})
-	s.tell("write", ref.size, began, err)
+	s.observe("write", ref.size, began, err)
 	if err != nil {
 		err = fmt.Errorf("write %s (%d bytes) to the payload store %s: %w", ref.key, ref.size, s.name, err)
 	}
 	if !errors.Is(ctx.Err(), context.Canceled) { // which says nothing about the store
-		s.health.note(err)
+		s.health.record(err)
 	}
 	return err
 }
 
-func (s *Store) tell(operation string, bytes int64, began time.Time, err error) {
+func (s *Store) observe(operation string, bytes int64, began time.Time, err error) {
 	if s.watch != nil {
 		s.watch(operation, bytes, time.Since(began), err)
 	}
@@ -107,7 +107,7 @@ func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
 	defer cancel()
 	began := time.Now()
 	data, err := s.read(ctx, ref)
-	s.tell("read", ref.size, began, err)
+	s.observe("read", ref.size, began, err)
 	switch {
 	case gcerrors.Code(err) == gcerrors.NotFound:
 		err = ErrMissing

@@ -35,7 +35,7 @@ type health struct {
 	probe sync.Mutex
 }
 
-func (h *health) note(err error) {
+func (h *health) record(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err, h.at = err, time.Now()

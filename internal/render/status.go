@@ -95,8 +95,8 @@ func cancelText(said interpreter.Said, status *runs.Status) string {
 // queueText says what a run waits for that has not got its turn.
 func queueText(queue *runs.Queue, now time.Time) string {
 	said := "waits for its turn under the concurrency key " + terminal.Visible(queue.Name.Key)
-	if queue.Place > 0 {
-		said += fmt.Sprintf(", place %d", queue.Place)
+	if queue.Position > 0 {
+		said += fmt.Sprintf(", place %d", queue.Position)
 	}
 	said += ", for " + terminal.Duration(now.Sub(queue.Since))
 	if len(queue.Holders) > 0 {
@@ -196,7 +196,7 @@ func stepNotes(step runs.Step, now time.Time) []string {
 		said = append(said, underText(step.Under, "", now)...)
 	}
 	if step.Awaits != nil {
-		said = append(append(said, Awaited(step.Awaits, now)), Asked(step.Awaits)...)
+		said = append(append(said, Awaited(step.Awaits, now)), AwaitedText(step.Awaits)...)
 	} else if held := heldOf(step.Item); held != "" {
 		said = append(said, held)
 	}

@@ -94,7 +94,7 @@ func TestGoldenQueued(t *testing.T) {
 		Found: runs.Found{
 			WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began,
 			Queue: &runs.Queue{
-				Name: interpreter.LineName{Playbook: "patients", Key: "acme\x1b corp"}, Since: now.Add(-3 * time.Minute), Limit: 2, Place: 12,
+				Name: interpreter.LineName{Playbook: "patients", Key: "acme\x1b corp"}, Since: now.Add(-3 * time.Minute), Limit: 2, Position: 12,
 				Holders: []string{"patients-7x2k3q", "patients-8a6c3z"}, Running: 5,
 			},
 		},
@@ -130,7 +130,7 @@ func TestGoldenRuns(t *testing.T) {
 	found := []runs.Found{
 		{WorkflowID: "patients-7x2k3q", Playbook: "patients", Status: interpreter.Running, StartedAt: began, DeadLetters: 12},
 		{WorkflowID: "patient_medications-\x1bqq81", Playbook: "patient_medications", Status: interpreter.Partial, StartedAt: began, EndedAt: began.Add(75 * time.Minute)},
-		{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began, Queue: &runs.Queue{Place: 12}},
+		{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began, Queue: &runs.Queue{Position: 12}},
 		{WorkflowID: "patients-7x2k3q/reprocess-01a201eda681-1", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(50 * time.Hour)},
 	}
 	for _, width := range []int{40, 80, 120} {

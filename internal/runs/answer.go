@@ -17,8 +17,8 @@ import (
 	"reprise/workflows"
 )
 
-// Asked is an attempt that awaits its answer, and the workflow that takes it.
-type Asked struct {
+// AwaitedAttempt is an attempt that awaits its answer, and the workflow that takes it.
+type AwaitedAttempt struct {
 	WorkflowID string `json:"workflow_id"`
 	// Run is the workflow ID of the run that asks, where that is one below the run
 	// that was looked at.
@@ -30,7 +30,7 @@ type Asked struct {
 }
 
 // To is the address of the attempt.
-func (a Asked) To() interpreter.AnswerTo {
+func (a AwaitedAttempt) To() interpreter.AnswerTo {
 	return interpreter.AnswerTo{Step: a.Step, Visit: a.Visit, Index: a.Index, Attempt: a.Attempt}
 }
 
@@ -38,7 +38,7 @@ func (a Asked) To() interpreter.AnswerTo {
 // all steps for "", and of one iteration where index is not nil. Left counts the
 // children of loops that were not asked: it asks a hundred of a loop at most. The
 // error is answers.ErrNoAnswer where no worker answers.
-func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (asked []Asked, left int, err error) {
+func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (asked []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	switch {
 	case err != nil && ctx.Err() == nil && !connect.Unavailable(err):
@@ -53,12 +53,12 @@ func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *i
 // awaitingOf is Awaiting of a run whose progress is known.
 func (r *Reader) awaitingOf(
 	ctx context.Context, workflowID string, records []workflows.StepRecord, step string, index *int,
-) (asked []Asked, left int) {
+) (asked []AwaitedAttempt, left int) {
 	for _, record := range records {
 		if step != "" && record.Step != step || !record.EndedAt.IsZero() {
 			continue
 		}
-		at := Asked{WorkflowID: workflowID, Step: record.Step, Visit: record.Visit}
+		at := AwaitedAttempt{WorkflowID: workflowID, Step: record.Step, Visit: record.Visit}
 		switch {
 		case underWay(record.Loop):
 			of, more := r.awaitingIn(ctx, record.Loop.WorkflowID, at, index)
@@ -81,7 +81,7 @@ func (r *Reader) awaitingOf(
 }
 
 // awaitingIn asks the open children of a loop.
-func (r *Reader) awaitingIn(ctx context.Context, loop string, at Asked, index *int) (asked []Asked, left int) {
+func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt, index *int) (asked []AwaitedAttempt, left int) {
 	open, answers, left := r.openIterations(ctx, loop, index, func(workflows.Progress) bool { return true })
 	for i, answer := range answers {
 		for _, iteration := range answer.Iterations {
@@ -93,7 +93,7 @@ func (r *Reader) awaitingIn(ctx context.Context, loop string, at Asked, index *i
 			asked = append(asked, one)
 		}
 	}
-	slices.SortStableFunc(asked, func(x, y Asked) int { return cmp.Compare(*x.Index, *y.Index) })
+	slices.SortStableFunc(asked, func(x, y AwaitedAttempt) int { return cmp.Compare(*x.Index, *y.Index) })
 	return asked, left
 }
 
@@ -113,13 +113,13 @@ func (r *Reader) openIterations(
 	if index != nil {
 		open = nearest(open, *index)
 	}
-	left = max(0, len(open)-mostAsked)
+	left = max(0, len(open)-mostQueried)
 	answers = make([]workflows.Iterations, len(open)-left)
 	var group errgroup.Group
-	group.SetLimit(asking)
+	group.SetLimit(queriesAtOnce)
 	for i := range answers {
 		group.Go(func() error {
-			_ = r.ask(ctx, open[i], "", workflows.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
+			_ = r.query(ctx, open[i], "", workflows.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
 			return nil
 		})
 	}
@@ -145,7 +145,7 @@ func nearest(open []string, index int) []string {
 // Answer sends an answer to a workflow, and on to another where that says so, as
 // answers.Give does.
 func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.Taken, error) {
-	taken, _, err := answers.Give(ctx, r.Client, workflowID, answer, r.patience())
+	taken, _, err := answers.Send(ctx, r.Client, workflowID, answer, r.patience())
 	return taken, err
 }
 

@@ -22,7 +22,7 @@ import (
 // those below them, as far as they were asked.
 type Under struct {
 	// Below are the attempts that await answers.
-	Below []Asked `json:"below,omitempty"`
+	Below []AwaitedAttempt `json:"below,omitempty"`
 	// Held are the steps that something else holds, the runs that wait for their turn,
 	// and those that people have paused.
 	Held []Held `json:"held_below,omitempty"`
@@ -45,11 +45,11 @@ func (u *Under) add(more Under) {
 	u.Below, u.Held = append(u.Below, more.Below...), append(u.Held, more.Held...)
 }
 
-// take notes what holds a step of a run.
-func (u *Under) take(run string, record workflows.StepRecord) {
+// addStep notes what holds a step of a run.
+func (u *Under) addStep(run string, record workflows.StepRecord) {
 	switch step := stepOf(record); {
 	case step.Awaits != nil:
-		u.Below = append(u.Below, Asked{
+		u.Below = append(u.Below, AwaitedAttempt{
 			WorkflowID: cmp.Or(record.Call, run), Run: run, Step: step.Step, Visit: step.Visit, Awaiting: *step.Awaits,
 		})
 	case step.HeldBy != "":
@@ -57,10 +57,10 @@ func (u *Under) take(run string, record workflows.StepRecord) {
 	}
 }
 
-// look asks a run, and those below that its steps have started, what holds them.
+// describeChild asks a run, and those below that its steps have started, what holds them.
 // spend takes a call to the server from a budget; missed is the first run that was
 // not asked because that was spent, "" for none.
-func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under Under, missed string) {
+func (r *Reader) describeChild(ctx context.Context, run string, spend func() bool) (under Under, missed string) {
 	for next := []string{run}; len(next) > 0; next = next[1:] {
 		if !spend() {
 			return under, next[0]
@@ -84,7 +84,7 @@ func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under
 			if !record.EndedAt.IsZero() {
 				continue
 			}
-			under.take(next[0], record)
+			under.addStep(next[0], record)
 			if record.Awaits == nil && record.Child != "" {
 				next = append(next, record.Child)
 			}
@@ -93,10 +93,10 @@ func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under
 	return under, ""
 }
 
-// Above are the runs above one which hold it: they are paused, or their step which has
+// HeldByParents are the runs above one which hold it: they are paused, or their step which has
 // started it, the next one first. It takes a call to the server for each run above and one
 // more, and none for a run that is the first.
-func (r *Reader) Above(ctx context.Context, run Found) ([]Held, error) {
+func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]Held, error) {
 	if !run.below {
 		return nil, nil
 	}
@@ -104,17 +104,17 @@ func (r *Reader) Above(ctx context.Context, run Found) ([]Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, missed := r.above(ctx, progress.Above, func() bool { return true })
+	held, missed := r.heldByParents(ctx, progress.Parents, func() bool { return true })
 	if missed != "" {
 		return held, fmt.Errorf("ask whether the run %s holds %s: no answer", missed, run.WorkflowID)
 	}
 	return held, nil
 }
 
-// above asks the runs above, the next one first. What people have said of them is in
+// heldByParents asks the runs above, the next one first. What people have said of them is in
 // their memos; a run below hears of it with its next attempt. missed is the first run that
 // was not asked because spend takes no more calls, or gave no answer.
-func (r *Reader) above(ctx context.Context, runs []interpreter.Above, spend func() bool) (held []Held, missed string) {
+func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Above, spend func() bool) (held []Held, missed string) {
 	for _, above := range slices.Backward(runs) {
 		if !spend() {
 			return held, cmp.Or(missed, above.Run)
@@ -145,10 +145,10 @@ func controlOf(memo *commonpb.Memo) (control interpreter.Control) {
 // mostBelow bounds the runs below one that are looked into.
 const mostBelow = 100
 
-// Below is Awaiting for the runs that steps of a run have started and that go on,
+// AwaitingInChildren is Awaiting for the runs that steps of a run have started and that go on,
 // and those that these have. Asked.Run names them. It looks into a hundred of them;
 // left counts what it did not ask.
-func (r *Reader) Below(ctx context.Context, workflowID, step string, index *int) (asked []Asked, left int, err error) {
+func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string, index *int) (asked []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	if err != nil {
 		return nil, 0, err
@@ -158,11 +158,11 @@ func (r *Reader) Below(ctx context.Context, workflowID, step string, index *int)
 		most := min(len(below), mostBelow-looked)
 		left += len(below) - most
 		below, looked = below[:most], looked+most
-		found := make([][]Asked, most)
+		found := make([][]AwaitedAttempt, most)
 		var next []string
 		var mu sync.Mutex
 		var group errgroup.Group
-		group.SetLimit(asking)
+		group.SetLimit(queriesAtOnce)
 		for i, id := range below {
 			group.Go(func() error {
 				progress, err := r.Progress(ctx, id, "")

@@ -24,14 +24,14 @@ func (s *Step) summarize(now time.Time) {
 	if wait := s.NextRetryAt.Sub(now).Seconds(); c.Waiting > 0 && c.Left > 0 {
 		c.Left = max(c.Left, wait) // whoever waits does so until then
 	}
-	s.holdLoop()
+	s.setHeldBy()
 	if c.Asks || s.HeldBy == HeldByPause || s.HeldBy == HeldByPerson || s.HeldBy == HeldByAnswer {
 		c.Left = 0 // people decide
 	}
 }
 
-// holdLoop says what holds a loop whose iterations were counted.
-func (s *Step) holdLoop() {
+// setHeldBy says what holds a loop whose iterations were counted.
+func (s *Step) setHeldBy() {
 	if s.Status == interpreter.Paused {
 		return
 	}

@@ -19,10 +19,10 @@ func (r *Reader) patience() time.Duration { return cmp.Or(r.Patience, defaultPat
 // Progress asks a run, a loop of it, a part of one or a call how far it is.
 func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (workflows.Progress, error) {
 	var progress workflows.Progress
-	return progress, r.ask(ctx, workflowID, runID, workflows.ProgressQuery, &progress)
+	return progress, r.query(ctx, workflowID, runID, workflows.ProgressQuery, &progress)
 }
 
-func (r *Reader) ask(ctx context.Context, workflowID, runID, query string, into any, args ...any) error {
+func (r *Reader) query(ctx context.Context, workflowID, runID, query string, into any, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, r.patience())
 	defer cancel()
 	value, err := r.Client.QueryWorkflow(ctx, workflowID, runID, query, args...)
@@ -36,7 +36,7 @@ func (r *Reader) ask(ctx context.Context, workflowID, runID, query string, into 
 // how far the call is.
 func (r *Reader) CallProgress(ctx context.Context, workflowID string) (workflows.IterationRecord, error) {
 	var answer workflows.Iterations
-	if err := r.ask(ctx, workflowID, "", workflows.IterationsQuery, &answer); err != nil {
+	if err := r.query(ctx, workflowID, "", workflows.IterationsQuery, &answer); err != nil {
 		return workflows.IterationRecord{}, err
 	}
 	if len(answer.Iterations) != 1 {

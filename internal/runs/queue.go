@@ -19,8 +19,8 @@ type Queue struct {
 	Line  string    `json:"line"`
 	Since time.Time `json:"since,omitzero"`
 	Limit int       `json:"limit,omitempty"`
-	// Place is the run's in the queue, from 1; 0 where that is not known.
-	Place int `json:"place,omitempty"`
+	// Position is the run's in the queue, from 1; 0 where that is not known.
+	Position int `json:"place,omitempty"`
 	// Holders are the workflow IDs of runs that have their turn, the first few of
 	// Running.
 	Holders []string `json:"holders,omitempty"`
@@ -52,10 +52,10 @@ func queueOf(memo *commonpb.Memo) *Queue {
 	return &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
 }
 
-// line asks the workflow of a concurrency key how it stands, and where some runs do.
-func (r *Reader) line(ctx context.Context, id string, members []interpreter.Member) (interpreter.LineStanding, error) {
+// queryQueue asks the workflow of a concurrency key how it stands, and where some runs do.
+func (r *Reader) queryQueue(ctx context.Context, id string, members []interpreter.Member) (interpreter.LineStanding, error) {
 	var standing interpreter.LineStanding
-	err := r.ask(ctx, id, "", interpreter.LineQuery, &standing, members)
+	err := r.query(ctx, id, "", interpreter.LineQuery, &standing, members)
 	if err == nil && len(standing.Places) != len(members) {
 		standing.Places = make([]int, len(members))
 	}
@@ -65,15 +65,15 @@ func (r *Reader) line(ctx context.Context, id string, members []interpreter.Memb
 // queued is what a run waits for that holds a ticket, as far as its line answers.
 func (r *Reader) queued(ctx context.Context, ticket *interpreter.Ticket, run interpreter.Member) (*Queue, error) {
 	queue := &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
-	standing, err := r.line(ctx, ticket.Line, []interpreter.Member{run})
+	standing, err := r.queryQueue(ctx, ticket.Line, []interpreter.Member{run})
 	if err == nil {
-		queue.take(standing, standing.Places[0])
+		queue.apply(standing, standing.Places[0])
 	}
 	return queue, err
 }
 
-func (q *Queue) take(standing interpreter.LineStanding, place int) {
-	q.Limit, q.Place, q.Holders, q.Running = standing.Limit, place, standing.Holders, standing.Running
+func (q *Queue) apply(standing interpreter.LineStanding, place int) {
+	q.Limit, q.Position, q.Holders, q.Running = standing.Limit, place, standing.Holders, standing.Running
 }
 
 // stopped reports whether the workflow of a concurrency key has ended, as far as the
@@ -83,12 +83,12 @@ func (r *Reader) stopped(ctx context.Context, line string) bool {
 	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// mostLines bounds the keys that Places asks about.
-const mostLines = 20
+// mostQueues bounds the keys that Places asks about.
+const mostQueues = 20
 
-// Places fills in the places of runs that wait for their turns: a call to the server
+// Positions fills in the places of runs that wait for their turns: a call to the server
 // for each key, for 20 keys at most. What is not answered stays unknown.
-func (r *Reader) Places(ctx context.Context, list []Found) {
+func (r *Reader) Positions(ctx context.Context, list []Found) {
 	waiting := map[string][]*Found{}
 	var lines []string
 	for i := range list {
@@ -102,18 +102,18 @@ func (r *Reader) Places(ctx context.Context, list []Found) {
 		waiting[run.Queue.Line] = append(waiting[run.Queue.Line], run)
 	}
 	var group errgroup.Group
-	for _, line := range lines[:min(len(lines), mostLines)] {
+	for _, line := range lines[:min(len(lines), mostQueues)] {
 		group.Go(func() error {
 			members := make([]interpreter.Member, len(waiting[line]))
 			for i, run := range waiting[line] {
 				members[i] = interpreter.Member{WorkflowID: run.WorkflowID, RunID: run.RunID}
 			}
-			standing, err := r.line(ctx, line, members)
+			standing, err := r.queryQueue(ctx, line, members)
 			if err != nil {
 				return nil
 			}
 			for i, run := range waiting[line] {
-				run.Queue.take(standing, standing.Places[i])
+				run.Queue.apply(standing, standing.Places[i])
 			}
 			return nil
 		})

@@ -30,7 +30,7 @@ func Activities(store *payload.Store) map[string]any {
 	return map[string]any{
 		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
 			defer heartbeat.Keep(ctx)()
-			return reader(ctx).AskEarlier(ctx, in)
+			return reader(ctx).RecallEarlier(ctx, in)
 		},
 		interpreter.StoppedActivity: func(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
 			defer heartbeat.Keep(ctx)()
@@ -47,8 +47,8 @@ func Activities(store *payload.Store) map[string]any {
 // history.
 const questionTime = 20 * time.Second
 
-// AskEarlier asks the runs that may have made a call before what they have done.
-func (r *Reader) AskEarlier(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
+// RecallEarlier asks the runs that may have made a call before what they have done.
+func (r *Reader) RecallEarlier(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
 	var found interpreter.Recalled
 	for _, id := range in.Attempts {
 		if _, err := r.recallOne(ctx, id, in.Key, &found); err != nil {
@@ -389,7 +389,7 @@ func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(int
 		}
 	}
 	loop := &Loop{WorkflowID: id, succeeded: map[int]bool{}, findBegun: key != ""}
-	return loop, prints, r.below(ctx, loop, id, runID)
+	return loop, prints, r.collectChildren(ctx, loop, id, runID)
 }
 
 // prints gives what the iterations of a loop have requested; nil where it is none of the key.

@@ -147,7 +147,7 @@ func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
 		loop.Failed, loop.Whole = result.Errors, true
 		return loop, nil
 	}
-	if err := r.below(ctx, loop, begun.workflowID, begun.runID); err != nil {
+	if err := r.collectChildren(ctx, loop, begun.workflowID, begun.runID); err != nil {
 		return nil, err
 	}
 	if known {
@@ -188,8 +188,8 @@ func (l *Loop) identify() error {
 	return nil
 }
 
-// below collects what the children of a loop, or of a part of one, have.
-func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string) error {
+// collectChildren collects what the children of a loop, or of a part of one, have.
+func (r *Reader) collectChildren(ctx context.Context, loop *Loop, workflowID, runID string) error {
 	if runID == "" {
 		return nil // it has not started
 	}
@@ -203,7 +203,7 @@ func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string
 		}
 		switch begun.workflow {
 		case workflows.LoopWorkflowName:
-			err = r.below(ctx, loop, begun.workflowID, begun.runID)
+			err = r.collectChildren(ctx, loop, begun.workflowID, begun.runID)
 		case workflows.CallsWorkflowName:
 			err = r.iterations(ctx, loop, begun)
 		}

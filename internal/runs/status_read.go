@@ -112,7 +112,7 @@ func (q *inquiry) going(ctx context.Context) error {
 	}
 	q.status.Control, q.status.Late = progress.Control, progress.Late
 	var missed string
-	if q.status.Above, missed = q.above(ctx, progress.Above, q.spend); missed != "" {
+	if q.status.Above, missed = q.heldByParents(ctx, progress.Parents, q.spend); missed != "" {
 		q.notef("whether the run %s above holds this one was not answered within %d calls to the server", missed, StatusCalls)
 	}
 	for _, record := range progress.Steps {
@@ -142,7 +142,7 @@ func (q *inquiry) queue(ctx context.Context, ticket *interpreter.Ticket) {
 		}
 		q.status.Queue.Stopped = q.spend() && q.stopped(ctx, ticket.Line)
 	case ticket != nil && ticket.State == interpreter.LineGranted && q.spend():
-		standing, err := q.line(ctx, ticket.Line, nil)
+		standing, err := q.queryQueue(ctx, ticket.Line, nil)
 		if err != nil {
 			q.notef("who waits for its turn under the concurrency key %s was not answered", ticket.Name.Key)
 			return
@@ -168,14 +168,14 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 		q.loop(ctx, &step)
 	}
 	if step.EndedAt.IsZero() && step.Child != "" {
-		q.below(ctx, &step)
+		q.addChildren(ctx, &step)
 	}
 	q.status.Steps = append(q.status.Steps, step)
 }
 
-// below asks the run that a step waits for, and those below that, what holds them.
-func (q *inquiry) below(ctx context.Context, step *Step) {
-	under, missed := q.look(ctx, step.Child, q.spend)
+// addChildren asks the run that a step waits for, and those below that, what holds them.
+func (q *inquiry) addChildren(ctx context.Context, step *Step) {
+	under, missed := q.describeChild(ctx, step.Child, q.spend)
 	if step.Under = under; missed != "" {
 		q.notef("what the run %s waits for was not asked: that would take more than %d calls to the server", missed, StatusCalls)
 	}
@@ -196,17 +196,17 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	c.Success, c.Failed = progress.Stats.Success+progress.Within.Success, progress.Stats.Failed+progress.Within.Failed
 	c.Truncated = progress.Stats.Truncated
 	c.Running, c.Waiting, c.Cancelled = progress.Under, progress.Waiting, 0
-	c.Asks, c.Plays = progress.Asks, progress.Plays
+	c.Asks, c.Plays = progress.Awaits, progress.Plays
 	c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting)
 	step.open, step.NextRetryAt, step.ended = progress.Open, progress.NextRetryAt, progress.Stats
 	step.under = progress.Under + progress.Waiting + progress.Returning + progress.Within.Success + progress.Within.Failed
-	q.inPlace(ctx, step)
+	q.addOpenIterations(ctx, step)
 	step.summarize(q.status.At)
 }
 
-// inPlace asks the children of a loop where few are open which of their iterations
+// addOpenIterations asks the children of a loop where few are open which of their iterations
 // wait or have ended: the loop does not know of those in places.
-func (q *inquiry) inPlace(ctx context.Context, step *Step) {
+func (q *inquiry) addOpenIterations(ctx context.Context, step *Step) {
 	if len(step.open) > StatusCalls-q.status.Calls {
 		return
 	}
@@ -215,7 +215,7 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 	for i, id := range step.open {
 		q.spend()
 		group.Go(func() error {
-			_ = q.ask(ctx, id, "", workflows.IterationsQuery, &answers[i]) // one that gives none runs
+			_ = q.query(ctx, id, "", workflows.IterationsQuery, &answers[i]) // one that gives none runs
 			return nil
 		})
 	}
@@ -231,7 +231,7 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 	}
 	if len(children) <= StatusCalls-q.status.Calls {
 		for _, id := range children {
-			found, _ := q.look(ctx, id, q.spend)
+			found, _ := q.describeChild(ctx, id, q.spend)
 			step.add(found)
 		}
 	}

@@ -25,7 +25,7 @@ func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, 
 		default:
 			counted := r.waitsOf(ctx, status, visit, index, held)
 			whole = whole && !visit.silent
-			if len(visit.open) > mostAsked { // the loop knows of those that have left their places
+			if len(visit.open) > mostQueried { // the loop knows of those that have left their places
 				whole = false
 				if index == nil {
 					counted = max(counted, visit.Loop.Waiting)

@@ -126,8 +126,8 @@ func dumpLine(text string, start, end int, out []byte, at []int32) ([]byte, []in
 	return out, at
 }
 
-// places calls found with where in the original what the matcher finds stands.
-func (s squash) places(m *matcher, found func(start, end int)) {
+// find calls found with where in the original what the matcher finds stands.
+func (s squash) find(m *matcher, found func(start, end int)) {
 	each(m, s.text, func(start, end int) bool {
 		last := s.at[end-1] + 1
 		if line, _ := slices.BinarySearch(s.lines, last); line < len(s.lines) {

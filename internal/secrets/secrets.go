@@ -214,21 +214,21 @@ func maskValue(maskers []*masker, v any) any {
 	return v
 }
 
-// place is a part of a text.
-type place struct{ start, end int }
+// span is a part of a text.
+type span struct{ start, end int }
 
 func mask(maskers []*masker, text string) string {
 	if len(maskers) == 0 || len(text) < minWord {
 		return text
 	}
-	var places []place
+	var places []span
 	read := layer{text: text}
 	for depth := 0; ; depth++ {
 		letters, bytes := squashed(read), dump(read)
 		for _, m := range maskers {
-			places = m.places(read, places)
+			places = m.addSpans(read, places)
 			for _, found := range []squash{letters, bytes} {
-				found.places(m.loose, func(start, end int) { places = append(places, place{start, end}) })
+				found.find(m.loose, func(start, end int) { places = append(places, span{start, end}) })
 			}
 		}
 		under, changed := read.under()
@@ -240,10 +240,10 @@ func mask(maskers []*masker, text string) string {
 	return starred(text, places)
 }
 
-// places adds where the original has secrets.
-func (m *masker) places(read layer, places []place) []place {
+// addSpans adds where the original has secrets.
+func (m *masker) addSpans(read layer, places []span) []span {
 	add := func(start, end int) bool {
-		places = append(places, place{read.from(start), read.from(end)})
+		places = append(places, span{read.from(start), read.from(end)})
 		return true
 	}
 	each(m.long, read.text, add)
@@ -253,11 +253,11 @@ func (m *masker) places(read layer, places []place) []place {
 }
 
 // starred replaces the places, which may overlap, by stars.
-func starred(text string, places []place) string {
+func starred(text string, places []span) string {
 	if len(places) == 0 {
 		return text
 	}
-	slices.SortFunc(places, func(a, b place) int { return a.start - b.start })
+	slices.SortFunc(places, func(a, b span) int { return a.start - b.start })
 	var out strings.Builder
 	end := 0
 	for i, p := range places {

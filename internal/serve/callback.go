@@ -37,8 +37,8 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 		if err != nil {
 			return answer{}, notFound()
 		}
-		note(r, "workflow_id", address.Workflow)
-		note(r, "step", address.To.Step)
+		logWith(r, "workflow_id", address.Workflow)
+		logWith(r, "step", address.To.Step)
 		object, leave, err := s.admitObject(w, r, ofToken(address.Workflow))
 		if err != nil {
 			return answer{}, err
@@ -53,7 +53,7 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 			return s.progress.report(r.Context(), address.Workflow, given)
 		}
 		s.progress.before(r.Context(), address.Workflow, given.Key)
-		return s.tell(r.Context(), address.Workflow, given)
+		return s.deliver(r.Context(), address.Workflow, given)
 	}
 }
 
@@ -128,10 +128,10 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
 }
 
-// tell gives an answer to the workflow that hosts the attempt, or to the one that it
+// deliver gives an answer to the workflow that hosts the attempt, or to the one that it
 // names. Where no worker says what became of it, or too many answers ask, it is kept; so is
 // what comes while others are kept, behind them.
-func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
+func (s *Server) deliver(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	if size, most := given.Sent(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
 		return answer{}, problem(http.StatusRequestEntityTooLarge, "too-large",
 			"the answer takes %d bytes on its way to the run, which takes %d; keep what is larger elsewhere, and answer with where that is", size, most)
@@ -143,9 +143,9 @@ func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.
 		return answer{}, err
 	}
 	if !keeps {
-		if over, ok := s.turns.take(ctx, workflowID); ok {
+		if over, ok := s.turns.acquire(ctx, workflowID); ok {
 			defer over()
-			said, at, err := s.ask(ctx, workflowID, given)
+			said, at, err := s.send(ctx, workflowID, given)
 			if !errors.Is(err, errUnsaid) {
 				return said, s.orRefused(ctx, kept, err)
 			}
@@ -154,7 +154,7 @@ func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.
 	}
 	said, err := s.keep(ctx, kept)
 	if errors.Is(err, errLate) && given.Verb != interpreter.AnswerProgress { // the workflow may have ended with it
-		if said, _, err = s.ask(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
+		if said, _, err = s.send(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
 			err = errLate
 		}
 		err = s.orRefused(ctx, kept, err)
@@ -166,14 +166,14 @@ func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.
 // answered, or the workflow went on in another history meanwhile, or has ended.
 var errUnsaid = errors.New("nobody says what became of the answer")
 
-// ask gives an answer to a workflow and says what became of it, and which workflow was
+// send gives an answer to a workflow and says what became of it, and which workflow was
 // asked last.
-func (s *Server) ask(ctx context.Context, workflowID string, given interpreter.Answer) (said answer, at string, err error) {
-	taken, at, err := answers.Give(ctx, s.Client, workflowID, given, answerPatience)
+func (s *Server) send(ctx context.Context, workflowID string, given interpreter.Answer) (said answer, at string, err error) {
+	taken, at, err := answers.Send(ctx, s.Client, workflowID, given, answerPatience)
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil:
-		return told(taken, given), at, nil
+		return outcomeOf(taken, given), at, nil
 	case errors.As(err, &refused) && refused.Type == interpreter.AnswerRefused:
 		return answer{}, at, errRefused(refused.Message)
 	case errors.As(err, &refused):
@@ -182,8 +182,8 @@ func (s *Server) ask(ctx context.Context, workflowID string, given interpreter.A
 	return answer{}, at, errUnsaid
 }
 
-// told says what became of an answer.
-func told(taken interpreter.Taken, given interpreter.Answer) answer {
+// outcomeOf says what became of an answer.
+func outcomeOf(taken interpreter.Taken, given interpreter.Answer) answer {
 	if taken.ID != given.ID {
 		return answer{status: http.StatusOK, body: callbackAnswer{Taken: true, Repeated: true}}
 	}

@@ -43,7 +43,7 @@ func (c *crowd) join(sender string, size int, out func()) *member {
 	defer c.mu.Unlock()
 	one := &member{sender: sender, out: out}
 	one.at = c.members.PushBack(one)
-	c.take(one, size)
+	c.allot(one, size)
 	return one
 }
 
@@ -55,7 +55,7 @@ func (c *crowd) grow(one *member, size int, then func()) bool {
 	if one.at == nil {
 		return false
 	}
-	c.take(one, size)
+	c.allot(one, size)
 	if one.at == nil {
 		return false
 	}
@@ -86,8 +86,8 @@ func (c *crowd) free(one *member) {
 	}
 }
 
-// take has a member take up more, and makes room for it.
-func (c *crowd) take(one *member, size int) {
+// allot has a member take up more, and makes room for it.
+func (c *crowd) allot(one *member, size int) {
 	one.size += size
 	c.used += size
 	c.of[one.sender] += size

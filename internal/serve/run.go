@@ -87,8 +87,8 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) (runDocument, tim
 		return runDocument{}, 0, nil, err
 	}
 	defer leave()
-	note(r, "caller", order.Caller)
-	note(r, "playbook", order.Playbook)
+	logWith(r, "caller", order.Caller)
+	logWith(r, "playbook", order.Playbook)
 	if order.instead != nil {
 		return runDocument{}, 0, order.instead, nil
 	}
@@ -96,8 +96,8 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) (runDocument, tim
 	if err != nil {
 		return runDocument{}, 0, nil, err
 	}
-	note(r, "workflow_id", document.WorkflowID)
-	note(r, "repeated", document.Repeated)
+	logWith(r, "workflow_id", document.WorkflowID)
+	logWith(r, "repeated", document.Repeated)
 	return document, order.wait, nil, nil
 }
 
@@ -328,7 +328,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 	if err != nil {
 		return answer{}, err
 	}
-	note(r, "caller", caller.name)
+	logWith(r, "caller", caller.name)
 	wait, err := waitOf(r)
 	if err != nil {
 		return answer{}, err
@@ -338,7 +338,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 		return answer{}, err
 	}
 	document := runDocument{WorkflowID: r.PathValue("id"), RunID: run.runID, Status: interpreter.Running, Warnings: []string{}, caller: caller.name}
-	note(r, "workflow_id", document.WorkflowID)
+	logWith(r, "workflow_id", document.WorkflowID)
 	if run.ended {
 		wait = max(wait, endedPatience)
 	}
@@ -373,7 +373,7 @@ func (s *Server) await(ctx context.Context, document *runDocument, wait time.Dur
 	if wait == 0 {
 		return
 	}
-	leave, ok := s.waits.take(ctx, document.caller)
+	leave, ok := s.waits.acquire(ctx, document.caller)
 	if !ok {
 		return // too many wait; the caller can ask again
 	}

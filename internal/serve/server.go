@@ -166,12 +166,12 @@ func New(options Options) *Server {
 	nobody, _, _ := NewToken("nobody", nil)
 	s := &Server{
 		Options: options, mux: http.NewServeMux(), nobody: nobody,
-		requests: newPlaces(options.Limits.Requests, queuing), deliveries: newPlaces(options.Limits.Deliveries, queuing),
-		waits: newPlaces(options.Limits.Waits, 0), turns: newTurns(options.Limits.Answers),
+		requests: newRequestTurns(options.Limits.Requests, queuing), deliveries: newRequestTurns(options.Limits.Deliveries, queuing),
+		waits: newRequestTurns(options.Limits.Waits, 0), turns: newTurns(options.Limits.Answers),
 		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	s.progress, s.keeping = reporting{send: s.tell, open: map[string]*reports{}}, slots.New(1, 0)
+	s.progress, s.keeping = reporting{send: s.deliver, open: map[string]*reports{}}, slots.New(1, 0)
 	for _, route := range s.routes() {
 		s.mux.Handle(route.method+" "+route.path, s.handler(route))
 	}
@@ -307,8 +307,8 @@ func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 func (s *Server) handler(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		notes := &notes{}
-		r = r.WithContext(context.WithValue(r.Context(), notesKey{}, notes))
+		notes := &logFields{}
+		r = r.WithContext(context.WithValue(r.Context(), logFieldsKey{}, notes))
 		s.reply(w, r, route.path, began, s.answer(route, w, r))
 	})
 }
@@ -328,11 +328,11 @@ func (s *Server) answer(route route, w http.ResponseWriter, r *http.Request) (gi
 	if err == nil {
 		return given
 	}
-	told := problemOf(err)
-	if told.Status >= http.StatusInternalServerError {
+	failed := problemOf(err)
+	if failed.Status >= http.StatusInternalServerError {
 		s.Logger.Error("a request could not be done", "route", route.path, "error", err)
 	}
-	return told.answer()
+	return failed.answer()
 }
 
 // reply sends an answer and notes it in the log: the route, and not the path.
@@ -345,7 +345,7 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, route string, beg
 	}
 	answer.write(w)
 	attributes := []any{"method", methodOf(r), "route", route, "status", answer.status, "took", time.Since(began).Round(time.Microsecond).String()}
-	if notes, ok := r.Context().Value(notesKey{}).(*notes); ok {
+	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
 		attributes = append(attributes, notes.all...)
 	}
 	s.Logger.Info("request", attributes...)
@@ -363,28 +363,28 @@ func methodOf(r *http.Request) string {
 // closing is how long a client that is still sending may take to read its answer.
 const closing = 500 * time.Millisecond
 
-// notes are what the log says of a request.
-type notes struct {
+// logFields are what the log says of a request.
+type logFields struct {
 	all     []any
 	arrived bool // its body is there
 }
 
-type notesKey struct{}
+type logFieldsKey struct{}
 
 // arrived notes that the body of a request is there.
 func arrived(r *http.Request) {
-	if notes, ok := r.Context().Value(notesKey{}).(*notes); ok {
+	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
 		notes.arrived = true
 	}
 }
 
 func hasArrived(r *http.Request) bool {
-	notes, ok := r.Context().Value(notesKey{}).(*notes)
+	notes, ok := r.Context().Value(logFieldsKey{}).(*logFields)
 	return ok && notes.arrived
 }
 
-func note(r *http.Request, key string, value any) {
-	if notes, ok := r.Context().Value(notesKey{}).(*notes); ok {
+func logWith(r *http.Request, key string, value any) {
+	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
 		notes.all = append(notes.all, key, value)
 	}
 }

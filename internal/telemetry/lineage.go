@@ -53,8 +53,8 @@ func (l lineage) span(part meter.Part) trace.SpanID {
 	return trace.SpanID(sum[:8])
 }
 
-// above is the ID of what a part of the run belongs to.
-func (l lineage) above(part meter.Part) trace.SpanID {
+// parentOf is the ID of what a part of the run belongs to.
+func (l lineage) parentOf(part meter.Part) trace.SpanID {
 	switch {
 	case part.Kind == meter.PartRun:
 		return l.Parent

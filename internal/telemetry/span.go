@@ -74,13 +74,13 @@ func (t *Telemetry) sampled(id trace.TraceID) trace.TraceFlags {
 	return span.SpanContext().TraceFlags()
 }
 
-// tell makes the span of a part of a run that has ended.
-func (t *Telemetry) tell(l lineage, part meter.Part, more ...attribute.KeyValue) {
+// recordSpan makes the span of a part of a run that has ended.
+func (t *Telemetry) recordSpan(l lineage, part meter.Part, more ...attribute.KeyValue) {
 	if !l.valid() || !l.Flags.IsSampled() || part.Started.IsZero() {
 		return
 	}
 	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: l.Trace, span: l.span(part)})
-	if above := l.above(part); above.IsValid() {
+	if above := l.parentOf(part); above.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, l.context(above))
 	}
 	_, span := t.tracer.Start(ctx, spanName(part), trace.WithTimestamp(part.Started),
@@ -140,7 +140,7 @@ func (s spans) Ended(ctx workflow.Context, part meter.Part) {
 	if part.Kind == meter.PartRun {
 		more = append(more, attrRun.String(workflow.GetInfo(ctx).WorkflowExecution.ID))
 	}
-	s.t.tell(l, part, more...)
+	s.t.recordSpan(l, part, more...)
 }
 
 // watcher is how activities tell what they do.
@@ -153,7 +153,7 @@ type watcher struct {
 func (w watcher) Ended(ctx context.Context, part meter.Part) {
 	if w.t.traces != nil {
 		l, _ := ctx.Value(lineageKey{}).(lineage)
-		w.t.tell(l, part)
+		w.t.recordSpan(l, part)
 	}
 }
 

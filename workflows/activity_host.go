@@ -13,22 +13,22 @@ import (
 // share of it takes, and heartbeats notice a lost worker long before.
 const maxDriveTime = 6 * time.Hour
 
-// carrier takes a call to an activity that does many things at once.
-type carrier struct {
-	task    Task
-	carried interpreter.Carried
-	// lost says that the last activity has not said what it has done.
+// activityHost takes a call to an activity that does many things at once.
+type activityHost struct {
+	task     Task
+	snapshot interpreter.Carried
+	// lost says that the last activity has not reported what it has done.
 	lost bool
 }
 
-// turnPages has an activity fetch pages of the call until something else is
+// fetchPages has an activity fetch pages of the call until something else is
 // due. It reports whether the call came further: a page that is too large to
 // travel with others has to be fetched by an attempt of its own. The error is
 // that of a cancelled ctx.
-func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (further bool, err error) {
-	input := interpreter.DriveInput{Task: c.task, Calls: []interpreter.Carried{c.carried}, Width: 1, Pages: true}
+func (c *activityHost) fetchPages(ctx workflow.Context, call *interpreter.Call) (further bool, err error) {
+	input := interpreter.DriveInput{Task: c.task, Calls: []interpreter.Carried{c.snapshot}, Width: 1, Pages: true}
 	output, further := hostCalls(ctx, input, []*interpreter.Call{call},
-		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.carried.Index), call.State.Successes+1))
+		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.snapshot.Index), call.State.Successes+1))
 	c.lost = len(output.Calls) == 0 || output.Calls[0].State == nil
 	return further, ctx.Err() // a cancelled activity has given its pages too
 }
@@ -36,23 +36,23 @@ func (c *carrier) turnPages(ctx workflow.Context, call *interpreter.Call) (furth
 // forgetTimeout bounds how long ledgers may take to forget.
 const forgetTimeout = 5 * time.Second
 
-// forget has ledgers drop their notes of calls that have ended: what they gave is in
-// history now, and nobody goes on from a note any more. It costs one event.
+// forget has ledgers drop their entries of calls that have ended: the results are in
+// history now, and no call continues from an entry any more. It costs one event.
 func forget(ctx workflow.Context, task Task, noted interpreter.Noted, calls ...interpreter.Carried) {
 	if noted == interpreter.NotNoted {
 		return
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a call may have ended by a cancel
 	input := interpreter.ForgetInput{Task: task, Calls: calls, Again: noted == interpreter.NotedAgain}
-	to := toDoor(interpreter.ForgetActivity, forgetTimeout, "notes of "+task.Step)
+	to := toLocal(interpreter.ForgetActivity, forgetTimeout, "notes of "+task.Step)
 	if _, err := send[struct{}](ctx, to, input, "the calls that have ended"); err != nil {
 		logger(ctx).Warn("notes of ledgers stay until they are old", "error", err)
 	}
 }
 
-// hostCalls has DriveActivity take calls further, and applies what it gives: what a
-// cancelled or failed one has done comes back too. further says that one of them came
-// further. Where nothing comes back, the output has no calls.
+// hostCalls has DriveActivity drive calls, and applies its output: a cancelled or
+// failed activity reports what it has done too. further says that one of them has
+// progressed. Without a report the output has no calls.
 func hostCalls(
 	ctx workflow.Context, input interpreter.DriveInput, calls []*interpreter.Call, summary string,
 ) (output interpreter.DriveOutput, further bool) {

@@ -10,13 +10,13 @@ import (
 	"reprise/interpreter"
 )
 
-// IterationsQuery asks a loop, a part of one, or one of its children for
-// iterations; answered with an Iterations.
+// IterationsQuery queries a loop, a part of one, or one of its children for iterations;
+// the answer is an Iterations.
 const IterationsQuery = "iterations"
 
-// mostTold bounds the iterations of each kind in an answer: whoever asks wants to
-// see where the loop is, not all of it.
-const mostTold = 500
+// mostListed bounds the iterations of each kind in an answer: readers want to see where
+// the loop is, not all of it.
+const mostListed = 500
 
 // Iterations is the answer to IterationsQuery.
 type Iterations struct {
@@ -32,15 +32,15 @@ type IterationRecord struct {
 	interpreter.CallStatus
 }
 
-// answerLooks lets a loop be asked for its iterations.
-func (l *loop) answerLooks(ctx workflow.Context) error {
+// serveIterations sets the query handler for the iterations of a loop.
+func (l *loop) serveIterations(ctx workflow.Context) error {
 	return workflow.SetQueryHandler(ctx, IterationsQuery, l.iterations)
 }
 
 func (l *loop) iterations() (Iterations, error) {
 	answer := Iterations{Iterations: []IterationRecord{}}
 	for _, failure := range l.result.Errors {
-		if len(answer.Iterations) == mostTold {
+		if len(answer.Iterations) == mostListed {
 			break
 		}
 		answer.Iterations = append(answer.Iterations, IterationRecord{Index: failure.Index, CallStatus: interpreter.CallStatus{
@@ -52,25 +52,25 @@ func (l *loop) iterations() (Iterations, error) {
 	return answer, nil
 }
 
-// answerLooks lets a child of a loop be asked for its iterations.
-func (b *batch) answerLooks(ctx workflow.Context) error {
+// serveIterations sets the query handler for the iterations of a child of a loop.
+func (b *batch) serveIterations(ctx workflow.Context) error {
 	b.waits, b.until = make([]*interpreter.Wait, len(b.calls)), make([]time.Time, len(b.calls))
 	b.children = make([]string, len(b.calls))
 	return workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations)
 }
 
-// waiter notes what an iteration, or a sink of it, waits for, and shows it.
+// waiter records what an iteration, or a sink of it, waits for, and shows it.
 func (b *batch) waiter(ctx workflow.Context, i int) waiter {
 	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
 		b.waits[i], b.until[i] = wait, until
 		b.describe(ctx)
 		if news, waits := waitsForPeople(call, wait, b.input.Task.Visit); waits {
-			b.herald.tell(ctx, news)
+			b.herald.signal(ctx, news)
 		}
 	}
 }
 
-// plays notes the run of another playbook that an iteration starts, and shows it.
+// plays records the run of another playbook that an iteration starts, and shows it.
 func (b *batch) plays(ctx workflow.Context, i int, child string) {
 	b.children[i] = child
 	b.describe(ctx)
@@ -108,11 +108,11 @@ func (b *batch) records() []IterationRecord {
 	return records
 }
 
-// look completes the progress of a run: what its queries tell beyond the records.
-func (r *run) look(progress *Progress) {
+// completeProgress completes the progress of a run with what is not in the records.
+func (r *run) completeProgress(progress *Progress) {
 	progress.Control, progress.Late, progress.Ticket = r.controls.Control, r.Late, r.Ticket
-	for _, above := range r.controls.above {
-		progress.Above = append(progress.Above, interpreter.Above{Run: above.Run, Step: above.Step})
+	for _, above := range r.controls.parents {
+		progress.Parents = append(progress.Parents, interpreter.Above{Run: above.Run, Step: above.Step})
 	}
 	for i, record := range r.records {
 		shown := &progress.Steps[i]

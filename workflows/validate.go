@@ -12,13 +12,13 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// What a workflow gives to its children, and to its own next history, was validated
-// when the run began and is not validated again. A client that starts a workflow with
-// such an input of its own would avoid the validation, so each is refused unless the
-// server vouches for it: a child has a parent, and the state of a run names the first
-// run ID of its chain, which nobody knows before that run has begun. Whoever has a
-// worker in the namespace can write both, and can do more than that anyway: such an
-// input may fail the tasks of its own workflow.
+// The input of children, and of a workflow's own next history, was validated when the
+// run began and is not validated again. A client that starts a workflow with such an
+// input of its own would avoid the validation, so each is refused unless the server
+// vouches for it: a child has a parent, and the state of a run names the first run ID
+// of its chain, which is unknown before that run has begun. The owner of a worker in
+// the namespace can write both, and can do more than that anyway: such an input may
+// fail the tasks of its own workflow.
 
 // InvalidInput is the type of the failure of a workflow whose input does not fit:
 // no worker has written it.
@@ -29,8 +29,8 @@ func unfit(err error) error {
 		temporal.ApplicationErrorOptions{NonRetryable: true})
 }
 
-// InvalidPlaybook is the type of the failure of a run whose playbook was
-// refused at the door.
+// InvalidPlaybook is the type of the failure of a run whose playbook was refused by the
+// validation.
 const InvalidPlaybook = "invalid_playbook"
 
 func invalid(err error) error {
@@ -68,8 +68,8 @@ func checkContinued(ctx workflow.Context, state *RunState) error {
 	return nil
 }
 
-// check refuses what a client has asked to run again where the playbook has no such
-// loop, or the elements are not a choice from its collection.
+// check refuses a request to run iterations again where the playbook has no such loop,
+// or the elements are not a choice from its collection.
 func (p *Reprocess) check(book *playbook.Playbook) error {
 	for _, again := range p.Loops {
 		step := book.Step(again.Step)
@@ -89,7 +89,7 @@ func (p *Reprocess) check(book *playbook.Playbook) error {
 	return nil
 }
 
-// check finds places that n elements of a collection cannot have.
+// check finds positions that n elements of a collection cannot have.
 func (c *Chosen) check(n int) error {
 	switch {
 	case len(c.Indexes) != n:
