@@ -48,7 +48,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script
 	d.delivery.details = d.progress.details
 	stop := d.heartbeats(ctx)
 	defer stop()
-	if err := d.takeUp(hosted(ctx, d.delivery)); err != nil {
+	if err := d.start(hosted(ctx, d.delivery)); err != nil {
 		return interpreter.DriveOutput{}, err
 	}
 	if in.Recall {
@@ -57,7 +57,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script
 		}
 		return d.output(), nil
 	}
-	if d.delivery.word.spent(lostBefore(in)) || len(d.delivery.word.Took) > 0 {
+	if d.delivery.state.spent(lostBefore(in)) || len(d.delivery.state.Received) > 0 {
 		return interpreter.DriveOutput{}, d.lost()
 	}
 	err = d.driveAll(hosted(ctx, d.delivery))
@@ -94,9 +94,9 @@ func (d *hosting) finish() (interpreter.DriveOutput, error) {
 // lost ends an activity whose workers are lost without getting further. What
 // they did is in the details; the workflow makes the rest one attempt at a time.
 func (d *hosting) lost() error {
-	object := d.delivery.word.lost(lostBefore(d.in))
-	if len(d.delivery.word.Took) > 0 {
-		d.noteTaken()
+	object := d.delivery.state.lost(lostBefore(d.in))
+	if len(d.delivery.state.Received) > 0 {
+		d.countReceived()
 		object.Message = "a worker was lost while it took in an answer; the calls are made one at a time"
 	}
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
@@ -115,10 +115,10 @@ func lostBefore(in interpreter.DriveInput) int {
 	return most
 }
 
-// noteTaken counts the worker against the calls whose answers it took in when it
+// countReceived counts the worker against the calls whose answers it took in when it
 // was lost. Each is made alone now.
-func (d *hosting) noteTaken() {
-	for _, at := range d.delivery.word.Took {
+func (d *hosting) countReceived() {
+	for _, at := range d.delivery.state.Received {
 		if at < len(d.calls) && !d.calls[at].done {
 			state := d.calls[at].call.Snapshot()
 			state.Lost++
@@ -252,7 +252,7 @@ type progress struct {
 // on changing it.
 type held struct {
 	Calls []json.RawMessage `json:"calls"`
-	Word  word              `json:"word"`
+	State deliveryState     `json:"word"`
 	bytes int
 }
 
@@ -341,14 +341,14 @@ func (p *progress) snapshot() held {
 
 // details are what heartbeats hold. Only workers that are lost one after the
 // other without getting further count.
-func (p *progress) details(w word) any {
+func (p *progress) details(w deliveryState) any {
 	h := p.snapshot()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.moved {
 		w.Acted, w.Cut = 0, 0
 	}
-	h.Word = w
+	h.State = w
 	return h
 }
 

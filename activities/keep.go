@@ -62,15 +62,15 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 				Message: fmt.Sprintf("step %q: the attempt has not begun, for its answer could not be kept: %v", in.Step, err),
 			}
 		}
-		if err := rest(ctx, wait, heartbeat); err != nil {
+		if err := waitWithHeartbeats(ctx, wait, heartbeat); err != nil {
 			return err
 		}
 	}
 }
 
-// rest waits and sends heartbeats. The error is that of ctx, or says that the
+// waitWithHeartbeats waits and sends heartbeats. The error is that of ctx, or says that the
 // worker stops.
-func rest(ctx context.Context, wait time.Duration, heartbeat <-chan time.Time) error {
+func waitWithHeartbeats(ctx context.Context, wait time.Duration, heartbeat <-chan time.Time) error {
 	over := time.After(wait)
 	for {
 		select {
@@ -226,14 +226,14 @@ type beats struct {
 // beatsKey marks the context in which a keeper's activity runs.
 type beatsKey struct{}
 
-// noteBeat tells the keeper of a heartbeat that does not go through the SDK.
-func noteBeat(ctx context.Context, details any) {
+// recordBeat tells the keeper of a heartbeat that does not go through the SDK.
+func recordBeat(ctx context.Context, details any) {
 	if b, ok := ctx.Value(beatsKey{}).(*beats); ok {
-		b.note(details)
+		b.record(details)
 	}
 }
 
-func (b *beats) note(details ...any) {
+func (b *beats) record(details ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = details
@@ -241,7 +241,7 @@ func (b *beats) note(details ...any) {
 
 // RecordHeartbeat is called for each heartbeat of the activity.
 func (b *beats) RecordHeartbeat(ctx context.Context, details ...any) {
-	b.note(details...)
+	b.record(details...)
 	b.Next.RecordHeartbeat(ctx, details...)
 }
 

@@ -95,7 +95,7 @@ func cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
 	}
 	cancelled := map[string]bool{}
 	for quiet := 0; quiet < cancelQuiet; quiet++ {
-		levels, err := openBelow(ctx, tree)
+		levels, err := openDescendants(ctx, tree)
 		if err != nil {
 			return err
 		}
@@ -115,10 +115,10 @@ func cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
 	return nil
 }
 
-// openBelow are the workflows that belong to the cancelled run, those next to it first.
+// openDescendants are the workflows that belong to the cancelled run, those next to it first.
 // Who waits for another is cancelled before it: what ends as cancelled then does so
 // for somebody who is too, and is no failure.
-func openBelow(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.WorkflowExecution, error) {
+func openDescendants(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.WorkflowExecution, error) {
 	c, all := activity.GetClient(ctx), map[string]*workflowpb.WorkflowExecutionInfo{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: activity.GetInfo(ctx).Namespace, PageSize: 1000,
@@ -138,7 +138,7 @@ func openBelow(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.
 	}
 	var levels [][]*commonpb.WorkflowExecution
 	for _, id := range slices.Sorted(maps.Keys(all)) {
-		level := depthBelow(all, id, tree.Run)
+		level := depthUnder(all, id, tree.Run)
 		for len(levels) < level {
 			levels = append(levels, nil)
 		}
@@ -149,15 +149,15 @@ func openBelow(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.
 	return levels, nil
 }
 
-// depthBelow is how many workflows below another one a workflow is, each of which waits
+// depthUnder is how many workflows below another one a workflow is, each of which waits
 // for the next; 0 where that is not so.
-func depthBelow(all map[string]*workflowpb.WorkflowExecutionInfo, id, above string) int {
+func depthUnder(all map[string]*workflowpb.WorkflowExecutionInfo, id, ancestor string) int {
 	for depth := 1; depth <= len(all); depth++ {
 		info := all[id]
 		if _, detached := info.GetMemo().GetFields()[interpreter.DetachedMemo]; info == nil || detached {
 			return 0
 		}
-		if id = info.GetParentExecution().GetWorkflowId(); id == above {
+		if id = info.GetParentExecution().GetWorkflowId(); id == ancestor {
 			return depth
 		}
 	}
