@@ -81,7 +81,7 @@ func builtIn(res Resources) []tool.Tool {
 	}
 }
 
-// Default is a catalogue for those who only check playbooks.
+// Default is a catalogue for programs that only check playbooks.
 func Default() *Catalogue {
 	c := NewCatalogue(Resources{})
 	c.checksOnly = true
@@ -93,7 +93,7 @@ var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // Payloads are how large the values of runs may be.
 func (c *Catalogue) Payloads() Payloads { return c.res.Payloads }
 
-// Register adds a tool. Names are lower-case words, and each is taken once.
+// Register adds a tool. Names are lower-case words, and each belongs to one tool.
 func (c *Catalogue) Register(added tool.Tool) error {
 	spec := added.Spec()
 	switch _, writes := added.(tool.Writer); {
@@ -195,7 +195,7 @@ func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]int
 	return notes, nil
 }
 
-// Close frees the pools of all tools. Attempts under way fail.
+// Close frees the pools of all tools. Attempts that run fail.
 func (c *Catalogue) Close() error {
 	var errs []error
 	for _, name := range c.Names() {

@@ -20,7 +20,7 @@ import (
 
 const (
 	// maxCuts is how many workers may stop in the middle of one attempt. It is
-	// far more than happens: it ends what takes longer than any worker stays.
+	// far more than happens: it ends what lasts longer than any worker.
 	maxCuts = 20
 	// heartbeatTimeout bounds one heartbeat.
 	heartbeatTimeout = 2 * time.Second
@@ -31,9 +31,9 @@ const (
 
 // Host is what a worker lends to its activities.
 type Host struct {
-	// Client sends heartbeats that have to arrive before the attempt goes on.
+	// Client sends heartbeats that have to arrive before the attempt continues.
 	Client client.Client
-	// StopGrace is how long what acts may go on once the worker stops.
+	// StopGrace is how long what acts may continue once the worker stops.
 	StopGrace time.Duration
 	// Places is how many activities the worker runs at once; 0 is no bound.
 	Places int
@@ -53,18 +53,18 @@ func hostOf(ctx context.Context) Host {
 	return host
 }
 
-// deliveryState is what the heartbeats of one delivery of an activity tell the next
+// deliveryState is what the heartbeats of one delivery of an activity leave to the next
 // one; kept in workflow history.
 type deliveryState struct {
-	Delivery int `json:"delivery"`        // which one speaks, from 1
+	Delivery int `json:"delivery"`        // its number, from 1
 	Acted    int `json:"acted,omitempty"` // how many before it were lost when they may have acted
 	Cut      int `json:"cut,omitempty"`   // how many before it were cut by a stop in order
 	// Begun says that this one may have acted by now, and that it has not been
 	// handed back.
 	Begun bool `json:"begun,omitempty"`
-	// Taking are the calls for which this one takes in a large answer, by their
-	// places in a Drive, and Took those for which the ones before did when they
-	// were lost: each once for every worker. What takes in an answer may be what
+	// Receiving are the calls for which this one reads a large answer, by their
+	// positions in a Drive, and Received those for which the ones before did when they
+	// were lost: each once for every worker. Reading an answer may be what
 	// has ended the worker.
 	Receiving []int `json:"taking,omitempty"`
 	Received  []int `json:"took,omitempty"`
@@ -77,7 +77,7 @@ type heartbeatDetails struct {
 
 // next is where delivery n begins, with w the last word of those before it.
 // One that said nothing has not begun: from the second on, deliveries say so
-// before they act. The first one does so only where it tells; otherwise it may
+// before they act. The first one does so only where it announces; otherwise it may
 // have acted.
 func (w deliveryState) next(n int, announces bool) deliveryState {
 	acted, received := w.Acted, slices.Clip(w.Received)
@@ -90,7 +90,7 @@ func (w deliveryState) next(n int, announces bool) deliveryState {
 	return deliveryState{Delivery: n, Acted: acted, Cut: w.Cut, Received: received}
 }
 
-// mostReceived is how many workers may be lost while they take in the answer to one
+// mostReceived is how many workers may be lost while they read the answer to one
 // request.
 const mostReceived = 2
 
@@ -122,19 +122,19 @@ func (w deliveryState) lost(before int) *interpreter.ErrorObject {
 	}
 }
 
-// delivery is one delivery of an activity to a worker. It tells the server how
+// delivery is one delivery of an activity to a worker. It reports to the server how
 // far it has come, for the case that its worker is lost.
 type delivery struct {
 	details func(deliveryState) any // what a heartbeat holds
 
 	mu    sync.Mutex // held while a heartbeat is on its way, so that they arrive in order
 	state deliveryState
-	// tells is set where the server has to know before this delivery acts: it
-	// has been told otherwise, or takes silence for that.
+	// announces is set where the server has to know before this delivery acts: it
+	// was sent something else, or would read silence so.
 	announces bool
 }
 
-// newDelivery takes up the activity of ctx. tells says that a delivery tells
+// newDelivery continues the activity of ctx. announces says that a delivery reports
 // before it acts, from the first on.
 func newDelivery(ctx context.Context, announces bool) *delivery {
 	d := &delivery{announces: announces, state: deliveryState{Delivery: 1}, details: func(w deliveryState) any { return heartbeatDetails{State: w} }}
@@ -151,8 +151,8 @@ func newDelivery(ctx context.Context, announces bool) *delivery {
 	return d
 }
 
-// beat tells the server that the worker lives, and how far it has come. What
-// does not get through is told with the next one.
+// beat sends a heartbeat: that the worker lives, and how far it has come. What
+// does not get through is sent with the next one.
 func (d *delivery) beat(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,8 +160,8 @@ func (d *delivery) beat(ctx context.Context) {
 }
 
 // begin makes sure that the server knows that the delivery may have acted, if
-// it would otherwise take it for one that has not. The error says that the
-// attempt is not to act: the run was cancelled, somebody else has the attempt,
+// it would otherwise read silence as one that has not. The error says that the
+// attempt is not to act: the run was cancelled, another worker has the attempt,
 // or the worker stops.
 func (d *delivery) begin(ctx context.Context) error {
 	d.mu.Lock()
@@ -190,7 +190,7 @@ func (d *delivery) begin(ctx context.Context) error {
 	return nil
 }
 
-// waits takes begin back: nothing was done.
+// waits revokes begin: nothing was done.
 func (d *delivery) waits(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -198,7 +198,7 @@ func (d *delivery) waits(ctx context.Context) {
 	_ = d.record(ctx)
 }
 
-// receives tells that a call takes in a large answer from now on.
+// receives records that a call reads a large answer from now on.
 func (d *delivery) receives(ctx context.Context, place int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -208,7 +208,7 @@ func (d *delivery) receives(ctx context.Context, place int) {
 	}
 }
 
-// received is the end of that. The next heartbeat tells it.
+// received is the end of that. The next heartbeat reports it.
 func (d *delivery) received(place int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,7 +217,7 @@ func (d *delivery) received(place int) {
 	}
 }
 
-// handBack tells that this delivery does not count, because its worker stops;
+// handBack reports that this delivery does not count, because its worker stops;
 // cut says that something was cut.
 func (d *delivery) handBack(ctx context.Context, cut bool) {
 	d.mu.Lock()
@@ -229,8 +229,8 @@ func (d *delivery) handBack(ctx context.Context, cut bool) {
 	_ = d.record(ctx)
 }
 
-// record sends a heartbeat and waits until it has arrived. Where nobody lends a
-// client it is left to the SDK. With d.mu.
+// record sends a heartbeat and waits until it has arrived. Without a client it
+// is left to the SDK. With d.mu.
 func (d *delivery) record(ctx context.Context) error {
 	if !activity.IsActivity(ctx) {
 		return nil
@@ -247,7 +247,7 @@ func (d *delivery) record(ctx context.Context) error {
 	defer cancel()
 	err := host.Client.RecordActivityHeartbeat(bounded, activity.GetInfo(ctx).TaskToken, details)
 	if withdrawn(err) && ctx.Err() == nil {
-		activity.RecordHeartbeat(ctx, details) // so that the SDK hears it too, and ends ctx
+		activity.RecordHeartbeat(ctx, details) // so that the SDK knows it too, and ends ctx
 		select {
 		case <-ctx.Done():
 		case <-time.After(heartbeatTimeout):
@@ -256,7 +256,7 @@ func (d *delivery) record(ctx context.Context) error {
 	return err
 }
 
-// withdrawn tells the answers to a heartbeat that take the attempt away from a
+// withdrawn distinguishes the answers to a heartbeat that withdraw the attempt from a
 // server that did not answer.
 func withdrawn(err error) bool {
 	return connect.NotFound(err) || temporal.IsCanceledError(err) ||
@@ -277,14 +277,14 @@ var (
 type beginning struct {
 	delivery *delivery
 	hosted   bool // the delivery is that of a Drive
-	// gate tells whether the attempt is held, and what people have set for it.
+	// gate says whether the attempt is held, and what people have set for it.
 	gate func(context.Context) (interpreter.Control, error)
 
 	mu    sync.Mutex
 	begun bool
 	ended bool // the attempt is not to begin any more
 	sent  bool // the tool acts
-	// noted is told when the tool acts and when it was answered, under a rate
+	// onSend is called when the tool acts and when it was answered, under a rate
 	// limit; nil without.
 	onSend func(answered bool)
 }
@@ -347,7 +347,7 @@ func (b *beginning) Receives(ctx context.Context) {
 	b.delivery.receives(ctx, at)
 }
 
-// Propagate adds to the headers of a request what tells the other side of the attempt.
+// Propagate adds to the headers of a request what identifies the attempt to the other side.
 func (b *beginning) Propagate(ctx context.Context, headers http.Header) {
 	watchOf(ctx).propagate(ctx, headers)
 }
@@ -358,14 +358,14 @@ func (b *beginning) hasBegun() bool {
 	return b.begun
 }
 
-// reset takes begin back, where nothing was done.
+// reset revokes begin, where nothing was done.
 func (b *beginning) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.begun = false
 }
 
-// revoke takes begin back and tells so. A Drive has begun with the first of its
+// revoke revokes begin and reports it. A Drive has begun with the first of its
 // attempts.
 func (b *beginning) revoke(ctx context.Context) {
 	b.reset()
@@ -390,7 +390,7 @@ func hosted(ctx context.Context, d *delivery) context.Context {
 }
 
 // hostedSlot is that of a call inside a Drive, with the memory that its last attempt
-// has taken. It is used by one attempt after the other.
+// has acquired. It is used by one attempt after the other.
 type hostedSlot struct {
 	at   int
 	done func() // gives the memory back, nil where there is none
@@ -406,7 +406,7 @@ func (p *hostedSlot) keepMemory(ctx context.Context, done func()) {
 	}
 }
 
-// releaseSlot gives back what the attempt before has taken: who waits for memory
+// releaseSlot gives back the memory of the attempt before: an attempt that waits for memory
 // must have none.
 func releaseSlot(ctx context.Context) {
 	if p, ok := ctx.Value(slotKey{}).(*hostedSlot); ok && p.done != nil {
@@ -425,7 +425,7 @@ func newBeginning(ctx context.Context, in interpreter.ToolInput) *beginning {
 	return &beginning{delivery: newDelivery(ctx, in.RateLimit != nil || in.Lost > 0)}
 }
 
-// stopChannel is closed when the worker takes no more work.
+// stopChannel is closed when the worker accepts no more work.
 func stopChannel(ctx context.Context) <-chan struct{} {
 	if !activity.IsActivity(ctx) {
 		return nil
@@ -433,7 +433,7 @@ func stopChannel(ctx context.Context) <-chan struct{} {
 	return activity.GetWorkerStopChannel(ctx)
 }
 
-// workerStopping reports whether the worker takes no more work: what begins now
+// workerStopping reports whether the worker accepts no more work: what begins now
 // might not end.
 func workerStopping(ctx context.Context) bool {
 	select {

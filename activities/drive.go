@@ -19,7 +19,7 @@ import (
 
 // What heartbeats hold of the calls' progress is bounded: what does not fit is
 // done again after a worker was lost, with the same keys. The pages of one call
-// fit up to the bytes that one activity fetches; Temporal takes 2 MB.
+// fit up to the bytes that one activity fetches; Temporal accepts 2 MB.
 const (
 	maxProgressBytes = 256 << 10
 	maxPagesProgress = 1280 << 10
@@ -28,7 +28,7 @@ const (
 // Drive hosts calls: it makes all of their attempts, pages and sinks that need
 // no wait. A call that has to wait, or that has had its share of this activity,
 // is given back with its state. Heartbeats hold what is done, so a worker that
-// takes over goes on behind it.
+// takes over continues behind it.
 func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script interpreter.Script) (interpreter.DriveOutput, error) {
 	in.Task = in.Task.With(script)
 	book, step, err := in.Task.Load()
@@ -115,7 +115,7 @@ func lostBefore(in interpreter.DriveInput) int {
 	return most
 }
 
-// countReceived counts the worker against the calls whose answers it took in when it
+// countReceived counts the worker against the calls whose answers it read when it
 // was lost. Each is made alone now.
 func (d *hosting) countReceived() {
 	for _, at := range d.delivery.state.Received {
@@ -180,7 +180,7 @@ func (d *hosting) driveAll(ctx context.Context) error {
 			err := d.calls[i].drive(inner)
 			if d.tally.over() != nil {
 				stop()
-				return nil // those under way stay where they are
+				return nil // those that run stay where they are
 			}
 			return d.left(err)
 		})
@@ -256,7 +256,7 @@ type held struct {
 	bytes int
 }
 
-// newProgress begins with what the heartbeats of a lost worker tell.
+// newProgress begins with what the heartbeats of a lost worker report.
 func newProgress(ctx context.Context, in interpreter.DriveInput) *progress {
 	n := len(in.Calls)
 	p := &progress{
@@ -294,7 +294,7 @@ func (p *progress) of(i int) interpreter.Driven {
 }
 
 // set records where the call ended, or was left. It changes no more, so that
-// the heartbeat that tells of it can encode it; most activities end before.
+// the heartbeat that reports it can encode it; most activities end before.
 func (p *progress) set(i int, driven interpreter.Driven) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -352,14 +352,14 @@ func (p *progress) details(w deliveryState) any {
 	return h
 }
 
-// progressInterval is how often the state of a call that goes on is held.
+// progressInterval is how often the state of a running call is held.
 const progressInterval = 200 * time.Millisecond
 
 // beatInterval is how often heartbeats carry the progress. The first one comes
 // after that time: most activities end before.
 const beatInterval = time.Second
 
-// heartbeats tells the server what is done until stop is called.
+// heartbeats reports to the server what is done until stop is called.
 func (d *hosting) heartbeats(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}

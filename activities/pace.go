@@ -24,21 +24,21 @@ const (
 	leaseEvery = 100 * time.Millisecond
 	// leaseTimeout bounds one lease; it needs a worker to answer it.
 	leaseTimeout = 30 * time.Second
-	// leaseAgain is the pause before a lease that failed is asked for again.
+	// leaseAgain is the pause before a lease that failed is requested again.
 	leaseAgain = time.Second
 	// leaseAhead bounds how far ahead turns are leased, beyond what it takes to
 	// use them. What is leased is lost with its worker.
 	leaseAhead = time.Second
-	// maxTurns is how many turns one lease asks for.
+	// maxTurns is how many turns one lease requests.
 	maxTurns = 1000
-	// joinPatience is how long who comes waits for a lease, where nothing else asks
-	// for one.
+	// joinPatience is how long an attempt that joins waits for a lease, where nothing else
+	// requests one.
 	joinPatience = leaseAhead
 )
 
 // pacer makes the attempts of this worker wait for their turn under a rate
 // limit. Turns are leased from a workflow per key, so all workers of a task
-// queue share them; attempts that were told to wait hold the others back.
+// queue share them; an answer that asks to wait pauses the others too.
 type pacer struct {
 	limits RateLimits
 	logger *slog.Logger
@@ -60,15 +60,15 @@ type turnQueue struct {
 	mu         sync.Mutex
 	waiters    []*waiter
 	serving    bool
-	nextLease  time.Time           // when the next lease is asked for
-	wake       chan struct{}       // told when ask became earlier
-	skew       time.Duration       // how far the server's clock is ahead, as the last lease told
+	nextLease  time.Time           // when the next lease is requested
+	wake       chan struct{}       // signalled when nextLease became earlier
+	skew       time.Duration       // how far the server's clock is ahead, by the last lease
 	pause      time.Time           // nobody sends before
-	long       bool                // more was asked for than the pause
-	askedUntil time.Time           // until when, the last time that it was
+	long       bool                // the other side asked for more than the pause
+	askedUntil time.Time           // until when it asked to wait, the last time
 	answer     estimate            // how long a lease takes to arrive
 	ready      estimate            // how long an attempt takes to begin
-	leaving    []leaving           // those that are sent away and not told so yet
+	leaving    []leaving           // those that are sent away and do not know yet
 	sends      []*time.Time        // when attempts of this worker arrived, at the latest
 	local      interpreter.Limiter // outside of activities
 }
@@ -114,7 +114,7 @@ func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, in inter
 	}
 }
 
-// occupy notes that an attempt waits in its place, until it is undone.
+// occupy counts an attempt that waits in its place, until it is undone.
 func (p *pacer) occupy(b *beginning) (undo func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +157,7 @@ func (l *turnQueue) acquire(ctx context.Context, turn time.Time, limit interpret
 // more requests, one that is late does not matter.
 const mostSends = 1000
 
-// use takes the turn, unless it is too early for one more: an attempt before it
+// use uses the turn, unless it is too early for one more: an attempt before it
 // may have taken time on its way out, and followed its own turn late. In that
 // case it gives the time when to look again.
 func (l *turnQueue) use(turn time.Time, limit interpreter.RateLimit, b *beginning) (again time.Time, ok bool) {
@@ -211,7 +211,7 @@ func (l *turnQueue) lead() time.Duration {
 	return l.ready.time()
 }
 
-// begin begins the attempt and notes how long that takes.
+// begin begins the attempt and measures how long that takes.
 func (l *turnQueue) begin(ctx context.Context, b *beginning) error {
 	began := time.Now()
 	err := b.Begin(ctx)
@@ -221,9 +221,9 @@ func (l *turnQueue) begin(ctx context.Context, b *beginning) error {
 	return err
 }
 
-// pause notes that the other side asked for patience. It holds back who shares the
-// limit, for no longer than the operator says; the one that was told waits on its
-// own for as long as its policy says.
+// pause holds back all attempts under a limit, as the other side asked for patience, for
+// no longer than the operator says; the attempt that it asked waits by itself for as long
+// as its policy says.
 func (p *pacer) pause(ctx context.Context, limit interpreter.RateLimit, wait time.Duration) {
 	queue, now, most := p.queue(ctx, limit), time.Now(), p.limits.maxPause(limit)
 	queue.mu.Lock()
@@ -253,7 +253,7 @@ func (p *pacer) queue(ctx context.Context, limit interpreter.RateLimit) *turnQue
 	return p.queues[id]
 }
 
-// lease asks the workflow that holds the limit, and gives the time of the first
+// lease requests turns of the workflow that holds the limit, and gives the time of the first
 // turn by the clock of this machine.
 func (l *turnQueue) lease(ctx context.Context, request interpreter.LeaseRequest) (interpreter.Lease, time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
@@ -286,12 +286,12 @@ func limitSummary(limit interpreter.RateLimit) string {
 	return tool.CutText(summary, maxLimitSummary)
 }
 
-// maxLimitSummary is in bytes; Temporal takes no more than 400.
+// maxLimitSummary is in bytes; Temporal accepts no more than 400.
 const maxLimitSummary = 300
 
 // firstTurn is when the first turn of a lease is by the clock of this machine.
 // That clock is believed as far as the lease does not contradict it: the limiter
-// has answered after it was asked, and before its answer came.
+// has answered after the request was sent, and before its answer came.
 func firstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
 	if lease.At.IsZero() {
 		return answered.Add(lease.Delay())

@@ -46,7 +46,7 @@ type waiter struct {
 
 // told is what a waiter is told: its turn, or to go away.
 type told struct {
-	turn   time.Time
+	turn time.Time
 	away *awayError
 }
 
