@@ -62,7 +62,10 @@ var (
 // pools are made at the first attempt that needs them.
 func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
-	c := &Catalogue{res: res, tools: map[string]tool.Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger), memory: memory.NewPool(res.Payloads.AnswersBytes)}
+	c := &Catalogue{
+		res: res, tools: map[string]tool.Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger),
+		memory: memory.NewPool(res.Payloads.AnswersBytes),
+	}
 	for _, one := range builtIn(res) {
 		c.tools[one.Spec().Name] = one
 	}
@@ -76,8 +79,14 @@ func builtIn(res Resources) []tool.Tool {
 	callbacks := webhook.Options{Send: web.Send, Keys: res.SecretKeys, CallbackURL: res.CallbackURL}
 	code := python.Options{Allow: res.AllowPython, Command: res.PythonCommand, Check: res.CheckPython}
 	return []tool.Tool{
-		webhook.NewApproval(lent, callbacks), file.New(lent), web, playbooktool.Tool{}, postgres.New(lent), python.New(lent, code),
-		sqlite.New(lent), webhook.New(lent, callbacks),
+		webhook.NewApproval(lent, callbacks),
+		file.New(lent),
+		web,
+		playbooktool.Tool{},
+		postgres.New(lent),
+		python.New(lent, code),
+		sqlite.New(lent),
+		webhook.New(lent, callbacks),
 	}
 }
 

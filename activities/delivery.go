@@ -70,12 +70,12 @@ type deliveryState struct {
 	Received  []int `json:"took,omitempty"`
 }
 
-// heartbeatDetails is the part of the details of a heartbeat that holds the word.
+// heartbeatDetails is the part of the details of a heartbeat that holds the state of the delivery.
 type heartbeatDetails struct {
 	State deliveryState `json:"word"`
 }
 
-// next is where delivery n begins, with w the last word of those before it.
+// next is where delivery n begins, with w the last state that those before it have left.
 // One that said nothing has not begun: from the second on, deliveries say so
 // before they act. The first one does so only where it announces; otherwise it may
 // have acted.

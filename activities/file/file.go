@@ -36,6 +36,11 @@ type Tool struct {
 	journals map[string]*journalCache // by path of the journal
 }
 
+var (
+	_ tool.Ledger   = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+)
+
 // New makes the tool.
 func New(res tool.Resources) *Tool {
 	return &Tool{res: res, journals: map[string]*journalCache{}}

@@ -25,6 +25,11 @@ type Tool struct {
 	tokens    *tokenCache
 }
 
+var (
+	_ tool.Writer   = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+)
+
 // New makes the tool. transport replaces the usual one; nil is that.
 func New(res tool.Resources, transport http.RoundTripper) *Tool {
 	if transport == nil {

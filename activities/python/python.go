@@ -37,6 +37,8 @@ type Options struct {
 	Check func(ctx context.Context, code string) error
 }
 
+var _ tool.Writer = (*Tool)(nil)
+
 // New makes the tool.
 func New(res tool.Resources, options Options) *Tool {
 	return &Tool{res: res, options: options}

@@ -32,6 +32,11 @@ type Tool struct {
 	sweeper sqltool.Sweeper
 }
 
+var (
+	_ tool.Ledger   = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+)
+
 // New makes the tool.
 func New(res tool.Resources) *Tool {
 	return &Tool{res: res, files: map[string]*database{}}

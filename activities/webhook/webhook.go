@@ -39,6 +39,11 @@ type Options struct {
 	CallbackURL string
 }
 
+var (
+	_ tool.Tool     = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+)
+
 // New makes the tool webhook.
 func New(res tool.Resources, options Options) *Tool {
 	return &Tool{spec: webhookSpec, res: res, options: options}
