@@ -16,6 +16,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/docs"
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/migrate"
 	"reprise/interpreter/playbook"
@@ -342,4 +343,29 @@ func variables(t *testing.T, ext string, dirs ...string) []string {
 		require.NoError(t, err)
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// TestPictureOfStatuses: the picture of architecture.md has the statuses of the table, and
+// arrows into and out of each as its row says.
+func TestPictureOfStatuses(t *testing.T) {
+	t.Parallel()
+	page := read(t, "docs/architecture.md")
+	_, picture, found := strings.Cut(page, "stateDiagram-v2\n")
+	require.True(t, found)
+	picture, _, _ = strings.Cut(picture, "```")
+	into, out := map[string]bool{}, map[string]bool{}
+	for _, arrow := range regexp.MustCompile(`(?m)^\s*(\S+) --> (\w+)`).FindAllStringSubmatch(picture, -1) {
+		out[arrow[1]], into[arrow[2]] = true, true
+	}
+	delete(out, "[*]")
+	delete(out, "open")
+	for _, info := range interpreter.Statuses() {
+		name := string(info.Status)
+		require.True(t, into[name], "no arrow leads to %s", name)
+		require.Equal(t, info.Ending == interpreter.Open, out[name], "arrows that leave %s", name)
+		delete(into, name)
+		delete(out, name)
+	}
+	require.Empty(t, into, "no row of the table of statuses")
+	require.Empty(t, out, "no row of the table of statuses")
 }
