@@ -46,7 +46,7 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		ctx = tool.WithAttempt(ctx, b)
 		err := mayBegin(ctx, b, pacer, res.Payloads, in)
 		if err != nil {
-			return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, b, in, limit, secrets)
+			return noResult(ctx, ctx, err, b, in, limit, secrets)
 		}
 		ctx = watchOf(ctx).begin(ctx)
 		ended, end := context.WithCancelCause(ctx)
@@ -62,9 +62,29 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		}
 		err = o.err
 		tellOthers(ctx, pacer, in, err)
-		return interpreter.ToolResult{}, resultSize{}, activityError(ctx, bounded, err, b, in, limit, secrets)
+		return noResult(ctx, bounded, err, b, in, limit, secrets)
 	}
 }
+
+// noResult is the end of an attempt that gave no result: it was put off, which is a result of
+// its activity, or activityError says why.
+func noResult(
+	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *tool.Secrets,
+) (interpreter.ToolResult, resultSize, error) {
+	if off := (*putOffError)(nil); errors.As(err, &off) {
+		result := interpreter.ToolResult{PutOff: &off.until}
+		return result, resultSize{data: len("null"), all: interpreter.EncodedSize(result)}, nil
+	}
+	return interpreter.ToolResult{}, resultSize{}, activityError(ctx, bounded, err, b, in, limit, secrets)
+}
+
+// putOffError ends an attempt that is not to be made yet.
+type putOffError struct {
+	until interpreter.PutOff
+	text  string
+}
+
+func (e *putOffError) Error() string { return e.text }
 
 // mayBegin asks whether the run is paused, and waits for the payload store and for
 // the attempt's turn. The error says why it is not to be made.
@@ -256,12 +276,6 @@ var errSpent = errors.New("the attempt was handed out too often")
 func activityError(
 	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *tool.Secrets,
 ) error {
-	if away := (*awayError)(nil); errors.As(err, &away) {
-		return benignError(away.object(in), true)
-	}
-	if held := (*heldError)(nil); errors.As(err, &held) {
-		return benignError(held.object(in), true)
-	}
 	switch cause := stopCause(ctx, bounded, b, err); {
 	case errors.Is(err, errSpent):
 		object := b.delivery.word.lost(in.Lost)
@@ -315,16 +329,9 @@ var errLostTouch = errors.New("the worker lost touch with the server during the 
 // deliverAgain is the failure of a delivery that Temporal makes again. It is
 // nothing that anybody has to look at.
 func deliverAgain(cause error) error {
-	return benignError(interpreter.ErrorObject{
-		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error(),
-	}, false)
-}
-
-// benignError is a failure of which nobody has to be told; final says that
-// Temporal does not deliver the activity again.
-func benignError(object interpreter.ErrorObject, final bool) error {
+	object := interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error()}
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
-		NonRetryable: final, Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign,
+		Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign,
 	})
 }
 

@@ -372,6 +372,10 @@ func TestTraits(t *testing.T) {
 		require.Equal(t, keyed[name], traits.Keyed, name)
 		asks := slices.Contains(spec.FieldNames(), "on_start")
 		require.Equal(t, asks, traits.Awaits, name)
-		require.Equal(t, asks || name == playbook.PlaybookTool, traits.InWorkflow, name)
+		require.Equal(t, asks || traits.Plays, traits.InWorkflow, name)
+		require.Equal(t, slices.Contains(spec.FieldNames(), "options"), traits.AsksPeople, name)
+		require.Equal(t, slices.Contains(spec.FieldNames(), "workload"), traits.Plays, name)
+		require.Equal(t, slices.Contains(spec.FieldNames(), "url"), traits.Requests, name)
+		require.Equal(t, spec.Writes && spec.Dialect == "" && slices.Contains(spec.FieldNames(), "path"), traits.IntoFile, name)
 	}
 }

@@ -66,7 +66,7 @@ func (d *hosting) takeUp(ctx context.Context) error {
 			return err
 		}
 		h.mark = h.call.Mark()
-		if done.State != nil && done.State.Attempts > h.call.State.Attempts {
+		if done.State != nil && done.State.Attempts > h.call.View().Attempts {
 			h.call = d.in.Task.Call(d.book, d.step, interpreter.Carried{
 				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: done.State,
 			}, rand.Float64)
@@ -150,7 +150,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 		return size, err
 	}
 	h.outcome = &made.outcome
-	if !made.outcome.PutOff() {
+	if made.outcome.PutOff == nil {
 		h.made = h.made.Add(input, began, h.clock.now(), made.outcome.Err)
 	}
 	h.took(made.outcome)
@@ -174,7 +174,7 @@ func (h *hostedCall) leftAt(end sinkEnd) interpreter.Driven {
 // took gives the call the outcome of an attempt of its own.
 func (h *hostedCall) took(outcome interpreter.Outcome) {
 	h.call.Attempted(outcome, h.clock.now())
-	if outcome.PutOff() {
+	if outcome.PutOff != nil {
 		return
 	}
 	h.sure, h.unsaid = false, true
@@ -221,7 +221,7 @@ func (h *hostedCall) handBack() interpreter.Driven {
 // ended is the end of the call. Of one stretch of attempts the result says enough.
 func (h *hostedCall) ended(result interpreter.CallResult) interpreter.Driven {
 	driven := interpreter.Driven{
-		Result: &result, Noted: h.call.State.Noted, Written: h.call.State.Written, Unwritten: h.unwritten,
+		Result: &result, Noted: h.call.View().Noted, Written: h.call.View().Written, Unwritten: h.unwritten,
 	}
 	if len(h.made) > 1 {
 		driven.Made = h.made
@@ -305,7 +305,8 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 		s.of.unnotable = true
 		return sinkFirst, nil
 	}
-	if s.wrote = made.outcome.Err == nil; made.outcome.Failed() && !made.outcome.PutOff() {
+	s.wrote = !made.outcome.Failed() && made.outcome.PutOff == nil
+	if made.outcome.Failed() {
 		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.now(), made.outcome.Err)
 	}
 	s.sink.Attempted(made.outcome, s.of.clock.now())
@@ -370,7 +371,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	if !again && !h.call.Recalls() {
 		return nil
 	}
-	written := h.call.State.Written
+	written := h.call.View().Written
 	var notes []interpreter.Note
 	for _, in := range h.call.Ledgers(h.clock.now()) {
 		found, err := h.catalogue.Recall(ctx, in)
@@ -381,7 +382,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	slices.SortStableFunc(notes, func(a, b interpreter.Note) int { return cmp.Compare(a.Written, b.Written) })
 	for _, note := range notes {
-		if note.Written <= h.call.State.Written {
+		if note.Written <= h.call.View().Written {
 			continue // of two sinks with one ledger
 		}
 		if err := h.resume(note.Continuation); err != nil {
@@ -392,7 +393,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	if len(notes) > 0 {
 		h.call.Note(h.notes)
 	}
-	if h.call.State.Written > written {
+	if h.call.View().Written > written {
 		state := h.call.Snapshot()
 		h.progress.set(h.at, interpreter.Driven{State: &state, Made: h.made, Unwritten: h.unwritten})
 	}
@@ -436,10 +437,7 @@ func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (mad
 	}
 	result, size, err := run(ctx, input)
 	if err == nil {
-		return made{
-			outcome: interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta},
-			noted:   result.Noted, unnotable: result.Unnotable,
-		}, size, nil
+		return made{outcome: result.Outcome(), noted: result.Noted, unnotable: result.Unnotable}, size, nil
 	}
 	var application *temporal.ApplicationError
 	var object interpreter.ErrorObject

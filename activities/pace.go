@@ -91,7 +91,7 @@ func (e estimate) time() time.Duration { return max(time.Duration(e), leastEstim
 // await waits for the attempt's turn, sending heartbeats meanwhile. The server
 // knows that the attempt begins before its turn comes; a turn that the attempt
 // comes too late for is spent. The error is that of ctx, or of begin, or an
-// *awayError where the turn is too far away to wait for it here.
+// *putOffError where the turn is too far away to wait for it here.
 func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, in interpreter.ToolInput, b *beginning) error {
 	lane := p.lane(ctx, limit)
 	w := newWaiter(ctx, limit, in)

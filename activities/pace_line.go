@@ -47,30 +47,15 @@ type waiter struct {
 // told is what a waiter is told: its turn, or to go away.
 type told struct {
 	turn time.Time
-	away *awayError
+	away *putOffError
 }
 
-// awayError is the end of an attempt that gives up its place, because its turn is
-// too far away.
-type awayError struct {
-	turn interpreter.Turn
-	key  string
-	wait time.Duration
-}
-
-func (e *awayError) Error() string {
-	return fmt.Sprintf("the turn under the rate limit of %s is not yet; the attempt gives up its place for %s",
-		tool.CutText(e.key, maxLimitSummary), e.wait.Round(time.Millisecond))
-}
-
-// object is the error as the workflow gets it. One of before takes it for an
-// answer that asks to wait, which comes to the same.
-func (e *awayError) object(in interpreter.ToolInput) interpreter.ErrorObject {
-	seconds := max(e.wait, 0).Seconds()
-	return interpreter.ErrorObject{
-		Kind: interpreter.KindTurn, Class: interpreter.ClassRateLimited, Message: e.Error(),
-		RetryAfter: &seconds, Turn: &e.turn, Attempt: in.Attempt, Page: in.Page,
-	}
+// away is the end of an attempt that gives up its place, because its turn is too far
+// away.
+func away(turn interpreter.Turn, key string, wait time.Duration) *putOffError {
+	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
+		"the turn under the rate limit of %s is not yet; the attempt gives up its place for %s",
+		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
 }
 
 // newWaiter is an attempt that comes for a turn, nil for its first one.
@@ -355,13 +340,13 @@ func (l *lane) sendAway(w *waiter, at time.Time) {
 	default:
 		turn.At = back.Add(l.skew)
 	}
-	l.leaving = append(l.leaving, leaving{w, &awayError{turn: turn, key: w.limit.Key, wait: turn.At.Add(-l.skew).Sub(now)}})
+	l.leaving = append(l.leaving, leaving{w, away(turn, w.limit.Key, turn.At.Add(-l.skew).Sub(now))})
 }
 
 // leaving is a waiter that is sent away.
 type leaving struct {
 	*waiter
-	away *awayError
+	away *putOffError
 }
 
 // letGo tells the limiter who goes away, so that it can call them back, and then
@@ -375,7 +360,7 @@ func (l *lane) letGo(ctx context.Context) {
 		away := make([]interpreter.Away, 0, len(going))
 		for _, w := range going {
 			away = append(away, interpreter.Away{
-				Workflow: activity.GetInfo(w.ctx).WorkflowExecution.ID, Step: w.step, Index: w.index, At: w.away.turn.At,
+				Workflow: activity.GetInfo(w.ctx).WorkflowExecution.ID, Step: w.step, Index: w.index, At: w.away.until.Turn.At,
 			})
 		}
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), awayTimeout)

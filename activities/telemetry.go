@@ -96,7 +96,7 @@ func (w *watch) propagate(ctx context.Context, headers http.Header) {
 // ended counts the attempt.
 func (w *watch) ended(result interpreter.ToolResult, err error) {
 	failure := failureOf(err)
-	made := (err == nil || failure != nil) && result.Noted == nil && !result.Unnotable
+	made := (err == nil || failure != nil) && result.PutOff == nil && result.Noted == nil && !result.Unnotable
 	w.end(failure, made)
 	if !made || failure == nil && playbook.TraitsOf(w.in.Tool).Awaits { // it has only been sent
 		return
@@ -112,13 +112,13 @@ func (w *watch) ended(result interpreter.ToolResult, err error) {
 	}
 }
 
-// failureOf is the error that an attempt has ended with; nil where it went well, was
-// put off, or is left to another worker.
+// failureOf is the error that an attempt has ended with; nil where it went well or is left
+// to another worker.
 func failureOf(err error) *interpreter.ErrorObject {
 	var application *temporal.ApplicationError
 	var object interpreter.ErrorObject
 	if errors.As(err, &application) && application.NonRetryable() && application.HasDetails() &&
-		application.Details(&object) == nil && !object.PutOff() {
+		application.Details(&object) == nil {
 		return &object
 	}
 	return nil

@@ -280,8 +280,8 @@ func mayAwait(step *playbook.Step) bool {
 	if step.Action == nil {
 		return false
 	}
-	name, literal := step.Action.ToolName()
-	return !literal || playbook.TraitsOf(name).Awaits
+	_, literal := step.Action.ToolName()
+	return !literal || step.Action.Traits().Awaits
 }
 
 // recall finds the reply to the answer by a workflow that has ended since.

@@ -28,7 +28,7 @@ type activityHost struct {
 func (c *activityHost) fetchPages(ctx workflow.Context, call *interpreter.Call) (further bool, err error) {
 	input := interpreter.DriveInput{Task: c.task, Calls: []interpreter.Carried{c.snapshot}, Width: 1, Pages: true}
 	output, further := hostCalls(ctx, input, []*interpreter.Call{call},
-		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.snapshot.Index), call.State.Successes+1))
+		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.snapshot.Index), call.View().Pages+1))
 	c.lost = len(output.Calls) == 0 || output.Calls[0].State == nil
 	return further, ctx.Err() // a cancelled activity has given its pages too
 }

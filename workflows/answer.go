@@ -410,7 +410,7 @@ func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 // check it again.
 func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 	if d.waiting != nil {
-		wait := awaited.Wait(d.call.State.Reported)
+		wait := awaited.Wait(d.call.View().Reported)
 		d.waiting(d.call, &wait, time.Time{})
 	}
 	over := func() bool { // progress may have come with the bell, and makes the time begin anew
@@ -517,8 +517,10 @@ func (d *driver) notifyCancel(ctx workflow.Context) {
 	}
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	to := toTool(input.Activity(), cancelTime+timeoutSlack, attemptSummary(input)+", cancelled")
-	_, err := send[interpreter.ToolResult](disconnected, to, input, "the cancel of step "+input.Step)
+	result, err := send[interpreter.ToolResult](disconnected, to, input, "the cancel of step "+input.Step)
 	if err != nil {
 		logger(ctx).Warn("the other side could not be told of the cancel", "step", input.Step, "error", AttemptError(err).Message)
+	} else if result.PutOff != nil {
+		logger(ctx).Warn("the other side was not told of the cancel: its turn under the rate limit is too far away", "step", input.Step)
 	}
 }

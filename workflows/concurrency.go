@@ -9,6 +9,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 )
 
 // A run gets its turn under its concurrency key in three steps. It requests the turn
@@ -37,7 +38,7 @@ func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 		return nil
 	}
 	if r.Ticket == nil {
-		name, err := interpreter.ConcurrencyName(r.book, interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
+		name, err := queue.NameOf(r.book, interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
 		if err != nil {
 			r.fail(interpreter.ExpressionFailure(r.book, "concurrency", err, workflow.Now(ctx)).Error)
 			return nil
@@ -46,7 +47,7 @@ func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 			r.fail(failure)
 			return nil
 		}
-		r.Ticket = &interpreter.Ticket{Line: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
+		r.Ticket = &queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
 	}
 	r.listenToQueue(ctx)
 	for wait := turnRetry; r.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostTurnRetry) {
@@ -65,13 +66,13 @@ func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 
 // waitsForItself is the failure of a run that can never get a turn: its parents, which
 // wait for its end, have all turns. It is nil for other runs.
-func (r *run) waitsForItself(name interpreter.LineName) *interpreter.ErrorObject {
+func (r *run) waitsForItself(name queue.Name) *interpreter.ErrorObject {
 	if r.book.Concurrency.OnConflict == playbook.ConflictSkip {
 		return nil
 	}
 	line, holders := name.ID(), []string{}
 	for _, parent := range r.controls.parents {
-		if parent.Line == line {
+		if parent.Queue == line {
 			holders = append(holders, parent.Run)
 		}
 	}
@@ -102,32 +103,32 @@ func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
 // requestTurn requests a turn, or repeats the request.
 func (r *run) requestTurn(ctx workflow.Context) error {
 	concurrency := r.book.Concurrency
-	request := interpreter.LineRequest{Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
+	request := queue.Request{Run: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
 	request.Known = r.Ticket.State
 	for _, parent := range r.controls.parents {
-		if parent.Line != "" {
-			request.Above = append(request.Above, interpreter.LineHolding{Run: parent.Run, Line: parent.Line})
+		if parent.Queue != "" {
+			request.Parents = append(request.Parents, queue.Holding{Run: parent.Run, Queue: parent.Queue})
 		}
 	}
-	return r.sendToQueue(ctx, toTool(interpreter.LineEnterActivity, queueTimeout, "asks for its turn"), request)
+	return r.sendToQueue(ctx, toTool(queue.EnterActivity, queueTimeout, "asks for its turn"), request)
 }
 
 // sendToQueue has a worker send a request to the queue, whose workflow it starts where
 // there is none.
-func (r *run) sendToQueue(ctx workflow.Context, to destination, request interpreter.LineRequest) error {
-	_, err := send[struct{}](ctx, to, interpreter.LineEnter{Name: r.Ticket.Name, Request: request}, "the name of concurrency")
+func (r *run) sendToQueue(ctx workflow.Context, to destination, request queue.Request) error {
+	_, err := send[struct{}](ctx, to, queue.Enter{Name: r.Ticket.Name, Request: request}, "the name of concurrency")
 	return err
 }
 
 // member is the run as its queue knows it.
-func (r *run) member(ctx workflow.Context) interpreter.Member {
-	return interpreter.Member{WorkflowID: r.id, RunID: workflow.GetInfo(ctx).FirstRunID}
+func (r *run) member(ctx workflow.Context) queue.Run {
+	return queue.Run{WorkflowID: r.id, RunID: workflow.GetInfo(ctx).FirstRunID}
 }
 
 // listenToQueue applies the answers of the queue, to the end of the run: a run that has
 // its turn may be replaced.
 func (r *run) listenToQueue(ctx workflow.Context) {
-	onSignal(ctx, interpreter.LineAnswerSignal, func(ctx workflow.Context, answer interpreter.LineAnswer) {
+	onSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Decision) {
 		if answer.RunID == r.member(ctx).RunID {
 			r.applyTurn(ctx, answer)
 		}
@@ -135,26 +136,26 @@ func (r *run) listenToQueue(ctx workflow.Context) {
 }
 
 // applyTurn applies an answer of the queue.
-func (r *run) applyTurn(ctx workflow.Context, answer interpreter.LineAnswer) {
-	waited := r.Ticket.State == interpreter.LineQueued
-	if !r.Ticket.Answered(answer) {
+func (r *run) applyTurn(ctx workflow.Context, answer queue.Decision) {
+	waited := r.Ticket.State == queue.Queued
+	if !r.Ticket.Apply(answer) {
 		return
 	}
 	key := r.Ticket.Name.Key
 	switch answer.State {
-	case interpreter.LineQueued:
+	case queue.Queued:
 		r.showTicket(ctx, r.Ticket, interpreter.Queued)
-	case interpreter.LineGranted:
+	case queue.Granted:
 		if waited {
-			r.showTicket(ctx, &interpreter.Ticket{}, interpreter.Running)
+			r.showTicket(ctx, &queue.Ticket{}, interpreter.Running)
 		}
-	case interpreter.LineSkipped:
+	case queue.Skipped:
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the run was skipped: %s has the concurrency key %q (on_conflict: skip)", answer.By, key))
-	case interpreter.LineReplaced: // the queue has the run cancelled too
+	case queue.Replaced: // the queue has the run cancelled too
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the run was cancelled: %s takes the concurrency key %q (on_conflict: cancel_running)", answer.By, key))
-	case interpreter.LineCircle:
+	case queue.Deadlocked:
 		r.fail(waitsForEver(fmt.Sprintf("the run waits in a circle: under the concurrency key %q %s", key, answer.Why)))
-	case interpreter.LineFull:
+	case queue.Full:
 		r.fail(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
 			Message: fmt.Sprintf("too many runs wait for their turn under the concurrency key %q", key),
@@ -164,8 +165,8 @@ func (r *run) applyTurn(ctx workflow.Context, answer interpreter.LineAnswer) {
 }
 
 // showTicket shows in lists of runs whether the run waits for its turn.
-func (r *run) showTicket(ctx workflow.Context, ticket *interpreter.Ticket, status interpreter.Status) {
-	if err := workflow.UpsertMemo(ctx, map[string]any{interpreter.LineMemo: *ticket}); err != nil {
+func (r *run) showTicket(ctx workflow.Context, ticket *queue.Ticket, status interpreter.Status) {
+	if err := workflow.UpsertMemo(ctx, map[string]any{queue.Memo: *ticket}); err != nil {
 		logger(ctx).Warn("cannot write the memo", "error", err)
 	}
 	if !r.controls.Paused {
@@ -175,7 +176,7 @@ func (r *run) showTicket(ctx workflow.Context, ticket *interpreter.Ticket, statu
 
 // wasSkipped reports whether the run ended before it began, as its playbook requires.
 func (r *run) wasSkipped() bool {
-	return r.Ticket != nil && r.Ticket.State == interpreter.LineSkipped
+	return r.Ticket != nil && r.Ticket.State == queue.Skipped
 }
 
 // releaseTurn releases the run's turn, and returns when the server has the message: a
@@ -187,14 +188,14 @@ func (r *run) releaseTurn(ctx workflow.Context) {
 		return
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	request := interpreter.LineRequest{Member: r.member(ctx), Leave: true}
+	request := queue.Request{Run: r.member(ctx), Leave: true}
 	queued := r.Ticket.Waits()
 	var err error
 	if !queued {
-		err = signal(ctx, r.Ticket.Line, interpreter.LineSignal, request).Get(ctx, nil)
+		err = signal(ctx, r.Ticket.Queue, queue.RequestSignal, request).Get(ctx, nil)
 	}
 	if err != nil || queued {
-		to := toTool(interpreter.LineEnterActivity, queueTimeout, "leaves the queue of its concurrency key")
+		to := toTool(queue.EnterActivity, queueTimeout, "leaves the queue of its concurrency key")
 		to.tries = mostReleases
 		err = r.sendToQueue(ctx, to, request)
 	}

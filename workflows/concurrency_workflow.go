@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 	"reprise/interpreter/source"
 )
 
@@ -30,18 +31,18 @@ const (
 
 // ConcurrencyWorkflow gives the runs of one concurrency key their turns. Runs request
 // and release a turn by signals; it answers with signals. Its decisions are a rule of
-// the interpreter (interpreter/concurrency.go). It ends when no run has a turn or waits
+// the interpreter (interpreter/queue). It ends when no run has a turn or waits
 // for one; the next run starts it again.
-func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
+func ConcurrencyWorkflow(ctx workflow.Context, line queue.Queue) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget which runs have a turn
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
-	k := &queueKeeper{line: &line, requests: workflow.GetSignalChannel(ctx, interpreter.LineSignal)}
-	if err := workflow.SetQueryHandler(ctx, interpreter.LineQuery, func(members []interpreter.Member) (interpreter.LineStanding, error) {
-		return line.Standing(members), nil
+	k := &queueKeeper{line: &line, requests: workflow.GetSignalChannel(ctx, queue.RequestSignal)}
+	if err := workflow.SetQueryHandler(ctx, queue.StatusQuery, func(members []queue.Run) (queue.Status, error) {
+		return line.Status(members), nil
 	}); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
-	if err := workflow.SetQueryHandler(ctx, interpreter.LineAllQuery, func() (interpreter.Line, error) { return line, nil }); err != nil {
+	if err := workflow.SetQueryHandler(ctx, queue.SnapshotQuery, func() (queue.Queue, error) { return line, nil }); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
 	for {
@@ -66,17 +67,17 @@ func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
 
 // queueKeeper drives the queue of a key.
 type queueKeeper struct {
-	line            *interpreter.Line
+	line            *queue.Queue
 	requests        workflow.ReceiveChannel
 	delivering      int // messages on their way
-	gone            []interpreter.Member
+	gone            []queue.Run
 	mode            queueMode
 	alarm           workflow.Future // the end of mode's time
 	stop            workflow.CancelFunc
 	patience        time.Duration // before the next check, while a run waits
 	checked         int           // runs with a turn, before the next check
 	checkingCircles bool          // an activity looks for circles
-	victim          interpreter.LineVictim
+	victim          queue.Victim
 }
 
 // queueMode is what a queue waits for beside requests.
@@ -91,7 +92,7 @@ const (
 // drain applies the requests of runs, and removes the runs that have ended.
 func (k *queueKeeper) drain(ctx workflow.Context) {
 	for {
-		var request interpreter.LineRequest
+		var request queue.Request
 		if !k.requests.ReceiveAsync(&request) {
 			break
 		}
@@ -99,15 +100,15 @@ func (k *queueKeeper) drain(ctx workflow.Context) {
 			logger(ctx).Warn("a request is left out that no run makes", "error", err)
 			continue
 		}
-		k.line.Take(request, workflow.Now(ctx))
+		k.line.Apply(request, workflow.Now(ctx))
 	}
 	if len(k.gone) > 0 {
-		k.line.Gone(workflow.Now(ctx), k.gone...)
+		k.line.Remove(workflow.Now(ctx), k.gone...)
 		k.gone = nil
 	}
 	if k.isCircle() {
 		k.line.Refuse(workflow.Now(ctx), k.victim)
-		k.victim = interpreter.LineVictim{}
+		k.victim = queue.Victim{}
 	}
 }
 
@@ -132,17 +133,17 @@ func (k *queueKeeper) mayDeliver() bool {
 }
 
 // deliver signals a decision to a run. A run that cannot be signalled has ended.
-func (k *queueKeeper) deliver(ctx workflow.Context, message interpreter.LineMessage) {
-	if err := signal(ctx, message.To.WorkflowID, interpreter.LineAnswerSignal, message.Answer).Get(ctx, nil); err != nil {
+func (k *queueKeeper) deliver(ctx workflow.Context, message queue.Message) {
+	if err := signal(ctx, message.To.WorkflowID, queue.DecisionSignal, message.Decision).Get(ctx, nil); err != nil {
 		k.gone = append(k.gone, message.To)
 		return
 	}
-	if message.Answer.State != interpreter.LineReplaced {
+	if message.Decision.State != queue.Replaced {
 		return
 	}
-	cancel := interpreter.LineCancel{Member: message.To, Reason: fmt.Sprintf(
-		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Answer.By, k.line.Name.Key)}
-	to := toTool(interpreter.LineCancelActivity, queueTimeout, "cancels "+source.Cut(message.To.WorkflowID, mostText))
+	cancel := queue.Cancel{Run: message.To, Reason: fmt.Sprintf(
+		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Decision.By, k.line.Name.Key)}
+	to := toTool(queue.CancelActivity, queueTimeout, "cancels "+source.Cut(message.To.WorkflowID, mostText))
 	if _, err := send[struct{}](ctx, to, cancel, "the reason of a cancel"); err != nil {
 		logger(ctx).Warn("cannot cancel a run that is to be replaced", "workflow_id", message.To.WorkflowID, "error", err)
 	}
@@ -152,7 +153,7 @@ func (k *queueKeeper) deliver(ctx workflow.Context, message interpreter.LineMess
 func (k *queueKeeper) wait(ctx workflow.Context) error {
 	mode, length := queueEmpty, queueIdle
 	switch {
-	case len(k.line.Queue) > 0:
+	case len(k.line.Waiting) > 0:
 		if k.mode != queueWaiting {
 			k.patience = checkFirst
 		}
@@ -180,17 +181,17 @@ func (k *queueKeeper) wait(ctx workflow.Context) error {
 
 // checkMembers frees the turns of runs that have ended without a release.
 func (k *queueKeeper) checkMembers(ctx workflow.Context) {
-	var members []interpreter.Member
+	var members []queue.Run
 	holders := k.line.Holders
 	for range min(len(holders), mostChecked) {
-		members = append(members, holders[k.checked%len(holders)].Member)
+		members = append(members, holders[k.checked%len(holders)].Run)
 		k.checked++
 	}
-	for _, waiting := range k.line.Queue[:min(len(k.line.Queue), mostCheckedWaiting)] {
-		members = append(members, waiting.Member)
+	for _, waiting := range k.line.Waiting[:min(len(k.line.Waiting), mostCheckedWaiting)] {
+		members = append(members, waiting.Run)
 	}
-	to := toTool(interpreter.LineLookActivity, queueTimeout, fmt.Sprintf("looks whether %d runs go on", len(members)))
-	ended, err := send[[]interpreter.Member](ctx, to, members, "runs to look at")
+	to := toTool(queue.EndedActivity, queueTimeout, fmt.Sprintf("looks whether %d runs go on", len(members)))
+	ended, err := send[[]queue.Run](ctx, to, members, "runs to look at")
 	if err != nil {
 		logger(ctx).Warn("cannot look whether runs go on", "error", err)
 		return
@@ -205,14 +206,14 @@ func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 // checkCircles looks for runs that wait for each other, beside the other work of the
 // queue: it queries other queues, which may not answer.
 func (k *queueKeeper) checkCircles(ctx workflow.Context) {
-	if k.checkingCircles || len(k.line.Above()) == 0 {
+	if k.checkingCircles || len(k.line.ParentQueues()) == 0 {
 		return
 	}
 	k.checkingCircles = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		to := toTool(interpreter.LineCircleActivity, queueTimeout, "looks whether runs wait for each other")
+		to := toTool(queue.DeadlockActivity, queueTimeout, "looks whether runs wait for each other")
 		to.tries = 1 // the next check is soon
-		victim, err := send[interpreter.LineVictim](ctx, to, k.line.Name.ID(), "the name of concurrency")
+		victim, err := send[queue.Victim](ctx, to, k.line.Name.ID(), "the name of concurrency")
 		if k.checkingCircles = false; err != nil {
 			logger(ctx).Warn("cannot look whether runs wait for each other", "error", err)
 			return
@@ -228,7 +229,7 @@ func (k *queueKeeper) continueAsNew(ctx workflow.Context) error {
 		return err
 	}
 	k.drain(ctx)
-	failure, next := continueAsNew(ctx, interpreter.ConcurrencyWorkflow, *k.line, "the line of the concurrency key")
+	failure, next := continueAsNew(ctx, queue.WorkflowName, *k.line, "the line of the concurrency key")
 	if failure != nil {
 		return failure
 	}
@@ -241,7 +242,7 @@ const mostInDetails = 20
 // describe writes the status of the queue.
 func (k *queueKeeper) describe(ctx workflow.Context) {
 	table := newSheet("run", "state", "since")
-	row := func(member interpreter.LineMember, state string) {
+	row := func(member queue.Entry, state string) {
 		table.row(linkTo(ctx, source.Code(member.WorkflowID, mostText), member.WorkflowID), state, renderTime(member.Since))
 	}
 	for _, holder := range k.line.Holders[:min(len(k.line.Holders), mostInDetails)] {
@@ -251,9 +252,9 @@ func (k *queueKeeper) describe(ctx workflow.Context) {
 		}
 		row(holder, state)
 	}
-	for i, waiting := range k.line.Queue[:min(len(k.line.Queue), mostInDetails)] {
+	for i, waiting := range k.line.Waiting[:min(len(k.line.Waiting), mostInDetails)] {
 		row(waiting, fmt.Sprintf("place %d", i+1))
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Concurrency key %s, limit %d: %d with a turn, %d waiting\n\n%s",
-		source.Code(k.line.Name.Key, mostText), k.line.Limit, len(k.line.Holders), len(k.line.Queue), table))
+		source.Code(k.line.Name.Key, mostText), k.line.Limit, len(k.line.Holders), len(k.line.Waiting), table))
 }

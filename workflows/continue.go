@@ -56,7 +56,7 @@ func (r *run) before() []string {
 // nil where there are none.
 func (d *driver) recall(task Task, nesting *interpreter.Nesting, in interpreter.ToolInput) *interpreter.Recall {
 	recall := &interpreter.Recall{Key: in.OperationKey, Runs: nesting.Before}
-	first := in.Attempt - min(d.call.State.RequestAttempts, interpreter.MaxEarlier)
+	first := in.Attempt - min(d.call.View().RequestAttempts, interpreter.MaxEarlier)
 	for attempt := in.Attempt - 1; attempt >= max(first, 1); attempt-- {
 		before := in
 		before.Attempt = attempt

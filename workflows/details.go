@@ -11,6 +11,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 	"reprise/interpreter/source"
 )
 
@@ -142,12 +143,12 @@ func (r *run) lateness() string {
 }
 
 // ticketText says of a run that waits for its turn what it waits for.
-func ticketText(ctx workflow.Context, ticket *interpreter.Ticket) string {
+func ticketText(ctx workflow.Context, ticket *queue.Ticket) string {
 	if !ticket.Waits() {
 		return ""
 	}
 	return fmt.Sprintf("**waits for its turn** under the %s, since %s\n\n",
-		linkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, mostText), ticket.Line), renderTime(ticket.Since))
+		linkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, mostText), ticket.Queue), renderTime(ticket.Since))
 }
 
 // openQuestions renders the questions to people in steps whose calls are made here, and

@@ -69,7 +69,7 @@ func (d *driver) run(ctx workflow.Context) (snapshot *interpreter.Carried) {
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
 		if d.host != nil && (!d.call.WasStopped() || !d.host.lost) {
-			forget(ctx, d.host.task, d.call.State.Noted, d.host.snapshot.Bare(d.call))
+			forget(ctx, d.host.task, d.call.View().Noted, d.host.snapshot.Bare(d.call))
 		}
 	}
 	return snapshot
@@ -180,7 +180,7 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 
 // make makes an attempt: an activity does, or a run of another playbook.
 func (d *driver) make(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
-	if input.Tool == playbook.PlaybookTool {
+	if playbook.TraitsOf(input.Tool).Plays {
 		began := workflow.Now(ctx)
 		outcome := d.play(ctx, input)
 		if outcome.Err == nil || outcome.Err.Kind != interpreter.KindCancelled {
@@ -211,7 +211,7 @@ func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.rested()
 	d.markHold(ctx, hold)
-	wait := hold.Wait(d.call.State.Failure())
+	wait := hold.Wait(d.call.View().Failure)
 	settlement, err := d.park(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
 	})

@@ -43,7 +43,7 @@ func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	if err != nil {
 		return interpreter.Outcome{Err: AttemptError(err)}
 	}
-	return interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}
+	return result.Outcome()
 }
 
 // attemptSummary is what Temporal's UI shows beside the activity.

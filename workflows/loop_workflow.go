@@ -313,12 +313,10 @@ func (l *loop) progress() (Progress, error) {
 // awaitsAnswers reports whether attempts of a step are answered from outside, as far as
 // the playbook names the tool literally.
 func awaitsAnswers(step *playbook.Step) bool {
-	tool, literal := step.Action.ToolName()
-	return literal && playbook.TraitsOf(tool).Awaits
+	return step.Action.Traits().Awaits
 }
 
 // plays reports whether the iterations run playbooks.
 func (l *loop) plays() bool {
-	name, literal := l.book.Resolve(l.step.Action).ToolName()
-	return literal && name == playbook.PlaybookTool
+	return l.book.Resolve(l.step.Action).Traits().Plays
 }

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 )
 
 // Names under which workflows and queries are registered. They are part of
@@ -64,7 +65,7 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(PlaybookWorkflow, workflow.RegisterOptions{Name: PlaybookWorkflowName})
 	registry.RegisterWorkflowWithOptions(part(LoopWorkflow), workflow.RegisterOptions{Name: LoopWorkflowName})
 	registry.RegisterWorkflowWithOptions(part(CallsWorkflow), workflow.RegisterOptions{Name: CallsWorkflowName})
-	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: interpreter.ConcurrencyWorkflow})
+	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: queue.WorkflowName})
 	registry.RegisterWorkflowWithOptions(MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: interpreter.RateLimitWorkflow})
 	registry.RegisterWorkflowWithOptions(TreeWorkflow, workflow.RegisterOptions{Name: interpreter.TreeWorkflow})

@@ -30,8 +30,8 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	if nesting == nil {
 		nesting = &interpreter.Nesting{}
 	}
-	if nesting.Depth >= interpreter.MaxNesting {
-		outcome := failedOutcome(interpreter.ClassFinal, "step %s: playbooks may run each other %d deep, and this one is as deep", in.Step, interpreter.MaxNesting)
+	if nesting.Depth >= playbook.MaxNesting {
+		outcome := failedOutcome(interpreter.ClassFinal, "step %s: playbooks may run each other %d deep, and this one is as deep", in.Step, playbook.MaxNesting)
 		outcome.Err.Final = true
 		return outcome
 	}
@@ -59,7 +59,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	if !callee.Wait {
 		return playDetached(ctx, id, input, in)
 	}
-	input.Called.Parents = controlsOf(ctx).parentsOfChild(in.Step, nesting.Line)
+	input.Called.Parents = controlsOf(ctx).parentsOfChild(in.Step, nesting.Queue)
 	return playChild(ctx, id, input, in)
 }
 
@@ -267,13 +267,13 @@ func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
 		nesting.Depth = called.Depth
 	}
 	action := r.book.Resolve(step.Action)
-	if name, literal := action.ToolName(); literal && name == playbook.PlaybookTool {
+	if action.Traits().Plays {
 		nesting.Files = interpreter.FilesOf(r.book, action, r.files())
 		nesting.Strict = r.input.Strict || r.book.Strict
 		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry
 		nesting.ScheduledAt, nesting.Before, nesting.Tree = r.Run.ScheduledAt, r.before(), r.tree()
 		if r.Ticket != nil {
-			nesting.Line = r.Ticket.Line
+			nesting.Queue = r.Ticket.Queue
 		}
 	} else if len(nesting.Above) == 0 {
 		return nil
@@ -340,7 +340,7 @@ func actsOnResumes(steering Steering) bool { return steering.Resumes && steering
 
 // parentsOfChild are the parent runs of one that a step starts.
 func (c *controls) parentsOfChild(step, line string) []interpreter.Above {
-	return append(slices.Clone(c.parents), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Line: line})
+	return append(slices.Clone(c.parents), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Queue: line})
 }
 
 // task is a task with what is known by now of the parent runs.

@@ -153,9 +153,7 @@ func (r *run) noticeCall(
 	call := interpreter.NewNoticeCall(interpreter.CallConfig{
 		Book: r.book, Run: r.Run, Limits: r.Limits, Scope: scope, Random: random,
 	}, notice, unsent.Number, unsent.News, result)
-	if unsent.Call.State != nil {
-		call.State = *unsent.Call.State
-	}
+	call.Load(unsent.Call.State)
 	return call
 }
 
@@ -301,7 +299,7 @@ func waitsForPeople(call *interpreter.Call, wait *interpreter.Wait, visit int) (
 	}
 	return interpreter.News{
 		Event: playbook.EventPaused, Step: call.Step(), Visit: visit, Index: call.Index(), Status: interpreter.RetryPending,
-		Attempts: call.State.Attempts, Error: call.State.Failure().Shrunk(), Reason: wait.Summary,
+		Attempts: call.View().Attempts, Error: call.View().Failure.Shrunk(), Reason: wait.Summary,
 	}, true
 }
 

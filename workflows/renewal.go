@@ -77,7 +77,6 @@ func (r *run) callInChild(ctx workflow.Context, task Task, snapshot interpreter.
 }
 
 func metaSoFar(ctx workflow.Context, call *interpreter.Call) interpreter.CallMeta {
-	return interpreter.CallMeta{
-		Attempts: call.State.Attempts, Pages: call.State.Successes, StartedAt: call.State.StartedAt, EndedAt: workflow.Now(ctx),
-	}
+	view := call.View()
+	return interpreter.CallMeta{Attempts: view.Attempts, Pages: view.Pages, StartedAt: view.StartedAt, EndedAt: workflow.Now(ctx)}
 }

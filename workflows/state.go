@@ -5,6 +5,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/queue"
 )
 
 // Input starts a run. It is kept in workflow history and holds everything the
@@ -128,7 +129,7 @@ type RunState struct {
 	Unsent []UnsentNotice `json:"untold,omitempty"`
 	// Ticket is the position of the run in the queue of its concurrency key; nil
 	// without one.
-	Ticket *interpreter.Ticket `json:"ticket,omitempty"`
+	Ticket *queue.Ticket `json:"ticket,omitempty"`
 }
 
 // Result is how a run ended.
@@ -171,7 +172,7 @@ type Progress struct {
 	// Late says that the run takes longer than expected.
 	Late bool `json:"late,omitempty"`
 	// Ticket is the position of the run in the queue of its concurrency key.
-	Ticket *interpreter.Ticket `json:"ticket,omitempty"`
+	Ticket *queue.Ticket `json:"ticket,omitempty"`
 	// Parts are the workflow IDs of the open parts of a large loop; each has a progress
 	// of its own, which is not in Stats yet.
 	Parts []string `json:"parts,omitempty"`

@@ -12,6 +12,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 )
 
 // The updates with which people steer a run (docs/operations.md, section steering).
@@ -309,7 +310,7 @@ func (r *run) checkSet(command Command) error {
 	case command.Tuning.MaxConcurrency != 0 && (step.Loop == nil || step.Loop.Mode != playbook.Parallel):
 		return fmt.Errorf("step %s has no parallel loop, so there is no max_concurrency to set", step.Name)
 	}
-	if tool, literal := r.book.Resolve(step.Action).ToolName(); literal && tool == playbook.PlaybookTool && command.Tuning.Rate != nil {
+	if r.book.Resolve(step.Action).Traits().Plays && command.Tuning.Rate != nil {
 		return fmt.Errorf("step %s runs another playbook, whose steps have limits of their own; set the rate limit of those, in its run", step.Name)
 	}
 	return cmp.Or(command.Tuning.Check(), r.ahead(step), r.checkSize(command, Command.tunes))
@@ -385,7 +386,7 @@ func (r *run) publishPaused(ctx workflow.Context, before, after bool) {
 	case before == after:
 	case after:
 		r.publish(ctx, interpreter.Paused)
-	case r.Ticket != nil && r.Ticket.State == interpreter.LineQueued:
+	case r.Ticket != nil && r.Ticket.State == queue.Queued:
 		r.publish(ctx, interpreter.Queued)
 	default:
 		r.publish(ctx, interpreter.Running)

@@ -24,6 +24,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -144,7 +145,7 @@ func (w *world) status(run client.WorkflowRun) *runs.Status {
 }
 
 // awaitTicket waits until the run has been told a state by the line of its key.
-func (w *world) awaitTicket(run client.WorkflowRun, states ...interpreter.LineState) {
+func (w *world) awaitTicket(run client.WorkflowRun, states ...queue.State) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
 		progress, told := w.progress(run)
@@ -154,7 +155,7 @@ func (w *world) awaitTicket(run client.WorkflowRun, states ...interpreter.LineSt
 
 // lineOf is the workflow ID of the line of a world's playbook.
 func (w *world) lineOf(key string) string {
-	return interpreter.LineName{Playbook: w.queue, Key: key}.ID()
+	return queue.Name{Playbook: w.queue, Key: key}.ID()
 }
 
 // replayLine replays the histories of a line, as far as they have come.
@@ -179,7 +180,7 @@ func TestRunsOfAKeyTakeTurns(t *testing.T) {
 		all = append(all, w.enter(fmt.Sprintf("%02d", i), source, gate.url))
 		if i%5 == 4 { // so that part of the order is known
 			for _, run := range all[i-4:] {
-				w.awaitTicket(run, interpreter.LineQueued, interpreter.LineGranted)
+				w.awaitTicket(run, queue.Queued, queue.Granted)
 			}
 		}
 	}
@@ -288,7 +289,7 @@ func TestARunThatCannotReleaseFreesItsTurn(t *testing.T) {
 	var waiting []client.WorkflowRun
 	for i := range 3 {
 		waiting = append(waiting, w.enter(fmt.Sprint("waiting", i), source, gate.url))
-		w.awaitTicket(waiting[i], interpreter.LineQueued)
+		w.awaitTicket(waiting[i], queue.Queued)
 	}
 	reader := &runs.Reader{Client: w.env.Client(), Namespace: w.env.Namespace}
 	require.Eventually(t, func() bool {
@@ -328,7 +329,7 @@ func TestARepeatedRequestStartsTheQueue(t *testing.T) {
 	holder := w.enter("holder", source, gate.url)
 	w.await(holder, "stay", interpreter.RetryPending)
 	waiting := w.enter("waiting", source, gate.url)
-	w.awaitTicket(waiting, interpreter.LineQueued)
+	w.awaitTicket(waiting, queue.Queued)
 	require.False(t, w.status(waiting).Queue.Stopped)
 	_, err := w.steer(waiting, workflows.RetryNowUpdate, workflows.Command{Step: "stay"})
 	require.ErrorContains(t, err, "step stay does not go on")
@@ -350,7 +351,7 @@ func TestATerminatedQueueKeepsItsTurns(t *testing.T) {
 	w, gate := newWorking(t), newTurnstile(t)
 	source := stays(w.turning("limit: 1"), "60")
 	var all []client.WorkflowRun
-	enter := func(id string, state interpreter.LineState) {
+	enter := func(id string, state queue.State) {
 		run := w.enter(id, source, gate.url)
 		w.awaitTicket(run, state)
 		all = append(all, run)
@@ -358,11 +359,11 @@ func TestATerminatedQueueKeepsItsTurns(t *testing.T) {
 	end := func() {
 		require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), w.lineOf("acme"), "", "a test"))
 	}
-	enter("0", interpreter.LineGranted)
-	enter("1", interpreter.LineQueued)
-	enter("2", interpreter.LineQueued)
+	enter("0", queue.Granted)
+	enter("1", queue.Queued)
+	enter("2", queue.Queued)
 	end()
-	enter("3", interpreter.LineQueued)
+	enter("3", queue.Queued)
 	status := w.status(all[3])
 	require.Equal(t, 3, status.Queue.Position)
 	require.Equal(t, []string{all[0].GetID()}, status.Queue.Holders)
@@ -419,7 +420,7 @@ func TestRunsThatWaitForEachOther(t *testing.T) {
 		require.Contains(t, result.Error.Message, "it waits for "+both[1-i].GetID())
 	}
 	require.Equal(t, 1, failed)
-	for _, name := range []interpreter.LineName{{Key: x}, {Key: y}} {
+	for _, name := range []queue.Name{{Key: x}, {Key: y}} {
 		w.replayLineOf(name.ID())
 	}
 }
@@ -451,7 +452,7 @@ workflow:
 	require.Eventually(t, func() bool { return w.standing("acme").Waiting == runs-limit }, patience, time.Second)
 	for range 32 { // so that the line's history gets long; the last run is where it was
 		require.Eventually(t, func() bool {
-			return w.env.Client().SignalWorkflow(t.Context(), w.lineOf("acme"), "", interpreter.LineSignal, map[string]any{
+			return w.env.Client().SignalWorkflow(t.Context(), w.lineOf("acme"), "", queue.RequestSignal, map[string]any{
 				"workflow_id": all[runs-1].GetID(), "run_id": all[runs-1].GetRunID(), "limit": limit, "on_conflict": playbook.ConflictQueue,
 				"ballast": strings.Repeat("x", 100_000),
 			}) == nil
@@ -483,17 +484,17 @@ func (w *world) turnsOf(line string) (asked, granted []string) {
 	for _, history := range histories {
 		require.LessOrEqual(w.t, len(history.History.GetEvents()), 4096)
 		for _, event := range history.History.GetEvents() {
-			if came := event.GetWorkflowExecutionSignaledEventAttributes(); came.GetSignalName() == interpreter.LineSignal {
-				var request interpreter.LineRequest
+			if came := event.GetWorkflowExecutionSignaledEventAttributes(); came.GetSignalName() == queue.RequestSignal {
+				var request queue.Request
 				require.NoError(w.t, convert.FromPayloads(came.GetInput(), &request))
 				if !request.Leave && !slices.Contains(asked, request.WorkflowID) {
 					asked = append(asked, request.WorkflowID)
 				}
 			}
 			if told := event.GetSignalExternalWorkflowExecutionInitiatedEventAttributes(); told != nil {
-				var answer interpreter.LineAnswer
+				var answer queue.Decision
 				require.NoError(w.t, convert.FromPayloads(told.GetInput(), &answer))
-				if id := told.GetWorkflowExecution().GetWorkflowId(); answer.State == interpreter.LineGranted && !slices.Contains(granted, id) {
+				if id := told.GetWorkflowExecution().GetWorkflowId(); answer.State == queue.Granted && !slices.Contains(granted, id) {
 					granted = append(granted, id)
 				}
 			}
@@ -568,10 +569,10 @@ func TestTheFirstTaskDiesWithItsWorker(t *testing.T) {
 	all = append(all, lost)
 	for _, id := range []string{"second", "third"} {
 		run := w.enter(id, source, gate.url)
-		w.awaitTicket(run, interpreter.LineQueued)
+		w.awaitTicket(run, queue.Queued)
 		all = append(all, run)
 	}
-	w.awaitTicket(lost, interpreter.LineQueued)
+	w.awaitTicket(lost, queue.Queued)
 	require.Equal(t, 1, w.happened(lost, enums.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT))
 	require.Equal(t, 1, w.status(lost).Queue.Position)
 	var want []string

@@ -15,6 +15,7 @@ import (
 	"reprise/internal/ending"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -237,7 +238,7 @@ func TestNestedQueue(t *testing.T) {
 	child := w.env.Client().GetWorkflow(t.Context(), run.GetID()+"/outer#1!1", "")
 	require.Eventually(t, func() bool {
 		progress, ok := w.progress(child)
-		return ok && progress.Ticket.Waits() && progress.Ticket.State == interpreter.LineQueued
+		return ok && progress.Ticket.Waits() && progress.Ticket.State == queue.Queued
 	}, patience, tick)
 	for _, of := range []client.WorkflowRun{first, child} {
 		w.awaited(of.GetID(), "ask")

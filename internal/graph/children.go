@@ -30,7 +30,7 @@ func (b *Children) draw(book *playbook.Playbook, step *playbook.Step, status *ru
 		return nil
 	}
 	action := book.Resolve(step.Action)
-	if name, literal := action.ToolName(); !literal || name != playbook.PlaybookTool || b.drawn == mostInner {
+	if !action.Traits().Plays || b.drawn == mostInner {
 		return nil
 	}
 	if inner, of := b.started(step, status); inner != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -70,7 +71,7 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 			continue // it is about to begin or to end
 		}
 		if ticket := progress.Ticket; ticket.Waits() && spend() {
-			queue, _ := r.queued(ctx, ticket, interpreter.Member{WorkflowID: next[0]}) // its place may be unknown
+			queue, _ := r.queued(ctx, ticket, queue.Run{WorkflowID: next[0]}) // its place may be unknown
 			under.Held = append(under.Held, Held{
 				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency}, Queue: queue,
 			})

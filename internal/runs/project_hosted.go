@@ -175,7 +175,7 @@ func pagesWritten(before, after interpreter.CallState, driven interpreter.Driven
 		first--
 	}
 	refused := result != nil && result.Failed() && result.Error.Kind == interpreter.KindSink
-	if left != nil && !left.PutOff() && !left.Failed() || pageIsDue(after) || refused {
+	if left != nil && left.PutOff == nil && !left.Failed() || pageIsDue(after) || refused {
 		last--
 	}
 	if last <= first {
@@ -198,7 +198,7 @@ func reached(driven interpreter.Driven) (after interpreter.CallState, failure *i
 	case driven.State != nil:
 		after, failure = *driven.State, driven.State.Last.Error
 	}
-	if outcome := driven.Outcome; outcome != nil && !outcome.PutOff() {
+	if outcome := driven.Outcome; outcome != nil && outcome.PutOff == nil {
 		after.Attempts++
 		if outcome.Err == nil {
 			after.Successes++

@@ -9,12 +9,12 @@ import (
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
 
-	"reprise/interpreter"
+	"reprise/interpreter/queue"
 )
 
 // Queue is what a run waits for that has not got its turn under its concurrency key.
 type Queue struct {
-	Name interpreter.LineName `json:"name"`
+	Name queue.Name `json:"name"`
 	// Line is the ID of the workflow that gives the runs of the key their turns.
 	Line  string    `json:"line"`
 	Since time.Time `json:"since,omitzero"`
@@ -32,8 +32,8 @@ type Queue struct {
 
 // Turn is what a run has that got its turn under its concurrency key.
 type Turn struct {
-	Name interpreter.LineName `json:"name"`
-	Line string               `json:"line"` // as Queue has it
+	Name queue.Name `json:"name"`
+	Line string     `json:"line"` // as Queue has it
 	// Limit is how many runs have a turn at a time, Running how many have one, this one
 	// included, and Waiting how many wait for one.
 	Limit   int `json:"limit"`
@@ -44,36 +44,36 @@ type Turn struct {
 // queueOf reads from the memo of a running run whether it waits for its turn; nil where
 // it does not.
 func queueOf(memo *commonpb.Memo) *Queue {
-	var ticket interpreter.Ticket
-	payload := memo.GetFields()[interpreter.LineMemo]
-	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &ticket) != nil || ticket.Line == "" {
+	var ticket queue.Ticket
+	payload := memo.GetFields()[queue.Memo]
+	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &ticket) != nil || ticket.Queue == "" {
 		return nil
 	}
-	return &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
+	return &Queue{Name: ticket.Name, Line: ticket.Queue, Since: ticket.Since}
 }
 
 // queryQueue queries the workflow of a concurrency key for its status, and for the
 // positions of some runs.
-func (r *Reader) queryQueue(ctx context.Context, id string, members []interpreter.Member) (interpreter.LineStanding, error) {
-	var standing interpreter.LineStanding
-	err := r.query(ctx, id, "", interpreter.LineQuery, &standing, members)
-	if err == nil && len(standing.Places) != len(members) {
-		standing.Places = make([]int, len(members))
+func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Run) (queue.Status, error) {
+	var standing queue.Status
+	err := r.query(ctx, id, "", queue.StatusQuery, &standing, members)
+	if err == nil && len(standing.Positions) != len(members) {
+		standing.Positions = make([]int, len(members))
 	}
 	return standing, err
 }
 
 // queued is what a run waits for that holds a ticket, as far as its line answers.
-func (r *Reader) queued(ctx context.Context, ticket *interpreter.Ticket, run interpreter.Member) (*Queue, error) {
-	queue := &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
-	standing, err := r.queryQueue(ctx, ticket.Line, []interpreter.Member{run})
+func (r *Reader) queued(ctx context.Context, ticket *queue.Ticket, run queue.Run) (*Queue, error) {
+	queued := &Queue{Name: ticket.Name, Line: ticket.Queue, Since: ticket.Since}
+	standing, err := r.queryQueue(ctx, ticket.Queue, []queue.Run{run})
 	if err == nil {
-		queue.apply(standing, standing.Places[0])
+		queued.apply(standing, standing.Positions[0])
 	}
-	return queue, err
+	return queued, err
 }
 
-func (q *Queue) apply(standing interpreter.LineStanding, position int) {
+func (q *Queue) apply(standing queue.Status, position int) {
 	q.Limit, q.Position, q.Holders, q.Running = standing.Limit, position, standing.Holders, standing.Running
 }
 
@@ -105,16 +105,16 @@ func (r *Reader) Positions(ctx context.Context, list []Found) {
 	var group errgroup.Group
 	for _, line := range lines[:min(len(lines), mostQueues)] {
 		group.Go(func() error {
-			members := make([]interpreter.Member, len(waiting[line]))
+			members := make([]queue.Run, len(waiting[line]))
 			for i, run := range waiting[line] {
-				members[i] = interpreter.Member{WorkflowID: run.WorkflowID, RunID: run.RunID}
+				members[i] = queue.Run{WorkflowID: run.WorkflowID, RunID: run.RunID}
 			}
 			standing, err := r.queryQueue(ctx, line, members)
 			if err != nil {
 				return nil
 			}
 			for i, run := range waiting[line] {
-				run.Queue.apply(standing, standing.Places[i])
+				run.Queue.apply(standing, standing.Positions[i])
 			}
 			return nil
 		})

@@ -14,6 +14,7 @@ import (
 
 	"reprise/internal/connect"
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -128,7 +129,7 @@ func (q *inquiry) going(ctx context.Context) error {
 
 // queue reads what a run waits for that has not got its turn, and the runs that wait
 // for the turn of one that has.
-func (q *inquiry) queue(ctx context.Context, ticket *interpreter.Ticket) {
+func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 	var err error
 	switch {
 	case ticket.Waits():
@@ -136,19 +137,19 @@ func (q *inquiry) queue(ctx context.Context, ticket *interpreter.Ticket) {
 			q.status.Status, q.status.HeldBy = interpreter.Queued, HeldByConcurrency
 		}
 		q.spend()
-		run := interpreter.Member{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
+		run := queue.Run{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
 		if q.status.Queue, err = q.queued(ctx, ticket, run); err != nil {
 			q.notef("which place it has was not answered")
 		}
-		q.status.Queue.Stopped = q.spend() && q.stopped(ctx, ticket.Line)
-	case ticket != nil && ticket.State == interpreter.LineGranted && q.spend():
-		standing, err := q.queryQueue(ctx, ticket.Line, nil)
+		q.status.Queue.Stopped = q.spend() && q.stopped(ctx, ticket.Queue)
+	case ticket != nil && ticket.State == queue.Granted && q.spend():
+		standing, err := q.queryQueue(ctx, ticket.Queue, nil)
 		if err != nil {
 			q.notef("who waits for its turn under the concurrency key %s was not answered", ticket.Name.Key)
 			return
 		}
 		q.status.Turn = &Turn{
-			Name: ticket.Name, Line: ticket.Line, Limit: standing.Limit, Running: standing.Running, Waiting: standing.Waiting,
+			Name: ticket.Name, Line: ticket.Queue, Limit: standing.Limit, Running: standing.Running, Waiting: standing.Waiting,
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package interpreter_test
+package queue_test
 
 import (
 	"fmt"
@@ -11,28 +11,29 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 )
 
-// lineDo is what a run does in a table: enter, enter with skip or cancel, leave, or
+// act is what a run does in a table: enter, enter with skip or cancel, leave, or
 // vanish; "limit=n" goes before it.
-func lineDo(line *interpreter.Line, word string, now time.Time) {
+func act(line *queue.Queue, word string, now time.Time) {
 	limit := max(line.Limit, 1)
 	if given, rest, found := strings.Cut(word, " "); found {
 		_, _ = fmt.Sscanf(given, "limit=%d", &limit)
 		word = rest
 	}
 	who, what, _ := strings.Cut(word, ":")
-	member := interpreter.Member{WorkflowID: who, RunID: "1"}
-	request := interpreter.LineRequest{Member: member, Limit: limit, OnConflict: playbook.ConflictQueue}
+	member := queue.Run{WorkflowID: who, RunID: "1"}
+	request := queue.Request{Run: member, Limit: limit, OnConflict: playbook.ConflictQueue}
 	switch what {
 	case "leaves":
-		request = interpreter.LineRequest{Member: member, Leave: true}
+		request = queue.Request{Run: member, Leave: true}
 	case "skip":
 		request.OnConflict = playbook.ConflictSkip
 	case "cancel":
 		request.OnConflict = playbook.ConflictCancel
 	case "again":
-		request.Known = interpreter.LineQueued
+		request.Known = queue.Queued
 	case "other":
 		request.RunID = "2"
 	case "old", "old-cancel": // it began before the others, and its first worker died
@@ -40,20 +41,20 @@ func lineDo(line *interpreter.Line, word string, now time.Time) {
 		if what == "old-cancel" {
 			request.OnConflict = playbook.ConflictCancel
 		}
-		line.Take(request, now)
+		line.Apply(request, now)
 		return
 	}
 	request.Started = now
-	line.Take(request, now)
+	line.Apply(request, now)
 }
 
-// lineSays is what a line told in a step, in words.
-func lineSays(line *interpreter.Line) string {
+// messages is what a line told in a step, in words.
+func messages(line *queue.Queue) string {
 	var said []string
 	for _, message := range line.Messages {
-		text := message.To.WorkflowID + " " + string(message.Answer.State)
-		if message.Answer.By != "" {
-			text += " by " + message.Answer.By
+		text := message.To.WorkflowID + " " + string(message.Decision.State)
+		if message.Decision.By != "" {
+			text += " by " + message.Decision.By
 		}
 		said = append(said, text)
 	}
@@ -61,7 +62,7 @@ func lineSays(line *interpreter.Line) string {
 	return strings.Join(said, ", ")
 }
 
-func TestLine(t *testing.T) {
+func TestQueue(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][][2]string{
 		"first come, first served": {
@@ -166,89 +167,89 @@ func TestLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			line, now := interpreter.Line{}, time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+			line, now := queue.Queue{}, time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
 			for i, step := range steps {
 				now = now.Add(time.Second)
-				lineDo(&line, step[0], now)
-				require.Equal(t, step[1], lineSays(&line), "step %d: %s", i, step[0])
+				act(&line, step[0], now)
+				require.Equal(t, step[1], messages(&line), "step %d: %s", i, step[0])
 			}
 		})
 	}
 }
 
-// TestLineIsBounded: a queue that could not be taken along into another history takes
+// TestQueueIsBounded: a queue that could not be taken along into another history takes
 // nobody any more, and says so.
-func TestLineIsBounded(t *testing.T) {
+func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
-	line, now := interpreter.Line{}, time.Now()
+	line, now := queue.Queue{}, time.Now()
 	for i := range 2000 {
-		lineDo(&line, strings.Repeat("x", 900)+fmt.Sprint(i), now)
-		if said := lineSays(&line); strings.HasSuffix(said, "full") {
+		act(&line, strings.Repeat("x", 900)+fmt.Sprint(i), now)
+		if said := messages(&line); strings.HasSuffix(said, "full") {
 			require.Greater(t, i, 1000)
 			require.Less(t, interpreter.EncodedSize(line), interpreter.MaxInlinePayload)
-			lineDo(&line, line.Holders[0].WorkflowID+":leaves", now)
-			require.Contains(t, lineSays(&line), "granted")
+			act(&line, line.Holders[0].WorkflowID+":leaves", now)
+			require.Contains(t, messages(&line), "granted")
 			return
 		}
 	}
 	require.Fail(t, "the queue never was full")
 }
 
-// TestLineTakenUp: who has a turn is told so again, as that may never have come, and
+// TestRecovered: who has a turn is told so again, as that may never have come, and
 // who was to go is told that again when somebody still waits for it.
-func TestLineTakenUp(t *testing.T) {
+func TestRecovered(t *testing.T) {
 	t.Parallel()
-	before := interpreter.Line{}
+	before := queue.Queue{}
 	for _, word := range []string{"a", "b:cancel"} {
-		lineDo(&before, word, time.Now())
+		act(&before, word, time.Now())
 	}
-	require.Equal(t, "a granted, a replaced by b, b queued", lineSays(&before))
-	after := before.TakenUp()
-	require.Equal(t, "a granted", lineSays(&after))
-	lineDo(&after, "b:cancel", time.Now())
-	require.Equal(t, "a replaced by b, b queued", lineSays(&after))
+	require.Equal(t, "a granted, a replaced by b, b queued", messages(&before))
+	after := before.Recovered()
+	require.Equal(t, "a granted", messages(&after))
+	act(&after, "b:cancel", time.Now())
+	require.Equal(t, "a replaced by b, b queued", messages(&after))
 	require.True(t, before.Holders[0].Leaving, "the line before stays as it was")
-	lineDo(&after, "a:leaves", time.Now())
-	require.Equal(t, "b granted", lineSays(&after))
+	act(&after, "a:leaves", time.Now())
+	require.Equal(t, "b granted", messages(&after))
 }
 
-func TestLineStanding(t *testing.T) {
+func TestStatus(t *testing.T) {
 	t.Parallel()
-	line := interpreter.Line{}
+	line := queue.Queue{}
 	for _, who := range []string{"a", "b", "c"} {
-		lineDo(&line, who, time.Now())
+		act(&line, who, time.Now())
 	}
-	standing := line.Standing([]interpreter.Member{{WorkflowID: "c", RunID: "1"}, {WorkflowID: "a", RunID: "1"}, {WorkflowID: "b", RunID: "2"}})
-	require.Equal(t, interpreter.LineStanding{Limit: 1, Waiting: 2, Running: 1, Holders: []string{"a"}, Places: []int{2, 0, 0}}, standing)
+	standing := line.Status([]queue.Run{{WorkflowID: "c", RunID: "1"}, {WorkflowID: "a", RunID: "1"}, {WorkflowID: "b", RunID: "2"}})
+	require.Equal(t, queue.Status{Limit: 1, Waiting: 2, Running: 1, Holders: []string{"a"}, Positions: []int{2, 0, 0}}, standing)
 }
 
 func TestTicket(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		before, answer, after interpreter.LineState
+		before, answer, after queue.State
 	}{
-		{"", interpreter.LineGranted, interpreter.LineGranted},
-		{"", interpreter.LineQueued, interpreter.LineQueued},
-		{interpreter.LineQueued, interpreter.LineGranted, interpreter.LineGranted},
-		{interpreter.LineGranted, interpreter.LineQueued, interpreter.LineGranted}, // came late
-		{interpreter.LineGranted, interpreter.LineSkipped, interpreter.LineGranted},
-		{interpreter.LineGranted, interpreter.LineReplaced, interpreter.LineReplaced},
-		{interpreter.LineReplaced, interpreter.LineGranted, interpreter.LineReplaced},
-		{interpreter.LineSkipped, interpreter.LineGranted, interpreter.LineSkipped},
+		{"", queue.Granted, queue.Granted},
+		{"", queue.Queued, queue.Queued},
+		{queue.Queued, queue.Granted, queue.Granted},
+		{queue.Granted, queue.Queued, queue.Granted}, // came late
+		{queue.Granted, queue.Skipped, queue.Granted},
+		{queue.Granted, queue.Replaced, queue.Replaced},
+		{queue.Replaced, queue.Granted, queue.Replaced},
+		{queue.Skipped, queue.Granted, queue.Skipped},
 	} {
-		ticket := &interpreter.Ticket{State: row.before}
-		require.Equal(t, row.before != row.after, ticket.Answered(interpreter.LineAnswer{State: row.answer}), "%+v", row)
+		ticket := &queue.Ticket{State: row.before}
+		require.Equal(t, row.before != row.after, ticket.Apply(queue.Decision{State: row.answer}), "%+v", row)
 		require.Equal(t, row.after, ticket.State, "%+v", row)
 	}
-	var none *interpreter.Ticket
+	var none *queue.Ticket
 	require.False(t, none.Waits())
 }
 
 // TestLineIDs: no two names share a workflow.
 func TestLineIDs(t *testing.T) {
 	t.Parallel()
-	ids := map[string]interpreter.LineName{}
-	for _, name := range []interpreter.LineName{
+	ids := map[string]queue.Name{}
+	for _, name := range []queue.Name{
 		{Playbook: "a", Key: "b/c"},
 		{Playbook: "a/b", Key: "c"},
 		{Key: "a/b"},
@@ -262,7 +263,7 @@ func TestLineIDs(t *testing.T) {
 		require.LessOrEqual(t, len(id), 1000)
 		ids[id] = name
 	}
-	require.Equal(t, "reprise-concurrency/orders/acme%20corp", interpreter.LineName{Playbook: "orders", Key: "acme corp"}.ID())
+	require.Equal(t, "reprise-concurrency/orders/acme%20corp", queue.Name{Playbook: "orders", Key: "acme corp"}.ID())
 }
 
 func TestConcurrencyName(t *testing.T) {
@@ -283,7 +284,7 @@ func TestConcurrencyName(t *testing.T) {
 		data := interpreter.Data{Workload: expression.Of(map[string]any{
 			"tenant": "acme", "number": int64(7), "list": []any{"a"}, "long": strings.Repeat("x", 101),
 		})}
-		name, err := interpreter.ConcurrencyName(book, interpreter.NewScope(book, run, data), expression.NewBudget(expression.DecisionLimits, time.Now()))
+		name, err := queue.NameOf(book, interpreter.NewScope(book, run, data), expression.NewBudget(expression.DecisionLimits, time.Now()))
 		if err != nil {
 			require.Contains(t, interpreter.ExpressionFailure(book, "concurrency", err, time.Now()).Error.Message, want, words)
 			continue
@@ -304,12 +305,12 @@ func concurrencyBook(t *testing.T, words string) *playbook.Playbook {
 func TestALineIsBoundedByWhatTravels(t *testing.T) {
 	t.Parallel()
 	const most, one = 1_200_000, 20_000
-	now, line := time.Unix(0, 0).UTC(), interpreter.Line{Name: interpreter.LineName{Key: "acme"}}
+	now, line := time.Unix(0, 0).UTC(), queue.Queue{Name: queue.Name{Key: "acme"}}
 	for i := range 10_000 {
-		line.Take(interpreter.LineRequest{
-			Member: interpreter.Member{WorkflowID: fmt.Sprintf("%d%s", i, strings.Repeat("<", 900)), RunID: "1"}, Limit: 1, OnConflict: playbook.ConflictQueue,
+		line.Apply(queue.Request{
+			Run: queue.Run{WorkflowID: fmt.Sprintf("%d%s", i, strings.Repeat("<", 900)), RunID: "1"}, Limit: 1, OnConflict: playbook.ConflictQueue,
 		}, now)
-		if line.Messages[len(line.Messages)-1].Answer.State == interpreter.LineFull {
+		if line.Messages[len(line.Messages)-1].Decision.State == queue.Full {
 			require.InDelta(t, most, interpreter.EncodedSize(line), one)
 			return
 		}

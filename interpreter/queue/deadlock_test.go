@@ -1,4 +1,4 @@
-package interpreter_test
+package queue_test
 
 import (
 	"strings"
@@ -7,15 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/interpreter"
+	"reprise/interpreter/queue"
 )
 
-// linesOf makes lines of words, one after the other: "a@x" is a run with a turn in the
+// queuesOf makes lines of words, one after the other: "a@x" is a run with a turn in the
 // line x, "a.b@y" one that is queued in y and for whose end a waits, which has a turn
 // in every line in which it stands. limit=n is that of the lines after it, "!" after a
 // word that the run replaces others.
-func linesOf(words string) map[string]interpreter.Line {
-	lines, turns, limit := map[string]interpreter.Line{}, map[string][]interpreter.LineHolding{}, 1
+func queuesOf(words string) map[string]queue.Queue {
+	lines, turns, limit := map[string]queue.Queue{}, map[string][]queue.Holding{}, 1
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, word := range strings.Fields(words) {
 		if given, found := strings.CutPrefix(word, "limit="); found {
@@ -26,15 +26,15 @@ func linesOf(words string) map[string]interpreter.Line {
 		word, replaces := strings.CutSuffix(word, "!")
 		who, key, _ := strings.Cut(word, "@")
 		above, _, queued := strings.Cut(who, ".")
-		name := interpreter.LineName{Key: key}
+		name := queue.Name{Key: key}
 		line := lines[name.ID()]
 		line.Name, line.Limit = name, limit
-		member := interpreter.LineMember{Member: interpreter.Member{WorkflowID: who, RunID: "1"}, Since: at, Replaces: replaces}
+		member := queue.Entry{Run: queue.Run{WorkflowID: who, RunID: "1"}, Since: at, Replaces: replaces}
 		if queued {
-			member.Above = turns[above]
-			line.Queue = append(line.Queue, member)
+			member.Parents = turns[above]
+			line.Waiting = append(line.Waiting, member)
 		} else {
-			turns[who] = append(turns[who], interpreter.LineHolding{Run: who, Line: name.ID()})
+			turns[who] = append(turns[who], queue.Holding{Run: who, Queue: name.ID()})
 			line.Holders = append(line.Holders, member)
 		}
 		lines[name.ID()] = line
@@ -42,7 +42,7 @@ func linesOf(words string) map[string]interpreter.Line {
 	return lines
 }
 
-func TestEndlessWaits(t *testing.T) {
+func TestDeadlocks(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ lines, victim, why string }{
 		"two keys": {
@@ -61,8 +61,8 @@ func TestEndlessWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lines := linesOf(row.lines)
-			victim, line := interpreter.VictimOf(interpreter.EndlessWaits(lines), lines)
+			lines := queuesOf(row.lines)
+			victim, line := queue.VictimOf(queue.Deadlocks(lines), lines)
 			if row.victim == "" {
 				require.Empty(t, line)
 				require.Zero(t, victim)
@@ -70,29 +70,29 @@ func TestEndlessWaits(t *testing.T) {
 			}
 			who, key, _ := strings.Cut(row.victim, "@")
 			require.Equal(t, who, victim.WorkflowID)
-			require.Equal(t, interpreter.LineName{Key: key}.ID(), line)
+			require.Equal(t, queue.Name{Key: key}.ID(), line)
 			require.Contains(t, victim.Why, row.why)
 			found := lines[line]
 			found.Refuse(time.Now(), victim)
 			found.Refuse(time.Now(), victim) // it has gone
-			require.Equal(t, who+" circle", lineSays(&found))
+			require.Equal(t, who+" circle", messages(&found))
 			lines[line] = found
-			require.Empty(t, interpreter.EndlessWaits(lines), "the others get their turns")
+			require.Empty(t, queue.Deadlocks(lines), "the others get their turns")
 		})
 	}
 }
 
-// TestEndlessWaitsOfAnUnknownLine: what a line would say that does not answer is taken
+// TestDeadlocksOfAnUnknownQueue: what a line would say that does not answer is taken
 // to end the wait.
-func TestEndlessWaitsOfAnUnknownLine(t *testing.T) {
+func TestDeadlocksOfAnUnknownQueue(t *testing.T) {
 	t.Parallel()
-	lines := linesOf("a@x b@y a.1@y b.1@x")
-	require.Len(t, interpreter.EndlessWaits(lines), 2)
-	x := interpreter.LineName{Key: "x"}.ID()
-	held := lines[interpreter.LineName{Key: "y"}.ID()]
-	require.Equal(t, []string{x}, held.Above())
+	lines := queuesOf("a@x b@y a.1@y b.1@x")
+	require.Len(t, queue.Deadlocks(lines), 2)
+	x := queue.Name{Key: "x"}.ID()
+	held := lines[queue.Name{Key: "y"}.ID()]
+	require.Equal(t, []string{x}, held.ParentQueues())
 	delete(lines, x)
-	require.Empty(t, interpreter.EndlessWaits(lines))
+	require.Empty(t, queue.Deadlocks(lines))
 }
 
 // TestCircleText: a long circle is told in a bounded text.
@@ -108,8 +108,8 @@ func TestCircleText(t *testing.T) {
 		words += " " + above + ".1@k" + string(rune('1'+i))
 	}
 	last, _, _ := strings.Cut(strings.Fields(words)[9], "@")
-	lines := linesOf(words + " " + last + ".1@k0")
-	victim, _ := interpreter.VictimOf(interpreter.EndlessWaits(lines), lines)
+	lines := queuesOf(words + " " + last + ".1@k0")
+	victim, _ := queue.VictimOf(queue.Deadlocks(lines), lines)
 	require.Greater(t, len(victim.Why), 1000)
 	require.Less(t, len(victim.Why), 2100)
 }
