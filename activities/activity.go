@@ -53,7 +53,7 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		defer end(nil)
 		bounded, cancel := context.WithTimeoutCause(ended, limit, tool.ErrTimeout)
 		defer cancel()
-		leavePlace(ctx)
+		releaseSlot(ctx)
 		bounded, handedOver := c.memory.WithLoan(bounded)
 		defer atHandover(ctx, handedOver)
 		o := supervise(ctx, bounded, end, b, measured(res.secretly(run), res.Payloads.MaxBytes), in, res.Logger)
@@ -90,7 +90,7 @@ func (e *putOffError) Error() string { return e.text }
 // the attempt's turn. The error says why it is not to be made.
 func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads, in interpreter.ToolInput) error {
 	switch {
-	case !b.hosted && b.delivery.word.spent(in.Lost):
+	case !b.hosted && b.delivery.state.spent(in.Lost):
 		return errSpent
 	case workerStopping(ctx):
 		return errHandedBack
@@ -118,10 +118,10 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 // which is when the activity's context ends. A call inside a Drive says itself
 // when it has done with it.
 func atHandover(ctx context.Context, done func()) {
-	place, isPlaced := ctx.Value(placeKey{}).(*place)
+	place, isPlaced := ctx.Value(slotKey{}).(*hostedSlot)
 	switch {
 	case isPlaced:
-		place.took(ctx, done)
+		place.keepMemory(ctx, done)
 	case !activity.IsActivity(ctx) || isHosted(ctx):
 		done()
 	default:
@@ -169,7 +169,7 @@ func (f measuredFunc) plain() ActivityFunc {
 func tellOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err error) {
 	var failure *tool.Error
 	if in.RateLimit != nil && errors.As(err, &failure) && failure.RetryAfter != nil {
-		pacer.told(ctx, *in.RateLimit, *failure.RetryAfter)
+		pacer.pause(ctx, *in.RateLimit, *failure.RetryAfter)
 	}
 }
 
@@ -278,7 +278,7 @@ func activityError(
 ) error {
 	switch cause := stopCause(ctx, bounded, b, err); {
 	case errors.Is(err, errSpent):
-		object := b.delivery.word.lost(in.Lost)
+		object := b.delivery.state.lost(in.Lost)
 		object.Attempt, object.Page = in.Attempt, in.Page
 		return applicationError(object)
 	case cause != nil && b.hosted:

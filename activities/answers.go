@@ -34,8 +34,8 @@ func MailboxActivities() map[string]any {
 // deliverer delivers answers that were kept, a few at a time to each workflow.
 type deliverer struct{ slots *slots.ByKey }
 
-// deliver gives an answer that was kept to the workflow that takes it. The error is that
-// nobody has said what became of it.
+// deliver gives an answer that was kept to the workflow that accepts it. The error is that
+// its fate is not known.
 func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (interpreter.Delivered, error) {
 	limited, cancel := context.WithTimeout(ctx, mailPatience)
 	defer cancel()

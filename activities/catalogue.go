@@ -62,7 +62,10 @@ var (
 // pools are made at the first attempt that needs them.
 func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
-	c := &Catalogue{res: res, tools: map[string]tool.Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger), memory: memory.NewPool(res.Payloads.AnswersBytes)}
+	c := &Catalogue{
+		res: res, tools: map[string]tool.Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger),
+		memory: memory.NewPool(res.Payloads.AnswersBytes),
+	}
 	for _, one := range builtIn(res) {
 		c.tools[one.Spec().Name] = one
 	}
@@ -76,12 +79,18 @@ func builtIn(res Resources) []tool.Tool {
 	callbacks := webhook.Options{Send: web.Send, Keys: res.SecretKeys, CallbackURL: res.CallbackURL}
 	code := python.Options{Allow: res.AllowPython, Command: res.PythonCommand, Check: res.CheckPython}
 	return []tool.Tool{
-		webhook.NewApproval(lent, callbacks), file.New(lent), web, playbooktool.Tool{}, postgres.New(lent), python.New(lent, code),
-		sqlite.New(lent), webhook.New(lent, callbacks),
+		webhook.NewApproval(lent, callbacks),
+		file.New(lent),
+		web,
+		playbooktool.Tool{},
+		postgres.New(lent),
+		python.New(lent, code),
+		sqlite.New(lent),
+		webhook.New(lent, callbacks),
 	}
 }
 
-// Default is a catalogue for those who only check playbooks.
+// Default is a catalogue for programs that only check playbooks.
 func Default() *Catalogue {
 	c := NewCatalogue(Resources{})
 	c.checksOnly = true
@@ -93,7 +102,7 @@ var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // Payloads are how large the values of runs may be.
 func (c *Catalogue) Payloads() Payloads { return c.res.Payloads }
 
-// Register adds a tool. Names are lower-case words, and each is taken once.
+// Register adds a tool. Names are lower-case words, and each belongs to one tool.
 func (c *Catalogue) Register(added tool.Tool) error {
 	spec := added.Spec()
 	switch _, writes := added.(tool.Writer); {
@@ -195,7 +204,7 @@ func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]int
 	return notes, nil
 }
 
-// Close frees the pools of all tools. Attempts under way fail.
+// Close frees the pools of all tools. Attempts that run fail.
 func (c *Catalogue) Close() error {
 	var errs []error
 	for _, name := range c.Names() {

@@ -11,14 +11,14 @@ import (
 	"reprise/interpreter/source"
 )
 
-// What goes to the history, where no payload store takes it, is bounded.
+// Bounds of what goes to the history without a payload store.
 const (
 	maxProblems = 64 << 10  // bytes of text
 	maxWarnings = 100       // of at most MaxMessage bytes each
 	maxRecorded = 1_500_000 // bytes of playbooks from the worker's folder, as JSON
 )
 
-// Check is the check at the door: the whole of a playbook against the tools of
+// Check validates the whole of a playbook against the tools of
 // this worker. It resolves no connection and touches nothing; where playbooks may
 // run Python, it compiles their code. Problems of the playbook are its result; it
 // never fails.

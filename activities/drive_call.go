@@ -40,15 +40,15 @@ type hostedCall struct {
 	forget int
 	// unnotable says that a ledger could not be made.
 	unnotable bool
-	noted     time.Time // when the progress was told last
+	shownAt   time.Time // when the progress was told last
 	// unsaid says that the log was not told yet what was decided about the attempt.
 	// The workflow tells it of those that are handed back to be decided there.
-	unsaid bool
+	unlogged bool
 }
 
-// takeUp makes the calls where history, the heartbeats of a worker that was
+// start makes the calls where history, the heartbeats of a worker that was
 // lost, or its writes leave them.
-func (d *hosting) takeUp(ctx context.Context) error {
+func (d *hosting) start(ctx context.Context) error {
 	d.calls = make([]*hostedCall, len(d.in.Calls))
 	for i, carried := range d.in.Calls {
 		h := &hostedCall{hosting: d, at: i, sure: true}
@@ -82,20 +82,20 @@ func (h *hostedCall) drive(ctx context.Context) error {
 	if h.done {
 		return nil
 	}
-	h.noted = time.Now()
+	h.shownAt = time.Now()
 	h.chunk, h.before = h.call.NewChunk(h.clock.now()), h.call.Snapshot()
-	ctx = context.WithValue(ctx, placeKey{}, &place{at: h.at})
-	defer leavePlace(ctx)
+	ctx = context.WithValue(ctx, slotKey{}, &hostedSlot{at: h.at})
+	defer releaseSlot(ctx)
 	driven, err := h.run(ctx)
 	h.progress.set(h.at, driven)
 	h.tally.count(driven.Result)
 	return err
 }
 
-// note shows in the progress, now and then, how far the call has come.
-func (h *hostedCall) note() {
-	if now := time.Now(); now.Sub(h.noted) >= progressInterval {
-		h.noted = now
+// showProgress shows in the progress, now and then, how far the call has come.
+func (h *hostedCall) showProgress() {
+	if now := time.Now(); now.Sub(h.shownAt) >= progressInterval {
+		h.shownAt = now
 		h.progress.hold(h.at, h.here())
 	}
 }
@@ -110,7 +110,7 @@ func (h *hostedCall) run(ctx context.Context) (interpreter.Driven, error) {
 		}
 		command := h.call.Next(h.clock.now())
 		if command.Kind != interpreter.DoSink {
-			h.say()
+			h.logVerdict()
 		}
 		switch command.Kind {
 		case interpreter.DoAttempt:
@@ -131,11 +131,11 @@ func (h *hostedCall) run(ctx context.Context) (interpreter.Driven, error) {
 			if end, err := h.sink(ctx, command.Sink); end != sinkDone || err != nil {
 				return h.leftAt(end), err
 			}
-			h.say()
+			h.logVerdict()
 		case interpreter.DoFinish:
 			return h.ended(command.Result), nil
 		}
-		h.note()
+		h.showProgress()
 	}
 	return h.here(), ctx.Err()
 }
@@ -153,7 +153,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 	if made.outcome.PutOff == nil {
 		h.made = h.made.Add(input, began, h.clock.now(), made.outcome.Err)
 	}
-	h.took(made.outcome)
+	h.apply(made.outcome)
 	return size, nil
 }
 
@@ -171,19 +171,19 @@ func (h *hostedCall) leftAt(end sinkEnd) interpreter.Driven {
 	return h.here()
 }
 
-// took gives the call the outcome of an attempt of its own.
-func (h *hostedCall) took(outcome interpreter.Outcome) {
+// apply gives the call the outcome of an attempt of its own.
+func (h *hostedCall) apply(outcome interpreter.Outcome) {
 	h.call.Attempted(outcome, h.clock.now())
 	if outcome.PutOff != nil {
 		return
 	}
-	h.sure, h.unsaid = false, true
+	h.sure, h.unlogged = false, true
 }
 
-// say tells the log what was decided about the last attempt.
-func (h *hostedCall) say() {
-	if h.unsaid {
-		h.unsaid = false
+// logVerdict tells the log what was decided about the last attempt.
+func (h *hostedCall) logVerdict() {
+	if h.unlogged {
+		h.unlogged = false
 		h.log(h.call)
 	}
 }

@@ -21,12 +21,12 @@ func MaskFor(ctx context.Context, res Resources, connection string) (context.Con
 	return ctx, secrets.Text
 }
 
-// Word is what heartbeats tell of the deliveries of an activity.
-type Word = word
+// DeliveryState is what heartbeats leave of the deliveries of an activity.
+type DeliveryState = deliveryState
 
-// Deliver is where delivery n begins, with the last word of those before it, of a
+// Deliver is where delivery n begins, with the state that those before it have left, of a
 // request that was not lost before.
-func Deliver(before Word, n int, tells bool) (Word, bool) {
+func Deliver(before DeliveryState, n int, tells bool) (DeliveryState, bool) {
 	w := before.next(n, tells)
 	return w, w.spent(0)
 }

@@ -10,11 +10,11 @@ import (
 	"reprise/interpreter"
 )
 
-// forgetTimeout bounds how long a ledger is asked to forget. A workflow waits for it.
+// forgetTimeout bounds how long a ledger may take to forget. A workflow waits for it.
 const forgetTimeout = 3 * time.Second
 
 // Forget is the local activity that has ledgers forget calls whose results are in
-// history, so that pages do not stay where nobody looks for them. It changes nothing
+// history, so that pages do not stay where they are not needed. It changes nothing
 // about the run: what a ledger that is away keeps is deleted with its old notes.
 func (c *Catalogue) Forget(ctx context.Context, in interpreter.ForgetInput) error {
 	ctx, _ = tool.WithSecrets(ctx, c.res.Secrets)

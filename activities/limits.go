@@ -46,11 +46,11 @@ func LimitsFromEnv(lookup func(string) (string, bool)) (playbook.Limits, error) 
 	return limits, nil
 }
 
-// leastAnswersBytes lets a page through that is as large as Temporal takes it.
+// leastAnswersBytes admits a page that is as large as Temporal accepts.
 const leastAnswersBytes = 64 << 20
 
 // AnswersBytesFromEnv reads REPRISE_MAX_ANSWERS_BYTES: the bytes of memory that
-// the attempts of a worker take together for what they read. lookup is usually
+// the attempts of a worker use together for what they read. lookup is usually
 // os.LookupEnv.
 func AnswersBytesFromEnv(lookup func(string) (string, bool)) (int64, error) {
 	text, set := lookup(memory.Variable)

@@ -57,11 +57,11 @@ type Resources struct {
 	// CallbackURL is where starter serve is reached from other systems; "" is not
 	// known.
 	CallbackURL string
-	// Secrets are masked in all that a worker tells; nil makes a new set. The
+	// Secrets are masked in all that a worker reports; nil makes a new set. The
 	// connections are added by themselves. A tool adds here what it fetches, such as
 	// a token.
 	Secrets *secrets.Set
-	// Telemetry is told what attempts do; nil is nobody.
+	// Telemetry records what attempts do; nil is none.
 	Telemetry Telemetry
 }
 
@@ -69,9 +69,9 @@ type Resources struct {
 type Payloads struct {
 	// MaxBytes bounds every value that crosses a boundary: requests, results,
 	// what an iteration is given and gives. 0 is interpreter.MaxInlinePayload,
-	// which is all that Temporal takes without a payload store.
+	// which is all that Temporal accepts without a payload store.
 	MaxBytes int
-	// AnswersBytes is how much memory the attempts of a worker take together, by
+	// AnswersBytes is how much memory the attempts of a worker use together, by
 	// estimate, for what they read; 0 is DefaultBytes.
 	AnswersBytes int64
 	// OffloadAbove is the size from which the payload store of this worker
@@ -188,7 +188,7 @@ func (lookup EnvConnections) Connection(name string) (string, bool) {
 	return url, ok && url != ""
 }
 
-// FirstOf asks resolvers in order.
+// FirstOf tries resolvers in order.
 type FirstOf []tool.ConnectionResolver
 
 // Connection finds a connection by name.

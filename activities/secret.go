@@ -19,7 +19,7 @@ import (
 )
 
 // A secret result is small: each of its texts is looked for in all that the
-// attempts tell which use it.
+// attempts report which use it.
 const (
 	maxSecretBytes = 64 << 10
 	maxSecretTexts = 64
@@ -172,7 +172,7 @@ func staysAtOrigin(in interpreter.ToolInput) error {
 	}
 	target, err := url.Parse(strings.TrimSpace(expression.Text(in.Fields["url"].Data)))
 	if err != nil || target.Host == "" || tool.SameHost(first, target) {
-		return nil // http tells what is wrong, or completes a path with the host of its connection
+		return nil // http says what is wrong, or completes a path with the host of its connection
 	}
 	return tool.ConfigErrorf("step %q: the call began at %s and the secret results it uses are not sent to %s",
 		in.Step, in.Origin, tool.Origin(target))

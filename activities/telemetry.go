@@ -13,21 +13,21 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Telemetry is told what the activities of a worker do. It is safe for
+// Telemetry records what the activities of a worker do. It is safe for
 // concurrent use.
 type Telemetry interface {
 	meter.Recorder
 	// Attempt begins an attempt, and end ends it: with the error, nil for none.
 	// An attempt that is left to another worker ends as not made.
 	Attempt(ctx context.Context, in interpreter.ToolInput) (within context.Context, end func(failure *interpreter.ErrorObject, made bool))
-	// Ended tells of a part of a run that has ended in an activity.
+	// Ended records a part of a run that has ended in an activity.
 	Ended(ctx context.Context, part meter.Part)
-	// Propagate adds to the headers of a request what tells the other side of
-	// the attempt that ctx is of.
+	// Propagate adds to the headers of a request what identifies the attempt of ctx to
+	// the other side.
 	Propagate(ctx context.Context, headers http.Header)
 }
 
-// watch is the telemetry of one attempt. A nil *watch tells nobody.
+// watch is the telemetry of one attempt. A nil *watch records nothing.
 type watch struct {
 	to    Telemetry
 	in    interpreter.ToolInput
@@ -67,12 +67,12 @@ func (w *watch) begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// fly counts the attempt among those under way, or no more.
+// fly counts the attempt among those that run, or no more.
 func (w *watch) fly(n int64) {
 	w.to.Add(meter.InFlight, n, w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place))
 }
 
-// land notes that the attempt is no more under way, if it has been.
+// land ends that, if the attempt has begun.
 func (w *watch) land() {
 	if !w.began.IsZero() {
 		w.fly(-1)
@@ -124,7 +124,7 @@ func failureOf(err error) *interpreter.ErrorObject {
 	return nil
 }
 
-// rowsWritten is what a sink has written: as the destination tells, else what it
+// rowsWritten is what a sink has written: as the destination reports, else what it
 // was given.
 func rowsWritten(in interpreter.ToolInput, result interpreter.ToolResult) int64 {
 	told, _ := result.Data.Data.(map[string]any)

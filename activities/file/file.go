@@ -36,6 +36,11 @@ type Tool struct {
 	journals map[string]*journalCache // by path of the journal
 }
 
+var (
+	_ tool.Ledger   = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+)
+
 // New makes the tool.
 func New(res tool.Resources) *Tool {
 	return &Tool{res: res, journals: map[string]*journalCache{}}
@@ -114,7 +119,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	return interpreter.ToolResult{Data: expression.Of(v)}, nil
 }
 
-// admit waits for the memory that the value of a file takes.
+// admit acquires the memory that the value of a file needs.
 func (t *Tool) admit(ctx context.Context, content []byte, path, format string) error {
 	switch format {
 	case formatJSON, formatJSONL:

@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// byteOrderMark stands at the beginning of files from some editors and
+// byteOrderMark is at the beginning of files from some editors and
 // spreadsheets; it belongs to no value.
 const byteOrderMark = "\uFEFF"
 

@@ -38,7 +38,7 @@ const journalSuffix = ".reprise"
 // A begin without its done is a write that was cut short; what it left behind
 // is cut off before the next write. A replace without its done has happened as
 // a whole or not at all. The sum is that of the last bytes that the write puts
-// into the file: where they do not stand there any more, the file is not the
+// into the file: where they are not there any more, the file is not the
 // one that the journal speaks of, and all lines before forget mean nothing. The
 // journal is used under its lock only.
 type journal struct {
@@ -53,20 +53,20 @@ type journalCache struct {
 	inode uint64
 	read  int64 // bytes read, whole lines
 	keys  map[string]tool.WrittenBefore
-	notes map[string][]notePlace // by call, in the order of Written
-	idle  int64                  // bytes of notes that nobody needs any more
-	open  *openWrite             // a begin or replace without its done
-	last  *openWrite             // the last one with its done that put something into the file
+	notes map[string][]notePosition // by call, in the order of Written
+	idle  int64                     // bytes of notes that nobody needs any more
+	open  *openWrite                // a begin or replace without its done
+	last  *openWrite                // the last one with its done that put something into the file
 }
 
-// notePlace is where the continuation of a note stands in the journal.
-type notePlace struct {
+// notePosition is where the continuation of a note is in the journal.
+type notePosition struct {
 	written int
 	at      int64 // of its base64
 	length  int
 }
 
-// openWrite is a write as its first line tells it.
+// openWrite is a write as its first line describes it.
 type openWrite struct {
 	size     int64 // of the file before; 0 where it is replaced
 	bytes    int64
@@ -85,8 +85,8 @@ func sumOf(end []byte) string {
 // summed is the end of a write, of which sumOf is noted.
 func summed(content []byte) []byte { return content[max(0, len(content)-maxSummed):] }
 
-// stands tells whether the file holds what the write has put there.
-func (o *openWrite) stands(w *fileWrite) (bool, error) {
+// isIn reports whether the file holds what the write has put there.
+func (o *openWrite) isIn(w *fileWrite) (bool, error) {
 	file, info, err := w.existing(os.O_RDONLY)
 	if err != nil || file == nil {
 		return false, err
@@ -150,17 +150,17 @@ func (j *journal) catchUp() error {
 		if err != nil {
 			return err
 		}
-		c.note(strings.TrimSuffix(line, "\n"))
+		c.apply(strings.TrimSuffix(line, "\n"))
 		c.read += int64(len(line))
 	}
 }
 
 func (c *journalCache) forget() {
-	c.keys, c.notes, c.open, c.last = map[string]tool.WrittenBefore{}, map[string][]notePlace{}, nil, nil
+	c.keys, c.notes, c.open, c.last = map[string]tool.WrittenBefore{}, map[string][]notePosition{}, nil, nil
 }
 
-// note takes a line in, which begins at c.read.
-func (c *journalCache) note(line string) {
+// apply reads a line, which begins at c.read.
+func (c *journalCache) apply(line string) {
 	words := strings.Split(line, " ")
 	words = append(words, make([]string, doneWords)...) // those that are missing are ""
 	switch words[0] {
@@ -176,7 +176,7 @@ func (c *journalCache) note(line string) {
 	case "done":
 		rows, _ := strconv.ParseInt(words[3], 10, 64)
 		c.keys[words[1]] = tool.WrittenBefore{Fingerprint: strings.Trim(words[2], "-"), Rows: rows}
-		c.noteNote(line, words)
+		c.addNote(line, words)
 		if c.open != nil && (c.open.bytes > 0 || c.open.replaces) {
 			c.last = c.open
 		}
@@ -193,8 +193,8 @@ const (
 	noteWord  = 4
 )
 
-// noteNote takes the note of a done in.
-func (c *journalCache) noteNote(line string, words []string) {
+// addNote reads the note of a done.
+func (c *journalCache) addNote(line string, words []string) {
 	call, continuation := words[noteWord], words[doneWords-1]
 	written, err := strconv.Atoi(words[noteWord+1])
 	forget, errForget := strconv.Atoi(words[noteWord+2])
@@ -209,7 +209,7 @@ func (c *journalCache) noteNote(line string, words []string) {
 			c.idle += int64(place.length)
 		}
 	}
-	c.notes[call] = append(kept, notePlace{
+	c.notes[call] = append(kept, notePosition{
 		written: written, at: c.read + int64(len(line)-len(continuation)), length: len(continuation),
 	})
 }
@@ -222,14 +222,14 @@ func (j *journal) verify(w *fileWrite) error {
 	if c.last == nil {
 		return nil
 	}
-	stands, err := c.last.stands(w)
+	stands, err := c.last.isIn(w)
 	if err == nil && !stands && c.open != nil && c.open.replaces {
-		stands, err = c.open.stands(w) // replaced, and then the worker died
+		stands, err = c.open.isIn(w) // replaced, and then the worker died
 	}
 	if err != nil || stands {
 		return err
 	}
-	return j.add("forget")
+	return j.append("forget")
 }
 
 // undo cuts off what an unfinished write left.
@@ -244,7 +244,7 @@ func (j *journal) undo(w *fileWrite) error {
 	}
 	if file != nil {
 		defer file.Close()
-		if err := takeBack(file, open.size, open.bytes); err != nil {
+		if err := undoAppend(file, open.size, open.bytes); err != nil {
 			return err
 		}
 	}
@@ -252,10 +252,10 @@ func (j *journal) undo(w *fileWrite) error {
 	return nil
 }
 
-// takeBack cuts off what a write of so many bytes has put behind size. A file
+// undoAppend cuts off what a write of so many bytes has put behind size. A file
 // that is longer than the write could have made it was changed by somebody else
 // and stays as it is.
-func takeBack(file *os.File, size, bytes int64) error {
+func undoAppend(file *os.File, size, bytes int64) error {
 	info, err := file.Stat()
 	if err != nil || info.Size() <= size || info.Size() > size+bytes {
 		return err
@@ -305,8 +305,8 @@ func (j *journal) recall(call string, behind int) ([]interpreter.Note, error) {
 	return notes, nil
 }
 
-// blank takes out what the notes of a call hold, up to one of its writes. The
-// lines stay as long as they are, for those who have read where others stand.
+// blank overwrites what the notes of a call hold, up to one of its writes. The
+// lines stay as long as they are, as other readers know where the lines behind them are.
 func (j *journal) blank(call string, upTo int) error {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
@@ -322,14 +322,14 @@ func (j *journal) blank(call string, upTo int) error {
 }
 
 func (j *journal) begin(key string, size int64, content []byte) error {
-	return j.tell(fmt.Sprintf("begin %d %d %s %s", size, len(content), journalKey(key), sumOf(summed(content))))
+	return j.record(fmt.Sprintf("begin %d %d %s %s", size, len(content), journalKey(key), sumOf(summed(content))))
 }
 
 func (j *journal) replace(key string, content []byte) error {
-	return j.tell(fmt.Sprintf("replace %d %s %s", len(content), journalKey(key), sumOf(summed(content))))
+	return j.record(fmt.Sprintf("replace %d %s %s", len(content), journalKey(key), sumOf(summed(content))))
 }
 
-// end tells that the write of an entry is done, and how its call goes on.
+// end records that the write of an entry is done, and how its call continues.
 func (j *journal) end(entry tool.LedgerEntry, rows int) error {
 	line := fmt.Sprintf("done %s %s %d", journalKey(entry.Operation), cmp.Or(entry.Fingerprint, "-"), rows)
 	if note := entry.Note; note != nil {
@@ -339,19 +339,19 @@ func (j *journal) end(entry tool.LedgerEntry, rows int) error {
 		line += fmt.Sprintf(" %s %d %d %d %s", note.Call, note.Written, note.Forget, time.Now().Unix(),
 			base64.StdEncoding.EncodeToString(note.Continuation))
 	}
-	return j.tell(line)
+	return j.record(line)
 }
 
-// tell adds a line.
-func (j *journal) tell(line string) error {
+// record appends a line.
+func (j *journal) record(line string) error {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
-	return j.add(line)
+	return j.append(line)
 }
 
-// add writes a line and makes sure that it is on the disk before what it
+// append writes a line and makes sure that it is on the disk before what it
 // speaks of.
-func (j *journal) add(line string) error {
+func (j *journal) append(line string) error {
 	// Without the rest of a line that a crash has cut short.
 	if err := j.file.Truncate(j.cache.read); err != nil {
 		return err
@@ -362,7 +362,7 @@ func (j *journal) add(line string) error {
 	if err := j.file.Sync(); err != nil {
 		return err
 	}
-	j.cache.note(line)
+	j.cache.apply(line)
 	j.cache.read += int64(len(line)) + 1
 	return nil
 }

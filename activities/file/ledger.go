@@ -39,21 +39,21 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 	}
 	file, err := w.lockJournal(ctx)
 	if err != nil {
-		return nil, w.failed(path+journalSuffix, err)
+		return nil, w.writeError(path+journalSuffix, err)
 	}
 	defer file.Close()
 	journal, err := t.journal(w, file)
 	if err != nil {
-		return nil, w.failed(path+journalSuffix, err)
+		return nil, w.writeError(path+journalSuffix, err)
 	}
 	notes, err := journal.recall(in.Note.Call, in.Note.Written)
 	if err != nil {
-		return nil, w.failed(path+journalSuffix, err)
+		return nil, w.writeError(path+journalSuffix, err)
 	}
 	return notes, nil
 }
 
-// Forget drops what the notes of calls hold. That they were made still stands
+// Forget drops what the notes of calls hold. That they were made is still
 // there, as it does for a write without a note.
 func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, _ bool) error {
 	path, format, err := t.target(in, formatJSONL, formatCSV)
@@ -71,16 +71,16 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 	}
 	file, err := w.lockJournal(ctx)
 	if err != nil {
-		return w.failed(path+journalSuffix, err)
+		return w.writeError(path+journalSuffix, err)
 	}
 	defer file.Close()
 	journal, err := t.journal(w, file)
 	if err != nil {
-		return w.failed(path+journalSuffix, err)
+		return w.writeError(path+journalSuffix, err)
 	}
 	for _, call := range calls {
 		if err := journal.blank(call, math.MaxInt); err != nil {
-			return w.failed(path+journalSuffix, err)
+			return w.writeError(path+journalSuffix, err)
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func (t *Tool) once(ctx context.Context, in interpreter.ToolInput, w *fileWrite)
 	}
 	file, err := w.lockJournal(ctx)
 	if err != nil {
-		return interpreter.ToolResult{}, w.failed(w.path+journalSuffix, err)
+		return interpreter.ToolResult{}, w.writeError(w.path+journalSuffix, err)
 	}
 	defer file.Close() // gives the lock back, too
 	if err := tool.Begin(ctx); err != nil {
@@ -81,14 +81,14 @@ func (t *Tool) once(ctx context.Context, in interpreter.ToolInput, w *fileWrite)
 	}
 	journal, err := t.journal(w, file)
 	if err != nil {
-		return interpreter.ToolResult{}, w.failed(w.path+journalSuffix, err)
+		return interpreter.ToolResult{}, w.writeError(w.path+journalSuffix, err)
 	}
 	result, done, err := w.enter(journal)
 	if !done && err == nil {
 		result, err = w.result(len(w.rows)), w.write(journal)
 	}
 	if err != nil {
-		return interpreter.ToolResult{}, w.failed(w.path, err)
+		return interpreter.ToolResult{}, w.writeError(w.path, err)
 	}
 	if err := journal.tidy(w); err != nil {
 		tool.Logger(ctx, t.res.Logger, in).Warn("a journal could not be rid of old notes", "file", w.path, "error", err)
@@ -118,7 +118,8 @@ func (w *fileWrite) enter(journal *journal) (result interpreter.ToolResult, done
 	return w.result(0), true, err
 }
 
-func (w *fileWrite) failed(path string, err error) error {
+// writeError is the error of a write, or that of the attempt.
+func (w *fileWrite) writeError(path string, err error) error {
 	var own *tool.Error
 	if errors.As(err, &own) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -147,7 +148,7 @@ func (w *fileWrite) lockJournal(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// isAt tells whether an open file is the one at the path.
+// isAt reports whether an open file is the one at the path.
 func (w *fileWrite) isAt(path string, file *os.File) bool {
 	mine, err := file.Stat()
 	if err != nil {
@@ -274,7 +275,7 @@ func (w *fileWrite) content(size int64, header []string) ([]byte, error) {
 	return formatRows(w.rows, columnsOf(w.rows), size == 0)
 }
 
-// append writes at the end the file had when the journal was told. A write that
+// append writes at the end that the file had when the journal recorded it. A write that
 // fails leaves nothing behind: the next one, which would clean up, may never
 // come.
 func (w *fileWrite) append(journal *journal, file *os.File, size int64, content []byte) error {
@@ -292,7 +293,7 @@ func (w *fileWrite) append(journal *journal, file *os.File, size int64, content 
 		err = journal.end(w.LedgerEntry, len(w.rows))
 	}
 	if err != nil {
-		return errors.Join(err, takeBack(file, size, int64(len(content))))
+		return errors.Join(err, undoAppend(file, size, int64(len(content))))
 	}
 	return nil
 }

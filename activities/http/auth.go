@@ -14,9 +14,9 @@ import (
 	"reprise/interpreter"
 )
 
-// httpLogin is what a connection adds to a request; the zero value adds
+// credentials is what a connection adds to a request; the zero value adds
 // nothing.
-type httpLogin struct {
+type credentials struct {
 	base           *url.URL // nil: the credentials are for the host of the call's first request
 	user, password string
 	header, value  string
@@ -31,9 +31,9 @@ type httpLogin struct {
 // login reads the connection a step names: https://user:password@host,
 // bearer:TOKEN or header:Name: value, the last two perhaps with @https://host;
 // or an OAuth 2.0 client.
-func (t *Tool) login(ctx context.Context, name string) (*httpLogin, error) {
+func (t *Tool) login(ctx context.Context, name string) (*credentials, error) {
 	if name == "" {
-		return &httpLogin{}, nil
+		return &credentials{}, nil
 	}
 	raw, err := t.res.Connection(ctx, name)
 	if err != nil {
@@ -52,12 +52,12 @@ func (t *Tool) login(ctx context.Context, name string) (*httpLogin, error) {
 
 // oauth2Login is the login with the tokens of an OAuth 2.0 client, of which none
 // is fetched yet.
-func (t *Tool) oauth2Login(name, raw string) (*httpLogin, error) {
+func (t *Tool) oauth2Login(name, raw string) (*credentials, error) {
 	client, err := parseOAuth2(raw)
 	if err != nil {
 		return nil, tool.ConfigErrorf("connection %q %w", name, err)
 	}
-	return &httpLogin{
+	return &credentials{
 		base: client.host, header: "Authorization", name: name, client: client,
 		tokens: t.tokens.source(raw, client), secrets: t.res.Secrets,
 	}, nil
@@ -66,7 +66,7 @@ func (t *Tool) oauth2Login(name, raw string) (*httpLogin, error) {
 // errNoLogin is a connection that is none of http. It says nothing of it.
 var errNoLogin = errors.New("not a connection of http")
 
-func parseLogin(raw string) (*httpLogin, error) {
+func parseLogin(raw string) (*credentials, error) {
 	scheme, rest, _ := strings.Cut(raw, ":")
 	switch strings.ToLower(scheme) {
 	case "bearer":
@@ -74,7 +74,7 @@ func parseLogin(raw string) (*httpLogin, error) {
 		if err != nil || token == "" || !httpguts.ValidHeaderFieldValue(token) {
 			return nil, errNoLogin
 		}
-		return &httpLogin{base: base, header: "Authorization", value: "Bearer " + token}, nil
+		return &credentials{base: base, header: "Authorization", value: "Bearer " + token}, nil
 	case "header":
 		field, rest, _ := strings.Cut(rest, ":")
 		field = strings.TrimSpace(field)
@@ -82,14 +82,14 @@ func parseLogin(raw string) (*httpLogin, error) {
 		if err != nil || value == "" || !httpguts.ValidHeaderFieldName(field) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, errNoLogin
 		}
-		return &httpLogin{base: base, header: http.CanonicalHeaderKey(field), value: value}, nil
+		return &credentials{base: base, header: http.CanonicalHeaderKey(field), value: value}, nil
 	case "http", "https":
 		return urlLogin(raw)
 	}
 	return nil, errNoLogin
 }
 
-// cutHost takes the host off a secret that has one behind it; nil where there is
+// cutHost cuts the host off a secret that has one behind it; nil where there is
 // none.
 func cutHost(text string) (string, *url.URL, error) {
 	secret, host := secrets.CutHost(text)
@@ -110,17 +110,17 @@ func hostURL(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// isWeb tells whether a URL names a host that requests go to.
+// isWeb reports whether a URL names a host that requests go to.
 func isWeb(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
-func urlLogin(raw string) (*httpLogin, error) {
+func urlLogin(raw string) (*credentials, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
 		return nil, errNoLogin
 	}
-	login := &httpLogin{base: u}
+	login := &credentials{base: u}
 	if u.User != nil {
 		login.user = u.User.Username()
 		login.password, _ = u.User.Password()
@@ -131,7 +131,7 @@ func urlLogin(raw string) (*httpLogin, error) {
 
 // token is what Authorization has of a connection whose tokens are fetched,
 // another one than a server has refused.
-func (l *httpLogin) token(ctx context.Context, refused string) (string, error) {
+func (l *credentials) token(ctx context.Context, refused string) (string, error) {
 	value, err := l.tokens.get(ctx, refused)
 	if err != nil {
 		return "", tokenError(l.name, l.client.tokenURL, err)
@@ -141,10 +141,10 @@ func (l *httpLogin) token(ctx context.Context, refused string) (string, error) {
 	return value, nil
 }
 
-// permits tells whether the credentials may go to target, the request at hand
+// permits reports whether the credentials may go to target, the request at hand
 // of a call that began at in.Origin. Pages and links are named by whoever
 // answers, and may be anywhere.
-func (l *httpLogin) permits(in interpreter.ToolInput, target *url.URL) error {
+func (l *credentials) permits(in interpreter.ToolInput, target *url.URL) error {
 	if l.base != nil {
 		if tool.SameHost(l.base, target) {
 			return nil
@@ -165,7 +165,7 @@ func (l *httpLogin) permits(in interpreter.ToolInput, target *url.URL) error {
 }
 
 // apply adds the credentials. A header the author has set wins.
-func (l *httpLogin) apply(request *http.Request) error {
+func (l *credentials) apply(request *http.Request) error {
 	switch {
 	case l.tokens != nil && request.Header.Get(l.header) == "":
 		value, err := l.token(request.Context(), "")
@@ -182,7 +182,7 @@ func (l *httpLogin) apply(request *http.Request) error {
 }
 
 // transport is what sends the requests of an attempt with this login.
-func (l *httpLogin) transport(base http.RoundTripper) http.RoundTripper {
+func (l *credentials) transport(base http.RoundTripper) http.RoundTripper {
 	if l.tokens == nil || l.value == "" {
 		return base
 	}

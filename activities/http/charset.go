@@ -72,7 +72,7 @@ func decodeBytes(ctx context.Context, from encoding.Encoding, body []byte) ([]by
 	return from.NewDecoder().Bytes(body)
 }
 
-// isUTF16 tells text in UTF-16 from other bytes that begin like it: the mark is
+// isUTF16 distinguishes text in UTF-16 from other bytes that begin like it: the mark is
 // followed by a character that text in any language has.
 func isUTF16(body []byte) bool {
 	const least = 4 // bytes of the mark and one character

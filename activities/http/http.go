@@ -25,6 +25,11 @@ type Tool struct {
 	tokens    *tokenCache
 }
 
+var (
+	_ tool.Writer   = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+)
+
 // New makes the tool. transport replaces the usual one; nil is that.
 func New(res tool.Resources, transport http.RoundTripper) *Tool {
 	if transport == nil {
@@ -127,7 +132,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	result, err := t.Send(ctx, in, http.MethodPost)
 	var answer *tool.Error
 	if errors.As(err, &answer) && slices.Contains([]string{typeNotText, typeCharset, typeLink}, answer.Type) {
-		return interpreter.ToolResult{}, nil // it is written, and nobody looks at the answer
+		return interpreter.ToolResult{}, nil // it is written, and the answer is not used
 	}
 	return result, err
 }
@@ -143,9 +148,9 @@ func (t *Tool) Close() error {
 // BeginsItself marks a tool that waits before it acts.
 func (*Tool) BeginsItself() {}
 
-// beginning makes a request that begins the attempt once it has a connection.
-// A transport that does not tell begins it at once.
-func (t *Tool) beginning(request *http.Request) (*http.Request, error) {
+// beginOnConnection makes a request that begins the attempt once it has a connection.
+// With a transport that has no trace the attempt begins at once.
+func (t *Tool) beginOnConnection(request *http.Request) (*http.Request, error) {
 	ctx := request.Context()
 	if _, tells := t.transport.(*http.Transport); !tells {
 		return request, tool.Begin(ctx)
@@ -171,7 +176,7 @@ func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod
 	}
 	once := &onceTransport{base: t.transport, stop: stop}
 	client := &http.Client{Transport: out.login.transport(once), CheckRedirect: out.checkRedirect}
-	request, err := t.beginning(out.request)
+	request, err := t.beginOnConnection(out.request)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}

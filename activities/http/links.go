@@ -105,7 +105,7 @@ func (k *keptLinks) address(target string) (address string, readable bool) {
 	return u.String(), true
 }
 
-// nextLink takes one <target>; parameters from a header, up to the comma that
+// nextLink reads one <target>; parameters from a header, up to the comma that
 // is neither in the target nor in quotes.
 func nextLink(value string) (target, parameters, rest string) {
 	open := strings.IndexByte(value, '<')
@@ -157,7 +157,7 @@ func indexUnquoted(s string, wanted byte) int {
 	return -1
 }
 
-// isURLError tells the wrapper that net/http puts around every error.
+// isURLError recognises the wrapper that net/http puts around every error.
 func isURLError(err error) bool {
 	var wrapper *url.Error
 	return errors.As(err, &wrapper)

@@ -23,7 +23,7 @@ type oauth2Client struct {
 }
 
 // ConnectionText is an entry of a connections file in the form in which
-// resolvers keep it: a URL as it is, {oauth2: …} as JSON. Its error goes on
+// resolvers keep it: a URL as it is, {oauth2: …} as JSON. Its error continues
 // from the connection's name, and says nothing of what the entry holds.
 func ConnectionText(entry any) (string, error) {
 	switch entry := entry.(type) {
@@ -51,17 +51,17 @@ func parseOAuth2(raw string) (*oauth2Client, error) {
 		return nil, errNoConnection
 	}
 	client := &oauth2Client{}
-	for _, take := range []func(*oauth2Client, map[string]any) error{
-		(*oauth2Client).takeTexts, (*oauth2Client).takeTokenURL, (*oauth2Client).takeHost, (*oauth2Client).takeScopes, knownWords,
+	for _, read := range []func(*oauth2Client, map[string]any) error{
+		(*oauth2Client).readTexts, (*oauth2Client).readTokenURL, (*oauth2Client).readHost, (*oauth2Client).readScopes, refuseUnknownWords,
 	} {
-		if err := take(client, entry["oauth2"]); err != nil {
+		if err := read(client, entry["oauth2"]); err != nil {
 			return nil, err
 		}
 	}
 	return client, nil
 }
 
-func (c *oauth2Client) takeTexts(settings map[string]any) error {
+func (c *oauth2Client) readTexts(settings map[string]any) error {
 	c.id, _ = settings["client_id"].(string)
 	c.secret, _ = settings["client_secret"].(string)
 	c.audience, _ = settings["audience"].(string)
@@ -76,7 +76,7 @@ func (c *oauth2Client) takeTexts(settings map[string]any) error {
 	return nil
 }
 
-func (c *oauth2Client) takeTokenURL(settings map[string]any) error {
+func (c *oauth2Client) readTokenURL(settings map[string]any) error {
 	text, _ := settings["token_url"].(string)
 	var err error
 	if c.tokenURL, err = url.Parse(text); err != nil || !isWeb(c.tokenURL) || c.tokenURL.User != nil {
@@ -85,7 +85,7 @@ func (c *oauth2Client) takeTokenURL(settings map[string]any) error {
 	return nil
 }
 
-func (c *oauth2Client) takeHost(settings map[string]any) error {
+func (c *oauth2Client) readHost(settings map[string]any) error {
 	if settings["host"] == nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (c *oauth2Client) takeHost(settings map[string]any) error {
 	return nil
 }
 
-func (c *oauth2Client) takeScopes(settings map[string]any) error {
+func (c *oauth2Client) readScopes(settings map[string]any) error {
 	var err error
 	c.scopes, err = scopesOf(settings["scopes"])
 	return err
@@ -105,8 +105,8 @@ func (c *oauth2Client) takeScopes(settings map[string]any) error {
 
 var oauth2Words = []string{"token_url", "client_id", "client_secret", "scopes", "audience", "host"}
 
-// knownWords refuses words that nothing reads.
-func knownWords(_ *oauth2Client, settings map[string]any) error {
+// refuseUnknownWords refuses words that nothing reads.
+func refuseUnknownWords(_ *oauth2Client, settings map[string]any) error {
 	for name := range settings {
 		if !slices.Contains(oauth2Words, name) {
 			return errors.New("has a word that oauth2 does not know; it knows " + strings.Join(oauth2Words, ", "))

@@ -80,8 +80,8 @@ type sending struct {
 	wroteHeaders atomic.Bool
 }
 
-// sent tells whether some of the request may have reached the server. An
-// HTTP/2 connection carries other requests too, so its bytes tell nothing.
+// sent reports whether some of the request may have reached the server. An
+// HTTP/2 connection carries other requests too, so its bytes say nothing.
 func (s *sending) sent() bool {
 	switch {
 	case s.conn == nil:
@@ -176,24 +176,24 @@ func unwrap(conn net.Conn) (w *wire, h2 bool) {
 
 func (w *wire) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
-	w.note(err)
+	w.recordEnd(err)
 	return n, err
 }
 
 func (w *wire) Write(p []byte) (int, error) {
 	n, err := w.Conn.Write(p)
 	w.written.Add(int64(n))
-	w.note(err)
+	w.recordEnd(err)
 	return n, err
 }
 
-func (w *wire) note(err error) {
+func (w *wire) recordEnd(err error) {
 	if err != nil {
 		w.broke.CompareAndSwap(nil, &err)
 	}
 }
 
-// stale tells whether an idle connection of HTTP/1 is of no more use: a server
+// stale reports whether an idle connection of HTTP/1 is of no more use: a server
 // has nothing to say there but that it hangs up. The transport finds out by
 // itself, but a little later, when a request may be on its way.
 func (w *wire) stale() bool {

@@ -21,7 +21,7 @@ import (
 // outgoing is a request with what its redirects need to know.
 type outgoing struct {
 	request *http.Request
-	login   *httpLogin
+	login   *credentials
 	follow  bool
 	plain   http.Header // all that another host is sent
 	left    bool        // a redirect has led to another host
@@ -76,7 +76,7 @@ func bodyReader(content []byte) io.Reader {
 }
 
 // targetURL is the url field with params laid over its query.
-func targetURL(in interpreter.ToolInput, login *httpLogin) (*url.URL, error) {
+func targetURL(in interpreter.ToolInput, login *credentials) (*url.URL, error) {
 	raw, err := tool.RequiredText(in, "url")
 	if err != nil {
 		return nil, err

@@ -21,14 +21,14 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// read turns a response into the attempt's result or its error, which tells of the answer
+// read turns a response into the attempt's result or its error, which describes the answer
 // too.
 func (t *Tool) read(ctx context.Context, response *http.Response) (interpreter.ToolResult, error) {
 	headers := flatHeaders(response.Header)
 	result, err := t.readAnswer(ctx, response, headers)
 	var e *tool.Error
 	if errors.As(err, &e) {
-		related, _ := links(response.Header.Values("Link"), response.Request.URL) // nobody goes on by them
+		related, _ := links(response.Header.Values("Link"), response.Request.URL) // no page follows from them
 		e.Answer = &interpreter.ToolMeta{Status: response.StatusCode, Links: related, URL: redacted(response.Request.URL)}
 		if e.Headers == nil {
 			e.Answer.Headers = headers
@@ -173,7 +173,7 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 		invalid.Message = fmt.Sprintf("the JSON of %s cannot be taken: %s", what, err)
 	}
 	if isText(body) {
-		invalid.Body = beginningOf(body)
+		invalid.Body = leadingText(body)
 	}
 	return nil, invalid
 }
@@ -224,16 +224,16 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 		e.Body, err = t.parseBody(ctx, response, body)
 	}
 	if err != nil {
-		if text := beginningOf(body); isText([]byte(text)) {
-			e.Body = orNil(text)
+		if text := leadingText(body); isText([]byte(text)) {
+			e.Body = nilIfEmpty(text)
 		}
 	}
 	return e
 }
 
-// beginningOf is as much of a text as an error may look at. What a bound has cut
+// leadingText is as much of a text as an error may quote. What a bound has cut
 // in the middle of a character ends before it.
-func beginningOf(body []byte) string {
+func leadingText(body []byte) string {
 	body = body[:min(len(body), maxErrorRead)]
 	for range utf8.UTFMax - 1 {
 		if last, size := utf8.DecodeLastRune(body); last != utf8.RuneError || size != 1 {
@@ -244,8 +244,8 @@ func beginningOf(body []byte) string {
 	return string(body)
 }
 
-// orNil is nil for a text that is empty.
-func orNil(text string) any {
+// nilIfEmpty is nil for a text that is empty.
+func nilIfEmpty(text string) any {
 	if text == "" {
 		return nil
 	}
@@ -253,7 +253,7 @@ func orNil(text string) any {
 }
 
 // requestError is the error of a request without a usable answer. The error of
-// net/http quotes the whole URL, so only its cause is told.
+// net/http quotes the whole URL, so only its cause is quoted.
 func requestError(ctx context.Context, request *http.Request, err error) error {
 	var own *tool.Error
 	if errors.As(err, &own) {

@@ -97,7 +97,7 @@ func hangUpServer(t *testing.T) (url string, requests *atomic.Int64) {
 	return "http://" + listener.Addr().String(), requests
 }
 
-// hungUp tells whether the other side's end of the connection has arrived.
+// hungUp reports whether the other side's end of the connection has arrived.
 func hungUp(t *testing.T, conn *net.TCPConn) bool {
 	t.Helper()
 

@@ -47,7 +47,7 @@ func newTokenCache(transport http.RoundTripper) *tokenCache {
 		sources: map[string]*tokenSource{},
 		http: &http.Client{
 			Transport: transport,
-			// A redirect would take the secret along.
+			// A redirect would send the secret along.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -69,7 +69,7 @@ type tokenSource struct {
 	config *clientcredentials.Config
 	http   *http.Client
 	flight singleflight.Group
-	inBody bool // where the endpoint looks for the secret; of the flight
+	inBody bool // where the endpoint reads the secret; of the flight
 
 	mu    sync.Mutex
 	value string // of the header Authorization, "" for none yet
@@ -107,12 +107,12 @@ func (s *tokenSource) kept(refused string) string {
 	return s.value
 }
 
-// fetch asks the token endpoint. It belongs to no attempt: others wait too.
+// fetch requests a token from the endpoint. It belongs to no attempt: others wait too.
 func (s *tokenSource) fetch() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), tokenTimeout)
 	defer cancel()
 	asked := time.Now()
-	token, err := s.ask(context.WithValue(ctx, oauth2.HTTPClient, s.http))
+	token, err := s.request(context.WithValue(ctx, oauth2.HTTPClient, s.http))
 	if err != nil {
 		return "", err
 	}
@@ -129,11 +129,11 @@ func (s *tokenSource) fetch() (string, error) {
 	return value, nil
 }
 
-// ask asks for a token with the secret in the header, as RFC 6749 has it. Some
-// servers know it in the body alone: those who do not know the client are asked once
-// more, and what they took is what the next request has. Whoever is overloaded, or
-// away, is not asked twice.
-func (s *tokenSource) ask(ctx context.Context) (*oauth2.Token, error) {
+// request requests a token with the secret in the header, as RFC 6749 has it. Some
+// servers know it in the body alone: one that does not know the client is sent another
+// request, and what it accepts is what the next one has. A server that is overloaded, or
+// away, gets no second request.
+func (s *tokenSource) request(ctx context.Context) (*oauth2.Token, error) {
 	config := *s.config
 	config.AuthStyle = oauth2.AuthStyleInHeader
 	if s.inBody {
@@ -257,7 +257,7 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 // answer is there, so the server has not acted on it.
 type tokenTransport struct {
 	base    http.RoundTripper
-	login   *httpLogin
+	login   *credentials
 	given   string // what the requests of the attempt have as Authorization
 	renewed string // what is sent in its place; "" before a 401
 }

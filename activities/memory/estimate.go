@@ -4,8 +4,8 @@ import "bytes"
 
 // jsonEstimate is what JSON will be once it is decoded.
 type jsonEstimate struct {
-	memory int64 // bytes, or more
-	least  int   // bytes of JSON it will be again, or less, where no map has a key twice
+	bytes int64 // bytes, or more
+	least int   // bytes of JSON it will be again, or less, where no map has a key twice
 }
 
 // What a decoded value takes in bytes: a map with its first entries, the place
@@ -20,9 +20,9 @@ const (
 	numberBytes  = 16
 )
 
-// estimateJSON looks once at JSON, whether it is right or not.
+// estimateJSON reads JSON once, whether it is valid or not.
 func estimateJSON(body []byte) jsonEstimate {
-	e := jsonEstimate{memory: elementBytes}
+	e := jsonEstimate{bytes: elementBytes}
 	for i := 0; i < len(body); {
 		c := body[i]
 		i++
@@ -33,13 +33,13 @@ func estimateJSON(body []byte) jsonEstimate {
 			i = e.text(body, i)
 			continue
 		case '{':
-			e.memory += MapBytes
+			e.bytes += MapBytes
 		case '[':
-			e.memory += listBytes
+			e.bytes += listBytes
 		case ':':
-			e.memory += EntryBytes
+			e.bytes += EntryBytes
 		case ',':
-			e.memory += elementBytes
+			e.bytes += elementBytes
 		case '}', ']':
 		default:
 			i = e.word(body, i)
@@ -60,7 +60,7 @@ func (e *jsonEstimate) text(body []byte, i int) int {
 	}
 	end := min(i, len(body))
 	const shrinks = len(`\u0000`) - 1 // to one byte
-	e.memory += TextBytes + int64(end-start)
+	e.bytes += TextBytes + int64(end-start)
 	e.least += end - start + len(`""`) - shrinks*bytes.Count(body[start:end], []byte(`\u`))
 	return end + 1
 }
@@ -72,9 +72,9 @@ func (e *jsonEstimate) word(body []byte, i int) int {
 		i++
 	}
 	const short = 18 // digits of what is kept as a machine number
-	e.memory += numberBytes
+	e.bytes += numberBytes
 	if i-start > short {
-		e.memory += int64(i - start)
+		e.bytes += int64(i - start)
 	}
 	return i
 }

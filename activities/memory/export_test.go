@@ -4,5 +4,5 @@ package memory
 // as JSON again at least.
 func EstimateJSON(body []byte) (bytes int64, least int) {
 	e := estimateJSON(body)
-	return e.memory, e.least
+	return e.bytes, e.least
 }

@@ -1,4 +1,4 @@
-// Package memory bounds what the attempts of a worker take together of its memory for
+// Package memory bounds the memory that the attempts of a worker use together for
 // what they read.
 package memory
 
@@ -12,7 +12,7 @@ import (
 	"reprise/activities/tool"
 )
 
-// DefaultBytes is how much memory the attempts of a worker take together
+// DefaultBytes is how much memory the attempts of a worker use together
 // for what they read: 256 MiB.
 const DefaultBytes = 256 << 20
 
@@ -34,7 +34,7 @@ const (
 )
 
 // Pool is what the attempts of a worker share: bytes for what they read. It is
-// lent in stages, and who has some of one stage only waits for a later one, so
+// lent in stages, and an attempt that holds some of one stage waits only for a later one, so
 // that attempts cannot wait for each other in a circle. A slow answer holds what
 // its own stage has, and not the way of those that are read.
 type Pool struct {
@@ -54,7 +54,7 @@ const (
 	stagePage    stage = iota // a body of up to pageBytes on its way
 	stageLarge                // one that is longer
 	stageCharset              // one in UTF-8 that was in something else
-	stageValue                // what is made of it, until it is handed over
+	stageValue                // what is made of it, until it has left the worker
 	stages
 )
 
@@ -75,13 +75,13 @@ type loan struct {
 
 	mu    sync.Mutex
 	held  [stages]int64
-	users int // who have not said that they are done
+	users int // how many have not called done
 }
 
 type loanKey struct{}
 
-// WithLoan is the context of an attempt that may take memory. done is to be
-// called by two: by who makes the attempt, at its end, and by who hands its outcome over.
+// WithLoan is the context of an attempt that may acquire memory. done is to be
+// called twice: at the end of the attempt, and once its outcome has left the worker.
 func (m *Pool) WithLoan(ctx context.Context) (_ context.Context, done func()) {
 	const users = 2
 	l := &loan{memory: m, users: users}
@@ -104,7 +104,7 @@ func (l *loan) done() {
 	l.memory.release(l.held)
 }
 
-// release takes back what was lent, and what is much of it only once the garbage
+// release gives back what was lent. A large amount is given back once the garbage
 // is collected that it has become: else the next would get it while it is still
 // there.
 func (m *Pool) release(taken [stages]int64) {
@@ -131,7 +131,7 @@ func (m *Pool) release(taken [stages]int64) {
 	}
 }
 
-// collect goes on until nothing is left.
+// collect runs until nothing is left.
 func (m *Pool) collect() {
 	for {
 		m.mu.Lock()
@@ -236,7 +236,7 @@ func AcquireJSON(ctx context.Context, body []byte, most int, what string) error 
 	if estimate.least > most {
 		return tool.TooLargef("%s: the result of one attempt is %d bytes of JSON or more, the limit is %d; ask for less at a time", what, estimate.least, most)
 	}
-	return AcquireValue(ctx, estimate.memory, what)
+	return AcquireValue(ctx, estimate.bytes, what)
 }
 
 // Rows counts the rows of a result as they come.

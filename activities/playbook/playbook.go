@@ -39,6 +39,8 @@ others with it.`
 // Tool runs another playbook. A workflow does so, and no activity.
 type Tool struct{}
 
+var _ tool.Tool = Tool{}
+
 // Spec describes the tool.
 func (Tool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{

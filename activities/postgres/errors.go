@@ -24,7 +24,7 @@ func (e *located) Unwrap() error { return e.PgError }
 
 // locate finds the place of a server's error in the statement as it was
 // written; the server counts in the numbered text.
-func (q *postgresQuery) locate(err error) error {
+func (q *query) locate(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Position <= 0 {
 		return err
@@ -38,13 +38,13 @@ func (q *postgresQuery) locate(err error) error {
 	return &located{PgError: pg, place: place}
 }
 
-func (q *postgresQuery) failed(ctx context.Context, err error) error {
-	return postgresError(ctx, q.tooLarge(err))
+func (q *query) failed(ctx context.Context, err error) error {
+	return classifyError(ctx, q.tooLarge(err))
 }
 
-// postgresError says what an error of pgx means to a playbook. Texts of pgx
+// classifyError says what an error of pgx means to a playbook. Texts of pgx
 // that may hold connection settings are not passed on.
-func postgresError(ctx context.Context, err error) error {
+func classifyError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -83,14 +83,14 @@ func connectError(err *pgconn.ConnectError, server *pgconn.PgError) *tool.Error 
 		return e
 	}
 	e.Type = tool.ConnectionType(err)
-	e.Message = fmt.Sprintf("could not connect to PostgreSQL at %s", postgresHost(err.Config))
+	e.Message = fmt.Sprintf("could not connect to PostgreSQL at %s", hostOf(err.Config))
 	if e.Type != "" {
 		e.Message += ": " + e.Type
 	}
 	return e
 }
 
-func postgresHost(config *pgconn.Config) string {
+func hostOf(config *pgconn.Config) string {
 	if config == nil {
 		return "its address"
 	}

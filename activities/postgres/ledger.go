@@ -18,17 +18,17 @@ import (
 // created; two CREATE TABLE IF NOT EXISTS at once can fail.
 const ledgerLock = 0x7265707269736500
 
-// enterPostgres notes a write, in one statement. done is true where it was made
+// enterLedger notes a write, in one statement. done is true where it was made
 // before. Another worker's write of the same page that is under way is waited
 // for.
-func enterPostgres(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (result interpreter.ToolResult, done bool, err error) {
+func enterLedger(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (result interpreter.ToolResult, done bool, err error) {
 	if w.Note != nil && w.Note.Forget > 0 {
 		if _, err := tx.Exec(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE call_key = $1 AND written <= $2",
 			w.Note.Call, w.Note.Forget); err != nil {
 			return result, false, err
 		}
 	}
-	fresh, err := notePostgres(ctx, tx, w)
+	fresh, err := insertNote(ctx, tx, w)
 	if err != nil {
 		return result, false, err
 	}
@@ -58,7 +58,7 @@ var errNoted = errors.New("noted before")
 // counts as fresh.
 type freshEntry struct{ note, key bool }
 
-func notePostgres(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (fresh freshEntry, err error) {
+func insertNote(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (fresh freshEntry, err error) {
 	const (
 		note = "INSERT INTO " + sqltool.NotesTable + " (call_key, written, continuation) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 		key  = "INSERT INTO " + sqltool.WritesTable + " (operation_key, fingerprint, rows_written) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
@@ -131,7 +131,7 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 	}
 	conn, err := pool.acquire(ctx, "")
 	if err != nil {
-		return nil, postgresError(ctx, err)
+		return nil, classifyError(ctx, err)
 	}
 	defer pool.release(conn, "")
 	rows, err := conn.Query(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+
@@ -155,7 +155,7 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 	}
 	conn, err := pool.acquire(ctx, "")
 	if err != nil {
-		return postgresError(ctx, err)
+		return classifyError(ctx, err)
 	}
 	defer pool.release(conn, "")
 	statement := "DELETE FROM " + sqltool.NotesTable + " WHERE call_key = ANY($1)"
@@ -172,11 +172,11 @@ func recallError(ctx context.Context, err error) error {
 	if err == nil || lacksLedger(err) || refusesNotes(err) {
 		return nil
 	}
-	return postgresError(ctx, err)
+	return classifyError(ctx, err)
 }
 
-// sweepPostgres deletes notes that are too old for anybody to ask for them.
-func sweepPostgres(ctx context.Context, conn *pgx.Conn) error {
+// sweepLedger deletes notes that are too old to be needed.
+func sweepLedger(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE noted_at < now() - $1::float8 * interval '1 second'", tool.NotesKept.Seconds())
 	return err
 }

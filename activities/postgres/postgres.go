@@ -20,26 +20,31 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// postgresConns bounds the connections of one worker to one database, unless
+// maxConns bounds the connections of one worker to one database, unless
 // the connection's URL says pool_max_conns.
-const postgresConns = 10
+const maxConns = 10
 
-// postgresDial bounds one try to connect, so that a host that never answers is
+// dialTimeout bounds one try to connect, so that a host that never answers is
 // reported as such and not as a slow statement.
-const postgresDial = 10 * time.Second
+const dialTimeout = 10 * time.Second
 
 // Tool runs statements and writes rows on PostgreSQL. It holds one pool
 // per connection URL.
 type Tool struct {
 	res     tool.Resources
 	mu      sync.Mutex
-	pools   map[string]*postgresPool
+	pools   map[string]*sessionPool
 	sweeper sqltool.Sweeper
 }
 
+var (
+	_ tool.Ledger   = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+)
+
 // New makes the tool.
 func New(res tool.Resources) *Tool {
-	return &Tool{res: res, pools: map[string]*postgresPool{}}
+	return &Tool{res: res, pools: map[string]*sessionPool{}}
 }
 
 // Spec describes the tool.
@@ -111,7 +116,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	}
 	conn, err := pool.acquire(ctx, run)
 	if err != nil {
-		return interpreter.ToolResult{}, postgresError(ctx, err)
+		return interpreter.ToolResult{}, classifyError(ctx, err)
 	}
 	defer func() { pool.release(conn, keep) }()
 	if err := tool.Begin(ctx); err != nil {
@@ -129,12 +134,12 @@ func (t *Tool) runOn(
 	ctx context.Context, conn *pgx.Conn, in interpreter.ToolInput, sql *sqltool.Statement, write *sqltool.Write,
 ) (interpreter.ToolResult, error) {
 	if sql != nil {
-		q := &postgresQuery{conn: conn.PgConn(), types: conn.TypeMap(), sql: sql, limit: t.res.MaxResponseBytes, usual: postgresMessage(t.res)}
+		q := &query{conn: conn.PgConn(), types: conn.TypeMap(), sql: sql, limit: t.res.MaxResponseBytes, usual: maxMessageBytes(t.res)}
 		return q.runAlone(ctx)
 	}
-	result, err := writePostgres(ctx, conn, write)
+	result, err := writeTable(ctx, conn, write)
 	if err == nil && write.Note != nil && t.sweeper.Due(in.Auth) {
-		sqltool.LogSweep(ctx, t.res.Logger, in, sweepPostgres(ctx, conn))
+		sqltool.LogSweep(ctx, t.res.Logger, in, sweepLedger(ctx, conn))
 	}
 	return result, err
 }
@@ -147,7 +152,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	return t.Run(ctx, in)
 }
 
-// Close closes all pools and waits for the statements under way.
+// Close closes all pools and waits for the statements that run.
 func (t *Tool) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,7 +164,7 @@ func (t *Tool) Close() error {
 }
 
 // pool is the pool of the step's connection, made when it is first needed.
-func (t *Tool) pool(ctx context.Context, in interpreter.ToolInput) (*postgresPool, error) {
+func (t *Tool) pool(ctx context.Context, in interpreter.ToolInput) (*sessionPool, error) {
 	if in.Auth == "" {
 		return nil, tool.ConfigErrorf("step %q: postgres needs auth, the name of a connection", in.Step)
 	}
@@ -172,7 +177,7 @@ func (t *Tool) pool(ctx context.Context, in interpreter.ToolInput) (*postgresPoo
 	if pool, ok := t.pools[url]; ok {
 		return pool, nil
 	}
-	config, err := postgresConfig(url, postgresMessage(t.res))
+	config, err := poolConfig(url, maxMessageBytes(t.res))
 	if err != nil {
 		// The parser's own message may repeat parts of the URL.
 		return nil, tool.ConfigErrorf("connection %q is no PostgreSQL URL: write postgres://user:password@host:5432/database", in.Auth)
@@ -180,7 +185,7 @@ func (t *Tool) pool(ctx context.Context, in interpreter.ToolInput) (*postgresPoo
 	known := t.res.Secrets.AddConnection(url)
 	t.res.Secrets.Login(known, config.ConnConfig.User, config.ConnConfig.Password)
 	tool.SecretsOf(ctx).AddSent(known)
-	pool, err := openPostgres(ctx, config)
+	pool, err := openPool(ctx, config)
 	if err != nil {
 		return nil, tool.ConfigErrorf("connection %q cannot be used: its settings are not valid", in.Auth)
 	}
@@ -188,14 +193,14 @@ func (t *Tool) pool(ctx context.Context, in interpreter.ToolInput) (*postgresPoo
 	return pool, nil
 }
 
-// postgresMessage is how large a message of a server may be, in bytes.
-func postgresMessage(res tool.Resources) int {
+// maxMessageBytes is how large a message of a server may be, in bytes.
+func maxMessageBytes(res tool.Resources) int {
 	return int(min(sqltool.LargestValue(res), math.MaxInt32))
 }
 
-// postgresConfig is how a connection is used; message bounds what is read at
+// poolConfig is how a connection is used; message bounds what is read at
 // once, in bytes.
-func postgresConfig(url string, message int) (*pgxpool.Config, error) {
+func poolConfig(url string, message int) (*pgxpool.Config, error) {
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
 		return nil, tool.Errorf("no PostgreSQL URL")
 	}
@@ -204,7 +209,7 @@ func postgresConfig(url string, message int) (*pgxpool.Config, error) {
 		return nil, err
 	}
 	if !strings.Contains(url, "pool_max_conns") {
-		config.MaxConns = postgresConns
+		config.MaxConns = maxConns
 	}
 	if !strings.Contains(url, "pool_max_conn_idle_time") {
 		config.MaxConnIdleTime = sessionIdle
@@ -215,7 +220,7 @@ func postgresConfig(url string, message int) (*pgxpool.Config, error) {
 	conn := config.ConnConfig
 	conn.MaxProtocolMessageBodyLen = message
 	if conn.ConnectTimeout <= 0 {
-		conn.ConnectTimeout = postgresDial
+		conn.ConnectTimeout = dialTimeout
 	}
 	// Unnamed statements need no cache, which schema changes and poolers between
 	// worker and server would invalidate.

@@ -17,10 +17,10 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// postgresQuery runs one statement on one connection. It speaks the extended
+// query runs one statement on one connection. It speaks the extended
 // protocol with text in both directions, so that the server reads a parameter
 // as it would read the literal.
-type postgresQuery struct {
+type query struct {
 	conn  *pgconn.PgConn
 	types *pgtype.Map
 	sql   *sqltool.Statement
@@ -33,7 +33,7 @@ type postgresQuery struct {
 
 // runAlone runs the statement as a transaction of its own, and reads no message
 // that is larger than the whole result may be.
-func (q *postgresQuery) runAlone(ctx context.Context) (interpreter.ToolResult, error) {
+func (q *query) runAlone(ctx context.Context) (interpreter.ToolResult, error) {
 	q.conn.Frontend().SetMaxBodyLen(int(min(q.limit+rowOverhead, math.MaxInt32)))
 	defer q.conn.Frontend().SetMaxBodyLen(q.usual)
 	result, err := q.run(ctx)
@@ -50,7 +50,7 @@ func (q *postgresQuery) runAlone(ctx context.Context) (interpreter.ToolResult, e
 // length of each of 1,664 columns, which is all a row may have.
 const rowOverhead = 8 << 10
 
-func (q *postgresQuery) run(ctx context.Context) (interpreter.ToolResult, error) {
+func (q *query) run(ctx context.Context) (interpreter.ToolResult, error) {
 	if err := q.prepare(ctx); err != nil {
 		return interpreter.ToolResult{}, q.failed(ctx, err)
 	}
@@ -81,7 +81,7 @@ func (q *postgresQuery) run(ctx context.Context) (interpreter.ToolResult, error)
 var forms = []struct{ share, cast bool }{{true, true}, {false, true}, {true, false}, {false, false}}
 
 // prepare finds the form of the statement that the server accepts.
-func (q *postgresQuery) prepare(ctx context.Context) error {
+func (q *query) prepare(ctx context.Context) error {
 	var first error
 	for _, form := range forms {
 		q.numbered = q.sql.Parsed.SQL(q.sql.Values, form.share, form.cast)
@@ -101,7 +101,7 @@ func (q *postgresQuery) prepare(ctx context.Context) error {
 
 // describe prepares the unnamed statement. A parameter whose type the server
 // cannot tell becomes text, as an untyped literal would.
-func (q *postgresQuery) describe(ctx context.Context) error {
+func (q *query) describe(ctx context.Context) error {
 	oids := make([]uint32, len(q.numbered.Order))
 	for {
 		prepared, err := q.conn.Prepare(ctx, "", q.numbered.Text, oids)
@@ -118,7 +118,7 @@ func (q *postgresQuery) describe(ctx context.Context) error {
 }
 
 // checkCount catches statements that Prepare accepts and Bind would not.
-func (q *postgresQuery) checkCount() error {
+func (q *query) checkCount() error {
 	if len(q.prepared.ParamOIDs) == len(q.numbered.Order) {
 		return nil
 	}
@@ -143,7 +143,7 @@ func untyped(err error) (int, bool) {
 	return number, err == nil
 }
 
-// isTyping tells whether another form of numbering might help: ambiguous or
+// isTyping reports whether another form of numbering might help: ambiguous or
 // mismatched types, no such operator or function, a missing GROUP BY.
 func isTyping(err error) bool {
 	var pg *pgconn.PgError
@@ -158,7 +158,7 @@ func isTyping(err error) bool {
 }
 
 // encode makes the parameters' text, by the types the server expects.
-func (q *postgresQuery) encode(ctx context.Context) ([][]byte, error) {
+func (q *query) encode(ctx context.Context) ([][]byte, error) {
 	values := make([][]byte, len(q.numbered.Order))
 	looked := false
 	for i, index := range q.numbered.Order {
@@ -171,7 +171,7 @@ func (q *postgresQuery) encode(ctx context.Context) ([][]byte, error) {
 			}
 			looked = true
 		}
-		text, err := postgresText(value, isArray, element)
+		text, err := parameterText(value, isArray, element)
 		if err != nil {
 			return nil, err
 		}
@@ -187,8 +187,8 @@ func (q *postgresQuery) encode(ctx context.Context) ([][]byte, error) {
 // firstUserOID is where the types of CREATE TYPE begin.
 const firstUserOID = 16384
 
-// userArray asks the server whether a type it knows and we do not is an array.
-func (q *postgresQuery) userArray(ctx context.Context, oid uint32) (bool, error) {
+// userArray queries the server whether a type it knows and we do not is an array.
+func (q *query) userArray(ctx context.Context, oid uint32) (bool, error) {
 	result := q.conn.ExecParams(ctx, "SELECT typcategory = 'A' FROM pg_type WHERE oid = $1",
 		[][]byte{strconv.AppendUint(nil, uint64(oid), 10)}, []uint32{pgtype.OIDOID}, nil, nil).Read()
 	if result.Err != nil {
@@ -198,13 +198,13 @@ func (q *postgresQuery) userArray(ctx context.Context, oid uint32) (bool, error)
 }
 
 // read runs the prepared statement and collects its rows.
-func (q *postgresQuery) read(ctx context.Context, values [][]byte, rows *sqltool.Rows) (pgconn.CommandTag, error) {
+func (q *query) read(ctx context.Context, values [][]byte, rows *sqltool.Rows) (pgconn.CommandTag, error) {
 	reader := q.conn.ExecPrepared(ctx, "", values, nil, nil)
 	for reader.NextRow() {
 		row := make([]any, len(rows.Columns))
 		size := 0
 		for i, text := range reader.Values() {
-			row[i] = postgresValue(q.types, q.prepared.Fields[i].DataTypeOID, text)
+			row[i] = resultValue(q.types, q.prepared.Fields[i].DataTypeOID, text)
 			size += len(text)
 		}
 		if err := rows.Add(ctx, row, size); err != nil {

@@ -25,38 +25,38 @@ const (
 	sessionIdleLook = 3 * time.Second
 )
 
-// postgresPool holds the connections to one database. A session is forgotten
+// sessionPool holds the connections to one database. A session is forgotten
 // before another run uses it. Between statements of one run it is kept where all
 // of them are plain: by themselves they leave nothing in it. What is defined in
 // the database, such as a trigger, may.
-type postgresPool struct{ pool *pgxpool.Pool }
+type sessionPool struct{ pool *pgxpool.Pool }
 
-// postgresSession is what is known of the session of a connection; whoever holds
+// session is what is known of the session of a connection; whoever holds
 // the connection holds it too.
-type postgresSession struct {
-	// fresh tells that nothing was done in it yet.
+type session struct {
+	// fresh says that nothing was done in it yet.
 	fresh bool
 	// run is the only one that has used it, for what is plain; "" is not known.
 	run string
-	// settings are those that the server tells unasked, as they were at first.
-	settings toldSettings
+	// settings are those that the server reports by itself, as they were at first.
+	settings reportedSettings
 }
 
 type sessionRunKey struct{}
 
-// openPostgres makes a pool, and no connection yet. The pool outlives ctx.
-func openPostgres(ctx context.Context, config *pgxpool.Config) (*postgresPool, error) {
+// openPool makes a pool, and no connection yet. The pool outlives ctx.
+func openPool(ctx context.Context, config *pgxpool.Config) (*sessionPool, error) {
 	config.PrepareConn = prepareSession
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, err
 	}
-	return &postgresPool{pool: pool}, nil
+	return &sessionPool{pool: pool}, nil
 }
 
 // acquire waits for a connection. run is whose kept session will do, "" for a
 // session in which nothing was done.
-func (p *postgresPool) acquire(ctx context.Context, run string) (*pgxpool.Conn, error) {
+func (p *sessionPool) acquire(ctx context.Context, run string) (*pgxpool.Conn, error) {
 	conn, err := p.pool.Acquire(context.WithValue(ctx, sessionRunKey{}, run))
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (p *postgresPool) acquire(ctx context.Context, run string) (*pgxpool.Conn, 
 
 // release gives a connection back. run is the one that its session is kept for,
 // "" to forget it, for which the caller does not wait.
-func (*postgresPool) release(conn *pgxpool.Conn, run string) {
+func (*sessionPool) release(conn *pgxpool.Conn, run string) {
 	session := sessionOf(conn.Conn())
 	if run != "" && !conn.Conn().IsClosed() && session.unchanged(conn.Conn()) {
 		session.run = run
@@ -84,8 +84,8 @@ func (*postgresPool) release(conn *pgxpool.Conn, run string) {
 	}()
 }
 
-// prepareSession tells whether a connection may be used; one that may not is
-// dropped, and another one taken.
+// prepareSession reports whether a connection may be used; one that may not is
+// dropped, and another one acquired.
 func prepareSession(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	session := sessionOf(conn)
 	run, _ := ctx.Value(sessionRunKey{}).(string)
@@ -97,43 +97,43 @@ func prepareSession(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, nil
 }
 
-// sessionOf is what is known of a connection's session. It is asked first when the
+// sessionOf is what is known of a connection's session. It is called first when the
 // connection is new.
-func sessionOf(conn *pgx.Conn) *postgresSession {
+func sessionOf(conn *pgx.Conn) *session {
 	const key = "reprise session"
 	data := conn.PgConn().CustomData()
-	session, known := data[key].(*postgresSession)
+	kept, known := data[key].(*session)
 	if !known {
-		session = &postgresSession{fresh: true, settings: readTold(conn)}
-		data[key] = session
+		kept = &session{fresh: true, settings: readReported(conn)}
+		data[key] = kept
 	}
-	return session
+	return kept
 }
 
-// unchanged tells whether the server has told of no other settings, and reads
+// unchanged reports whether the server has reported no other settings, and reads
 // literals as package statement does.
-func (s *postgresSession) unchanged(conn *pgx.Conn) bool {
-	return s.settings == readTold(conn) && conn.PgConn().ParameterStatus(plainLiterals) == "on"
+func (s *session) unchanged(conn *pgx.Conn) bool {
+	return s.settings == readReported(conn) && conn.PgConn().ParameterStatus(plainLiterals) == "on"
 }
 
 // plainLiterals is the setting by which a backslash in a literal is nothing special.
 const plainLiterals = "standard_conforming_strings"
 
-// toldNames are settings of which the server tells every change, some of them in
-// later versions only. They cost no question.
-var toldNames = [...]string{
+// reportedNames are settings of which the server reports every change, some of them in
+// later versions only. They cost no request.
+var reportedNames = [...]string{
 	plainLiterals, "client_encoding", "DateStyle", "IntervalStyle", "TimeZone",
 	"session_authorization", "is_superuser", "search_path", "application_name", "default_transaction_read_only",
 }
 
-// toldSettings are their values, "" where the server does not tell.
-type toldSettings [len(toldNames)]string
+// reportedSettings are their values, "" where the server does not report one.
+type reportedSettings [len(reportedNames)]string
 
-func readTold(conn *pgx.Conn) (told toldSettings) {
-	for i, name := range toldNames {
-		told[i] = conn.PgConn().ParameterStatus(name)
+func readReported(conn *pgx.Conn) (reported reportedSettings) {
+	for i, name := range reportedNames {
+		reported[i] = conn.PgConn().ParameterStatus(name)
 	}
-	return told
+	return reported
 }
 
 // sessionRun names the run for which the session of an attempt may be kept: it is
@@ -148,7 +148,7 @@ func sessionRun(in interpreter.ToolInput) string {
 
 // forgetSession makes a connection that was used like a new one: settings,
 // temporary tables, advisory locks, prepared statements, cursors and channels
-// are no other's. It tells whether the connection may be used again.
+// are no other's. It reports whether the connection may be used again.
 //
 // DISCARD ALL goes back to the settings the connection was opened with, but for
 // the role, of which it knows nothing: RESET ROLE goes to the role of the
@@ -166,12 +166,12 @@ func forgetSession(ctx context.Context, conn *pgx.Conn) bool {
 	return errors.Join(pipeline.Flush(), pipeline.Close()) == nil && conn.PgConn().TxStatus() == idleTransaction
 }
 
-// idleTransaction is what a server tells where no transaction is open.
+// idleTransaction is what a server reports where no transaction is open.
 const idleTransaction = 'I'
 
 // tooLarge is what the author reads where a message of the server was not read
 // because of its size; the connection is lost by then. Other errors stay.
-func (q *postgresQuery) tooLarge(err error) error {
+func (q *query) tooLarge(err error) error {
 	var exceeded *pgproto3.ExceededMaxBodyLenErr
 	if !errors.As(err, &exceeded) {
 		return err
@@ -182,7 +182,7 @@ func (q *postgresQuery) tooLarge(err error) error {
 
 // alone is the error of a statement that leaves a transaction open. Nobody would
 // end it, and what it has done is undone with the connection.
-func (q *postgresQuery) alone(ctx context.Context) error {
+func (q *query) alone(ctx context.Context) error {
 	if q.conn.IsClosed() || q.conn.TxStatus() == idleTransaction {
 		return nil
 	}

@@ -22,13 +22,13 @@ const (
 	chunkBytes = 4 << 20
 )
 
-// writePostgres writes all rows in one transaction. A ledger that is not there
+// writeTable writes all rows in one transaction. A ledger that is not there
 // is made, once.
-func writePostgres(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpreter.ToolResult, error) {
-	result, err := transactPostgres(ctx, conn, w)
+func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpreter.ToolResult, error) {
+	result, err := writeInTransaction(ctx, conn, w)
 	if lacksLedger(err) && w.Needed() {
 		if err = createLedger(ctx, conn); err == nil {
-			result, err = transactPostgres(ctx, conn, w)
+			result, err = writeInTransaction(ctx, conn, w)
 		}
 	}
 	if w.Note != nil && refusesNotes(err) {
@@ -40,21 +40,21 @@ func writePostgres(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (inter
 	return result, nil
 }
 
-func transactPostgres(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result interpreter.ToolResult, err error) {
+func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result interpreter.ToolResult, err error) {
 	if len(w.Rows) == 0 && w.Note == nil {
 		return sqltool.RowsAffected(0), nil
 	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if err := checkPostgres(ctx, tx, w); err != nil {
+		if err := checkTable(ctx, tx, w); err != nil {
 			return err
 		}
 		if w.Needed() {
 			var done bool
-			if result, done, err = enterPostgres(ctx, tx, w); done || err != nil {
+			if result, done, err = enterLedger(ctx, tx, w); done || err != nil {
 				return err
 			}
 		}
-		written, err := insertPostgres(ctx, tx, w)
+		written, err := insertRows(ctx, tx, w)
 		result = sqltool.RowsAffected(written)
 		return err
 	})
@@ -64,18 +64,18 @@ func transactPostgres(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (re
 	return result, err
 }
 
-func checkPostgres(ctx context.Context, tx pgx.Tx, w *sqltool.Write) error {
+func checkTable(ctx context.Context, tx pgx.Tx, w *sqltool.Write) error {
 	if len(w.Rows) == 0 {
 		return nil
 	}
-	existing, err := postgresColumns(ctx, tx, w)
+	existing, err := tableColumns(ctx, tx, w)
 	if err != nil {
 		return err
 	}
 	return w.CheckColumns(existing)
 }
 
-func insertPostgres(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (written int64, err error) {
+func insertRows(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (written int64, err error) {
 	columns := sqltool.QuoteNames(w.Columns)
 	insert := "INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT " + columns +
 		" FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $1::text::json)" + w.Conflict()
@@ -111,9 +111,9 @@ func encodeChunk(rows []map[string]any) (chunk []byte, used int, err error) {
 	return append(chunk, ']'), used, nil
 }
 
-// postgresColumns are the table's columns in order, none if there is no such
+// tableColumns are the table's columns in order, none if there is no such
 // table.
-func postgresColumns(ctx context.Context, tx pgx.Tx, w *sqltool.Write) ([]string, error) {
+func tableColumns(ctx context.Context, tx pgx.Tx, w *sqltool.Write) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT attname::text FROM pg_attribute
 		WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`, w.QuotedTable())
 	if err != nil {
@@ -124,7 +124,7 @@ func postgresColumns(ctx context.Context, tx pgx.Tx, w *sqltool.Write) ([]string
 
 // tableError adds what table mode knows to the server's error.
 func tableError(ctx context.Context, w *sqltool.Write, err error) error {
-	converted := postgresError(ctx, err)
+	converted := classifyError(ctx, err)
 	var own *tool.Error
 	if !errors.As(converted, &own) {
 		return converted

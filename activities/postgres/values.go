@@ -13,9 +13,9 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// postgresText is a parameter as the server's input function reads it; nil is
+// parameterText is a parameter as the server's input function reads it; nil is
 // NULL. Lists are array literals where an array is expected, else JSON.
-func postgresText(value any, isArray bool, element uint32) ([]byte, error) {
+func parameterText(value any, isArray bool, element uint32) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
 		return nil, nil
@@ -71,28 +71,28 @@ func arrayElement(types *pgtype.Map, oid uint32) (element uint32, isArray bool) 
 	return codec.ElementType.OID, true
 }
 
-// postgresValue makes a canonical value of a column's text. What has no better
+// resultValue makes a canonical value of a column's text. What has no better
 // form stays the text the server wrote.
-func postgresValue(types *pgtype.Map, oid uint32, column []byte) any {
+func resultValue(types *pgtype.Map, oid uint32, column []byte) any {
 	if column == nil {
 		return nil
 	}
 	text := string(column)
-	if read := postgresReaders[oid]; read != nil {
+	if read := resultReaders[oid]; read != nil {
 		if v, ok := read(text); ok {
 			return v
 		}
 	}
 	if element, ok := arrayElement(types, oid); ok {
-		if list, ok := parseArray(text, func(item string) any { return postgresValue(types, element, []byte(item)) }); ok {
+		if list, ok := parseArray(text, func(item string) any { return resultValue(types, element, []byte(item)) }); ok {
 			return list
 		}
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// postgresReaders read the text of a type; false is one that they cannot read.
-var postgresReaders = map[uint32]func(text string) (any, bool){
+// resultReaders read the text of a type; false is one that they cannot read.
+var resultReaders = map[uint32]func(text string) (any, bool){
 	pgtype.BoolOID:        func(text string) (any, bool) { return text == "t", true },
 	pgtype.Int2OID:        intValue,
 	pgtype.Int4OID:        intValue,

@@ -18,8 +18,8 @@ const compileTime = 5 * time.Second
 // maxCompiled bounds what is read of the answer, in bytes.
 const maxCompiled = 1 << 20
 
-// pythonCompile compiles what stands on stdin and runs none of it.
-const pythonCompile = `
+// compileCode compiles what it reads from stdin and runs none of it.
+const compileCode = `
 import json, sys
 found = []
 for code in json.loads(sys.stdin.buffer.read()):
@@ -43,7 +43,7 @@ func Compile(command string, codes []string) []*playbook.CodeProblem {
 	ctx, cancel := context.WithTimeout(context.Background(), compileTime)
 	defer cancel()
 	var output limitedBuffer
-	process := exec.CommandContext(ctx, command, "-I", "-X", "utf8", "-W", "ignore", "-c", pythonCompile)
+	process := exec.CommandContext(ctx, command, "-I", "-X", "utf8", "-W", "ignore", "-c", compileCode)
 	process.Env = cleanEnvironment()
 	process.Stdin = bytes.NewReader(input)
 	process.Stdout = &output

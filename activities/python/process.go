@@ -30,8 +30,8 @@ const drainTime = time.Second
 // endTime is how long the host has to end what the code has started.
 const endTime = 1500 * time.Millisecond
 
-// pythonProcess is one run of the interpreter.
-type pythonProcess struct {
+// process is one run of the interpreter.
+type process struct {
 	command   string
 	directory string
 	input     []byte
@@ -49,7 +49,7 @@ type pythonProcess struct {
 // the lifeline. When that is closed, because ctx has ended, the report is too
 // large or this worker is dead, it kills whatever the code has started, and
 // ends. It leads a group, which is killed then in any case.
-func (p *pythonProcess) run(ctx context.Context) error {
+func (p *process) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	reports, logs, lifeline, command, err := p.prepare(ctx)
@@ -82,9 +82,9 @@ func (p *pythonProcess) run(ctx context.Context) error {
 }
 
 // frame is how many bytes of what the host writes are around the report.
-func (p *pythonProcess) frame() int64 { return int64(len(p.nonce) + len("\n")) }
+func (p *process) frame() int64 { return int64(len(p.nonce) + len("\n")) }
 
-func (p *pythonProcess) prepare(ctx context.Context) (reports, logs, lifeline *outPipe, command *exec.Cmd, err error) {
+func (p *process) prepare(ctx context.Context) (reports, logs, lifeline *outPipe, command *exec.Cmd, err error) {
 	var pipes [3]*outPipe
 	for i := range pipes {
 		if pipes[i], err = newOutPipe(); err != nil {
@@ -95,7 +95,7 @@ func (p *pythonProcess) prepare(ctx context.Context) (reports, logs, lifeline *o
 		}
 	}
 	reports, logs, lifeline = pipes[0], pipes[1], pipes[2]
-	command = exec.CommandContext(ctx, p.command, "-I", "-X", "utf8", "-c", pythonHost)
+	command = exec.CommandContext(ctx, p.command, "-I", "-X", "utf8", "-c", hostCode)
 	command.Dir = p.directory
 	command.Env = cleanEnvironment()
 	command.Stdin = bytes.NewReader(p.input)
@@ -121,7 +121,7 @@ func cleanEnvironment() []string {
 	return env
 }
 
-func (p *pythonProcess) startError(err error) error {
+func (p *process) startError(err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return tool.ConfigErrorf("python cannot be started on this worker: %s: %w", filepath.Base(p.command), rootCause(err))
 	}
@@ -141,7 +141,7 @@ func rootCause(err error) error {
 
 // report reads what the host said; a process that ended without a report is an
 // error that says how it ended.
-func (p *pythonProcess) report() (*pythonReport, error) {
+func (p *process) report() (*report, error) {
 	if p.overflow {
 		return nil, tool.TooLargef("what main returned is over the limit of %d bytes of JSON", p.limit)
 	}
@@ -149,7 +149,7 @@ func (p *pythonProcess) report() (*pythonReport, error) {
 	if !framed && len(p.output) > 0 && p.state.Success() {
 		return nil, tool.Errorf("something but main wrote to where its result goes, or main returned twice, as in a process that it forked")
 	}
-	report := &pythonReport{}
+	report := &report{}
 	err := json.Unmarshal(text, report)
 	if err == nil {
 		return report, nil
@@ -169,7 +169,7 @@ func (p *pythonProcess) report() (*pythonReport, error) {
 }
 
 // unframed is the one report in what was written.
-func (p *pythonProcess) unframed() ([]byte, bool) {
+func (p *process) unframed() ([]byte, bool) {
 	text, begins := bytes.CutPrefix(p.output, []byte(p.nonce))
 	text, ends := bytes.CutSuffix(text, []byte("\n"))
 	return text, begins && ends && !bytes.Contains(text, []byte("\n"))

@@ -16,10 +16,10 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// pythonHost reads the code and its arguments, calls main and reports.
+// hostCode reads the code and its arguments, calls main and reports.
 //
 //go:embed python_host.py
-var pythonHost string
+var hostCode string
 
 // Tool runs code that the playbook brings, each attempt in a process of
 // its own. It protects the worker from accidents, not from attackers: the code
@@ -37,12 +37,14 @@ type Options struct {
 	Check func(ctx context.Context, code string) error
 }
 
+var _ tool.Writer = (*Tool)(nil)
+
 // New makes the tool.
 func New(res tool.Resources, options Options) *Tool {
 	return &Tool{res: res, options: options}
 }
 
-// printed tells the log what the code has printed; of a secret step, that it has.
+// printed logs what the code has printed; of a secret step, that it has.
 func (t *Tool) printed(ctx context.Context, in interpreter.ToolInput, output string) {
 	if in.Secret != nil && in.Secret.Seals {
 		output = fmt.Sprintf("(%d bytes, not shown: the step is secret)", len(output))
@@ -130,7 +132,7 @@ func (t *Tool) call(ctx context.Context, in interpreter.ToolInput, args any) (in
 	if err != nil {
 		return interpreter.ToolResult{}, tool.Errorf("step %q: the args cannot be written as JSON: %w", in.Step, err)
 	}
-	process := &pythonProcess{
+	process := &process{
 		command: t.options.Command, directory: t.res.Directory,
 		input: input, nonce: nonce, limit: t.res.MaxResponseBytes,
 	}
@@ -145,11 +147,11 @@ func (t *Tool) call(ctx context.Context, in interpreter.ToolInput, args any) (in
 	if err := memory.AcquireJSON(ctx, process.output, t.res.MaxPayload+around, "what main returned"); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	return pythonResult(process)
+	return resultOf(process)
 }
 
-// pythonReport is what the host writes to file descriptor 3.
-type pythonReport struct {
+// report is what the host writes to file descriptor 3.
+type report struct {
 	Result     expression.Value `json:"result"`
 	Type       string           `json:"type"` // of the exception, "" after a success
 	Message    string           `json:"message"`
@@ -160,7 +162,7 @@ type pythonReport struct {
 	Unfit      bool             `json:"unfit"` // main cannot be called with the args, or is not there
 }
 
-func pythonResult(process *pythonProcess) (interpreter.ToolResult, error) {
+func resultOf(process *process) (interpreter.ToolResult, error) {
 	report, err := process.report()
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -171,7 +173,7 @@ func pythonResult(process *pythonProcess) (interpreter.ToolResult, error) {
 	return interpreter.ToolResult{}, report.toError()
 }
 
-func (r *pythonReport) toError() error {
+func (r *report) toError() error {
 	e := &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: r.Type,
 		Message: r.Type, Err: errors.New(r.Type), Final: r.Unfit,
@@ -184,7 +186,7 @@ func (r *pythonReport) toError() error {
 	}
 	final := r.Final || (r.Retryable != nil && !*r.Retryable)
 	if r.RetryAfter != nil && *r.RetryAfter >= 0 {
-		wait := time.Duration(min(*r.RetryAfter, maxToldSeconds) * float64(time.Second))
+		wait := time.Duration(min(*r.RetryAfter, maxRetryAfterSeconds) * float64(time.Second))
 		e.RetryAfter, e.Class = &wait, interpreter.ClassRateLimited
 	}
 	if final {
@@ -193,5 +195,5 @@ func (r *pythonReport) toError() error {
 	return e
 }
 
-// maxToldSeconds keeps a told wait within what a duration can hold: a year.
-const maxToldSeconds = 365 * 24 * 3600
+// maxRetryAfterSeconds keeps a requested wait within what a duration can hold: a year.
+const maxRetryAfterSeconds = 365 * 24 * 3600

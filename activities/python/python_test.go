@@ -373,7 +373,7 @@ def main():
 	require.Empty(t, result.Data.Data)
 }
 
-// running tells whether a process is there and no zombie.
+// running reports whether a process is there and no zombie.
 func running(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

@@ -2,20 +2,20 @@ package sqlite
 
 import "reprise/activities/tool"
 
-// SQLiteMemoryBytes is what a worker lets SQLite take.
-func SQLiteMemoryBytes(res tool.Resources) int64 { return sqliteMemoryBytes(res) }
+// HeapBytes is what a worker lets SQLite take.
+func HeapBytes(res tool.Resources) int64 { return heapBytes(res) }
 
-// SQLiteMemoryLimit is what SQLite may take of this process by now, 0 before its
+// HeapLimit is what SQLite may take of this process by now, 0 before its
 // first use.
-func SQLiteMemoryLimit() int64 {
-	sqliteMemory.mu.Lock()
-	defer sqliteMemory.mu.Unlock()
-	return sqliteMemory.limit
+func HeapLimit() int64 {
+	heap.mu.Lock()
+	defer heap.mu.Unlock()
+	return heap.limit
 }
 
-// SQLiteUsers is how many use SQLite now.
-func SQLiteUsers() int {
-	sqliteMemory.mu.Lock()
-	defer sqliteMemory.mu.Unlock()
-	return sqliteMemory.using
+// HeapUsers is how many use SQLite now.
+func HeapUsers() int {
+	heap.mu.Lock()
+	defer heap.mu.Unlock()
+	return heap.using
 }

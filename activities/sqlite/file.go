@@ -15,12 +15,12 @@ import (
 	"reprise/interpreter"
 )
 
-// sqliteConns is how many attempts of one worker use one file at once.
-const sqliteConns = 4
+// maxConns is how many attempts of one worker use one file at once.
+const maxConns = 4
 
-// sqliteFile is a path at which there is a database. Its users hold a share of
+// database is a path at which there is a database. Its users hold a share of
 // users each; who opens the file anew holds all.
-type sqliteFile struct {
+type database struct {
 	path string
 	// writer is a lock that heeds contexts: in one process writers queue here,
 	// where waiting can be cancelled, and not in SQLite.
@@ -28,17 +28,17 @@ type sqliteFile struct {
 	users  *semaphore.Weighted
 	// length bounds a value of what this build writes and reads itself, in bytes.
 	length int64
-	open   atomic.Pointer[openSQLite] // nil before the first use
+	open   atomic.Pointer[openFile] // nil before the first use
 }
 
-func newSQLiteFile(path string, length int64) *sqliteFile {
-	return &sqliteFile{path: path, length: length, writer: make(chan struct{}, 1), users: semaphore.NewWeighted(sqliteConns)}
+func newDatabase(path string, length int64) *database {
+	return &database{path: path, length: length, writer: make(chan struct{}, 1), users: semaphore.NewWeighted(maxConns)}
 }
 
 // use gives do a connection to the database that is at the path now. What was
 // written to a file that is no longer there when do ends is nowhere, so that is
 // an error.
-func (f *sqliteFile) use(ctx context.Context, writes bool, do func(*sqliteConn) error) error {
+func (f *database) use(ctx context.Context, writes bool, do func(*guardedConn) error) error {
 	if writes {
 		select {
 		case f.writer <- struct{}{}:
@@ -52,7 +52,7 @@ func (f *sqliteFile) use(ctx context.Context, writes bool, do func(*sqliteConn) 
 		return err
 	}
 	defer f.users.Release(1)
-	err = sqliteMemory.use(func() error { return open.connected(ctx, f.length, do) })
+	err = heap.use(func() error { return open.connected(ctx, f.length, do) })
 	if (writes || err != nil) && open.moved() {
 		return errMoved(f.path)
 	}
@@ -61,7 +61,7 @@ func (f *sqliteFile) use(ctx context.Context, writes bool, do func(*sqliteConn) 
 
 // current gives the open database with a share of its users, and opens it
 // where there is none, or where the file is another by now.
-func (f *sqliteFile) current(ctx context.Context) (*openSQLite, error) {
+func (f *database) current(ctx context.Context) (*openFile, error) {
 	for {
 		if err := f.users.Acquire(ctx, 1); err != nil {
 			return nil, err
@@ -78,32 +78,32 @@ func (f *sqliteFile) current(ctx context.Context) (*openSQLite, error) {
 
 // reopen waits until nobody uses the old file: as long as one connection is
 // open, its log is in the way of the new one.
-func (f *sqliteFile) reopen(ctx context.Context) error {
-	if err := f.users.Acquire(ctx, sqliteConns); err != nil {
+func (f *database) reopen(ctx context.Context) error {
+	if err := f.users.Acquire(ctx, maxConns); err != nil {
 		return err
 	}
-	defer f.users.Release(sqliteConns)
+	defer f.users.Release(maxConns)
 	if open := f.open.Load(); open != nil {
 		if !open.moved() {
 			return nil // another did it meanwhile
 		}
 		_ = open.close() // whatever is wrong with it, it is not what is wanted
 	}
-	open, err := openSQLiteAt(ctx, f.path)
+	open, err := openFileAt(ctx, f.path)
 	f.open.Store(open)
 	return err
 }
 
-// close closes the database; attempts under way fail.
-func (f *sqliteFile) close() error {
+// close closes the database; attempts that run fail.
+func (f *database) close() error {
 	if open := f.open.Load(); open != nil {
 		return open.close()
 	}
 	return nil
 }
 
-// openSQLite is an open database, and which files it is made of.
-type openSQLite struct {
+// openFile is an open database, and which files it is made of.
+type openFile struct {
 	db *sql.DB
 	// keeper is a connection that stays open: SQLite removes the log with the
 	// last one.
@@ -112,18 +112,18 @@ type openSQLite struct {
 	files  []os.FileInfo // under these names, nil for what is not there
 }
 
-func openSQLiteAt(ctx context.Context, path string) (*openSQLite, error) {
+func openFileAt(ctx context.Context, path string) (*openFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, tool.ConfigErrorf("the directory of %q cannot be made: %w", path, err)
 	}
 	// A URI, because a plain path could not hold a question mark.
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
-	db, err := sql.Open("sqlite", uri.String()+sqliteSettings)
+	db, err := sql.Open("sqlite", uri.String()+connectionSettings)
 	if err != nil {
 		return nil, tool.ConfigErrorf("the file %q cannot be opened: %w", path, err)
 	}
-	db.SetMaxOpenConns(sqliteConns + 1)
-	open := &openSQLite{db: db}
+	db.SetMaxOpenConns(maxConns + 1)
+	open := &openFile{db: db}
 	if err := open.settle(ctx, path); err != nil {
 		_ = open.close()
 		return nil, err
@@ -132,12 +132,12 @@ func openSQLiteAt(ctx context.Context, path string) (*openSQLite, error) {
 }
 
 // connected gives do a connection with its guard.
-func (o *openSQLite) connected(ctx context.Context, length int64, do func(*sqliteConn) error) error {
+func (o *openFile) connected(ctx context.Context, length int64, do func(*guardedConn) error) error {
 	pooled, err := o.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	conn, err := guardSQLite(pooled, length)
+	conn, err := guard(pooled, length)
 	if err != nil {
 		_ = pooled.Close()
 		return err
@@ -147,7 +147,7 @@ func (o *openSQLite) connected(ctx context.Context, length int64, do func(*sqlit
 }
 
 // settle opens the first connection and notes which files that has opened.
-func (o *openSQLite) settle(ctx context.Context, path string) error {
+func (o *openFile) settle(ctx context.Context, path string) error {
 	before, _ := os.Stat(path) // nil where SQLite is about to make it
 	var err error
 	if o.keeper, err = o.db.Conn(ctx); err != nil {
@@ -174,10 +174,10 @@ func (o *openSQLite) settle(ctx context.Context, path string) error {
 	return nil
 }
 
-// moved tells whether the file, or its log, was removed or replaced since it
+// moved reports whether the file, or its log, was removed or replaced since it
 // was opened. Only names are looked at: to open the file here and close it
 // again would release the locks that SQLite holds on it.
-func (o *openSQLite) moved() bool {
+func (o *openFile) moved() bool {
 	for i, file := range o.files {
 		if file != nil && !o.has(i) {
 			return true
@@ -186,8 +186,8 @@ func (o *openSQLite) moved() bool {
 	return false
 }
 
-// has tells whether one of the files is still where it was.
-func (o *openSQLite) has(i int) bool {
+// has reports whether one of the files is still where it was.
+func (o *openFile) has(i int) bool {
 	info, err := os.Stat(o.names[i])
 	return err == nil && os.SameFile(info, o.files[i])
 }
@@ -195,7 +195,7 @@ func (o *openSQLite) has(i int) bool {
 // close closes the database. What its log holds is brought into the file first,
 // where the file has moved, as SQLite does otherwise; and then the log goes if
 // it is ours, because it would spoil the database that has the name now.
-func (o *openSQLite) close() error {
+func (o *openFile) close() error {
 	moved := o.moved()
 	if moved {
 		_, _ = o.keeper.ExecContext(context.Background(), "PRAGMA wal_checkpoint")

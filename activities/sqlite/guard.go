@@ -15,10 +15,10 @@ import (
 	"reprise/activities/tool"
 )
 
-// sqliteConn is a connection for one use of a file. What may be done with it is
+// guardedConn is a connection for one use of a file. What may be done with it is
 // asked of SQLite's own parser, which calls the guard for every action of what
 // it compiles; words of a statement say nothing.
-type sqliteConn struct {
+type guardedConn struct {
 	*sql.Conn
 
 	// statement is set while the SQL is a playbook's.
@@ -26,15 +26,15 @@ type sqliteConn struct {
 	// vacuum is set while SQLite is to copy the file over itself, for which it
 	// opens a temporary one.
 	vacuum bool
-	// changed tells that the connection is no longer as it was opened.
+	// changed says that the connection is no longer as it was opened.
 	changed bool
 	// refused is what the guard did not allow.
 	refused string
 }
 
-// guardSQLite gives a connection a guard, and bounds for the SQL of this build.
-func guardSQLite(conn *sql.Conn, length int64) (*sqliteConn, error) {
-	c := &sqliteConn{Conn: conn}
+// guard gives a connection a guard, and bounds for the SQL of this build.
+func guard(conn *sql.Conn, length int64) (*guardedConn, error) {
+	c := &guardedConn{Conn: conn}
 	err := conn.Raw(func(driverConn any) error {
 		registerer, ok := driverConn.(sqlite.AuthorizerRegisterer)
 		if !ok {
@@ -51,14 +51,14 @@ func guardSQLite(conn *sql.Conn, length int64) (*sqliteConn, error) {
 	return c, c.limit(codes.SQLITE_LIMIT_LENGTH, length)
 }
 
-func (c *sqliteConn) limit(id int, value int64) error {
+func (c *guardedConn) limit(id int, value int64) error {
 	_, err := sqlite.Limit(c.Conn, id, int(min(value, math.MaxInt32)))
 	return err
 }
 
 // release gives the connection back. One that was changed is closed: temporary
 // tables and settings are no other run's.
-func (c *sqliteConn) release() {
+func (c *guardedConn) release() {
 	if c.changed {
 		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // which the pool drops
 	}
@@ -74,9 +74,9 @@ const (
 	pragmaSets                   // it stays in the connection
 )
 
-// sqlitePragmas are those that a statement may use. What is not here works on
+// pragmaUses are those that a statement may use. What is not here works on
 // other files, on the process, or on the schema behind SQLite's back.
-var sqlitePragmas = map[string]pragmaUse{
+var pragmaUses = map[string]pragmaUse{
 	"table_info": pragmaAsks, "table_xinfo": pragmaAsks, "table_list": pragmaAsks, "index_list": pragmaAsks,
 	"index_info": pragmaAsks, "index_xinfo": pragmaAsks, "foreign_key_list": pragmaAsks, "foreign_key_check": pragmaAsks,
 	"integrity_check": pragmaAsks, "quick_check": pragmaAsks, "user_version": pragmaAsks, "application_id": pragmaAsks,
@@ -91,11 +91,11 @@ var sqlitePragmas = map[string]pragmaUse{
 	"automatic_index": pragmaSets, "reverse_unordered_selects": pragmaSets, "query_only": pragmaSets, "auto_vacuum": pragmaSets,
 }
 
-// sqliteFunctions are those that no statement may call: they load code.
-var sqliteFunctions = []string{"load_extension", "fts3_tokenizer"}
+// refusedFunctions are those that no statement may call: they load code.
+var refusedFunctions = []string{"load_extension", "fts3_tokenizer"}
 
 // allow is SQLite's question whether an action may be compiled.
-func (c *sqliteConn) allow(action sqlite.AuthorizerActionCode, first, second, database, _ string) sqlite.AuthorizerReturnCode {
+func (c *guardedConn) allow(action sqlite.AuthorizerActionCode, first, second, database, _ string) sqlite.AuthorizerReturnCode {
 	if database == "temp" {
 		c.changed = true
 	}
@@ -115,15 +115,15 @@ func (c *sqliteConn) allow(action sqlite.AuthorizerActionCode, first, second, da
 	case sqlite.AuthPragma:
 		return c.pragma(strings.ToLower(first), second)
 	case sqlite.AuthFunction:
-		if slices.Contains(sqliteFunctions, strings.ToLower(second)) {
+		if slices.Contains(refusedFunctions, strings.ToLower(second)) {
 			return c.refuse(fmt.Sprintf("a statement must not call %s", strings.ToLower(second)))
 		}
 	}
 	return sqlite.AuthorizerOK
 }
 
-func (c *sqliteConn) pragma(name, value string) sqlite.AuthorizerReturnCode {
-	use, known := sqlitePragmas[name]
+func (c *guardedConn) pragma(name, value string) sqlite.AuthorizerReturnCode {
+	use, known := pragmaUses[name]
 	switch {
 	case !known:
 		return c.refuse(fmt.Sprintf("PRAGMA %s is not for statements: it works on more than this file", name))
@@ -135,7 +135,7 @@ func (c *sqliteConn) pragma(name, value string) sqlite.AuthorizerReturnCode {
 	return sqlite.AuthorizerOK
 }
 
-func (c *sqliteConn) refuse(reason string) sqlite.AuthorizerReturnCode {
+func (c *guardedConn) refuse(reason string) sqlite.AuthorizerReturnCode {
 	if c.refused == "" {
 		c.refused = reason
 	}
@@ -144,7 +144,7 @@ func (c *sqliteConn) refuse(reason string) sqlite.AuthorizerReturnCode {
 
 // columns is how many columns the result of a statement has, which SQLite
 // compiles for it and does not run.
-func (c *sqliteConn) columns(text string) (columns int, err error) {
+func (c *guardedConn) columns(text string) (columns int, err error) {
 	err = c.Raw(func(driverConn any) error {
 		describer, ok := driverConn.(interface {
 			ColumnInfo(query string) ([]sqlite.ColumnInfo, error)
@@ -161,7 +161,7 @@ func (c *sqliteConn) columns(text string) (columns int, err error) {
 
 // compact is VACUUM: SQLite copies the file over itself. The words are our own,
 // as VACUUM INTO would write another file.
-func (c *sqliteConn) compact(ctx context.Context) error {
+func (c *guardedConn) compact(ctx context.Context) error {
 	if err := c.limit(codes.SQLITE_LIMIT_ATTACHED, 1); err != nil {
 		return err
 	}

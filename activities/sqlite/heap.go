@@ -16,13 +16,13 @@ import (
 	"reprise/interpreter"
 )
 
-// sqliteMemory is the memory that SQLite takes from this process, for all files
+// heap is the memory that SQLite takes from this process, for all files
 // and all statements together.
-var sqliteMemory = &sqliteHeap{counts: countSQLiteMemory()}
+var heap = &sharedHeap{counts: countMemory()}
 
-// sqliteHeap bounds that memory. A statement can ask for any amount of it: for
+// sharedHeap bounds that memory. A statement can ask for any amount of it: for
 // each value there is a limit, for how many it makes at once there is none.
-type sqliteHeap struct {
+type sharedHeap struct {
 	// counts is SQLite's code for whether it counts what it takes, without which
 	// there is no bound.
 	counts int32
@@ -33,9 +33,9 @@ type sqliteHeap struct {
 	began int // how many have begun to
 }
 
-// countSQLiteMemory has SQLite count what it takes, which this build of it leaves
-// out. It can be asked to only before its first use.
-func countSQLiteMemory() int32 {
+// countMemory has SQLite count what it takes, which this build of it leaves
+// out. It can be told so only before its first use.
+func countMemory() int32 {
 	tls := libc.NewTLS()
 	defer tls.Close()
 	args := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(uintptr(0))))
@@ -47,7 +47,7 @@ func countSQLiteMemory() int32 {
 }
 
 // allow lets SQLite have so many bytes, or what it was allowed before if that is more.
-func (h *sqliteHeap) allow(limit int64) {
+func (h *sharedHeap) allow(limit int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if limit <= h.limit {
@@ -62,7 +62,7 @@ func (h *sqliteHeap) allow(limit int64) {
 
 // use has do use SQLite. What it fails with for want of memory is final where it
 // had all of it for itself, and retryable where others may have had it.
-func (h *sqliteHeap) use(do func() error) error {
+func (h *sharedHeap) use(do func() error) error {
 	if h.counts != codes.SQLITE_OK {
 		return tool.Errorf("this build's SQLite does not count its memory (code %d)", h.counts)
 	}
@@ -73,7 +73,7 @@ func (h *sqliteHeap) use(do func() error) error {
 
 // enter counts a use in. What it gives counts it out again, and says whether there
 // was no other meanwhile.
-func (h *sqliteHeap) enter() (alone func() bool) {
+func (h *sharedHeap) enter() (alone func() bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.using++
@@ -88,7 +88,7 @@ func (h *sqliteHeap) enter() (alone func() bool) {
 }
 
 // outOfMemory says what it means that SQLite got no memory. Other errors stay.
-func (h *sqliteHeap) outOfMemory(err error, alone bool) error {
+func (h *sharedHeap) outOfMemory(err error, alone bool) error {
 	var db *sqlite.Error
 	if !errors.As(err, &db) || db.Code() != codes.SQLITE_NOMEM && db.Code() != codes.SQLITE_IOERR_NOMEM {
 		return err
@@ -109,10 +109,10 @@ func (h *sqliteHeap) outOfMemory(err error, alone bool) error {
 	}
 }
 
-// sqliteMemoryBytes is what SQLite may take: as much as the attempts of the worker
+// heapBytes is what SQLite may take: as much as the attempts of the worker
 // take for what they read, and no less than it needs to write and read back a value of this
 // build's own, of which it makes up to three copies.
-func sqliteMemoryBytes(res tool.Resources) int64 {
+func heapBytes(res tool.Resources) int64 {
 	const copies = 4
 	return max(res.MemoryBytes, copies*sqltool.LargestValue(res))
 }

@@ -25,7 +25,7 @@ func hungry(values int) string {
 // bound as well. It runs by itself, as SQLite's memory is one for the process.
 func TestSQLiteMemoryIsBounded(t *testing.T) {
 	lite, directory := liteTool(t)
-	limit := sqlite.SQLiteMemoryLimit()
+	limit := sqlite.HeapLimit()
 
 	object := lite.Fail(t, lite.Raw(hungry(900)))
 	require.Equal(t, interpreter.KindPayloadTooLarge, object.Kind)
@@ -34,7 +34,7 @@ func TestSQLiteMemoryIsBounded(t *testing.T) {
 	require.Equal(t, "SQLITE_NOMEM", object.Type)
 
 	if limit == 0 {
-		limit = sqlite.SQLiteMemoryLimit()
+		limit = sqlite.HeapLimit()
 	}
 
 	require.LessOrEqual(t, limit, int64(600<<20), "else the statement should be hungrier")
@@ -71,7 +71,7 @@ func TestSQLiteMemoryIsBounded(t *testing.T) {
 		_, _ = other.Call(t, other.Raw("INSERT INTO t VALUES (1)")) // in time for the lock, or not
 	}()
 
-	require.Eventually(t, func() bool { return sqlite.SQLiteUsers() == 1 }, testenv.Within(10*time.Second), time.Millisecond)
+	require.Eventually(t, func() bool { return sqlite.HeapUsers() == 1 }, testenv.Within(10*time.Second), time.Millisecond)
 
 	object = lite.Fail(t, lite.Raw(hungry(900)))
 	require.NoError(t, tx.Rollback())
@@ -99,7 +99,7 @@ func TestSQLiteMemoryFitsOwnValues(t *testing.T) {
 		{256 << 20, 10 << 20, 64 << 20, 4 * 2 * (10 + 64) << 20},
 		{1 << 30, 10 << 20, 64 << 20, 1 << 30},
 	} {
-		require.Equal(t, test.want, sqlite.SQLiteMemoryBytes(tool.Resources{
+		require.Equal(t, test.want, sqlite.HeapBytes(tool.Resources{
 			MaxResponseBytes: test.response, MaxPayload: test.payload, MemoryBytes: test.answers,
 		}))
 	}

@@ -14,13 +14,13 @@ import (
 	"reprise/interpreter"
 )
 
-// sqliteLedger is the ledger of a database, in one transaction.
-type sqliteLedger struct{ tx *sql.Tx }
+// ledger is the ledger of a database, in one transaction.
+type ledger struct{ tx *sql.Tx }
 
 // enter notes a write. done is true where it was made before.
-func (l *sqliteLedger) enter(ctx context.Context, w *sqltool.Write) (result interpreter.ToolResult, done bool, err error) {
+func (l *ledger) enter(ctx context.Context, w *sqltool.Write) (result interpreter.ToolResult, done bool, err error) {
 	if w.Note != nil {
-		noted, err := l.note(ctx, w.Note)
+		noted, err := l.insertNote(ctx, w.Note)
 		if noted != nil || err != nil {
 			return interpreter.ToolResult{Noted: noted}, true, err
 		}
@@ -39,7 +39,7 @@ func (l *sqliteLedger) enter(ctx context.Context, w *sqltool.Write) (result inte
 }
 
 // key notes the operation key, or gives what it was noted with before.
-func (l *sqliteLedger) key(ctx context.Context, w *sqltool.Write) (*tool.WrittenBefore, error) {
+func (l *ledger) key(ctx context.Context, w *sqltool.Write) (*tool.WrittenBefore, error) {
 	result, err := l.exec(ctx, l.createWrites, "INSERT INTO "+sqltool.WritesTable+
 		" (operation_key, fingerprint, rows_written) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 		w.Operation, w.Fingerprint, len(w.Rows))
@@ -57,7 +57,7 @@ func (l *sqliteLedger) key(ctx context.Context, w *sqltool.Write) (*tool.Written
 
 // exec runs a statement on a table of the ledger, which is made first where it
 // is not there. A statement that fails leaves SQLite's transaction as it was.
-func (l *sqliteLedger) exec(ctx context.Context, create func(context.Context) error, statement string, args ...any) (sql.Result, error) {
+func (l *ledger) exec(ctx context.Context, create func(context.Context) error, statement string, args ...any) (sql.Result, error) {
 	result, err := l.tx.ExecContext(ctx, statement, args...)
 	if err == nil || !strings.Contains(err.Error(), "no such table") {
 		return result, err
@@ -68,14 +68,14 @@ func (l *sqliteLedger) exec(ctx context.Context, create func(context.Context) er
 	return l.tx.ExecContext(ctx, statement, args...)
 }
 
-func (l *sqliteLedger) createWrites(ctx context.Context) error {
+func (l *ledger) createWrites(ctx context.Context) error {
 	_, err := l.tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+sqltool.WritesTable+" (operation_key TEXT PRIMARY KEY, "+
 		"written_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, fingerprint TEXT, rows_written INTEGER)")
 	return err
 }
 
-// note notes how a call goes on, or gives what was noted before.
-func (l *sqliteLedger) note(ctx context.Context, note *interpreter.Note) (noted []byte, err error) {
+// insertNote notes how a call continues, or gives what was noted before.
+func (l *ledger) insertNote(ctx context.Context, note *interpreter.Note) (noted []byte, err error) {
 	if note.Forget > 0 {
 		if _, err := l.exec(ctx, l.createNotes, "DELETE FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written <= ?",
 			note.Call, note.Forget); err != nil {
@@ -99,16 +99,16 @@ func (l *sqliteLedger) note(ctx context.Context, note *interpreter.Note) (noted 
 	return noted, err
 }
 
-func (l *sqliteLedger) createNotes(ctx context.Context) error {
+func (l *ledger) createNotes(ctx context.Context) error {
 	_, err := l.tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+sqltool.NotesTable+" (call_key TEXT NOT NULL, "+
 		"written INTEGER NOT NULL, continuation BLOB NOT NULL, noted_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, "+
 		"PRIMARY KEY (call_key, written))")
 	return err
 }
 
-// sweep deletes notes that are too old for anybody to ask for them.
-func (f *sqliteFile) sweep(ctx context.Context) error {
-	return f.use(ctx, true, func(conn *sqliteConn) error {
+// sweep deletes notes that are too old to be needed.
+func (f *database) sweep(ctx context.Context) error {
+	return f.use(ctx, true, func(conn *guardedConn) error {
 		_, err := conn.ExecContext(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE noted_at < datetime('now', ?)",
 			fmt.Sprintf("-%d seconds", int(tool.NotesKept.Seconds())))
 		return err
@@ -128,11 +128,11 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 		return nil, nil // and asking does not make it
 	}
 	var notes []interpreter.Note
-	err = t.file(path).use(ctx, false, func(conn *sqliteConn) error {
-		notes, err = recallSQLite(ctx, conn, in.Note)
+	err = t.file(path).use(ctx, false, func(conn *guardedConn) error {
+		notes, err = recallNotes(ctx, conn, in.Note)
 		return err
 	})
-	return notes, sqliteError(ctx, err)
+	return notes, classifyError(ctx, err)
 }
 
 // Forget drops the notes of calls.
@@ -152,17 +152,17 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 	if again {
 		statement = "UPDATE " + sqltool.NotesTable + " SET continuation = x'' WHERE call_key IN (SELECT value FROM json_each(?))"
 	}
-	err = t.file(path).use(ctx, true, func(conn *sqliteConn) error {
+	err = t.file(path).use(ctx, true, func(conn *guardedConn) error {
 		_, err := conn.ExecContext(ctx, statement, string(keys))
 		return err
 	})
 	if err != nil && strings.Contains(err.Error(), "no such table") {
 		return nil
 	}
-	return sqliteError(ctx, err)
+	return classifyError(ctx, err)
 }
 
-func recallSQLite(ctx context.Context, conn *sqliteConn, after *interpreter.Note) ([]interpreter.Note, error) {
+func recallNotes(ctx context.Context, conn *guardedConn, after *interpreter.Note) ([]interpreter.Note, error) {
 	var tables int
 	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = ?", sqltool.NotesTable).Scan(&tables); err != nil || tables == 0 {
 		return nil, err

@@ -25,14 +25,14 @@ import (
 var readOnly = map[string]bool{"select": true, "values": true, "explain": true}
 
 // query runs one statement on a connection of its own.
-func (f *sqliteFile) query(ctx context.Context, query *sqltool.Statement, limit int64) (interpreter.ToolResult, error) {
+func (f *database) query(ctx context.Context, query *sqltool.Statement, limit int64) (interpreter.ToolResult, error) {
 	var result interpreter.ToolResult
-	err := f.use(ctx, !readOnly[query.Parsed.Verb()], func(conn *sqliteConn) (err error) {
+	err := f.use(ctx, !readOnly[query.Parsed.Verb()], func(conn *guardedConn) (err error) {
 		if err := tool.Begin(ctx); err != nil {
 			return err
 		}
 		conn.statement = true
-		result, err = querySQLite(ctx, conn, query, limit)
+		result, err = runQuery(ctx, conn, query, limit)
 		if err != nil && conn.refused != "" {
 			return tool.Errorf("step %q: the statement cannot be run: %s", query.Step, conn.refused)
 		}
@@ -41,11 +41,11 @@ func (f *sqliteFile) query(ctx context.Context, query *sqltool.Statement, limit 
 	return result, err
 }
 
-func querySQLite(ctx context.Context, conn *sqliteConn, query *sqltool.Statement, limit int64) (interpreter.ToolResult, error) {
+func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.Statement, limit int64) (interpreter.ToolResult, error) {
 	if isVacuum(query) {
 		return sqltool.RowsAffected(0), conn.compact(ctx)
 	}
-	rows, columns, err := runSQLite(ctx, conn, query, limit)
+	rows, columns, err := selectRows(ctx, conn, query, limit)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -56,7 +56,7 @@ func querySQLite(ctx context.Context, conn *sqliteConn, query *sqltool.Statement
 	return changes(ctx, conn.Conn, query.Parsed.Verb())
 }
 
-// isVacuum tells whether the statement is VACUUM and nothing else.
+// isVacuum reports whether the statement is VACUUM and nothing else.
 func isVacuum(s *sqltool.Statement) bool {
 	words := strings.Fields(strings.ToLower(s.Parsed.SQL(nil, true, false).Text))
 	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
@@ -90,11 +90,11 @@ func largestValue(s *sqltool.Statement, limit int64, columns int) int64 {
 	return largest + 1<<10 // what a row takes beside its values
 }
 
-func runSQLite(ctx context.Context, conn *sqliteConn, query *sqltool.Statement, limit int64) (*sqltool.Rows, int, error) {
+func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.Statement, limit int64) (*sqltool.Rows, int, error) {
 	numbered := query.Parsed.SQL(query.Values, true, false)
 	args := make([]any, len(numbered.Order))
 	for i, index := range numbered.Order {
-		args[i] = sqliteParam(query.Values[index])
+		args[i] = parameter(query.Values[index])
 	}
 	columns, err := conn.columns(numbered.Text)
 	if err != nil {
@@ -121,7 +121,7 @@ func runSQLite(ctx context.Context, conn *sqliteConn, query *sqltool.Statement, 
 		return nil, 0, err
 	}
 	for result.Next() {
-		row, size, err := scanSQLite(result, types)
+		row, size, err := scanRow(result, types)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -132,7 +132,7 @@ func runSQLite(ctx context.Context, conn *sqliteConn, query *sqltool.Statement, 
 	return rows, len(names), result.Err()
 }
 
-func scanSQLite(result *sql.Rows, types []*sql.ColumnType) ([]any, int, error) {
+func scanRow(result *sql.Rows, types []*sql.ColumnType) ([]any, int, error) {
 	row := make([]any, len(types))
 	targets := make([]any, len(types))
 	for i := range row {
@@ -143,7 +143,7 @@ func scanSQLite(result *sql.Rows, types []*sql.ColumnType) ([]any, int, error) {
 	}
 	size := 0
 	for i, value := range row {
-		row[i] = sqliteValue(value, types[i].DatabaseTypeName())
+		row[i] = resultValue(value, types[i].DatabaseTypeName())
 		if text, ok := row[i].(string); ok {
 			size += len(text)
 		} else {
@@ -154,7 +154,7 @@ func scanSQLite(result *sql.Rows, types []*sql.ColumnType) ([]any, int, error) {
 }
 
 // changes counts the rows of a statement that gave none. changes() keeps the
-// number of the last write, so it is only asked after one.
+// number of the last write, so it is only read after one.
 func changes(ctx context.Context, conn *sql.Conn, verb string) (interpreter.ToolResult, error) {
 	switch verb {
 	case "insert", "update", "delete", "replace", "with":
@@ -168,9 +168,9 @@ func changes(ctx context.Context, conn *sql.Conn, verb string) (interpreter.Tool
 	return sqltool.RowsAffected(n), nil
 }
 
-// sqliteParam is a parameter with the type that SQLite gives to the same
+// parameter is a parameter with the type that SQLite gives to the same
 // literal.
-func sqliteParam(value any) any {
+func parameter(value any) any {
 	switch v := value.(type) {
 	case bool:
 		if v {
@@ -190,17 +190,17 @@ func sqliteParam(value any) any {
 	return value // nil, float64, string
 }
 
-// sqliteColumn is a value of table mode. Numbers too long for SQLite stay
+// columnValue is a value of table mode. Numbers too long for SQLite stay
 // text, so that a text column keeps every digit.
-func sqliteColumn(value any) any {
+func columnValue(value any) any {
 	if number, ok := value.(json.Number); ok {
 		return number.String()
 	}
-	return sqliteParam(value)
+	return parameter(value)
 }
 
-// sqliteValue makes a canonical value of what the driver gives.
-func sqliteValue(value any, declared string) any {
+// resultValue makes a canonical value of what the driver gives.
+func resultValue(value any, declared string) any {
 	switch v := value.(type) {
 	case []byte:
 		return base64.StdEncoding.EncodeToString(v)

@@ -17,24 +17,29 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// sqliteSettings open every connection. busy_timeout comes first: changing the
+// connectionSettings open every connection. busy_timeout comes first: changing the
 // journal mode needs a lock itself. Transactions take the write lock when they
 // begin, as a read lock that grows fails when two do it at once. What a file's
 // schema and its tables of FTS hold is not trusted.
-const sqliteSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=trusted_schema(0)&_txlock=immediate&_defensive=1"
+const connectionSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=trusted_schema(0)&_txlock=immediate&_defensive=1"
 
 // Tool runs statements and writes rows on SQLite files. Files stay open
 // until the worker ends, or they are removed or replaced.
 type Tool struct {
 	res     tool.Resources
 	mu      sync.Mutex
-	files   map[string]*sqliteFile
+	files   map[string]*database
 	sweeper sqltool.Sweeper
 }
 
+var (
+	_ tool.Ledger   = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+)
+
 // New makes the tool.
 func New(res tool.Resources) *Tool {
-	return &Tool{res: res, files: map[string]*sqliteFile{}}
+	return &Tool{res: res, files: map[string]*database{}}
 }
 
 // Spec describes the tool.
@@ -118,7 +123,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	} else {
 		result, err = file.query(ctx, query, t.res.MaxResponseBytes)
 	}
-	return result, sqliteError(ctx, err)
+	return result, classifyError(ctx, err)
 }
 
 // BeginsItself marks a tool that waits before it acts.
@@ -214,12 +219,12 @@ func staysBelow(base, relative, step string) error {
 }
 
 // file gives what is known of a path.
-func (t *Tool) file(path string) *sqliteFile {
+func (t *Tool) file(path string) *database {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.files[path] == nil {
-		sqliteMemory.allow(sqliteMemoryBytes(t.res))
-		t.files[path] = newSQLiteFile(path, sqltool.LargestValue(t.res))
+		heap.allow(heapBytes(t.res))
+		t.files[path] = newDatabase(path, sqltool.LargestValue(t.res))
 	}
 	return t.files[path]
 }

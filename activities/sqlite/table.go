@@ -16,12 +16,12 @@ import (
 )
 
 // write writes all rows in one transaction.
-func (f *sqliteFile) write(ctx context.Context, w *sqltool.Write) (interpreter.ToolResult, error) {
+func (f *database) write(ctx context.Context, w *sqltool.Write) (interpreter.ToolResult, error) {
 	if len(w.Rows) == 0 && w.Note == nil {
 		return sqltool.RowsAffected(0), nil
 	}
 	var result interpreter.ToolResult
-	err := f.use(ctx, true, func(conn *sqliteConn) error {
+	err := f.use(ctx, true, func(conn *guardedConn) error {
 		tx, err := conn.BeginTx(ctx, nil)
 		if err != nil {
 			return err
@@ -30,7 +30,7 @@ func (f *sqliteFile) write(ctx context.Context, w *sqltool.Write) (interpreter.T
 		if err := tool.Begin(ctx); err != nil {
 			return err
 		}
-		if result, err = writeSQLite(ctx, tx, w); err != nil {
+		if result, err = writeTable(ctx, tx, w); err != nil {
 			return writeError(w, err)
 		}
 		if result.Noted != nil {
@@ -44,9 +44,9 @@ func (f *sqliteFile) write(ctx context.Context, w *sqltool.Write) (interpreter.T
 	return result, nil
 }
 
-func writeSQLite(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.ToolResult, error) {
+func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.ToolResult, error) {
 	if len(w.Rows) > 0 {
-		existing, err := sqliteColumns(ctx, tx, w)
+		existing, err := tableColumns(ctx, tx, w)
 		if err != nil {
 			return interpreter.ToolResult{}, err
 		}
@@ -55,16 +55,16 @@ func writeSQLite(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter
 		}
 	}
 	if w.Needed() {
-		result, done, err := (&sqliteLedger{tx: tx}).enter(ctx, w)
+		result, done, err := (&ledger{tx: tx}).enter(ctx, w)
 		if done || err != nil {
 			return result, err
 		}
 	}
-	written, err := insertSQLite(ctx, tx, w)
+	written, err := insertRows(ctx, tx, w)
 	return sqltool.RowsAffected(written), err
 }
 
-func insertSQLite(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (written int64, err error) {
+func insertRows(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (written int64, err error) {
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
@@ -77,7 +77,7 @@ func insertSQLite(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (written in
 	for i, row := range w.Rows {
 		values := make([]any, len(w.Columns))
 		for at, column := range w.Columns {
-			values[at] = sqliteColumn(row[column])
+			values[at] = columnValue(row[column])
 		}
 		result, err := insert.ExecContext(ctx, values...)
 		if err != nil {
@@ -92,9 +92,9 @@ func insertSQLite(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (written in
 	return written, nil
 }
 
-// sqliteColumns are the table's columns in order, none if there is no such
+// tableColumns are the table's columns in order, none if there is no such
 // table.
-func sqliteColumns(ctx context.Context, tx *sql.Tx, w *sqltool.Write) ([]string, error) {
+func tableColumns(ctx context.Context, tx *sql.Tx, w *sqltool.Write) ([]string, error) {
 	query, args := "SELECT name FROM pragma_table_info(?)", []any{w.Table[len(w.Table)-1]}
 	if len(w.Table) > 1 {
 		query, args = "SELECT name FROM pragma_table_info(?, ?)", append(args, w.Table[0])
@@ -131,8 +131,8 @@ func writeError(w *sqltool.Write, err error) error {
 	return fmt.Errorf("writing %d rows to table %q: %w%s", len(w.Rows), w.Shown, err, hint)
 }
 
-// sqliteError says what an error of SQLite means to a playbook.
-func sqliteError(ctx context.Context, err error) error {
+// classifyError says what an error of SQLite means to a playbook.
+func classifyError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -149,14 +149,14 @@ func sqliteError(ctx context.Context, err error) error {
 	case !errors.As(err, &db):
 		return &tool.Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: "SQLite: " + err.Error(), Err: err}
 	}
-	kind, class, name := classifySQLite(db.Code())
+	kind, class, name := kindOfCode(db.Code())
 	return &tool.Error{Kind: kind, Class: class, Type: name, Message: err.Error(), Err: err}
 }
 
-// classifySQLite reads a result code (sqlite.org/rescode.html). What other
+// kindOfCode reads a result code (sqlite.org/rescode.html). What other
 // users of the file, or the disk, may change by themselves is retryable, as
 // SQLSTATE classes 53 and 57 are.
-func classifySQLite(code int) (kind interpreter.Kind, class interpreter.Class, name string) {
+func kindOfCode(code int) (kind interpreter.Kind, class interpreter.Class, name string) {
 	const primary = 0xff // extended codes hold the primary one in their low byte
 	switch code & primary {
 	case codes.SQLITE_BUSY:

@@ -15,20 +15,21 @@ import (
 const (
 	// WritesTable holds the operation keys of mode insert.
 	WritesTable = "reprise_writes"
-	// NotesTable holds how calls go on behind their writes.
+	// NotesTable holds how calls continue behind their writes.
 	NotesTable = "reprise_notes"
 )
 
-// sweepEvery is how often a worker looks for notes that are too old.
+// sweepEvery is how often a worker searches for notes that are too old.
 const sweepEvery = time.Hour
 
 // LargestValue bounds a value of what this build itself writes to a database
-// and reads there, in bytes: notes of how calls go on are as large as a payload,
+// and reads there, in bytes: notes of how calls continue are as large as a payload,
 // and may be sent as hexadecimal text.
 func LargestValue(res tool.Resources) int64 {
 	return 2 * (res.MaxResponseBytes + int64(res.MaxPayload))
 }
 
+// Check refuses what was written before with other rows.
 func (w *Write) Check(before tool.WrittenBefore) error {
 	return w.LedgerEntry.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
 }

@@ -56,6 +56,7 @@ type Rows struct {
 	memory  memory.Rows
 }
 
+// NewRows collects rows of at most limit bytes.
 func NewRows(step string, columns []string, limit int64) (*Rows, error) {
 	const marks = len(`"":,`)
 	seen := map[string]bool{}
@@ -89,6 +90,7 @@ func (r *Rows) Add(ctx context.Context, values []any, size int) error {
 	return nil
 }
 
+// RowsAffected is the result of a statement that returns no rows.
 func RowsAffected(n int64) interpreter.ToolResult {
 	return interpreter.ToolResult{Data: expression.Of(map[string]any{"rows_affected": int(n)})}
 }

@@ -18,7 +18,7 @@ const (
 	ModeUpsert = "upsert"
 )
 
-// Write is what a call in table mode asks for.
+// Write is what a call in table mode requests.
 type Write struct {
 	Table   []string // schema and name, or the name
 	Shown   string   // the table as the author wrote it
@@ -209,6 +209,7 @@ func quoteName(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
+// QuoteNames makes a list of SQL identifiers.
 func QuoteNames(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
@@ -217,6 +218,7 @@ func QuoteNames(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
+// QuotedTable is the table as SQL has it.
 func (w *Write) QuotedTable() string {
 	quoted := make([]string, len(w.Table))
 	for i, part := range w.Table {

@@ -66,7 +66,7 @@ func Propagate(ctx context.Context, headers http.Header) {
 // ErrTimeout is the cause of a context that ended with the attempt's time.
 var ErrTimeout = errors.New("the attempt's time is over")
 
-// IsContextError tells the error of a context that ended from one the tool
+// IsContextError distinguishes the error of a context that ended from one the tool
 // found by itself just before.
 func IsContextError(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, ErrTimeout)

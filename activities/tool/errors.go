@@ -20,7 +20,7 @@ const MaxErrorBody = 16 << 10
 // MaxMessage bounds messages, which other programs may have written.
 const MaxMessage = 4 << 10
 
-// Error is how a tool tells what went wrong; the zero value of every field is
+// Error is how a tool says what went wrong; the zero value of every field is
 // allowed. It becomes `error` in the playbook's expressions.
 type Error struct {
 	Kind    interpreter.Kind  // interpreter.Kind…; "" is tool
@@ -28,12 +28,12 @@ type Error struct {
 	Message string            // "" is Err's text
 	Type    string            // finer than Kind: econnrefused, an SQLSTATE, the name of an exception
 	Status  int               // HTTP status, 0 for none
-	// RetryAfter is how long the other side asked to wait, nil when it did not.
+	// RetryAfter is the wait that the other side requested, nil when it did not.
 	RetryAfter *time.Duration
 	// Headers are those of a failed answer, with lower-case names; what carries
 	// credentials is left out of the history, and the rest is bounded.
 	Headers map[string]string
-	// Answer is what an answer that failed tells beside Status and Headers, nil where
+	// Answer is what an answer that failed says beside Status and Headers, nil where
 	// none has come.
 	Answer *interpreter.ToolMeta
 	Body   any // what the other side said, canonical; at most MaxErrorBody is kept

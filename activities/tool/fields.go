@@ -8,7 +8,7 @@ import (
 )
 
 // Fields arrive rendered: a template may have given them any type. These
-// helpers take what can be meant and refuse the rest in the author's words.
+// helpers accept what can be meant and refuse the rest in the author's words.
 
 // TextField is a field as text; absent and nil are "".
 func TextField(in interpreter.ToolInput, name string) (string, error) {

@@ -26,7 +26,7 @@ func AnswerHeaders(headers map[string]string) map[string]string {
 	return boundedHeaders(headers, func(string) bool { return true }, func(text string) string { return text })
 }
 
-// boundedHeaders are those of some headers that are wanted and within the
+// boundedHeaders are the headers that show keeps and are within the
 // bounds, by their names, as show gives them.
 func boundedHeaders(headers map[string]string, wanted func(name string) bool, show func(string) string) map[string]string {
 	var kept map[string]string

@@ -8,7 +8,7 @@ import (
 // Origin is a URL's scheme and host, for messages.
 func Origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// SameHost tells whether b may see what is meant for a: the same host and
+// SameHost reports whether b may see what is meant for a: the same host and
 // port, never in clear text if a was not; http may become https.
 func SameHost(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {

@@ -55,7 +55,7 @@ func ConnectionVariable(name string) string {
 // Connection gives the URL of a connection, or a final error that says how to
 // configure it. Its secrets are masked in whatever error the attempt ends with.
 func (res Resources) Connection(ctx context.Context, name string) (string, error) {
-	// Who writes the connection itself has made a mistake that shows a password.
+	// An author who writes the connection itself would show a password.
 	if strings.ContainsAny(name, ":/@= \t\r\n") {
 		return "", ConfigErrorf("auth must be the name of a connection that the worker knows, such as pg_main, " +
 			"and not the connection itself")
@@ -78,5 +78,5 @@ func (res Resources) URLConnection(ctx context.Context, name, tool string) (stri
 	return raw, err
 }
 
-// IsOAuth2 tells connections that are maps from URLs.
+// IsOAuth2 reports whether a connection is a map and not a URL.
 func IsOAuth2(raw string) bool { return strings.HasPrefix(strings.TrimSpace(raw), "{") }

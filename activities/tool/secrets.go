@@ -40,7 +40,7 @@ func SecretsOf(ctx context.Context) *Secrets {
 	return &Secrets{Set: &secrets.Set{}}
 }
 
-// AddSent notes that the attempt sends the secrets of a connection: its answers are
+// AddSent records that the attempt sends the secrets of a connection: its answers are
 // looked through for them.
 func (s *Secrets) AddSent(connection *secrets.Connection) {
 	s.Use(connection)
@@ -112,7 +112,7 @@ func Conceal(ctx context.Context, worker *secrets.Set, texts []string) {
 }
 
 // AddDerived has what an expression has made of secret results masked in what the
-// attempt tells, beside what is known to be.
+// attempt reports, beside what is known to be.
 func (s *Secrets) AddDerived(texts, known []string) {
 	for _, text := range texts {
 		switch {
@@ -125,7 +125,7 @@ func (s *Secrets) AddDerived(texts, known []string) {
 	}
 }
 
-// InspectAll has the result masked of tools that do not call look.
+// InspectAll has the results of tools masked that do not call Inspect.
 func (s *Secrets) InspectAll(tool string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // next except pools of connections. One that holds pools or files until the worker
 // ends is an io.Closer too.
 type Tool interface {
-	// Spec describes the tool's fields, for checks at the door and for
+	// Spec describes the tool's fields, for validation and for
 	// docs/tools.md. It needs no resources and always returns the same value.
 	Spec() playbook.ToolSpec
 
@@ -35,10 +35,10 @@ type Tool interface {
 	// Cancellation: ctx ends when the attempt's time is over, when the run is
 	// cancelled and when the worker stops. Run then stops what it started,
 	// processes and requests included, and returns ctx's error or an error
-	// that wraps it; the caller tells the three cases apart. A Run that takes
+	// that wraps it; the caller distinguishes the three cases. A Run that takes
 	// longer than [StopGrace] to do so is left behind.
 	//
-	// Fields that are not in Spec are ignored; the door has refused them.
+	// Fields that are not in Spec are ignored; validation has refused them.
 	Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error)
 }
 
@@ -55,7 +55,7 @@ type Writer interface {
 type Ledger interface {
 	Writer
 
-	// Notes reports whether Write notes in.Note. It does not look at in.Note, and
+	// Notes reports whether Write notes in.Note. It does not read in.Note, and
 	// needs no resources.
 	//
 	// Write then does one of four things, in one transaction: it writes and

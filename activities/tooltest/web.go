@@ -45,7 +45,7 @@ func NewWitness(t *testing.T, address string, answer http.HandlerFunc) *Witness 
 	t.Helper()
 	w := &Witness{Answer: answer}
 	w.Server = httptest.NewUnstartedServer(w)
-	listener, err := net.Listen("tcp", address+":0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address+":0")
 	require.NoError(t, err)
 	require.NoError(t, w.Listener.Close())
 	w.Listener = listener

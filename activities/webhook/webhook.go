@@ -39,6 +39,11 @@ type Options struct {
 	CallbackURL string
 }
 
+var (
+	_ tool.Tool     = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+)
+
 // New makes the tool webhook.
 func New(res tool.Resources, options Options) *Tool {
 	return &Tool{spec: webhookSpec, res: res, options: options}
@@ -89,7 +94,7 @@ retry:
 // Spec describes the tool.
 func (t *Tool) Spec() playbook.ToolSpec { return t.spec }
 
-// Run sends the request that the input names. Its answer tells nothing but that it
+// Run sends the request that the input names. Its answer says nothing but that it
 // has arrived.
 func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	request, isMap := in.Fields[in.Sends].Data.(map[string]any)
@@ -151,7 +156,7 @@ func (t *Tool) fillIn(ctx context.Context, in interpreter.ToolInput, request map
 	return filled, nil
 }
 
-// names reports whether a text stands anywhere in a value.
+// names reports whether a text is anywhere in a value.
 func names(v any, text string) bool {
 	switch v := v.(type) {
 	case string:

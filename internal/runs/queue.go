@@ -55,12 +55,12 @@ func queueOf(memo *commonpb.Memo) *Queue {
 // queryQueue queries the workflow of a concurrency key for its status, and for the
 // positions of some runs.
 func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Run) (queue.Status, error) {
-	var standing queue.Status
-	err := r.query(ctx, id, "", queue.StatusQuery, &standing, members)
-	if err == nil && len(standing.Positions) != len(members) {
-		standing.Positions = make([]int, len(members))
+	var status queue.Status
+	err := r.query(ctx, id, "", queue.StatusQuery, &status, members)
+	if err == nil && len(status.Positions) != len(members) {
+		status.Positions = make([]int, len(members))
 	}
-	return standing, err
+	return status, err
 }
 
 // queued is what a run waits for that holds a ticket, as far as its line answers.
@@ -73,8 +73,8 @@ func (r *Reader) queued(ctx context.Context, ticket *queue.Ticket, run queue.Run
 	return queued, err
 }
 
-func (q *Queue) apply(standing queue.Status, position int) {
-	q.Limit, q.Position, q.Holders, q.Running = standing.Limit, position, standing.Holders, standing.Running
+func (q *Queue) apply(status queue.Status, position int) {
+	q.Limit, q.Position, q.Holders, q.Running = status.Limit, position, status.Holders, status.Running
 }
 
 // stopped reports whether the workflow of a concurrency key has ended, as far as the
