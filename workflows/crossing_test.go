@@ -66,9 +66,9 @@ func TestOneCrossing(t *testing.T) {
 	}
 	require.Equal(t, map[string][]string{
 		"crossing.go: signal": {"SignalExternalWorkflow"}, "crossing.go: signalChild": {"SignalChildWorkflow"},
-		"crossing.go: send": {"ExecuteActivity", "ExecuteChildWorkflow", "ExecuteLocalActivity"},
-		"crossing.go: goOn": {"NewContinueAsNewError"}, "crossing.go: note": {"SideEffect"},
-	}, found, "use send and goOn of crossing.go instead: Temporal does not refuse what is too large, it leaves the run hanging")
+		"crossing.go: send":          {"ExecuteActivity", "ExecuteChildWorkflow", "ExecuteLocalActivity"},
+		"crossing.go: continueAsNew": {"NewContinueAsNewError"}, "crossing.go: recordMarker": {"SideEffect"},
+	}, found, "use send and continueAsNew of crossing.go instead: Temporal does not refuse what is too large, it leaves the run hanging")
 }
 
 // TestCrossingsAreFound: also under another name, and where one is only mentioned.

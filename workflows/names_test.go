@@ -98,7 +98,7 @@ func TestRegisteredNamesAreConstants(t *testing.T) {
 				}
 			case *ast.CallExpr:
 				function, ok := node.Fun.(*ast.Ident)
-				at, names := map[string]int{"toChild": 0, "goOn": 1}[nameOf(function)]
+				at, names := map[string]int{"toChild": 0, "continueAsNew": 1}[nameOf(function)]
 				if !ok || !names {
 					return true
 				}
