@@ -75,7 +75,7 @@ func BenchmarkDrivePages(b *testing.B) {
 				call := pagedCall(b, catalogue, task)
 				for !call.Finished() {
 					output, err := catalogue.Drive(b.Context(), interpreter.DriveInput{
-						Task: task, Calls: []interpreter.Carried{{State: call.Handed(true)}}, Width: 1, Pages: true,
+						Task: task, Calls: []interpreter.CallSnapshot{{State: call.SnapshotFor(true)}}, Width: 1, Pages: true,
 					}, interpreter.Script{Source: task.Source})
 					require.NoError(b, err)
 					call.Apply(travel(output).Calls[0], time.Now())
@@ -93,7 +93,7 @@ func pagedCall(b *testing.B, catalogue *activities.Catalogue, task interpreter.T
 	b.Helper()
 	book, step, err := task.Load()
 	require.NoError(b, err)
-	call := task.Call(book, step, interpreter.Carried{}, func() float64 { return 0 })
+	call := task.Call(book, step, interpreter.CallSnapshot{}, func() float64 { return 0 })
 	result, err := activityNamed(b, catalogue, "http")(b.Context(), call.Next(time.Now()).Input)
 	require.NoError(b, err)
 	call.Attempted(interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}, time.Now())
@@ -150,7 +150,7 @@ func BenchmarkDriveBatch(b *testing.B) {
 		Name: "bench.yaml", Source: benchLoop, Step: "each", Visit: 1, Run: interpreter.RunInfo{WorkflowID: "w", RunID: "r"},
 	}}
 	for i := range calls {
-		in.Calls = append(in.Calls, interpreter.Carried{Index: &i, Size: calls, Element: expression.Of(i)})
+		in.Calls = append(in.Calls, interpreter.CallSnapshot{Index: &i, Size: calls, Element: expression.Of(i)})
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -186,12 +186,12 @@ func (c *Catalogue) function(name string) measuredFunc {
 
 // Recall asks the ledger of a sink for the notes of a call; a tool that keeps
 // none has none. See [Ledger].
-func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error) {
+func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	ledger, ok := c.tools[in.Tool].(tool.Ledger)
 	if !ok || !ledger.Notes(in) {
 		return nil, nil
 	}
-	var notes []interpreter.Note
+	var notes []interpreter.LedgerEntry
 	const beginsItself = true // and never does: asking changes nothing
 	ask := c.wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		found, err := ledger.Recall(ctx, in)

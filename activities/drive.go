@@ -133,7 +133,7 @@ func (d *hosting) output() interpreter.DriveOutput {
 	output := d.progress.output()
 	output.Budget = d.tally.over()
 	for i, driven := range output.Calls {
-		output.Calls[i] = driven.Handed(d.in.Calls[i].State)
+		output.Calls[i] = driven.Since(d.in.Calls[i].State)
 	}
 	return output
 }

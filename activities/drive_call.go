@@ -67,7 +67,7 @@ func (d *hosting) start(ctx context.Context) error {
 		}
 		h.mark = h.call.Mark()
 		if done.State != nil && done.State.Attempts > h.call.View().Attempts {
-			h.call = d.in.Task.Call(d.book, d.step, interpreter.Carried{
+			h.call = d.in.Task.Call(d.book, d.step, interpreter.CallSnapshot{
 				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: done.State,
 			}, rand.Float64)
 			h.sure = false // a run that is stopped loses its heartbeats
@@ -259,7 +259,7 @@ const (
 type hostedSink struct {
 	of    *hostedCall
 	sink  *interpreter.Call
-	note  *interpreter.Note
+	note  *interpreter.LedgerEntry
 	wrote bool // a sink may end well that wrote nothing
 }
 
@@ -324,7 +324,7 @@ func (s *hostedSink) finish(result interpreter.CallResult) sinkEnd {
 		s.of.sure = false // the next worker's sink may do better
 	case s.note != nil && s.wrote:
 		s.of.sure, s.of.forget = true, 0
-		s.of.call.Note(s.of.notes)
+		s.of.call.SetNoted(s.of.notes)
 	}
 	s.of.call.SinkDone(result, s.of.clock.now())
 	if s.of.sure {
@@ -340,12 +340,12 @@ func (s *hostedSink) leave() sinkEnd {
 
 // noteFor is the note of the write that is due, nil where its sink takes none or
 // there is too much to note.
-func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.Note {
+func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.LedgerEntry {
 	ledger, ok := h.catalogue.tools[in.Tool].(tool.Ledger)
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.Fixed() {
 		return nil
 	}
-	note, err := h.call.NoteOf(h.mark, h.notes, h.clock.now())
+	note, err := h.call.LedgerEntry(h.mark, h.notes, h.clock.now())
 	if err != nil || len(note.Continuation) > interpreter.MaxContinuation {
 		return nil
 	}
@@ -372,7 +372,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 		return nil
 	}
 	written := h.call.View().Written
-	var notes []interpreter.Note
+	var notes []interpreter.LedgerEntry
 	for _, in := range h.call.Ledgers(h.clock.now()) {
 		found, err := h.catalogue.Recall(ctx, in)
 		if err != nil {
@@ -380,7 +380,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 		}
 		notes = append(notes, found...)
 	}
-	slices.SortStableFunc(notes, func(a, b interpreter.Note) int { return cmp.Compare(a.Written, b.Written) })
+	slices.SortStableFunc(notes, func(a, b interpreter.LedgerEntry) int { return cmp.Compare(a.Written, b.Written) })
 	for _, note := range notes {
 		if note.Written <= h.call.View().Written {
 			continue // of two sinks with one ledger
@@ -391,7 +391,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	h.call.Recalled()
 	if len(notes) > 0 {
-		h.call.Note(h.notes)
+		h.call.SetNoted(h.notes)
 	}
 	if h.call.View().Written > written {
 		state := h.call.Snapshot()
@@ -427,7 +427,7 @@ type made struct {
 // apart again. The error is one that ends the activity.
 func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (made, resultSize, error) {
 	input.ControlID, input.ControlVersion = d.in.ControlID, d.in.ControlVersion
-	input.Above = d.in.Task.Nesting.Brief()
+	input.Parents = d.in.Task.Nesting.Brief()
 	run := d.catalogue.function(input.Activity())
 	if run == nil {
 		return failed(&interpreter.ErrorObject{

@@ -208,6 +208,6 @@ func resumed(t *testing.T, in interpreter.DriveInput, turned interpreter.Driven)
 	require.True(t, call.TurnsPage())
 	next := in
 	next.Calls = slices.Clone(in.Calls)
-	next.Calls[0].State = call.Handed(true)
+	next.Calls[0].State = call.SnapshotFor(true)
 	return next
 }

@@ -37,7 +37,7 @@ type player struct {
 	asked    []string // "element/page"
 	written  []string // "key of the page: rows"
 	now, top int      // attempts at a time
-	notes    []interpreter.Note
+	notes    []interpreter.LedgerEntry
 }
 
 func (*player) Spec() playbook.ToolSpec {
@@ -81,10 +81,10 @@ func (p *player) Write(_ context.Context, in interpreter.ToolInput) (interpreter
 func (p *player) Notes(interpreter.ToolInput) bool { return !p.plain }
 
 // Recall gives what was noted.
-func (p *player) Recall(_ context.Context, in interpreter.ToolInput) ([]interpreter.Note, error) {
+func (p *player) Recall(_ context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var found []interpreter.Note
+	var found []interpreter.LedgerEntry
 	for _, note := range p.notes {
 		if note.Call == in.Note.Call && note.Written > in.Note.Written {
 			found = append(found, note)
@@ -97,7 +97,7 @@ func (p *player) Recall(_ context.Context, in interpreter.ToolInput) ([]interpre
 func (p *player) Forget(_ context.Context, _ interpreter.ToolInput, calls []string, _ bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.notes = slices.DeleteFunc(p.notes, func(note interpreter.Note) bool { return slices.Contains(calls, note.Call) })
+	p.notes = slices.DeleteFunc(p.notes, func(note interpreter.LedgerEntry) bool { return slices.Contains(calls, note.Call) })
 	return nil
 }
 
@@ -154,7 +154,7 @@ func driveInput(loopWords, then string, elements ...string) interpreter.DriveInp
 	}}
 	for i, element := range elements {
 		index := i
-		in.Calls = append(in.Calls, interpreter.Carried{Index: &index, Size: len(elements), Element: expression.Of(element)})
+		in.Calls = append(in.Calls, interpreter.CallSnapshot{Index: &index, Size: len(elements), Element: expression.Of(element)})
 	}
 	return in
 }
@@ -171,7 +171,7 @@ func turning(t *testing.T, then string, first any) interpreter.DriveInput {
 	call.Next(time.Now())
 	call.Attempted(interpreter.Outcome{Data: first}, time.Now())
 	require.True(t, call.TurnsPage())
-	in.Calls[0].State = call.Handed(true)
+	in.Calls[0].State = call.SnapshotFor(true)
 	return in
 }
 

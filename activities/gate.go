@@ -55,11 +55,11 @@ type holding struct {
 	run     string // workflow ID, "" for none
 	version int    // of the control that the workflow knew of
 	step    string
-	above   []interpreter.Above
+	above   []interpreter.Parent
 }
 
 func holdingOf(in interpreter.ToolInput) holding {
-	return holding{run: in.ControlID, version: in.ControlVersion, step: in.Step, above: in.Above}
+	return holding{run: in.ControlID, version: in.ControlVersion, step: in.Step, above: in.Parents}
 }
 
 // pass gives the control of the attempt's run, and a *putOffError where that holds
@@ -70,12 +70,12 @@ func (g *gate) pass(ctx context.Context, by holding) (interpreter.Control, error
 		return interpreter.Control{}, nil
 	}
 	control := g.control(ctx, by.run, by.version)
-	if control.Holds(by.step) {
+	if control.IsPaused(by.step) {
 		return control, paused(interpreter.Hold{Version: control.Version})
 	}
 	for _, above := range by.above {
 		told := g.control(ctx, above.Run, above.Control.Version)
-		if told.Holds(above.Step) {
+		if told.IsPaused(above.Step) {
 			return control, paused(interpreter.Hold{Run: above.Run, Version: told.Version})
 		}
 	}

@@ -60,8 +60,8 @@ func TestGateGoesByWhatItKnew(t *testing.T) {
 		}
 		return interpreter.Control{Version: 1, Steps: []string{"fetch"}}, nil
 	})
-	require.True(t, gate.Control(t.Context(), "run", 0).Holds("fetch"))
+	require.True(t, gate.Control(t.Context(), "run", 0).IsPaused("fetch"))
 	away.Store(true)
-	require.True(t, gate.Control(t.Context(), "run", 2).Holds("fetch"))
-	require.False(t, gate.Control(t.Context(), "new", 0).Holds("fetch"))
+	require.True(t, gate.Control(t.Context(), "run", 2).IsPaused("fetch"))
+	require.False(t, gate.Control(t.Context(), "new", 0).IsPaused("fetch"))
 }

@@ -33,7 +33,7 @@ type Answer struct {
 	Form    map[string]any `json:"form,omitempty"`
 	By      string         `json:"by,omitempty"`
 	Comment string         `json:"comment,omitempty"`
-	// ID tells who asks whether what Taken says is about this answer or about the
+	// ID tells the sender whether an AnswerReceipt is about this answer or about the
 	// same one before. It may be any text.
 	ID string `json:"id,omitempty"`
 }
@@ -49,14 +49,14 @@ type AnswerTo struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Means reports whether an address is one of the attempt at a full one.
-func (a AnswerTo) Means(at AnswerTo) bool {
-	return a.MeansCall(at) && (a.Attempt == 0 || a.Attempt == at.Attempt) && (a.Key == "" || a.Key == at.Key)
+// Matches reports whether an address is one of the attempt at a full one.
+func (a AnswerTo) Matches(at AnswerTo) bool {
+	return a.MatchesCall(at) && (a.Attempt == 0 || a.Attempt == at.Attempt) && (a.Key == "" || a.Key == at.Key)
 }
 
-// MeansCall reports whether an address is one of the call of an attempt, in this
+// MatchesCall reports whether an address is one of the call of an attempt, in this
 // attempt or another.
-func (a AnswerTo) MeansCall(at AnswerTo) bool {
+func (a AnswerTo) MatchesCall(at AnswerTo) bool {
 	return (a.Step == "" || a.Step == at.Step) && (a.Visit == 0 || a.Visit == at.Visit) &&
 		(a.Index == nil || at.Index != nil && *a.Index == *at.Index)
 }
@@ -74,19 +74,19 @@ const (
 	AnswerOversized AnswerVerb = "oversized"
 )
 
-// Taken says what became of an answer that was taken.
-type Taken struct {
+// AnswerReceipt says which attempt an answer was accepted for.
+type AnswerReceipt struct {
 	Step    string `json:"step"`
 	Visit   int    `json:"visit"`
 	Index   *int   `json:"index,omitempty"`
 	Attempt int    `json:"attempt"`
-	// ID is that of the answer which was taken: another one where the same had been
-	// said before.
+	// ID is that of the answer which was accepted: another one where the same had come
+	// before.
 	ID string `json:"id,omitempty"`
 }
 
-// To is the attempt, without its key.
-func (t Taken) To() AnswerTo {
+// Address is the attempt, without its key.
+func (t AnswerReceipt) Address() AnswerTo {
 	return AnswerTo{Step: t.Step, Visit: t.Visit, Index: t.Index, Attempt: t.Attempt}
 }
 
@@ -274,24 +274,24 @@ func (r *Reported) String() string {
 	return text
 }
 
-// Awaits is the attempt of the call that somebody outside answers, nil for none.
-func (c *Call) Awaits() *Awaited { return c.state.head().Await }
+// Awaited is the attempt of the call that somebody outside answers, nil for none.
+func (c *Call) Awaited() *Awaited { return c.state.head().Await }
 
-// Answered reports whether the attempt under way has its answer.
-func (c *Call) Answered() bool { return c.state.Answer != nil }
+// HasAnswer reports whether the attempt under way has its answer.
+func (c *Call) HasAnswer() bool { return c.state.Answer != nil }
 
-// Takes reports whether an answer is for the attempt of the call that is under way.
+// IsAddressed reports whether an answer is for the attempt of the call that is under way.
 // sent says that it is being made, though nobody awaits it yet.
-func (c *Call) Takes(to AnswerTo, sent bool) bool {
-	if c.Awaits() == nil && !sent {
+func (c *Call) IsAddressed(to AnswerTo, sent bool) bool {
+	if c.Awaited() == nil && !sent {
 		return false
 	}
-	return to.Means(c.To())
+	return to.Matches(c.Address())
 }
 
 // CheckAnswer says why an answer to the attempt under way cannot be taken.
 func (c *Call) CheckAnswer(answer Answer) error {
-	if c.Answered() {
+	if c.HasAnswer() {
 		return &AnswerError{Type: AnswerLate, Message: fmt.Sprintf("attempt %d of %s has its answer", c.state.Attempts+1, c.config.name())}
 	}
 	return c.checkAnswer(answer)
@@ -314,11 +314,11 @@ func (c *Call) checkAnswer(answer Answer) error {
 	return nil
 }
 
-// Answer takes an answer that CheckAnswer has nothing against.
-func (c *Call) Answer(answer Answer, now time.Time) Taken {
+// AcceptAnswer applies an answer that CheckAnswer has nothing against.
+func (c *Call) AcceptAnswer(answer Answer, now time.Time) AnswerReceipt {
 	if answer.Verb == AnswerProgress {
 		c.state.Reported = &Reported{Done: answer.Done, Total: answer.Total, Message: answer.Message, At: now}
-		if awaited := c.Awaits(); awaited != nil && awaited.Limit > 0 {
+		if awaited := c.Awaited(); awaited != nil && awaited.Limit > 0 {
 			longer := *awaited
 			longer.Until = now.Add(awaited.Limit)
 			c.state.Todo = []Todo{{Await: &longer}, {Attempt: &PendingAttempt{}}}
@@ -326,34 +326,34 @@ func (c *Call) Answer(answer Answer, now time.Time) Taken {
 	} else {
 		c.state.Answer = &answer
 	}
-	return Taken{
+	return AnswerReceipt{
 		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.state.Attempts + 1, ID: answer.ID,
 	}
 }
 
-// To is the attempt that is under way or due.
-func (c *Call) To() AnswerTo {
+// Address is the attempt that is under way or due.
+func (c *Call) Address() AnswerTo {
 	return AnswerTo{
 		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.state.Attempts + 1, Key: c.attemptKey(),
 	}
 }
 
-// Due is the number of the attempt that is under way or due.
-func (c *Call) Due() int { return c.state.Attempts + 1 }
+// DueAttempt is the number of the attempt that is under way or due.
+func (c *Call) DueAttempt() int { return c.state.Attempts + 1 }
 
 // Page is the page under way.
 func (c *Call) Page() int { return c.page() }
 
-// Answerer is who has answered the attempt under way, "" for nobody who says so.
-func (c *Call) Answerer() string {
+// AnsweredBy is who has answered the attempt under way, "" for nobody who says so.
+func (c *Call) AnsweredBy() string {
 	if c.state.Answer == nil {
 		return ""
 	}
 	return c.state.Answer.By
 }
 
-// Asks reports whether the attempts of the call are answered from outside.
-func (c *Call) Asks() bool { return c.traits().Awaits }
+// AnsweredFromOutside reports whether the attempts of the call are answered from outside.
+func (c *Call) AnsweredFromOutside() bool { return c.traits().Awaits }
 
 // Sends reports whether the attempt that is due sends a request before it is
 // awaited.
@@ -368,7 +368,7 @@ const maxSending = 30 * time.Second
 // attemptLimit bounds what an activity does of an attempt.
 func (c *Call) attemptLimit() time.Duration {
 	limit := timeoutOf(c.action, c.tool)
-	if c.Asks() && (limit == 0 || limit > maxSending) {
+	if c.AnsweredFromOutside() && (limit == 0 || limit > maxSending) {
 		return maxSending
 	}
 	return limit
@@ -418,7 +418,7 @@ func (c *Call) overdue(now time.Time) Outcome {
 			return Outcome{Data: data}
 		}
 	}
-	awaited := c.Awaits()
+	awaited := c.Awaited()
 	message := fmt.Sprintf("step %q: no answer within %s", c.config.Step.Name, awaited.Limit)
 	if reported := c.state.Reported; reported != nil && reported.At.After(awaited.Since) {
 		message += " of the last report: " + reported.String()
@@ -436,9 +436,9 @@ func (c *Call) await(outcome Outcome, now time.Time) {
 	c.state.Todo = []Todo{{Await: &awaited}, {Attempt: &PendingAttempt{}}}
 }
 
-// TakeAnswer goes on with the answer that has come, or without one where the time
+// ApplyAnswer goes on with the answer that has come, or without one where the time
 // of the attempt is over. It gives the failure of the attempt, nil for none.
-func (c *Call) TakeAnswer(now time.Time) *ErrorObject {
+func (c *Call) ApplyAnswer(now time.Time) *ErrorObject {
 	outcome := c.overdue(now)
 	if c.state.Answer != nil {
 		outcome = c.answered(*c.state.Answer, now)

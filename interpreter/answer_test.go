@@ -21,7 +21,7 @@ func awaited(t *testing.T, step string) *interpreter.Call {
 	call := c.call(t)
 	require.Equal(t, interpreter.DoAttempt, call.Next(started).Kind)
 	call.Attempted(interpreter.Outcome{}, started)
-	require.NotNil(t, call.Awaits())
+	require.NotNil(t, call.Awaited())
 	return call
 }
 
@@ -35,13 +35,13 @@ func TestNoVerdictWhileAwaited(t *testing.T) {
 	t.Parallel()
 	call := awaited(t, webhook+"    retry: 3\n")
 	require.Nil(t, call.Verdict())
-	call.Answer(interpreter.Answer{Verb: interpreter.AnswerFail, Message: "no"}, started)
-	_ = call.TakeAnswer(started)
+	call.AcceptAnswer(interpreter.Answer{Verb: interpreter.AnswerFail, Message: "no"}, started)
+	_ = call.ApplyAnswer(started)
 	require.NotNil(t, call.Verdict())
 	call.Waited()
 	call.Next(started)
 	call.Attempted(interpreter.Outcome{}, started)
-	require.NotNil(t, call.Awaits())
+	require.NotNil(t, call.Awaited())
 	require.Nil(t, call.Verdict())
 }
 
@@ -112,11 +112,11 @@ func TestAnswersInAnyOrder(t *testing.T) {
 			}[rng.IntN(3)]
 			attempt := call.State().Attempts + 1
 			answer.Attempt = []int{attempt, attempt + 1, max(attempt-1, 1)}[rng.IntN(3)]
-			if !call.Takes(answer.AnswerTo, sent) || call.CheckAnswer(answer) != nil {
+			if !call.IsAddressed(answer.AnswerTo, sent) || call.CheckAnswer(answer) != nil {
 				return
 			}
 			require.Equal(t, attempt, answer.Attempt, "seed %d", seed)
-			require.Equal(t, attempt, call.Answer(answer, now).Attempt)
+			require.Equal(t, attempt, call.AcceptAnswer(answer, now).Attempt)
 			if answer.Verb != interpreter.AnswerProgress {
 				outcomes[attempt] = append(outcomes[attempt], string(answer.Verb))
 			}
@@ -133,7 +133,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 			switch command.Kind {
 			case interpreter.DoAttempt:
 				say(true)
-				answered, outcome := call.Answered(), interpreter.Outcome{}
+				answered, outcome := call.HasAnswer(), interpreter.Outcome{}
 				if rng.IntN(3) == 0 {
 					outcome.Err = &interpreter.ErrorObject{Kind: interpreter.KindWebhookFailure, Class: interpreter.ClassRetryable}
 					if !answered {
@@ -141,15 +141,15 @@ func TestAnswersInAnyOrder(t *testing.T) {
 					}
 				}
 				call.Attempted(outcome, now)
-				require.Equal(t, answered, call.Answered(), "seed %d", seed)
+				require.Equal(t, answered, call.HasAnswer(), "seed %d", seed)
 			case interpreter.DoAwait:
 				say(false)
-				if rng.IntN(4) == 0 && !call.Answered() {
-					now = call.Awaits().Until
+				if rng.IntN(4) == 0 && !call.HasAnswer() {
+					now = call.Awaited().Until
 					outcomes[call.Attempt()] = append(outcomes[call.Attempt()], "silence")
-					_ = call.TakeAnswer(now)
-				} else if call.Answered() {
-					_ = call.TakeAnswer(now)
+					_ = call.ApplyAnswer(now)
+				} else if call.HasAnswer() {
+					_ = call.ApplyAnswer(now)
 				}
 			case interpreter.DoWait:
 				say(false)

@@ -34,8 +34,8 @@ func (c *Call) parseApproval() (*playbook.Approval, error) {
 	return approval, err
 }
 
-// asksWell says why people cannot be asked what the fields of an approval give.
-func (c *Call) asksWell() error {
+// checkQuestion says why people cannot be asked what the fields of an approval give.
+func (c *Call) checkQuestion() error {
 	if !c.traits().AsksPeople {
 		return nil
 	}

@@ -10,9 +10,9 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Awaiting is an attempt that somebody outside answers, for those who look. Nothing
+// AwaitedDetails is an attempt that somebody outside answers, for those who look. Nothing
 // is decided by it.
-type Awaiting struct {
+type AwaitedDetails struct {
 	Attempt int       `json:"attempt"`
 	Since   time.Time `json:"since"`
 	// Until is when its time is over, zero for never; progress sets it anew.
@@ -27,13 +27,13 @@ type Awaiting struct {
 	Approval *playbook.Approval `json:"approval,omitempty"`
 }
 
-// Awaiting is the attempt of the call that awaits its answer, nil for none.
-func (c *Call) Awaiting() *Awaiting {
-	awaited := c.Awaits()
-	if awaited == nil || c.Answered() {
+// AwaitedDetails is the attempt of the call that awaits its answer, nil for none.
+func (c *Call) AwaitedDetails() *AwaitedDetails {
+	awaited := c.Awaited()
+	if awaited == nil || c.HasAnswer() {
 		return nil
 	}
-	shown := &Awaiting{Attempt: c.Attempt(), Since: awaited.Since, Until: awaited.Until, Approval: c.Approval()}
+	shown := &AwaitedDetails{Attempt: c.Attempt(), Since: awaited.Since, Until: awaited.Until, Approval: c.Approval()}
 	if reported := c.state.Reported; reported != nil {
 		shown.Done, shown.Total, shown.Message, shown.Reported = reported.Done, reported.Total, reported.Message, reported.At
 	}
@@ -41,7 +41,7 @@ func (c *Call) Awaiting() *Awaiting {
 }
 
 // Progress is how far it has come in a few words, "" where nobody has said so.
-func (a *Awaiting) Progress() string {
+func (a *AwaitedDetails) Progress() string {
 	if a.Reported.IsZero() {
 		return ""
 	}
@@ -50,7 +50,7 @@ func (a *Awaiting) Progress() string {
 
 // Question is the first line of what people are asked, "" for none. Values in it are
 // short and have no lines of their own, so that the author's words stay around them.
-func (a *Awaiting) Question() string {
+func (a *AwaitedDetails) Question() string {
 	const mostValue = 32 // runes
 	if a.Approval == nil {
 		return ""
@@ -73,7 +73,7 @@ func (a *Awaiting) Question() string {
 
 // Command is what comes behind the names of a run and a step in a command that
 // answers, and verb that command: of several options the first.
-func (a *Awaiting) Command() (verb, option string) {
+func (a *AwaitedDetails) Command() (verb, option string) {
 	switch {
 	case a.Approval == nil:
 		return "complete", ""

@@ -38,7 +38,7 @@ func newBackoff(then *playbook.Then, failure bool) backoff {
 	if then.Delay != nil {
 		b.strategy, b.initial = playbook.Fixed, *then.Delay
 	}
-	if !failure && then.NextCall != nil && !asksForWait(then) {
+	if !failure && then.NextCall != nil && !hasWait(then) {
 		b.strategy = playbook.NoBackoff
 	}
 	b.max = valueOr(then.MaxDelay, max(playbook.DefaultMaxDelay, b.initial))
@@ -51,7 +51,7 @@ func newBackoff(then *playbook.Then, failure bool) backoff {
 	return b
 }
 
-func asksForWait(then *playbook.Then) bool {
+func hasWait(then *playbook.Then) bool {
 	return then.Delay != nil || then.InitialDelay != nil || then.MaxDelay != nil ||
 		then.Multiplier != nil || then.Backoff != ""
 }
@@ -102,10 +102,10 @@ func (b backoff) spread(delay time.Duration, random float64) time.Duration {
 	return delay
 }
 
-// told is the wait for the n-th told wait in a row: what the other side asked
+// namedWait is the wait for the n-th told wait in a row: what the other side asked
 // for as a floor, with a spread above it so that callers told the same time do
 // not come back together.
-func (b backoff) told(retryAfter time.Duration, n int, random float64) time.Duration {
+func (b backoff) namedWait(retryAfter time.Duration, n int, random float64) time.Duration {
 	if b.jitter == playbook.JitterNone {
 		return retryAfter
 	}

@@ -153,7 +153,7 @@ type commandKind int
 // What a call can ask of its host.
 const (
 	DoAttempt commandKind = iota // run the tool once, then Attempted
-	DoAwait                      // wait until Answered, or until its time is over, then TakeAnswer
+	DoAwait                      // wait until HasAnswer, or until its time is over, then ApplyAnswer
 	DoWait                       // wait durably, then Waited
 	DoHold                       // wait until people let it go on, then Released
 	DoSink                       // run the sink's call to its end, then SinkDone
@@ -222,7 +222,7 @@ func (c *Call) Next(now time.Time) Command {
 			c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 			return c.Next(now)
 		}
-		if err := c.asksWell(); err != nil {
+		if err := c.checkQuestion(); err != nil {
 			c.attempted(Outcome{Err: &ErrorObject{Kind: KindTool, Class: ClassFinal, Final: true, Message: err.Error()}}, now)
 			return c.Next(now)
 		}
@@ -230,7 +230,7 @@ func (c *Call) Next(now time.Time) Command {
 	case head.Await != nil:
 		return Command{Kind: DoAwait, Await: *head.Await}
 	case head.Wait != nil:
-		return Command{Kind: DoWait, Wait: *c.Waits(now)}
+		return Command{Kind: DoWait, Wait: *c.DueWait(now)}
 	case head.Hold != nil:
 		return Command{Kind: DoHold, Hold: *head.Hold}
 	case head.Sink != nil:
@@ -266,9 +266,9 @@ func (c *Call) Finished() bool { return c.state.head().End != nil }
 // is due may still change it.
 func (c *Call) Result() *CallResult { return c.state.last().End }
 
-// Waits is the wait that is due, nil for none. For a turn it ends when that was
+// DueWait is the wait that is due, nil for none. For a turn it ends when that was
 // promised, however long it took to be told.
-func (c *Call) Waits(now time.Time) *Wait {
+func (c *Call) DueWait(now time.Time) *Wait {
 	head := c.state.head().Wait
 	if head == nil {
 		return nil
@@ -375,7 +375,7 @@ func (c *CallConfig) where() string {
 // its answer, and where it was not made because the run is paused.
 func (c *Call) Verdict() *Verdict {
 	failure := c.state.Last.Error
-	if hold := c.held(); failure == nil || c.state.Turn != nil || c.Awaits() != nil || hold != nil && !hold.Exhausted {
+	if hold := c.held(); failure == nil || c.state.Turn != nil || c.Awaited() != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}
 	verdict := &Verdict{

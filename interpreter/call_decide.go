@@ -21,7 +21,7 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 		return
 	}
 	c.state.Turn = nil
-	if c.Asks() && c.state.head().Attempt != nil && (!outcome.Failed() || c.Answered()) {
+	if c.AnsweredFromOutside() && c.state.head().Attempt != nil && (!outcome.Failed() || c.HasAnswer()) {
 		c.await(outcome, now)
 		return
 	}
@@ -32,8 +32,8 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 func (c *Call) attempted(outcome Outcome, now time.Time) {
 	c.state.Attempts++
 	c.state.RequestAttempts++
-	c.note(outcome, now)
-	if outcome.Failed() && !outcome.Err.asksPolicies() {
+	c.recordOutcome(outcome, now)
+	if outcome.Failed() && !outcome.Err.policiesDecide() {
 		c.end(c.failure(*c.state.Last.Error, now))
 		return
 	}
@@ -67,8 +67,8 @@ func (c *Call) putOff(off PutOff, now time.Time) {
 	})
 }
 
-// note records the outcome and completes its error.
-func (c *Call) note(outcome Outcome, now time.Time) {
+// recordOutcome records the outcome and completes its error.
+func (c *Call) recordOutcome(outcome Outcome, now time.Time) {
 	if outcome.Failed() {
 		failure := *outcome.Err
 		if failure.Kind == KindWorkerLost && failure.Type != TypeStopped {
@@ -290,7 +290,7 @@ func (c *Call) sinksOf(result *CallResult) []Todo {
 	var todo []Todo
 	add := func(sink pendingSink) { todo = append(todo, Todo{Sink: &sink}) }
 	if result.Failed() {
-		if decided := c.state.Last.Policy; result.Error.asksPolicies() && c.config.then(decided).Sink != nil {
+		if decided := c.state.Last.Policy; result.Error.policiesDecide() && c.config.then(decided).Sink != nil {
 			add(pendingSink{Policy: decided})
 		}
 		if c.config.DeadLetter != nil && result.Error.Kind != KindCancelled {

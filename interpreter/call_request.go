@@ -187,7 +187,7 @@ func (c *Call) restore(now time.Time) {
 
 func (c *Call) renderer(budget *expression.Budget) renderer {
 	c.restore(c.state.StartedAt)
-	return renderer{book: c.config.deferringBook(), action: c.action, scope: c.scope, budget: budget, asks: playbook.TraitsOf(c.tool).AsksPeople}
+	return renderer{book: c.config.deferringBook(), action: c.action, scope: c.scope, budget: budget, asksPeople: playbook.TraitsOf(c.tool).AsksPeople}
 }
 
 func decisionBudget(now time.Time) *expression.Budget {
@@ -292,7 +292,7 @@ func (c *Call) keys() map[string]any {
 	if sent := &c.operation; sent.names == nil || sent.attempt != attempt {
 		sent.attempt = attempt
 		sent.names = map[string]any{"operation_key": operation, "attempt_key": c.attemptKey()}
-		if c.Asks() {
+		if c.AnsweredFromOutside() {
 			sent.names[playbook.CallbackWord] = callback(operation)
 		}
 		if c.config.Sink != nil {

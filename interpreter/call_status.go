@@ -17,7 +17,7 @@ type CallStatus struct {
 	// known, and of a call that has ended.
 	MaxAttempts int `json:"max_attempts,omitempty"`
 	// Awaits is the attempt that somebody outside answers, nil for none.
-	Awaits *Awaiting `json:"awaits,omitempty"`
+	Awaits *AwaitedDetails `json:"awaits,omitempty"`
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
 	// Error is the last one: of the attempt before, where the call has not ended.
@@ -34,7 +34,7 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 	}
 	s.Status, s.Reason, s.Waiting, s.MaxAttempts = wait.Reason.Status(), wait.Reason, wait.Summary, wait.Most
 	switch wait.Reason {
-	case ReasonPlace, ReasonAnswer, ReasonPaused, ReasonPerson: // nobody knows when it ends
+	case ReasonSlot, ReasonAnswer, ReasonPaused, ReasonPerson: // nobody knows when it ends
 	default:
 		s.NextRetryAt = until
 	}
@@ -55,7 +55,7 @@ func (c *Call) Status(wait *Wait, until time.Time) CallStatus {
 		return status
 	}
 	status.Await(wait, until)
-	if awaited := c.Awaiting(); awaited != nil {
+	if awaited := c.AwaitedDetails(); awaited != nil {
 		status.Awaits, status.Attempts = awaited, c.Attempt()
 	}
 	if wait == nil {

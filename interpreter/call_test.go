@@ -136,7 +136,7 @@ func (c *callCase) call(t *testing.T) *interpreter.Call {
 		Run: run, Visit: c.visit, Args: expression.Of(c.args),
 		Data: interpreter.Data{Workload: expression.Of(book.Workload), Steps: expression.Of(c.steps)},
 	}
-	carried := interpreter.Carried{Index: c.index, Size: c.size, Element: expression.Of(c.element)}
+	carried := interpreter.CallSnapshot{Index: c.index, Size: c.size, Element: expression.Of(c.element)}
 	return task.Call(book, step, carried, func() float64 { return c.random })
 }
 
@@ -232,8 +232,8 @@ func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.
 // await plays one thing that happens to an attempt which somebody outside answers: an
 // answer, as in answers, or `silence` until its time is over.
 func (h *host) await(call *interpreter.Call, awaited interpreter.Awaited, indent string) {
-	if call.Answered() { // while it was sent
-		_ = call.TakeAnswer(h.now)
+	if call.HasAnswer() { // while it was sent
+		_ = call.ApplyAnswer(h.now)
 		return
 	}
 	require.NotEmpty(h.t, h.script, "the script is over, but the call awaits an answer:\n%s", h.text.String())
@@ -241,8 +241,8 @@ func (h *host) await(call *interpreter.Call, awaited interpreter.Awaited, indent
 	h.script = h.script[1:]
 	if next != "silence" {
 		h.answer(next, call, false, indent)
-		if call.Answered() {
-			_ = call.TakeAnswer(h.now)
+		if call.HasAnswer() {
+			_ = call.ApplyAnswer(h.now)
 		}
 		return
 	}
@@ -250,7 +250,7 @@ func (h *host) await(call *interpreter.Call, awaited interpreter.Awaited, indent
 	require.Equal(h.t, interpreter.ReasonAnswer, awaited.Wait(call.State().Reported).Reason)
 	fmt.Fprintf(&h.text, "%s%s silence of %s\n", indent, h.passed(), awaited.Until.Sub(h.now))
 	h.now = awaited.Until
-	_ = call.TakeAnswer(h.now)
+	_ = call.ApplyAnswer(h.now)
 }
 
 func (h *host) passed() string { return "+" + h.now.Sub(started).String() }
@@ -281,11 +281,11 @@ func (h *host) answer(line string, call *interpreter.Call, sent bool, indent str
 		answer.Attempt, _ = strconv.Atoi(parts[2])
 	}
 	became := "nobody asks"
-	if call.Takes(answer.AnswerTo, sent) {
+	if call.IsAddressed(answer.AnswerTo, sent) {
 		if err := call.CheckAnswer(answer); err != nil {
 			became = err.Error()
 		} else {
-			became = fmt.Sprintf("taken for attempt %d", call.Answer(answer, h.now).Attempt)
+			became = fmt.Sprintf("taken for attempt %d", call.AcceptAnswer(answer, h.now).Attempt)
 		}
 	}
 	fmt.Fprintf(&h.text, "%s%s %s %s: %s\n", indent, h.passed(), answer.Verb, parts[2], became)
@@ -319,7 +319,7 @@ func (h *host) people(call *interpreter.Call, indent string) bool {
 // last, and asks the ledger for what was noted with the write that is due.
 func (h *host) resume(call *interpreter.Call, fresh func() *interpreter.Call, sure string, mark interpreter.Mark) *interpreter.Call {
 	before := h.json(*call.State())
-	note, err := call.NoteOf(mark, interpreter.NotedOnce, h.now)
+	note, err := call.LedgerEntry(mark, interpreter.NotedOnce, h.now)
 	require.NoError(h.t, err)
 	require.Equal(h.t, before, h.json(*call.State()), "making a note changes the call")
 	require.Equal(h.t, call.State().Written+1, note.Written)
@@ -358,7 +358,7 @@ func (h *host) attempt(call *interpreter.Call, input interpreter.ToolInput, inde
 	require.Equal(h.t, run.RunID, input.RunID, "every attempt tells its run")
 	h.sent = append(h.sent, input)
 	h.text.WriteString(indent + h.line(input) + "\n")
-	if call.Asks() && !call.Sends() {
+	if call.AnsweredFromOutside() && !call.Sends() {
 		return interpreter.Outcome{}
 	}
 	h.answers("", call, true, indent)

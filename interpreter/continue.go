@@ -313,7 +313,7 @@ func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
 }
 
 // IterationPrint is Print of an iteration of a task's loop.
-func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, carried Carried, at time.Time) string {
+func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, carried CallSnapshot, at time.Time) string {
 	return t.Print(t.Call(book, step, carried, func() float64 { return 0 }), at)
 }
 

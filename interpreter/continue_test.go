@@ -65,7 +65,7 @@ func TestPrint(t *testing.T) {
 		}}
 		book, found, err := task.Load()
 		require.NoError(t, err)
-		return task.Call(book, found, interpreter.Carried{}, nil).Print(at)
+		return task.Call(book, found, interpreter.CallSnapshot{}, nil).Print(at)
 	}
 	first := print(printed, "fetch", interpreter.RunInfo{RunID: "a"}, 1, at)
 	require.NotEmpty(t, first)

@@ -64,8 +64,8 @@ type Hold struct {
 	// Failure is what a poll ends with where people give it up, but for its answer; nil
 	// where the last attempt has failed.
 	Failure *ErrorObject `json:"failure,omitempty"`
-	// Noted says that the history tells of it since it is a wait for people.
-	Noted bool `json:"noted,omitempty"`
+	// Recorded says that the history has a mark of it, as it is a wait for people.
+	Recorded bool `json:"noted,omitempty"`
 }
 
 // Settlement is what people have decided about an item that waits. Kept in workflow
@@ -141,8 +141,8 @@ func (c *Call) Hold(hold Hold) {
 	c.state.Todo = []Todo{{Hold: &hold}, {Attempt: &PendingAttempt{}}}
 }
 
-// Noted tells that the history says what the call is held by.
-func (c *Call) Noted() { c.held().Noted = true }
+// HoldRecorded notes that the history has a mark of the hold.
+func (c *Call) HoldRecorded() { c.held().Recorded = true }
 
 // Released tells that the call is held no more.
 func (c *Call) Released() { c.state.Todo = c.state.Todo[1:] }
@@ -181,14 +181,14 @@ func (c *Call) skip(settlement Settlement, now time.Time) {
 	c.end(c.failure(failure, now))
 }
 
-// Holds reports whether no attempt of a step may begin.
-func (c Control) Holds(step string) bool {
+// IsPaused reports whether no attempt of a step may begin.
+func (c Control) IsPaused(step string) bool {
 	_, alone := slices.BinarySearch(c.Steps, step)
 	return c.Paused || alone
 }
 
-// HoldsAny reports whether it holds the run or some of its steps.
-func (c Control) HoldsAny() bool { return c.Paused || len(c.Steps) > 0 }
+// AnyPaused reports whether it holds the run or some of its steps.
+func (c Control) AnyPaused() bool { return c.Paused || len(c.Steps) > 0 }
 
 // Pause holds the run, or with a name one of its steps; false where it was so
 // already.
@@ -211,7 +211,7 @@ func (c *Control) Pause(step string) bool {
 func (c *Control) Resume(step string) bool {
 	at, alone := slices.BinarySearch(c.Steps, step)
 	switch {
-	case step == "" && c.HoldsAny():
+	case step == "" && c.AnyPaused():
 		c.Paused, c.Steps = false, nil
 	case step != "" && alone:
 		c.Steps = slices.Delete(slices.Clone(c.Steps), at, at+1)
@@ -222,8 +222,8 @@ func (c *Control) Resume(step string) bool {
 	return true
 }
 
-// Note notes who gave the last command, and so who paused what is held since.
-func (c *Control) Note(said Said) {
+// Record notes who gave the last command, and so who paused what is held since.
+func (c *Control) Record(said Said) {
 	names := c.Steps
 	if c.Paused {
 		names = append([]string{""}, names...)
@@ -239,8 +239,8 @@ func (c *Control) Note(said Said) {
 	c.Said, c.Held = said, held
 }
 
-// Holder is who paused a step, or the run with it.
-func (c Control) Holder(step string) Said {
+// PausedBy is who paused a step, or the run with it.
+func (c Control) PausedBy(step string) Said {
 	if c.Paused {
 		return c.Held[""]
 	}

@@ -18,17 +18,17 @@ func TestControl(t *testing.T) {
 	require.True(t, control.Pause("fetch"))
 	require.False(t, control.Pause("fetch"), "it is held already")
 	require.Equal(t, []string{"fetch", "load"}, control.Steps)
-	require.True(t, control.Holds("fetch"))
-	require.False(t, control.Holds("other"))
+	require.True(t, control.IsPaused("fetch"))
+	require.False(t, control.IsPaused("other"))
 	before := control
 	require.True(t, control.Resume("fetch"))
-	require.False(t, control.Holds("fetch"))
-	require.True(t, before.Holds("fetch"), "a copy stays what it was")
+	require.False(t, control.IsPaused("fetch"))
+	require.True(t, before.IsPaused("fetch"), "a copy stays what it was")
 	require.True(t, control.Pause(""))
-	require.True(t, control.Holds("other"))
+	require.True(t, control.IsPaused("other"))
 	require.False(t, control.Resume("other"), "the run is paused, not the step alone")
 	require.True(t, control.Resume(""), "and with the run its steps go on")
-	require.False(t, control.Holds("load"))
+	require.False(t, control.IsPaused("load"))
 	require.Equal(t, 5, control.Version)
 	require.True(t, control.Pause(""))
 	require.True(t, control.Pause("load"), "a step of a paused run is held for itself as well")
@@ -43,21 +43,21 @@ func TestHolders(t *testing.T) {
 	var control interpreter.Control
 	ada, bob, cid := interpreter.Said{By: "ada"}, interpreter.Said{By: "bob"}, interpreter.Said{By: "cid"}
 	control.Pause("load")
-	control.Note(ada)
+	control.Record(ada)
 	before := control
 	control.Pause("fetch")
-	control.Note(bob)
+	control.Record(bob)
 	control.Tune("fetch", interpreter.Tuning{MaxConcurrency: 1})
-	control.Note(cid)
-	require.Equal(t, []interpreter.Said{ada, bob, cid}, []interpreter.Said{control.Holder("load"), control.Holder("fetch"), control.Said})
+	control.Record(cid)
+	require.Equal(t, []interpreter.Said{ada, bob, cid}, []interpreter.Said{control.PausedBy("load"), control.PausedBy("fetch"), control.Said})
 	require.Len(t, before.Held, 1, "a copy stays what it was")
 	control.Pause("")
-	control.Note(cid)
-	require.Equal(t, cid, control.Holder("load"), "it holds all of them")
+	control.Record(cid)
+	require.Equal(t, cid, control.PausedBy("load"), "it holds all of them")
 	control.Resume("")
-	control.Note(ada)
+	control.Record(ada)
 	require.Empty(t, control.Held)
-	require.Zero(t, control.Holder("load"))
+	require.Zero(t, control.PausedBy("load"))
 }
 
 func TestTunings(t *testing.T) {
@@ -87,7 +87,7 @@ func TestControlOfAStep(t *testing.T) {
 	for _, step := range []string{"fetch", "load"} {
 		control.Pause(step)
 		control.Tune(step, interpreter.Tuning{MaxConcurrency: 5})
-		control.Note(interpreter.Said{By: "ada", Reason: "why"})
+		control.Record(interpreter.Said{By: "ada", Reason: "why"})
 	}
 	want := interpreter.Control{Version: 4, Steps: []string{"fetch"}, Tunings: map[string]interpreter.Tuning{"fetch": {MaxConcurrency: 5}}}
 	require.Equal(t, want, control.Of("fetch"))
@@ -103,7 +103,7 @@ func TestControlIsBounded(t *testing.T) {
 	held := 0
 	for control.CheckSize() == nil {
 		control.Pause(fmt.Sprintf("s%d", held))
-		control.Note(interpreter.Said{By: strings.Repeat("b", 500), Reason: strings.Repeat("r", 500)})
+		control.Record(interpreter.Said{By: strings.Repeat("b", 500), Reason: strings.Repeat("r", 500)})
 		held++
 	}
 	require.Equal(t, 48, held)

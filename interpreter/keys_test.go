@@ -33,7 +33,7 @@ func keyedCall(t *testing.T, visit, round int) *interpreter.Call {
 	of := run
 	of.Round = round
 	task := interpreter.Task{Run: of, Visit: visit}
-	return task.Call(book, book.Steps[0], interpreter.Carried{}, func() float64 { return 0 })
+	return task.Call(book, book.Steps[0], interpreter.CallSnapshot{}, func() float64 { return 0 })
 }
 
 // attempts makes attempts that end in a way each, and gives the keys of those and of
@@ -135,7 +135,7 @@ func TestKeysOfIterations(t *testing.T) {
 	var keys []string
 	for index := range 2 {
 		task := interpreter.Task{Run: run, Visit: 1}
-		call := task.Call(book, book.Steps[0], interpreter.Carried{Index: &index, Size: 2, Element: expression.Of(1)}, func() float64 { return 0 })
+		call := task.Call(book, book.Steps[0], interpreter.CallSnapshot{Index: &index, Size: 2, Element: expression.Of(1)}, func() float64 { return 0 })
 		keys = append(keys, call.Next(started.Add(time.Hour)).Input.OperationKey)
 	}
 

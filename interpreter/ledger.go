@@ -16,9 +16,9 @@ import (
 // transaction of the write. After a death the notes are followed, not the
 // source, which may have changed.
 
-// Note is how a call goes on behind one of its writes. It travels between a call
+// LedgerEntry is how a call goes on behind one of its writes. It travels between a call
 // and the ledger of a sink, never through history.
-type Note struct {
+type LedgerEntry struct {
 	Call    string // key of the call
 	Written int    // which of its writes this is, from 1
 	// Forget is the last write whose note nobody needs any more: what the call
@@ -50,8 +50,8 @@ const ForgetActivity = "forget"
 // ForgetInput is the argument of ForgetActivity. It does not travel.
 type ForgetInput struct {
 	Task  Task
-	Calls []Carried // that have ended
-	Again bool      // NotedAgain, of one of them
+	Calls []CallSnapshot // that have ended
+	Again bool           // NotedAgain, of one of them
 }
 
 // MaxContinuation bounds a continuation, in bytes. What is larger goes through
@@ -82,12 +82,12 @@ func (c *Call) collectedSoFar() int {
 	return c.state.Detached + len(list)
 }
 
-// NoteOf is the note of the write that is due, for the ledger that takes it: how
+// LedgerEntry is the entry of the write that is due, for its ledger: how
 // the call goes on once the sink has written. since is where the call stood at
 // the note before, or where its host took it up; noted is what its ledgers hold then.
-func (c *Call) NoteOf(since Mark, noted Noted, now time.Time) (Note, error) {
+func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (LedgerEntry, error) {
 	after := *c
-	after.Note(noted)
+	after.SetNoted(noted)
 	after.SinkDone(CallResult{Status: StatusSuccess}, now)
 	next := continuation{State: after.Snapshot()}
 	state := &next.State
@@ -108,13 +108,13 @@ func (c *Call) NoteOf(since Mark, noted Noted, now time.Time) (Note, error) {
 	}
 	encoded, err := json.Marshal(next)
 	if err != nil {
-		return Note{}, fmt.Errorf("encode how the call goes on: %w", err)
+		return LedgerEntry{}, fmt.Errorf("encode how the call goes on: %w", err)
 	}
-	return Note{Call: c.ledgerKey(), Written: state.Written, Continuation: encoded}, nil
+	return LedgerEntry{Call: c.ledgerKey(), Written: state.Written, Continuation: encoded}, nil
 }
 
-// Note tells what ledgers hold of the call.
-func (c *Call) Note(noted Noted) { c.state.Noted = max(c.state.Noted, noted) }
+// SetNoted sets what ledgers hold of the call.
+func (c *Call) SetNoted(noted Noted) { c.state.Noted = max(c.state.Noted, noted) }
 
 // Resume takes the call to where it stood behind a write, by the continuation
 // that was noted with it.
@@ -169,7 +169,7 @@ func (c *Call) Ledgers(now time.Time) []ToolInput {
 	var asked []ToolInput
 	for _, sink := range c.config.sinks() {
 		if input, fixed := c.ledger(sink, now); fixed {
-			input.Note = &Note{Call: c.ledgerKey(), Written: c.state.Written}
+			input.Note = &LedgerEntry{Call: c.ledgerKey(), Written: c.state.Written}
 			asked = append(asked, input)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // else (docs/decisions/0023-kept-answers.md). Its names are part of histories, so they
 // never change.
 const (
-	// AnswerUpdate takes an Answer and gives a Taken.
+	// AnswerUpdate accepts an Answer and gives an AnswerReceipt.
 	AnswerUpdate = "answer"
 	// MailboxWorkflow takes a Mailbox and gives a MailboxResult.
 	MailboxWorkflow = "MailboxWorkflow"

@@ -11,9 +11,9 @@ import (
 // KindPlaybook is the failure of a run of another playbook.
 const KindPlaybook Kind = "playbook"
 
-// Above is a run that another run belongs to: one of its steps runs that playbook.
+// Parent is a run that another run belongs to: one of its steps runs that playbook.
 // Kept in workflow history.
-type Above struct {
+type Parent struct {
 	Run  string `json:"run"` // its workflow ID
 	Step string `json:"step"`
 	// Control is what people have told it, as far as that is known below.
@@ -25,8 +25,8 @@ type Above struct {
 // Nesting is what a task knows of the runs above its own, and what it needs for
 // those below. Kept in workflow history.
 type Nesting struct {
-	// Above are the runs above, the first one first.
-	Above []Above `json:"above,omitempty"`
+	// Parents are the runs above, the first one first.
+	Parents []Parent `json:"above,omitempty"`
 	// Depth is how many runs are above, also those that do not wait.
 	Depth int `json:"depth,omitempty"`
 	// Tree is what bounds the runs that start.
@@ -38,7 +38,7 @@ type Nesting struct {
 	SearchAttributes bool              `json:"search_attributes,omitempty"`
 	DeadLetters      bool              `json:"dead_letters,omitempty"`
 	NextRetry        bool              `json:"next_retry,omitempty"`
-	// ScheduledAt is RunInfo.ScheduledAt of the run, and Queue what Above.Queue is of it.
+	// ScheduledAt is RunInfo.ScheduledAt of the run, and Queue what Parent.Queue is of it.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	Queue       string    `json:"line,omitempty"`
 	// Before are the workflow IDs of the earlier runs whose place the run takes, the
@@ -47,13 +47,13 @@ type Nesting struct {
 }
 
 // Brief is what attempts are told of the runs above.
-func (n *Nesting) Brief() []Above {
-	if n == nil || len(n.Above) == 0 {
+func (n *Nesting) Brief() []Parent {
+	if n == nil || len(n.Parents) == 0 {
 		return nil
 	}
-	brief := make([]Above, len(n.Above))
-	for i, above := range n.Above {
-		brief[i] = Above{Run: above.Run, Step: above.Step, Control: Control{Version: above.Control.Version}}
+	brief := make([]Parent, len(n.Parents))
+	for i, above := range n.Parents {
+		brief[i] = Parent{Run: above.Run, Step: above.Step, Control: Control{Version: above.Control.Version}}
 	}
 	return brief
 }

@@ -28,7 +28,7 @@ type News struct {
 
 // value is the news in expressions: event. What it does not have is nil.
 func (n News) value() map[string]any {
-	value := n.told()
+	value := n.values()
 	value["name"], value["at"], value["error"] = n.Event, timeText(n.At), n.Error.Value()
 	delete(value, "event")
 	for _, name := range []string{"step", "visit", "index", "status", "attempts", "reason", "by"} {
@@ -39,9 +39,9 @@ func (n News) value() map[string]any {
 	return value
 }
 
-// told is what the news has, without results and without what an error holds of
+// values is what the news has, without results and without what an error holds of
 // answers: those may be large, or nobody's business.
-func (n News) told() map[string]any {
+func (n News) values() map[string]any {
 	told := map[string]any{}
 	for _, text := range [][2]string{
 		{"event", n.Event}, {"step", n.Step}, {"status", string(n.Status)}, {"reason", n.Reason}, {"by", n.By},
@@ -82,7 +82,7 @@ func NewNoticeCall(config CallConfig, notice *playbook.Sink, number int, news Ne
 	if config.Step.Secret {
 		result = playbook.Hidden
 	}
-	told := news.told()
+	told := news.values()
 	told["run"], told["playbook"] = config.Run.WorkflowID, config.Run.Playbook
 	call := NewSinkCall(config, notice, number, result).EveryRound()
 	call.config.Sink.says = told

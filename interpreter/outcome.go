@@ -189,9 +189,9 @@ func (e *ErrorObject) answer() ToolMeta {
 	return meta
 }
 
-// asksPolicies reports whether policies may decide about the error. The other
+// policiesDecide reports whether policies may decide about the error. The other
 // kinds end the call at once: trying again cannot help.
-func (e *ErrorObject) asksPolicies() bool {
+func (e *ErrorObject) policiesDecide() bool {
 	if e.Final {
 		return false
 	}

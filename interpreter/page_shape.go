@@ -39,7 +39,7 @@ func pagedBy(before *PagedBy, policy *playbook.Policy, page any) *PagedBy {
 			continue
 		}
 		paged.Had |= 1 << i
-		if mayBeLeftOut(ref, value) || asksForPresence(policy) {
+		if mayBeLeftOut(ref, value) || testsPresence(policy) {
 			paged.Soft |= 1 << i
 		}
 	}
@@ -63,7 +63,7 @@ func mayBeLeftOut(ref expression.Ref, value any) bool {
 // at all.
 var presence = regexp.MustCompile(`(?i)\b(defined|none|nil|null)\b`)
 
-func asksForPresence(policy *playbook.Policy) bool { return presence.MatchString(policy.When.Raw) }
+func testsPresence(policy *playbook.Policy) bool { return presence.MatchString(policy.When.Raw) }
 
 // pageMembers are the members of the page that a policy's condition names.
 func pageMembers(policy *playbook.Policy) []expression.Ref {

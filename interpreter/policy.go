@@ -156,7 +156,7 @@ func Decide(
 	var decision Decision
 	counted := false // a told wait counts once, however many policies are asked
 	for _, policy := range policies {
-		stop, match, err := ask(conditions, policy)
+		stop, match, err := evaluate(conditions, policy)
 		if err != nil {
 			return Decision{}, err
 		}
@@ -186,7 +186,7 @@ func Decide(
 	return decision, nil
 }
 
-func ask(conditions conditions, policy *playbook.Policy) (stop, match bool, err error) {
+func evaluate(conditions conditions, policy *playbook.Policy) (stop, match bool, err error) {
 	if policy.StopWhen != nil {
 		if stop, err = conditions.StopWhen(policy); err != nil || stop {
 			return stop, false, err
@@ -211,7 +211,7 @@ func (r round) repeat(decision *Decision) {
 	then := &r.policy.Then
 	count, since := r.count()
 	decision.Count, decision.Limit = *count, r.limit()
-	told := r.told()
+	told := r.waitIsNamed()
 	if r.spent(*count, decision.Limit) {
 		r.exhaust(decision, "max_attempts reached")
 		return
@@ -251,7 +251,7 @@ func (r round) count() (count *int, since time.Time) {
 	if r.counts() {
 		*count++
 	}
-	if r.told() && !r.counted {
+	if r.waitIsNamed() && !r.counted {
 		r.counters.ToldInRow++
 		r.counters.Told++
 	}
@@ -259,7 +259,7 @@ func (r round) count() (count *int, since time.Time) {
 }
 
 // counts reports whether the match uses up an attempt, or a restart.
-func (r round) counts() bool { return !r.told() || r.policy.Then.Restart }
+func (r round) counts() bool { return !r.waitIsNamed() || r.policy.Then.Restart }
 
 // spent reports whether the policy has used up what max_attempts gives it:
 // attempts, the first among them, or restarts.
@@ -280,16 +280,16 @@ func (r round) limit() int {
 	return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultSuccessAttempts)
 }
 
-// told reports whether the other side said how long to wait. Such a wait does
+// waitIsNamed reports whether the other side said how long to wait. Such a wait does
 // not use up an attempt.
-func (r round) told() bool { return r.outcome.Failed() && r.outcome.Err.RetryAfter != nil }
+func (r round) waitIsNamed() bool { return r.outcome.Failed() && r.outcome.Err.RetryAfter != nil }
 
 // wait gives the delay before the next attempt, or why there can be none.
 func (r round) wait(count int) (delay time.Duration, why string) {
 	schedule := newBackoff(&r.policy.Then, r.outcome.Failed())
-	asked, inRow := r.pollTold(), count
+	asked, inRow := r.namedPollWait(), count
 	switch {
-	case r.told():
+	case r.waitIsNamed():
 		asked, inRow = asWait(*r.outcome.Err.RetryAfter), r.counters.ToldInRow
 	case asked == 0:
 		return r.untold(schedule, count), ""
@@ -297,14 +297,14 @@ func (r round) wait(count int) (delay time.Duration, why string) {
 	if limit := valueOr(r.policy.Then.MaxWait, playbook.DefaultMaxWait); asked > limit {
 		return 0, "asked to wait " + asked.String() + ", longer than max_wait " + limit.String()
 	}
-	if r.told() && r.counters.Told > maxToldWaits {
+	if r.waitIsNamed() && r.counters.Told > maxToldWaits {
 		return 0, "told to wait more than 1000 times"
 	}
 	random := 0.0
 	if schedule.jitter != playbook.JitterNone {
 		random = r.random()
 	}
-	return schedule.told(asked, inRow, random), ""
+	return schedule.namedWait(asked, inRow, random), ""
 }
 
 // untold is the delay of the policy's own schedule.
@@ -319,12 +319,12 @@ func (r round) untold(schedule backoff, count int) time.Duration {
 	return delay
 }
 
-// pollTold is how long the answer of a poll asks to wait, where the policy names
+// namedPollWait is how long the answer of a poll asks to wait, where the policy names
 // no wait; 0 for no time. Unlike a failure's it is counted like any other: the
 // other side is well, and says only when it is worth asking.
-func (r round) pollTold() time.Duration {
+func (r round) namedPollWait() time.Duration {
 	then := &r.policy.Then
-	if r.outcome.Failed() || then.NextCall != nil || asksForWait(then) || r.outcome.Meta.RetryAfter == nil {
+	if r.outcome.Failed() || then.NextCall != nil || hasWait(then) || r.outcome.Meta.RetryAfter == nil {
 		return 0
 	}
 	return asWait(*r.outcome.Meta.RetryAfter)

@@ -13,7 +13,7 @@ const (
 	ReasonPaused      Reason = "paused"
 	ReasonPerson      Reason = "person" // a person decides
 	ReasonAnswer      Reason = "answer" // of an attempt that is under way
-	ReasonPlace       Reason = "place"  // in the window of its loop
+	ReasonSlot        Reason = "place"  // in the window of its loop
 )
 
 // reasons is the table: the status of what waits for a reason, and whether the wait is one
@@ -31,7 +31,7 @@ var reasons = []struct {
 	{ReasonPerson, RetryPending, true},
 	{ReasonPaused, Paused, false},
 	{ReasonAnswer, Running, false},
-	{ReasonPlace, Pending, false},
+	{ReasonSlot, Pending, false},
 }
 
 // Status is that of what waits for the reason.

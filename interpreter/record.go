@@ -58,7 +58,7 @@ func (r *StepRecord) Await(call *Call, wait *Wait, until time.Time) {
 
 // Follow notes how far the step's call is.
 func (r *StepRecord) Follow(call *Call) {
-	r.Attempts, r.Pages, r.Awaits = call.Attempt(), call.state.Successes, call.Awaiting()
+	r.Attempts, r.Pages, r.Awaits = call.Attempt(), call.state.Successes, call.AwaitedDetails()
 }
 
 // Show completes the record of a step that has not ended, for who looks at it: most is how many

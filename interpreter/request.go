@@ -68,11 +68,11 @@ var namesKeys = []string{"operation_key", "attempt_key", playbook.CallbackWord}
 
 // renderer renders an action's fields in one scope.
 type renderer struct {
-	book   *playbook.Playbook
-	action *playbook.Action
-	scope  *Scope
-	budget *expression.Budget
-	asks   bool // people
+	book       *playbook.Playbook
+	action     *playbook.Action
+	scope      *Scope
+	budget     *expression.Budget
+	asksPeople bool
 }
 
 // request renders the action from nothing. before has its args.
@@ -120,7 +120,7 @@ func (r renderer) field(field *playbook.Entry, request *Request) (value any, err
 			request.deferAnew(secret)
 		}
 		return value, err
-	case r.asks && field.Key == fieldMessage && len(secret.sealed(field.Value)) == 0:
+	case r.asksPeople && field.Key == fieldMessage && len(secret.sealed(field.Value)) == 0:
 		value, request.Data, err = field.Value.RenderPlaced(r.scope, r.budget)
 	case field.Key == fieldURL:
 		value, err = secret.url(field.Value, fieldURL)

@@ -342,7 +342,7 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 		text, err := deferred.read(in, statements)
 		var value any
 		if err == nil {
-			text.tell(deferred, scope, work.Now, seen)
+			text.reveal(deferred, scope, work.Now, seen)
 			value, err = text.render(scope, budget)
 		}
 		if err != nil {
@@ -426,9 +426,9 @@ func (t deferredText) render(scope expression.Scope, budget *expression.Budget) 
 	}
 }
 
-// tell shows what each expression over secrets gives, which others may repeat
+// reveal shows what each expression over secrets gives, which others may repeat
 // without the text around it.
-func (t deferredText) tell(d deferred, scope expression.Scope, now time.Time, seen func(any)) {
+func (t deferredText) reveal(d deferred, scope expression.Scope, now time.Time, seen func(any)) {
 	budget := expression.NewBudget(expression.DecisionLimits, now)
 	for _, segment := range t.template().Segments() {
 		if segment.Program == nil || !d.uses(segment.Program.Refs()) {

@@ -88,7 +88,7 @@ func repeats(t *testing.T, step, next string) bool {
 	body := "workflow:\n  - {step: fetch, " + step + ", retry: [{when: response.more, then: {next_call: {" + next + "}, collect: {path: rows}}}]}\n"
 	book := decode(t, body)
 	task := interpreter.Task{Run: run, Visit: 1, Data: interpreter.Data{Workload: expression.Of(book.Workload)}}
-	call := task.Call(book, book.Steps[0], interpreter.Carried{}, func() float64 { return 0.5 })
+	call := task.Call(book, book.Steps[0], interpreter.CallSnapshot{}, func() float64 { return 0.5 })
 	require.Equal(t, interpreter.DoAttempt, call.Next(started).Kind)
 	call.Attempted(interpreter.Outcome{Data: map[string]any{"more": true, "rows": []any{1}}}, started.Add(time.Second))
 	result := call.Result()

@@ -152,8 +152,8 @@ func (s *CallState) proceed(config CallConfig) {
 	s.Todo = todo
 }
 
-// Carries reports whether the call has anything to take along to another host.
-func (c *Call) Carries() bool { return c.Begun() || c.state.Recalls || len(c.state.Warnings) > 0 }
+// HasProgress reports whether the call has anything to take along to another host.
+func (c *Call) HasProgress() bool { return c.Begun() || c.state.Recalls || len(c.state.Warnings) > 0 }
 
 // Recalls reports whether ledgers have to be asked for what they hold of the call
 // before it goes on.

@@ -47,7 +47,7 @@ func newStoppable(t *testing.T, run interpreter.RunInfo, n int) *stoppable {
 	}, Limits: interpreter.RunLimits{MaxRetries: 2 + len(run.Lap)}}
 	book, step, err := task.Load()
 	require.NoError(t, err)
-	return &stoppable{t: t, task: task, call: task.Call(book, step, interpreter.Carried{}, func() float64 { return 0 }), at: started}
+	return &stoppable{t: t, task: task, call: task.Call(book, step, interpreter.CallSnapshot{}, func() float64 { return 0 }), at: started}
 }
 
 func (s *stoppable) next() interpreter.Command {

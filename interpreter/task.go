@@ -106,8 +106,8 @@ func (t Task) Load() (*playbook.Playbook, *playbook.Step, error) {
 	return book, step, nil
 }
 
-// Carried is a call on its way to another host; kept in workflow history.
-type Carried struct {
+// CallSnapshot is a call on its way to another host; kept in workflow history.
+type CallSnapshot struct {
 	// Index, Size and Element place the iteration; Index is nil without a loop.
 	Index   *int             `json:"index,omitempty"`
 	Size    int              `json:"size,omitempty"`
@@ -122,7 +122,7 @@ type Carried struct {
 }
 
 // Bare is a call without how far it has come: what ledgers know it by.
-func (c Carried) Bare(call *Call) Carried {
+func (c CallSnapshot) Bare(call *Call) CallSnapshot {
 	c.State, c.Until = nil, time.Time{}
 	if key := call.state.Ledger; key != "" {
 		c.State = &CallState{Ledger: key}
@@ -132,7 +132,7 @@ func (c Carried) Bare(call *Call) Carried {
 
 // Call makes the call of the task's step, or of one iteration of it, where it
 // left off. random draws from the host's stream.
-func (t Task) Call(book *playbook.Playbook, step *playbook.Step, carried Carried, random func() float64) *Call {
+func (t Task) Call(book *playbook.Playbook, step *playbook.Step, carried CallSnapshot, random func() float64) *Call {
 	scope, after := NewScope(book, t.Run, t.Data), step.Sink
 	if carried.Index != nil {
 		after = step.Loop.Sink
@@ -160,8 +160,8 @@ func listed(sink *playbook.Sink) []*playbook.Sink {
 // DriveInput is the argument of DriveActivity, with the Script of its task behind it;
 // kept in workflow history.
 type DriveInput struct {
-	Task  Task      `json:"task"`
-	Calls []Carried `json:"calls"`
+	Task  Task           `json:"task"`
+	Calls []CallSnapshot `json:"calls"`
 	// Width is how many calls go on at a time; with 0 they go one after the
 	// other, and none begins before the one before it has ended.
 	Width int `json:"width,omitempty"`
@@ -299,11 +299,11 @@ func (c *Call) Detachable() bool {
 	return true
 }
 
-// Handed is the call's state as it goes to an activity, nil where it has none.
+// SnapshotFor is the call's state as it goes to an activity, nil where it has none.
 // Where that only turns pages it goes without what was collected, so that thousands
 // of pages do not travel with every further page.
-func (c *Call) Handed(pages bool) *CallState {
-	if !c.Carries() {
+func (c *Call) SnapshotFor(pages bool) *CallState {
+	if !c.HasProgress() {
 		return nil
 	}
 	state := c.Snapshot()
@@ -337,9 +337,9 @@ func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 	return c.Beyond(before)
 }
 
-// Handed leaves out of a call's state what its host has at hand, before it goes back
+// Since leaves out of a call's state what its host has at hand, before it goes back
 // there.
-func (d Driven) Handed(before *CallState) Driven {
+func (d Driven) Since(before *CallState) Driven {
 	if d.State == nil || before == nil || d.State.Restarts != before.Restarts { // a restart has begun to see anew
 		return d
 	}

@@ -61,7 +61,7 @@ func (a *apart) drive() interpreter.CallResult {
 
 // turnPages reports whether the call came further.
 func (a *apart) turnPages(call *interpreter.Call) bool {
-	before, detached := *call.Handed(true), a.fresh()
+	before, detached := *call.SnapshotFor(true), a.fresh()
 	require.NoError(a.t, json.Unmarshal([]byte(a.json(before)), detached.State()))
 	var driven interpreter.Driven
 	require.NoError(a.t, json.Unmarshal([]byte(a.json(a.fetch(detached))), &driven))
@@ -293,7 +293,7 @@ func TestPagesAreHandedOverAlone(t *testing.T) {
 	call := pagesOf(t, ", collect: {path: rows}", "")
 	page(call, started, 1, 2)
 	page(call, started, 3)
-	detached := *call.Handed(true)
+	detached := *call.SnapshotFor(true)
 	require.Equal(t, []any{}, detached.Collected.Data)
 	require.Nil(t, detached.Last.Data.Data)
 	require.Nil(t, detached.Last.Contribution.Data)
@@ -309,7 +309,7 @@ func TestPagesAreHandedOverAlone(t *testing.T) {
 	call.Apply(interpreter.Driven{State: &state}, started)
 	require.Equal(t, []any{1, 2, 3, 4}, call.State().Collected.Data)
 	last := interpreter.Outcome{Data: map[string]any{"more": false, "rows": []any{5}}}
-	begun := call.Handed(true)
+	begun := call.SnapshotFor(true)
 	call.Apply(interpreter.Driven{State: begun, Outcome: &last}, started)
 	require.True(t, call.Finished())
 	require.Equal(t, []any{1, 2, 3, 4, 5}, call.Result().Data.Data)
@@ -387,7 +387,7 @@ workflow:
 	book, step, err := task.Load()
 	require.NoError(t, err)
 	index := 1
-	carried := interpreter.Carried{Index: &index, Size: 3, Element: expression.Of("b")}
+	carried := interpreter.CallSnapshot{Index: &index, Size: 3, Element: expression.Of("b")}
 	call := task.Call(book, step, carried, func() float64 { return 0 })
 	require.False(t, call.Finished())
 	input := call.Next(started).Input

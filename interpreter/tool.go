@@ -64,14 +64,14 @@ type ToolInput struct {
 	// Sends is the field with the request that the attempt is, where its tool has
 	// several: on_start or on_cancel.
 	Sends string `json:"sends,omitempty"`
-	// Above are the runs above the attempt's, whose Control is asked too; of that only
+	// Parents are the runs above the attempt's, whose Control is asked too; of that only
 	// the version is told.
-	Above []Above `json:"above,omitempty"`
+	Parents []Parent `json:"above,omitempty"`
 	// Secret says what the attempt has to do with secret results, nil for nothing.
 	Secret *secretWork `json:"secret,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
 	// writes has also made the attempt; nil elsewhere.
-	Note *Note `json:"-"`
+	Note *LedgerEntry `json:"-"`
 }
 
 // Timeout is the attempt's time limit.
@@ -300,16 +300,16 @@ func (l RunLimits) PayloadCap() int {
 // referenceSize is more than what a reference to a stored value takes.
 const referenceSize = 1000
 
-// Carried is how many bytes of a value of the given size travel through
+// InlineSize is how many bytes of a value of the given size travel through
 // Temporal itself.
-func (l RunLimits) Carried(size int) int { return l.carried(size, l.OffloadAbove) }
+func (l RunLimits) InlineSize(size int) int { return l.inlineSize(size, l.OffloadAbove) }
 
-// CarriedScript is Carried for a script.
-func (l RunLimits) CarriedScript(size int) int { return l.carried(size, ScriptsAbove) }
+// InlineScriptSize is InlineSize for a script.
+func (l RunLimits) InlineScriptSize(size int) int { return l.inlineSize(size, ScriptsAbove) }
 
-// carried is how many bytes travel through Temporal of a value that a payload store,
+// inlineSize is how many bytes travel through Temporal of a value that a payload store,
 // if there is one, takes from a size on.
-func (l RunLimits) carried(size, storedFrom int) int {
+func (l RunLimits) inlineSize(size, storedFrom int) int {
 	if l.OffloadAbove > 0 && size >= storedFrom {
 		return referenceSize
 	}

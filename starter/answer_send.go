@@ -229,8 +229,8 @@ func (t *answerer) send(ctx context.Context, to string) (answerDocument, error) 
 }
 
 // accepted says what the answer does.
-func (t *answerer) accepted(taken interpreter.Taken) answerDocument {
-	to := taken.To()
+func (t *answerer) accepted(taken interpreter.AnswerReceipt) answerDocument {
+	to := taken.Address()
 	name := render.Attempt(to)
 	switch {
 	case taken.ID != t.answer.ID:
@@ -302,7 +302,7 @@ func (t *answerer) recall(ctx context.Context) answerDocument {
 	return t.refuse("%s is over, so it takes no answers", render.Attempt(t.answer.AnswerTo))
 }
 
-func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken interpreter.Taken, found bool) {
+func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken interpreter.AnswerReceipt, found bool) {
 	answer := t.answer
 	answer.Visit = visit.Visit
 	if visit.Loop == nil {

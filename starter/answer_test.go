@@ -403,12 +403,12 @@ func TestAnswerTwice(t *testing.T) {
 }
 
 // someAwaiting has a webhook under way and an approval.
-func someAwaiting(at time.Time) (webhook, approval *interpreter.Awaiting) {
-	webhook = &interpreter.Awaiting{
+func someAwaiting(at time.Time) (webhook, approval *interpreter.AwaitedDetails) {
+	webhook = &interpreter.AwaitedDetails{
 		Attempt: 2, Since: at.Add(-90 * time.Second), Until: at.Add(28 * time.Minute), Done: 300, Total: 1200,
 		Message: "reading rows\x1b[31m of the file that was sent", Reported: at.Add(-time.Second),
 	}
-	approval = &interpreter.Awaiting{Attempt: 1, Since: at.Add(-time.Hour), Approval: &playbook.Approval{
+	approval = &interpreter.AwaitedDetails{Attempt: 1, Since: at.Add(-time.Hour), Approval: &playbook.Approval{
 		Message: "# Load 1200 rows?\n\nThey are of **March**.", Options: []string{"yes, load", "later", "reject"},
 		Form: []playbook.ApprovalItem{
 			{Name: "day", Type: "choice", Choices: []string{"today", "tomorrow"}, Default: "today"},
@@ -424,7 +424,7 @@ func TestGoldenAwaiting(t *testing.T) {
 	t.Parallel()
 	now, three := localBegan.Add(time.Hour), 3
 	webhook, approval := someAwaiting(now)
-	item := func(awaits *interpreter.Awaiting) runs.Item {
+	item := func(awaits *interpreter.AwaitedDetails) runs.Item {
 		return runs.Item{Status: interpreter.Running, Attempt: awaits.Attempt, HeldBy: runs.HeldByAnswer, Waiting: "awaits an answer", Awaits: awaits}
 	}
 	var out bytes.Buffer
@@ -452,7 +452,7 @@ func TestGoldenAwaiting(t *testing.T) {
 	}
 
 	out.Reset()
-	for _, asked := range []runs.AwaitedAttempt{{Step: "import", Visit: 1, Awaiting: *webhook}, {Step: "ask", Visit: 2, Index: &three, Awaiting: *approval}} {
+	for _, asked := range []runs.AwaitedAttempt{{Step: "import", Visit: 1, AwaitedDetails: *webhook}, {Step: "ask", Visit: 2, Index: &three, AwaitedDetails: *approval}} {
 		var b strings.Builder
 		doc := answerDocument{WorkflowID: "imports-7x2k", Awaits: []runs.AwaitedAttempt{asked}}
 		writeAwaited(&b, doc, 2, 80, now)
@@ -460,7 +460,7 @@ func TestGoldenAwaiting(t *testing.T) {
 	}
 	many := make([]runs.AwaitedAttempt, 13)
 	for i := range many {
-		many[i] = runs.AwaitedAttempt{Step: "import", Visit: 1, Index: &i, Awaiting: *webhook}
+		many[i] = runs.AwaitedAttempt{Step: "import", Visit: 1, Index: &i, AwaitedDetails: *webhook}
 	}
 	var b strings.Builder
 	writeAwaited(&b, answerDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
@@ -499,7 +499,7 @@ func TestFollowAwaits(t *testing.T) {
 	o := newObserver(&session{}, followed("imports-7x2k"))
 	var out bytes.Buffer
 	shown := newPlainProgress(&terminal.Screen{To: &out}, func() time.Time { return now })
-	show := func(step string, awaits *interpreter.Awaiting) {
+	show := func(step string, awaits *interpreter.AwaitedDetails) {
 		record := workflows.StepRecord{Step: step, Visit: 1, CallStatus: interpreter.CallStatus{
 			Status: interpreter.Running, Attempts: 2, Awaits: awaits, Waiting: "awaits an answer",
 		}}

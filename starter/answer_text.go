@@ -56,11 +56,11 @@ func writeAwaited(b *strings.Builder, doc answerDocument, left, width int, now t
 		if awaited.Run != "" {
 			in = " in " + terminal.Visible(awaited.Run)
 		}
-		writeIndented(b, "  ", render.Attempt(awaited.To())+in+" "+render.Awaited(&awaited.Awaiting, now), width)
-		for _, more := range render.AwaitedText(&awaited.Awaiting) {
+		writeIndented(b, "  ", render.Attempt(awaited.To())+in+" "+render.Awaited(&awaited.AwaitedDetails, now), width)
+		for _, more := range render.AwaitedText(&awaited.AwaitedDetails) {
 			writeIndented(b, "    ", more, width)
 		}
-		b.WriteString("    " + render.AnswerCommand(cmp.Or(awaited.Run, doc.WorkflowID), awaited.Step, awaited.Index, &awaited.Awaiting) + "\n")
+		b.WriteString("    " + render.AnswerCommand(cmp.Or(awaited.Run, doc.WorkflowID), awaited.Step, awaited.Index, &awaited.AwaitedDetails) + "\n")
 	}
 	if more := len(doc.Awaits) - mostAwaitedShown; more > 0 {
 		fmt.Fprintf(b, "  and %d more\n", more)

@@ -48,7 +48,7 @@ func (o *steering) done(result steerResult) string {
 		if standing.Changed {
 			return what + "paused; no other attempt begins"
 		}
-		return what + "was paused already" + render.Since(standing.Control.Holder(o.Step), time.Now())
+		return what + "was paused already" + render.Since(standing.Control.PausedBy(o.Step), time.Now())
 	case workflows.ResumeUpdate:
 		return o.resumed(what, standing)
 	case workflows.SetUpdate:

@@ -16,7 +16,7 @@ const maxDriveTime = 6 * time.Hour
 // activityHost takes a call to an activity that does many things at once.
 type activityHost struct {
 	task     Task
-	snapshot interpreter.Carried
+	snapshot interpreter.CallSnapshot
 	// lost says that the last activity has not reported what it has done.
 	lost bool
 }
@@ -26,7 +26,7 @@ type activityHost struct {
 // travel with others has to be fetched by an attempt of its own. The error is
 // that of a cancelled ctx.
 func (c *activityHost) fetchPages(ctx workflow.Context, call *interpreter.Call) (further bool, err error) {
-	input := interpreter.DriveInput{Task: c.task, Calls: []interpreter.Carried{c.snapshot}, Width: 1, Pages: true}
+	input := interpreter.DriveInput{Task: c.task, Calls: []interpreter.CallSnapshot{c.snapshot}, Width: 1, Pages: true}
 	output, further := hostCalls(ctx, input, []*interpreter.Call{call},
 		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.snapshot.Index), call.View().Pages+1))
 	c.lost = len(output.Calls) == 0 || output.Calls[0].State == nil
@@ -38,7 +38,7 @@ const forgetTimeout = 5 * time.Second
 
 // forget has ledgers drop their entries of calls that have ended: the results are in
 // history now, and no call continues from an entry any more. It costs one event.
-func forget(ctx workflow.Context, task Task, noted interpreter.Noted, calls ...interpreter.Carried) {
+func forget(ctx workflow.Context, task Task, noted interpreter.Noted, calls ...interpreter.CallSnapshot) {
 	if noted == interpreter.NotNoted {
 		return
 	}
@@ -57,7 +57,7 @@ func hostCalls(
 	ctx workflow.Context, input interpreter.DriveInput, calls []*interpreter.Call, summary string,
 ) (output interpreter.DriveOutput, further bool) {
 	for at, call := range calls {
-		input.Calls[at].State = call.Handed(input.Pages)
+		input.Calls[at].State = call.SnapshotFor(input.Pages)
 	}
 	controls := controlsOf(ctx)
 	input.ControlID, input.ControlVersion = controls.run, controls.Version

@@ -18,7 +18,7 @@ import (
 // where the sender does not wait for the outcome, as signals (docs/operations.md,
 // section answers).
 const (
-	// AnswerUpdate takes an interpreter.Answer and gives an interpreter.Taken.
+	// AnswerUpdate takes an interpreter.Answer and gives an interpreter.AnswerReceipt.
 	AnswerUpdate = interpreter.AnswerUpdate
 	// AnswerSignal takes an interpreter.Answer.
 	AnswerSignal = "answer"
@@ -26,9 +26,9 @@ const (
 
 // Answered is an answer that was accepted; kept in workflow history.
 type Answered struct {
-	Key    string            `json:"key"`    // of the attempt
-	Digest string            `json:"digest"` // of the answer
-	Taken  interpreter.Taken `json:"taken"`
+	Key    string                    `json:"key"`    // of the attempt
+	Digest string                    `json:"digest"` // of the answer
+	Taken  interpreter.AnswerReceipt `json:"taken"`
 	// Verb, Option, By and At say what was answered, by whom and when.
 	Verb   interpreter.AnswerVerb `json:"verb,omitempty"`
 	Option string                 `json:"option,omitempty"`
@@ -66,7 +66,7 @@ func (c *controls) serveAnswers(ctx workflow.Context) error {
 		}
 		return answerError(err)
 	}}
-	err := workflow.SetUpdateHandlerWithOptions(ctx, AnswerUpdate, func(ctx workflow.Context, answer interpreter.Answer) (interpreter.Taken, error) {
+	err := workflow.SetUpdateHandlerWithOptions(ctx, AnswerUpdate, func(ctx workflow.Context, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
 		c.updates++
 		taken, err := c.answer(ctx, answer)
 		if id := interpreter.AnsweredAt(err); id != "" && c.awaitReachable(ctx, id) != nil {
@@ -188,16 +188,16 @@ func answerError(err error) error {
 }
 
 // answer has the call take an answer that is meant by it.
-func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (interpreter.Taken, error) {
+func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
 	found, err := c.findAwaited(answer)
 	switch {
 	case err != nil:
-		return interpreter.Taken{}, err
+		return interpreter.AnswerReceipt{}, err
 	case found.before != nil:
 		return *found.before, nil
 	}
-	key := found.call.call.To().Key
-	taken := found.call.call.Answer(answer, workflow.Now(ctx))
+	key := found.call.call.Address().Key
+	taken := found.call.call.AcceptAnswer(answer, workflow.Now(ctx))
 	found.call.stirred = true
 	if answer.Verb == interpreter.AnswerProgress {
 		return taken, nil
@@ -213,7 +213,7 @@ func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (inte
 // has been answered in the same way before.
 type answerTarget struct {
 	call   *awaitedCall
-	before *interpreter.Taken
+	before *interpreter.AnswerReceipt
 }
 
 // findAwaited finds what an answer is for. The error is an *interpreter.AnswerError.
@@ -226,7 +226,7 @@ func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 	}
 	var open []*awaitedCall
 	for _, awaited := range c.awaited {
-		if awaited.call.Takes(answer.AnswerTo, awaited.sent) {
+		if awaited.call.IsAddressed(answer.AnswerTo, awaited.sent) {
 			open = append(open, awaited)
 		}
 	}
@@ -235,7 +235,7 @@ func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 		return answerTarget{}, &interpreter.AnswerError{
 			Type: interpreter.AnswerRefused, Message: fmt.Sprintf("%d attempts await an answer; say which one is meant: %s", len(open), callNames(open)),
 		}
-	case len(open) == 1 && !open[0].call.Answered():
+	case len(open) == 1 && !open[0].call.HasAnswer():
 		return answerTarget{call: open[0]}, open[0].call.CheckAnswer(answer)
 	}
 	if before, over := c.answered(answer); over {
@@ -254,7 +254,7 @@ func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 // sender cannot always tell whether its update arrived, and sends the answer as a
 // signal too. By then another attempt may be running, for which the answer is not
 // meant.
-func (c *controls) duplicateOf(answer interpreter.Answer) *interpreter.Taken {
+func (c *controls) duplicateOf(answer interpreter.Answer) *interpreter.AnswerReceipt {
 	if answer.ID == "" {
 		return nil
 	}
@@ -269,7 +269,7 @@ func (c *controls) duplicateOf(answer interpreter.Answer) *interpreter.Taken {
 
 // answered finds an attempt that has its answer; before is the reply to the same
 // answer, nil where it was another one.
-func (c *controls) answered(answer interpreter.Answer) (before *interpreter.Taken, over bool) {
+func (c *controls) answered(answer interpreter.Answer) (before *interpreter.AnswerReceipt, over bool) {
 	digest := answer.Digest()
 	for _, one := range slices.Backward(c.Answered) {
 		if !one.is(answer.AnswerTo) {
@@ -286,17 +286,17 @@ func (c *controls) answered(answer interpreter.Answer) (before *interpreter.Take
 // is reports whether an address that names a step, or an attempt by its key, is one of
 // the attempt that was answered.
 func (a Answered) is(to interpreter.AnswerTo) bool {
-	at := a.Taken.To()
+	at := a.Taken.Address()
 	at.Key = a.Key
-	return (to.Step != "" || to.Key != "") && to.Means(at)
+	return (to.Step != "" || to.Key != "") && to.Matches(at)
 }
 
 // notAwaited is the error of an answer that is for nothing here.
 func (c *controls) notAwaited(to interpreter.AnswerTo) error {
 	for _, awaited := range c.awaited {
-		if to.MeansCall(awaited.call.To()) && to != (interpreter.AnswerTo{Key: to.Key}) {
+		if to.MatchesCall(awaited.call.Address()) && to != (interpreter.AnswerTo{Key: to.Key}) {
 			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(
-				"the attempt is over, or has not begun: step %s makes attempt %d", indexed(awaited.call.Step(), awaited.call.Index()), awaited.call.Due())}
+				"the attempt is over, or has not begun: step %s makes attempt %d", indexed(awaited.call.Step(), awaited.call.Index()), awaited.call.DueAttempt())}
 		}
 	}
 	if c.elsewhere != nil {
@@ -415,30 +415,30 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 	}
 	over := func() bool { // progress may have come with the bell, and makes the time begin anew
 		until := awaited.Until
-		if now := d.call.Awaits(); now != nil {
+		if now := d.call.Awaited(); now != nil {
 			until = now.Until
 		}
 		return !until.IsZero() && !workflow.Now(ctx).Before(until)
 	}
 	bell := d.ring(ctx, awaited)
-	err := workflow.Await(ctx, func() bool { return d.call.Answered() || d.awaited.stirred || bell.rang })
+	err := workflow.Await(ctx, func() bool { return d.call.HasAnswer() || d.awaited.stirred || bell.rang })
 	d.awaited.stirred = false
 	switch {
-	case err != nil && !d.call.Answered(): // an accepted answer counts, though the run is cancelled
+	case err != nil && !d.call.HasAnswer(): // an accepted answer counts, though the run is cancelled
 		d.notifyCancel(ctx)
 		d.cancel(ctx)
-	case d.call.Answered() || over():
-		if !d.call.Answered() {
+	case d.call.HasAnswer() || over():
+		if !d.call.HasAnswer() {
 			d.settle(ctx)
 		}
-		if !d.call.Answered() && (ctx.Err() != nil || !over()) {
+		if !d.call.HasAnswer() && (ctx.Err() != nil || !over()) {
 			return
 		}
 		d.rested()
 		d.silence()
 		mark := d.answerMark()
-		mark.Over, mark.By, mark.Option = true, d.call.Answerer(), d.call.Choice()
-		failure := d.call.TakeAnswer(workflow.Now(ctx))
+		mark.Over, mark.By, mark.Option = true, d.call.AnsweredBy(), d.call.Choice()
+		failure := d.call.ApplyAnswer(workflow.Now(ctx))
 		countAttempt(ctx, d.call, awaited.Since, failure)
 		mark.Error = failure.Shrunk()
 		recordMarker(ctx, mark)
@@ -462,7 +462,7 @@ type AnswerMark struct {
 
 // answerMark is the mark of the attempt under way.
 func (d *driver) answerMark() AnswerMark {
-	return AnswerMark{AnswerTo: d.call.To(), Page: d.call.Page()}
+	return AnswerMark{AnswerTo: d.call.Address(), Page: d.call.Page()}
 }
 
 // bell is the timer of an attempt that is awaited. Progress sets the end of its
@@ -505,7 +505,7 @@ const cancelTime = 30 * time.Second
 // says how. The outcome changes nothing.
 func (d *driver) notifyCancel(ctx workflow.Context) {
 	d.silence()
-	if d.call.Awaits() != nil {
+	if d.call.Awaited() != nil {
 		mark := d.answerMark()
 		mark.Over = true
 		mark.Error = &interpreter.ErrorObject{Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled"}

@@ -410,7 +410,7 @@ workflow:
     retry: [{when: error is defined, then: {max_attempts: 3, delay: 1h, jitter: none}}]
 `}}
 	for index, element := range []string{"a", "b", "c"} {
-		input.Calls = append(input.Calls, interpreter.Carried{Index: &index, Size: 3, Element: expression.Of(element)})
+		input.Calls = append(input.Calls, interpreter.CallSnapshot{Index: &index, Size: 3, Element: expression.Of(element)})
 	}
 	to := func(index int, answer interpreter.Answer) interpreter.Answer {
 		answer.Step, answer.Index = "import", &index

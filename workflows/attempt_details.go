@@ -21,7 +21,7 @@ const AttemptDetailsQuery = "asked"
 type AttemptDetails struct {
 	// Awaiting is the attempt that has no answer yet; Since is zero while its request
 	// is still being sent.
-	Awaiting *interpreter.Awaiting `json:"awaiting,omitempty"`
+	Awaiting *interpreter.AwaitedDetails `json:"awaiting,omitempty"`
 	// Answered is the answer that the attempt has.
 	Answered *Answered `json:"answered,omitempty"`
 	// Elsewhere is the ID of the workflow that accepts the answer in place of this one.
@@ -44,16 +44,16 @@ func (c *controls) describeAttempt(to interpreter.AnswerTo) (AttemptDetails, err
 		}
 	}
 	for _, awaited := range c.awaited {
-		if awaited.call.Takes(to, awaited.sent) && !awaited.call.Answered() {
-			asking := &interpreter.Awaiting{Attempt: awaited.call.Due(), Approval: awaited.call.Approval()}
-			return AttemptDetails{Awaiting: cmp.Or(awaited.call.Awaiting(), asking)}, nil
+		if awaited.call.IsAddressed(to, awaited.sent) && !awaited.call.HasAnswer() {
+			asking := &interpreter.AwaitedDetails{Attempt: awaited.call.DueAttempt(), Approval: awaited.call.Approval()}
+			return AttemptDetails{Awaiting: cmp.Or(awaited.call.AwaitedDetails(), asking)}, nil
 		}
 	}
 	return AttemptDetails{Elsewhere: interpreter.AnsweredAt(c.notAwaited(to))}, nil
 }
 
 // answeredBy is an answer as it is remembered.
-func answeredBy(key string, answer interpreter.Answer, taken interpreter.Taken, at time.Time) Answered {
+func answeredBy(key string, answer interpreter.Answer, taken interpreter.AnswerReceipt, at time.Time) Answered {
 	return Answered{
 		Key: key, Digest: answer.Digest(), Taken: taken, Verb: answer.Verb, Option: answer.Option, By: answer.By, At: at,
 	}

@@ -59,7 +59,7 @@ func TestCallThatCannotContinueAsNew(t *testing.T) {
 			s := longAfter(t, 4)
 			input := workflows.CallsInput{
 				Task:  interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: largePages},
-				Calls: []interpreter.Carried{{}},
+				Calls: []interpreter.CallSnapshot{{}},
 			}
 			input.Task.Limits.MaxPayload = test.most
 			s.runBatch(input)

@@ -80,14 +80,14 @@ func newBatch(
 
 // resumeCall makes a call that continues from its snapshot.
 func resumeCall(
-	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, snapshot interpreter.Carried,
+	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, snapshot interpreter.CallSnapshot,
 ) *interpreter.Call {
 	name := fmt.Sprintf("%s#%d", step.Name, task.Visit)
 	if snapshot.Index != nil {
 		name = fmt.Sprintf("%s/%d", name, *snapshot.Index)
 	}
 	call := task.Call(book, step, snapshot, stream(ctx, name))
-	if call.Waits(workflow.Now(ctx)) != nil {
+	if call.DueWait(workflow.Now(ctx)) != nil {
 		call.WaitedUntil(snapshot.Until, workflow.Now(ctx))
 	}
 	return call
@@ -223,7 +223,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 		return false
 	}
 	input := interpreter.DriveInput{
-		Task: b.input.Task, Width: width, Known: b.known(), Calls: make([]interpreter.Carried, len(due)),
+		Task: b.input.Task, Width: width, Known: b.known(), Calls: make([]interpreter.CallSnapshot, len(due)),
 	}
 	calls := make([]*interpreter.Call, len(due))
 	for at, i := range due {
@@ -238,7 +238,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 	defer func() { b.hosted = nil }()
 	output, further := hostCalls(ctx, input, calls, summary)
 	var noted interpreter.Noted
-	var ended []interpreter.Carried
+	var ended []interpreter.CallSnapshot
 	for at, driven := range output.Calls {
 		if driven.Result == nil {
 			continue
@@ -260,7 +260,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 func (b *batch) nextInput(controls *controls) CallsInput {
 	next := b.input
 	next.Task = controls.task(next.Task)
-	next.Calls = make([]interpreter.Carried, len(b.remaining))
+	next.Calls = make([]interpreter.CallSnapshot, len(b.remaining))
 	for at, i := range b.remaining {
 		next.Calls[at] = b.input.Calls[i]
 	}
@@ -282,7 +282,7 @@ func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
 			})
 			b.counted[i] = true
 			countCall(ctx, call)
-		case call.Waits(now) != nil:
+		case call.DueWait(now) != nil:
 			call.WaitedUntil(b.input.Calls[i].Until, now)
 		}
 	}

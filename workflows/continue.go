@@ -269,7 +269,7 @@ func (r *run) endedBefore(
 		if index < 0 || index >= len(input.Elements) || iteration.Result.Failed() {
 			continue
 		}
-		snapshot := interpreter.Carried{Index: &index, Size: len(input.Elements), Element: input.Elements[index]}
+		snapshot := interpreter.CallSnapshot{Index: &index, Size: len(input.Elements), Element: input.Elements[index]}
 		if print := input.Task.IterationPrint(r.book, step, snapshot, iteration.Result.Meta.StartedAt); print != "" && print == found.Prints[i] {
 			ended[index] = iteration
 		}

@@ -48,7 +48,7 @@ func (s *Settlement) Means(step string, index *int) bool {
 type controls struct {
 	interpreter.Control
 	run      string // workflow ID of the run
-	parents  []interpreter.Above
+	parents  []interpreter.Parent
 	waits    []*openWait
 	awaited  []*awaitedCall // calls that are answered from outside
 	Answered []Answered     // the last answers that were accepted
@@ -99,7 +99,7 @@ type controlsKey struct{}
 // withControls gives a workflow what it knows of its run's control, and of that of its
 // parent runs.
 func withControls(
-	ctx workflow.Context, run string, known interpreter.Control, parents []interpreter.Above,
+	ctx workflow.Context, run string, known interpreter.Control, parents []interpreter.Parent,
 ) (workflow.Context, *controls) {
 	c := &controls{Control: known, run: run, parents: slices.Clone(parents), childCalls: map[string]bool{}}
 	return workflow.WithValue(ctx, controlsKey{}, c), c
@@ -200,7 +200,7 @@ func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 // refuses reports whether a decision is not for a step, because nothing of that may be
 // tried now. The run decides that; the workflows that it signals were meant.
 func (c *controls) refuses(ctx workflow.Context, settlement *Settlement, step string) bool {
-	return settlement != nil && !settlement.Skip && c.Holds(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.run
+	return settlement != nil && !settlement.Skip && c.IsPaused(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.run
 }
 
 // open records a wait that people may end, until it is over.
@@ -242,7 +242,7 @@ func (c *controls) release(ctx workflow.Context, call *interpreter.Call, hold in
 	open := &openWait{call: call, paused: !hold.Exhausted}
 	defer c.open(open)()
 	err := workflow.Await(ctx, func() bool {
-		return open.settled != nil || open.renews || open.paused && c.knows(hold) && !c.Holds(call.Step())
+		return open.settled != nil || open.renews || open.paused && c.knows(hold) && !c.IsPaused(call.Step())
 	})
 	return open.outcome(ctx, err)
 }

@@ -157,12 +157,12 @@ func travelling(ctx workflow.Context, input any, what string) (args []any, bytes
 	if parted, is := input.(parted); is {
 		rest, script := parted.apart()
 		sent := o.pack(script)
-		input, total, throughTemporal = rest, sent.size, o.limits.CarriedScript(sent.size)
+		input, total, throughTemporal = rest, sent.size, o.limits.InlineScriptSize(sent.size)
 		args = []any{sent.value}
 	}
 	sent := encode(input)
 	failure = interpreter.CheckSize(total+sent.size, o.limits.PayloadCap(), what)
-	return append([]any{sent.value}, args...), o.limits.Carried(sent.size) + throughTemporal, failure
+	return append([]any{sent.value}, args...), o.limits.InlineSize(sent.size) + throughTemporal, failure
 }
 
 // recordMarker writes something small into the history, for its readers.

@@ -125,7 +125,7 @@ func (r *run) describe(ctx workflow.Context) {
 	}
 	for _, record := range records {
 		shown := *record
-		if record.Loop != nil && record.EndedAt.IsZero() && r.controls.Holds(record.Step) {
+		if record.Loop != nil && record.EndedAt.IsZero() && r.controls.IsPaused(record.Step) {
 			shown.Status = interpreter.Paused
 		}
 		table.row(stepCells(ctx, shown, r.live[record])...)
@@ -157,14 +157,14 @@ func (r *run) openQuestions() string {
 	text := ""
 	for _, record := range r.records {
 		if call := r.live[record]; call != nil {
-			text += questionText(r.id, call.Step(), call.Index(), call.Awaiting())
+			text += questionText(r.id, call.Step(), call.Index(), call.AwaitedDetails())
 		}
 	}
 	return text
 }
 
 // questionText is what an attempt awaits, and the command that answers; "" for none.
-func questionText(id, step string, index *int, awaiting *interpreter.Awaiting) string {
+func questionText(id, step string, index *int, awaiting *interpreter.AwaitedDetails) string {
 	if awaiting == nil {
 		return ""
 	}

@@ -198,7 +198,7 @@ func TestDetailsOfAnApproval(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil)
 	var step, batch string
-	var asked *interpreter.Awaiting
+	var asked *interpreter.AwaitedDetails
 	s.env.RegisterDelayedCallback(func() { step = s.details("") }, 30*time.Minute)
 	s.env.RegisterDelayedCallback(func() {
 		batch = s.details("default-test-workflow-id/each#1/0")

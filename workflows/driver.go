@@ -56,9 +56,9 @@ func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, slot *s
 
 // run drives the call until it has ended, or continues as new; then snapshot is its
 // input there, else nil.
-func (d *driver) run(ctx workflow.Context) (snapshot *interpreter.Carried) {
+func (d *driver) run(ctx workflow.Context) (snapshot *interpreter.CallSnapshot) {
 	ended := d.call.Finished() // and counted
-	if !ended && d.awaited == nil && d.call.Asks() {
+	if !ended && d.awaited == nil && d.call.AnsweredFromOutside() {
 		d.awaited = &awaitedCall{call: d.call}
 		d.closeAwaited = controlsOf(ctx).await(d.awaited)
 	}
@@ -84,20 +84,20 @@ func (d *driver) closeAnswers() {
 	}
 }
 
-func (d *driver) advance(ctx workflow.Context) *interpreter.Carried {
+func (d *driver) advance(ctx workflow.Context) *interpreter.CallSnapshot {
 	if d.host != nil && d.call.Recalls() && !d.call.Finished() {
 		d.host.recallLedgers(ctx, d.call)
 	}
 	d.apart = d.host != nil && d.call.Detachable()
 	for !d.call.Finished() {
 		if ctx.Err() != nil {
-			if d.call.Awaits() != nil {
+			if d.call.Awaited() != nil {
 				d.notifyCancel(ctx)
 			}
 			d.cancel(ctx)
 			break
 		}
-		wait := d.call.Waits(workflow.Now(ctx))
+		wait := d.call.DueWait(workflow.Now(ctx))
 		if wait != nil {
 			countWait(ctx, d.call, *wait)
 		}
@@ -112,7 +112,7 @@ func (d *driver) advance(ctx workflow.Context) *interpreter.Carried {
 
 // next does what the call requests next.
 func (d *driver) next(ctx workflow.Context) {
-	alone, held := d.alone, controlsOf(ctx).Holds(d.call.Step())
+	alone, held := d.alone, controlsOf(ctx).IsPaused(d.call.Step())
 	if d.alone = false; d.apart && !alone && !held && d.call.TurnsPage() {
 		d.fetchPages(ctx)
 		return
@@ -134,8 +134,8 @@ func (d *driver) next(ctx workflow.Context) {
 
 // snapshot is the input with which the call continues in another history. wait is the
 // one that is due, nil for none.
-func (d *driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *interpreter.Carried {
-	var snapshot interpreter.Carried
+func (d *driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *interpreter.CallSnapshot {
+	var snapshot interpreter.CallSnapshot
 	if d.host != nil {
 		snapshot = d.host.snapshot
 	}
@@ -161,7 +161,7 @@ func (d *driver) fetchPages(ctx workflow.Context) {
 
 // attempt makes one attempt, unless its step is held.
 func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
-	if controls := controlsOf(ctx); controls.Holds(d.call.Step()) {
+	if controls := controlsOf(ctx); controls.IsPaused(d.call.Step()) {
 		d.call.Hold(interpreter.Hold{Version: controls.Version})
 		return
 	}
@@ -229,11 +229,11 @@ type HoldMark struct {
 
 // markHold records in the history, once, that the call waits for a person.
 func (d *driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
-	if !hold.Exhausted || hold.Noted {
+	if !hold.Exhausted || hold.Recorded {
 		return
 	}
 	recordMarker(ctx, HoldMark{Held: d.call.Place(), Index: d.call.Index()})
-	d.call.Noted()
+	d.call.HoldRecorded()
 }
 
 // over applies the end of a wait or a hold to the call: with what people decided, with
@@ -267,7 +267,7 @@ func (d *driver) park(
 		d.slot.stayParked()
 	case err == nil:
 		if d.waiting != nil {
-			d.waiting(d.call, &interpreter.Wait{Reason: interpreter.ReasonPlace, Summary: interpreter.WaitsForSlot}, time.Time{})
+			d.waiting(d.call, &interpreter.Wait{Reason: interpreter.ReasonSlot, Summary: interpreter.WaitsForSlot}, time.Time{})
 		}
 		err = back()
 	}

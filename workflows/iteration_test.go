@@ -81,7 +81,7 @@ workflow:
 `,
 	}}
 	for index, element := range []string{"a", "b", "c", "d", "e"} {
-		input.Calls = append(input.Calls, interpreter.Carried{Index: &index, Size: 5, Element: expression.Of(element)})
+		input.Calls = append(input.Calls, interpreter.CallSnapshot{Index: &index, Size: 5, Element: expression.Of(element)})
 	}
 	return input
 }

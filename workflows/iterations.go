@@ -112,7 +112,7 @@ func (b *batch) records() []IterationRecord {
 func (r *run) completeProgress(progress *Progress) {
 	progress.Control, progress.Late, progress.Ticket = r.controls.Control, r.Late, r.Ticket
 	for _, parent := range r.controls.parents {
-		progress.Parents = append(progress.Parents, interpreter.Above{Run: parent.Run, Step: parent.Step})
+		progress.Parents = append(progress.Parents, interpreter.Parent{Run: parent.Run, Step: parent.Step})
 	}
 	for i, record := range r.records {
 		shown := &progress.Steps[i]
@@ -120,7 +120,7 @@ func (r *run) completeProgress(progress *Progress) {
 		if step == nil || step.Action == nil || !record.EndedAt.IsZero() {
 			continue
 		}
-		if r.controls.Holds(step.Name) && step.Loop != nil {
+		if r.controls.IsPaused(step.Name) && step.Loop != nil {
 			shown.Status = interpreter.Paused
 		}
 		shown.Show(r.live[record], interpreter.MostAttempts(step, r.Limits))

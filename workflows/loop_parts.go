@@ -40,14 +40,14 @@ const (
 // full reports whether a leaf starts no more children.
 func (l *loop) full(ctx workflow.Context) bool {
 	expected := workflow.GetInfo(ctx).GetCurrentHistorySize() + (l.window.open+1)*l.largest +
-		outboxOf(ctx).limits.Carried(l.bytes)
+		outboxOf(ctx).limits.InlineSize(l.bytes)
 	return historyIsLong(ctx) || expected > fullHistory
 }
 
 // weigh records the size of what a child has given.
 func (l *loop) weigh(ctx workflow.Context, output CallsOutput) {
 	size := interpreter.EncodedSize(output)
-	l.largest = max(l.largest, outboxOf(ctx).limits.Carried(size))
+	l.largest = max(l.largest, outboxOf(ctx).limits.InlineSize(size))
 	l.bytes += size
 }
 

@@ -262,7 +262,7 @@ func (r *run) files() map[string]string {
 
 // nesting is what the tasks of a step know of the parent and child runs.
 func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
-	nesting := interpreter.Nesting{Above: r.controls.parents}
+	nesting := interpreter.Nesting{Parents: r.controls.parents}
 	if called := r.input.Called; called != nil {
 		nesting.Depth = called.Depth
 	}
@@ -275,7 +275,7 @@ func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
 		if r.Ticket != nil {
 			nesting.Queue = r.Ticket.Queue
 		}
-	} else if len(nesting.Above) == 0 {
+	} else if len(nesting.Parents) == 0 {
 		return nil
 	}
 	return &nesting
@@ -292,18 +292,18 @@ func (r *run) called() *Called {
 	return &called
 }
 
-func (in Input) parents() []interpreter.Above {
+func (in Input) parents() []interpreter.Parent {
 	if in.Called == nil {
 		return nil
 	}
 	return in.Called.Parents
 }
 
-func parentsOf(task Task) []interpreter.Above {
+func parentsOf(task Task) []interpreter.Parent {
 	if task.Nesting == nil {
 		return nil
 	}
-	return task.Nesting.Above
+	return task.Nesting.Parents
 }
 
 // recorded are the files that the validation has found.
@@ -339,8 +339,8 @@ func checkCalled(ctx workflow.Context, input Input) error {
 func actsOnResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
 
 // parentsOfChild are the parent runs of one that a step starts.
-func (c *controls) parentsOfChild(step, line string) []interpreter.Above {
-	return append(slices.Clone(c.parents), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Queue: line})
+func (c *controls) parentsOfChild(step, line string) []interpreter.Parent {
+	return append(slices.Clone(c.parents), interpreter.Parent{Run: c.run, Step: step, Control: c.Of(step), Queue: line})
 }
 
 // task is a task with what is known by now of the parent runs.
@@ -349,16 +349,16 @@ func (c *controls) task(task Task) Task {
 		return task
 	}
 	nesting := *task.Nesting
-	nesting.Above = slices.Clone(c.parents)
+	nesting.Parents = slices.Clone(c.parents)
 	task.Nesting = &nesting
 	return task
 }
 
-// Holds reports whether no attempt of a step may begin: its run holds it, or a parent
+// IsPaused reports whether no attempt of a step may begin: its run holds it, or a parent
 // run.
-func (c *controls) Holds(step string) bool {
-	return c.Control.Holds(step) || slices.ContainsFunc(c.parents, func(parent interpreter.Above) bool {
-		return parent.Control.Holds(parent.Step)
+func (c *controls) IsPaused(step string) bool {
+	return c.Control.IsPaused(step) || slices.ContainsFunc(c.parents, func(parent interpreter.Parent) bool {
+		return parent.Control.IsPaused(parent.Step)
 	})
 }
 
@@ -367,7 +367,7 @@ func (c *controls) knows(hold interpreter.Hold) bool {
 	if hold.Run == "" {
 		return c.Version >= hold.Version
 	}
-	return slices.ContainsFunc(c.parents, func(parent interpreter.Above) bool {
+	return slices.ContainsFunc(c.parents, func(parent interpreter.Parent) bool {
 		return parent.Run == hold.Run && parent.Control.Version >= hold.Version
 	})
 }

@@ -33,8 +33,8 @@ func TestNestedTimes(t *testing.T) {
 	require.Equal(t, 2, result.Steps[0].Attempts)
 	for _, attempt := range s.attempts {
 		require.Equal(t, "http://localhost/x", attempt.in.Fields["url"].Data)
-		require.Len(t, attempt.in.Above, 1)
-		require.Equal(t, "outer", attempt.in.Above[0].Step)
+		require.Len(t, attempt.in.Parents, 1)
+		require.Equal(t, "outer", attempt.in.Parents[0].Step)
 	}
 	require.Equal(t, s.attempts[0].in.OperationKey, s.attempts[1].in.OperationKey)
 }

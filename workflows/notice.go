@@ -48,9 +48,9 @@ type openNotice struct {
 type UnsentNotice struct {
 	Place string `json:"place"` // see Playbook.Notices
 	// Number is that of the news: see RunState.Notified.
-	Number int                 `json:"number"`
-	News   interpreter.News    `json:"news"`
-	Call   interpreter.Carried `json:"call"`
+	Number int                      `json:"number"`
+	News   interpreter.News         `json:"news"`
+	Call   interpreter.CallSnapshot `json:"call"`
 }
 
 // notifyStep sends the notices of how a visit of a step has ended, after its sinks and
@@ -127,7 +127,7 @@ func (r *run) send(ctx workflow.Context, notice *playbook.Sink, unsent UnsentNot
 	r.notices.open = append(r.notices.open, under)
 	workflow.Go(beside, func(ctx workflow.Context) {
 		call := r.noticeCall(notice, unsent, scope, result, stream(ctx, fmt.Sprintf("%s/%d", notice.Place, unsent.Number)))
-		if call.Waits(workflow.Now(ctx)) != nil {
+		if call.DueWait(workflow.Now(ctx)) != nil {
 			call.WaitedUntil(unsent.Call.Until, workflow.Now(ctx))
 		}
 		d := &driver{call: call, renews: func() bool { return r.notices.renewing }}

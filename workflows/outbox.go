@@ -77,7 +77,7 @@ func payloadCap(ctx workflow.Context) int { return outboxOf(ctx).limits.PayloadC
 // taskBytes is how many bytes of a task travel through Temporal itself.
 func (o *outbox) taskBytes(task Task) int {
 	task, script := task.Apart()
-	return o.limits.Carried(interpreter.EncodedSize(task)) + o.limits.CarriedScript(o.pack(script).size)
+	return o.limits.InlineSize(interpreter.EncodedSize(task)) + o.limits.InlineScriptSize(o.pack(script).size)
 }
 
 // admit returns once size bytes may go through Temporal: at once, or in a later

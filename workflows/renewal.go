@@ -47,7 +47,7 @@ func (r *renewal) due(ctx workflow.Context, calls ...*interpreter.Call) bool {
 		return false // it is less once the sinks of their pages have written
 	}
 	if length <= longHistory && size > largeHistory {
-		r.again = snapshotFactor * limits.Carried(state)
+		r.again = snapshotFactor * limits.InlineSize(state)
 	}
 	return size >= r.again
 }
@@ -60,11 +60,11 @@ func (r *renewal) later(ctx workflow.Context) {
 
 // callInChild has a child continue a call that has become too long for the run's own
 // history.
-func (r *run) callInChild(ctx workflow.Context, task Task, snapshot interpreter.Carried, call *interpreter.Call) interpreter.CallResult {
+func (r *run) callInChild(ctx workflow.Context, task Task, snapshot interpreter.CallSnapshot, call *interpreter.Call) interpreter.CallResult {
 	id := childID(task, "")
 	r.controls.childCalls[id] = true
 	defer delete(r.controls.childCalls, id)
-	input := CallsInput{Task: task, Calls: []interpreter.Carried{snapshot}, Control: r.controls.Of(task.Step)}
+	input := CallsInput{Task: task, Calls: []interpreter.CallSnapshot{snapshot}, Control: r.controls.Of(task.Step)}
 	to := toChild(CallsWorkflowName, id, task.Step, task.Step+": goes on after many attempts", actsOnStep(task.Step)).with(describePart(r.book, task))
 	output, err := send[CallsOutput](ctx, to, input, "the state of step "+task.Step)
 	switch {

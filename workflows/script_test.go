@@ -64,7 +64,7 @@ func TestScriptsCount(t *testing.T) {
 			t.Parallel()
 			s := longAfter(t, 2)
 			task := interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Limits: interpreter.RunLimits{MaxPayload: 400_000}}
-			s.env.ExecuteWorkflow(alone, workflows.CallsInput{Task: task, Calls: []interpreter.Carried{{}}}, interpreter.Script{
+			s.env.ExecuteWorkflow(alone, workflows.CallsInput{Task: task, Calls: []interpreter.CallSnapshot{{}}}, interpreter.Script{
 				Source: largePages + "#" + strings.Repeat("x", test.padding) + "\n",
 			})
 			require.True(t, s.env.IsWorkflowCompleted())

@@ -47,8 +47,8 @@ type Called struct {
 	Attempt int    `json:"attempt"`
 	// Depth is how many parent runs there are, and Parents are those that wait for this
 	// one, the first one first.
-	Depth   int                 `json:"depth"`
-	Parents []interpreter.Above `json:"above,omitempty"`
+	Depth   int                  `json:"depth"`
+	Parents []interpreter.Parent `json:"above,omitempty"`
 	// Tree is the first run's, which bounds how many start.
 	Tree interpreter.Tree `json:"tree,omitzero"`
 	// ScheduledAt is that of the parent run.
@@ -168,7 +168,7 @@ type Progress struct {
 	Control interpreter.Control `json:"control,omitzero"`
 	// Parents are the parent runs, the first one first, without what people have
 	// requested of them.
-	Parents []interpreter.Above `json:"above,omitempty"`
+	Parents []interpreter.Parent `json:"above,omitempty"`
 	// Late says that the run takes longer than expected.
 	Late bool `json:"late,omitempty"`
 	// Ticket is the position of the run in the queue of its concurrency key.
@@ -216,8 +216,8 @@ type Part struct {
 // CallsInput starts CallsWorkflow; kept in workflow history. It holds the elements of
 // one batch and never the collection.
 type CallsInput struct {
-	Calls []interpreter.Carried `json:"calls"`
-	Task  Task                  `json:"task"`
+	Calls []interpreter.CallSnapshot `json:"calls"`
+	Task  Task                       `json:"task"`
 	// Ended are the calls that ended in histories before.
 	Ended []interpreter.IterationResult `json:"ended,omitempty"`
 	// Known is how far the loop had come, where the batch counts on for its

@@ -221,7 +221,7 @@ func (r *run) checkRetryNow(command Command) error {
 	switch {
 	case r.controls.Paused:
 		return errors.New("the run is paused, so nothing is tried now; resume it first")
-	case command.Step != "" && r.controls.Holds(command.Step):
+	case command.Step != "" && r.controls.IsPaused(command.Step):
 		return fmt.Errorf("step %s is paused, so nothing of it is tried now; resume it first", command.Step)
 	}
 	return nil
@@ -348,7 +348,7 @@ func (r *run) changed(
 ) (control interpreter.Control, changed bool) {
 	control = r.controls.Control
 	if changed = changes(command, &control); changed {
-		control.Note(interpreter.Said{Reason: command.Reason, By: command.By, At: at})
+		control.Record(interpreter.Said{Reason: command.Reason, By: command.By, At: at})
 	}
 	return control, changed
 }

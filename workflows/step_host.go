@@ -54,7 +54,7 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 // call runs a step without a loop; its sink belongs to the call.
 func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRecord) interpreter.CallResult {
 	task := r.task(start)
-	call := resumeCall(ctx, r.book, start.Step, task, interpreter.Carried{})
+	call := resumeCall(ctx, r.book, start.Step, task, interpreter.CallSnapshot{})
 	if result := r.earlierResult(record, func(at time.Time) string { return r.print(task, call, at) }); result != nil {
 		return *result
 	}

@@ -168,7 +168,7 @@ func (c *activityHost) recallLedgers(ctx workflow.Context, call *interpreter.Cal
 	}
 	name := indexed(c.task.Step, c.snapshot.Index)
 	hostCalls(ctx, interpreter.DriveInput{
-		Task: c.task, Calls: []interpreter.Carried{c.snapshot}, Width: 1, Pages: call.Detachable(), Recall: true,
+		Task: c.task, Calls: []interpreter.CallSnapshot{c.snapshot}, Width: 1, Pages: call.Detachable(), Recall: true,
 	}, []*interpreter.Call{call}, name+": what an earlier run has written")
 	if call.Recalls() && ctx.Err() == nil {
 		call.Abandon(*notContinued("step " + name + ": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),

@@ -280,10 +280,10 @@ func (j *journal) noted(call string, written int) ([]byte, error) {
 }
 
 // recall gives the notes of a call behind one of its writes.
-func (j *journal) recall(call string, behind int) ([]interpreter.Note, error) {
+func (j *journal) recall(call string, behind int) ([]interpreter.LedgerEntry, error) {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
-	var notes []interpreter.Note
+	var notes []interpreter.LedgerEntry
 	for _, place := range j.cache.notes[call] {
 		if place.written <= behind {
 			continue
@@ -293,14 +293,14 @@ func (j *journal) recall(call string, behind int) ([]interpreter.Note, error) {
 			return nil, err
 		}
 		if encoded = bytes.TrimLeft(encoded, "-"); len(encoded) == 0 {
-			notes = append(notes, interpreter.Note{Call: call, Written: place.written, Continuation: []byte{}})
+			notes = append(notes, interpreter.LedgerEntry{Call: call, Written: place.written, Continuation: []byte{}})
 			continue
 		}
 		continuation, err := base64.StdEncoding.AppendDecode(nil, encoded)
 		if err != nil {
 			return nil, fmt.Errorf("decode a note: %w", err)
 		}
-		notes = append(notes, interpreter.Note{Call: call, Written: place.written, Continuation: continuation})
+		notes = append(notes, interpreter.LedgerEntry{Call: call, Written: place.written, Continuation: continuation})
 	}
 	return notes, nil
 }

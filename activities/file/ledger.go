@@ -23,7 +23,7 @@ const maxIdleNotes = 8 << 20
 func (t *Tool) Notes(interpreter.ToolInput) bool { return true }
 
 // Recall gives the notes of a call.
-func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error) {
+func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	path, format, err := t.target(in, formatJSONL, formatCSV)
 	if err != nil {
 		return nil, err

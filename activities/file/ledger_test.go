@@ -33,7 +33,7 @@ func TestFileJournalIsRidOfNotes(t *testing.T) {
 
 	for n := 1; n <= pages; n++ {
 		in := row(n)
-		in.Note = &interpreter.Note{Call: "long", Written: n, Forget: n - 3, Continuation: continuation}
+		in.Note = &interpreter.LedgerEntry{Call: "long", Written: n, Forget: n - 3, Continuation: continuation}
 		_, err := write(t.Context(), in)
 		require.NoError(t, err)
 	}
@@ -44,11 +44,11 @@ func TestFileJournalIsRidOfNotes(t *testing.T) {
 
 	for _, worker := range []*activities.Catalogue{c, activities.NewCatalogue(activities.Resources{Directory: dir})} {
 		in := row(0)
-		in.Note = &interpreter.Note{Call: "long"}
+		in.Note = &interpreter.LedgerEntry{Call: "long"}
 		notes, err := worker.Recall(t.Context(), in)
 		require.NoError(t, err)
 		require.Len(t, notes, 3)
-		require.Equal(t, interpreter.Note{Call: "long", Written: pages, Continuation: continuation}, notes[2])
+		require.Equal(t, interpreter.LedgerEntry{Call: "long", Written: pages, Continuation: continuation}, notes[2])
 	}
 
 	for n := 1; n <= pages; n++ {

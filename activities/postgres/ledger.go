@@ -124,7 +124,7 @@ func createLedger(ctx context.Context, conn *pgx.Conn) error {
 func (t *Tool) Notes(in interpreter.ToolInput) bool { return sqltool.IsTableWrite(in) }
 
 // Recall gives the notes of a call.
-func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error) {
+func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	pool, err := t.pool(ctx, in)
 	if err != nil {
 		return nil, err
@@ -139,8 +139,8 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 	if err != nil {
 		return nil, recallError(ctx, err)
 	}
-	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (interpreter.Note, error) {
-		note := interpreter.Note{Call: in.Note.Call}
+	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (interpreter.LedgerEntry, error) {
+		note := interpreter.LedgerEntry{Call: in.Note.Call}
 		err := row.Scan(&note.Written, &note.Continuation)
 		return note, err
 	})

@@ -402,14 +402,14 @@ func TestPostgresWithoutRightsForTheLedger(t *testing.T) {
 	})
 	t.Cleanup(func() { require.NoError(t, limited.Close()) })
 
-	write := func(c *activities.Catalogue, note *interpreter.Note) interpreter.ToolResult {
+	write := func(c *activities.Catalogue, note *interpreter.LedgerEntry) interpreter.ToolResult {
 		in := tooltest.Complete(pg.Rows(map[string]any{"table": "rows", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}}), "postgres")
 		in.Note = note
 		result, err := tooltest.Activity(t, c, "postgres.write")(t.Context(), in)
 		require.NoError(t, err)
 		return result
 	}
-	note := &interpreter.Note{Call: "call", Written: 1, Continuation: []byte("x")}
+	note := &interpreter.LedgerEntry{Call: "call", Written: 1, Continuation: []byte("x")}
 	count := func() any { return db.Query(t, "SELECT count(*) AS n FROM rows")[0]["n"] }
 
 	require.True(t, write(limited, note).Unnotable, "it may not make the tables")
@@ -423,7 +423,7 @@ func TestPostgresWithoutRightsForTheLedger(t *testing.T) {
 	require.EqualValues(t, 1, count())
 
 	in := pg.Rows(map[string]any{"table": "rows"}, nil)
-	in.Note = &interpreter.Note{Call: "call"}
+	in.Note = &interpreter.LedgerEntry{Call: "call"}
 	_, err := limited.Recall(t.Context(), tooltest.Complete(in, "postgres"))
 	require.NoError(t, err, "it has no notes there")
 

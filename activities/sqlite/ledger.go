@@ -75,7 +75,7 @@ func (l *ledger) createWrites(ctx context.Context) error {
 }
 
 // insertNote notes how a call continues, or gives what was noted before.
-func (l *ledger) insertNote(ctx context.Context, note *interpreter.Note) (noted []byte, err error) {
+func (l *ledger) insertNote(ctx context.Context, note *interpreter.LedgerEntry) (noted []byte, err error) {
 	if note.Forget > 0 {
 		if _, err := l.exec(ctx, l.createNotes, "DELETE FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written <= ?",
 			note.Call, note.Forget); err != nil {
@@ -119,7 +119,7 @@ func (f *database) sweep(ctx context.Context) error {
 func (t *Tool) Notes(in interpreter.ToolInput) bool { return sqltool.IsTableWrite(in) }
 
 // Recall gives the notes of a call.
-func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error) {
+func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	path, err := t.path(ctx, in)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, nil // and asking does not make it
 	}
-	var notes []interpreter.Note
+	var notes []interpreter.LedgerEntry
 	err = t.file(path).use(ctx, false, func(conn *guardedConn) error {
 		notes, err = recallNotes(ctx, conn, in.Note)
 		return err
@@ -162,7 +162,7 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 	return classifyError(ctx, err)
 }
 
-func recallNotes(ctx context.Context, conn *guardedConn, after *interpreter.Note) ([]interpreter.Note, error) {
+func recallNotes(ctx context.Context, conn *guardedConn, after *interpreter.LedgerEntry) ([]interpreter.LedgerEntry, error) {
 	var tables int
 	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = ?", sqltool.NotesTable).Scan(&tables); err != nil || tables == 0 {
 		return nil, err
@@ -173,9 +173,9 @@ func recallNotes(ctx context.Context, conn *guardedConn, after *interpreter.Note
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	var notes []interpreter.Note
+	var notes []interpreter.LedgerEntry
 	for rows.Next() {
-		note := interpreter.Note{Call: after.Call}
+		note := interpreter.LedgerEntry{Call: after.Call}
 		if err := rows.Scan(&note.Written, &note.Continuation); err != nil {
 			return nil, err
 		}

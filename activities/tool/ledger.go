@@ -15,7 +15,7 @@ const NotesKept = 7 * 24 * time.Hour
 type LedgerEntry struct {
 	Operation   string // operation key, "" where none is noted
 	Fingerprint string // see interpreter.ToolInput
-	Note        *interpreter.Note
+	Note        *interpreter.LedgerEntry
 }
 
 // Needed reports whether the write leaves anything in the ledger.

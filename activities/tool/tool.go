@@ -68,7 +68,7 @@ type Ledger interface {
 	// in.Note.Written, in the order of Written. in has the fields and auth of a
 	// write and nothing to write. A destination that was never written to has
 	// none, and is not made.
-	Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error)
+	Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error)
 
 	// Forget drops the notes of calls, by their keys. With again only what they hold
 	// is dropped: a write that was noted still finds that it was, and has nothing to

@@ -77,7 +77,7 @@ func (l *ledgerTest) together(t *testing.T, in interpreter.ToolInput) {
 	for i := range together {
 		group.Go(func() error {
 			mine := in
-			mine.Note = &interpreter.Note{Call: l.ledger.Name, Written: 9, Continuation: fmt.Append(nil, i)}
+			mine.Note = &interpreter.LedgerEntry{Call: l.ledger.Name, Written: 9, Continuation: fmt.Append(nil, i)}
 			result, err := l.write(t.Context(), mine)
 			if result.Noted == nil {
 				wrote.Add(1)
@@ -119,7 +119,7 @@ type ledgerTest struct {
 // put writes with a note.
 func (l *ledgerTest) put(t *testing.T, in interpreter.ToolInput, written, forget int, continuation string) interpreter.ToolResult {
 	t.Helper()
-	in.Note = &interpreter.Note{Call: l.ledger.Name, Written: written, Forget: forget, Continuation: []byte(continuation)}
+	in.Note = &interpreter.LedgerEntry{Call: l.ledger.Name, Written: written, Forget: forget, Continuation: []byte(continuation)}
 	result, err := l.write(t.Context(), in)
 	require.NoError(t, err)
 	return result
@@ -128,7 +128,7 @@ func (l *ledgerTest) put(t *testing.T, in interpreter.ToolInput, written, forget
 // recall gives the notes behind a write, as "write: continuation".
 func (l *ledgerTest) recall(t *testing.T, in interpreter.ToolInput, behind int) []string {
 	t.Helper()
-	in.Note = &interpreter.Note{Call: l.ledger.Name, Written: behind}
+	in.Note = &interpreter.LedgerEntry{Call: l.ledger.Name, Written: behind}
 	in.Args, in.Result = nil, nil
 	notes, err := l.Catalogue.Recall(t.Context(), in)
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func (l *ledgerTest) recall(t *testing.T, in interpreter.ToolInput, behind int) 
 		all = append(all, fmt.Sprintf("%d: %s", note.Written, note.Continuation))
 	}
 	elsewhere := in
-	elsewhere.Note = &interpreter.Note{Call: "another call"}
+	elsewhere.Note = &interpreter.LedgerEntry{Call: "another call"}
 	none, err := l.Catalogue.Recall(t.Context(), elsewhere)
 	require.NoError(t, err)
 	require.Empty(t, none)

@@ -38,7 +38,7 @@ const MostFollowed = 4
 // *interpreter.AnswerError, ErrNoAnswer or ErrClosed where that is why.
 func Send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
-) (taken interpreter.Taken, at string, err error) {
+) (taken interpreter.AnswerReceipt, at string, err error) {
 	for range MostFollowed {
 		taken, err = send(ctx, c, workflowID, answer, patience)
 		next := interpreter.AnsweredAt(err)
@@ -47,12 +47,12 @@ func Send(
 		}
 		workflowID = next
 	}
-	return interpreter.Taken{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
+	return interpreter.AnswerReceipt{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
 }
 
 func send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
-) (taken interpreter.Taken, err error) {
+) (taken interpreter.AnswerReceipt, err error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	handle, err := c.UpdateWorkflow(limited, client.UpdateWorkflowOptions{

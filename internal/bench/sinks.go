@@ -62,7 +62,7 @@ func newForgetful(c *activities.Catalogue) forgetful {
 
 func (forgetful) Notes(interpreter.ToolInput) bool { return true }
 
-func (forgetful) Recall(context.Context, interpreter.ToolInput) ([]interpreter.Note, error) {
+func (forgetful) Recall(context.Context, interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	return nil, nil
 }
 

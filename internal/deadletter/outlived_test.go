@@ -51,7 +51,7 @@ func registerSlow(w worker.Worker) {
 				ParentClosePolicy: enums.PARENT_CLOSE_POLICY_ABANDON,
 			})
 			workflow.ExecuteChildWorkflow(child, workflows.CallsWorkflowName, workflows.CallsInput{
-				Calls: []interpreter.Carried{{Index: &i, Size: 4, Element: element}},
+				Calls: []interpreter.CallSnapshot{{Index: &i, Size: 4, Element: element}},
 			})
 		}
 		return workflow.Await(ctx, func() bool { return false })

@@ -189,7 +189,7 @@ func (a *answering) say(token string, answer interpreter.Answer) string {
 	return became(a.t, answer, taken, err)
 }
 
-func became(t *testing.T, answer interpreter.Answer, taken interpreter.Taken, err error) string {
+func became(t *testing.T, answer interpreter.Answer, taken interpreter.AnswerReceipt, err error) string {
 	t.Helper()
 	var refused *temporal.ApplicationError
 	var gone *serviceerror.NotFound

@@ -71,7 +71,7 @@ func TestTheValidationCannotBeAvoided(t *testing.T) {
 		},
 		"a batch": {
 			workflow: workflows.CallsWorkflowName, want: refusal + "it is a part of a run",
-			input: workflows.CallsInput{Task: forgedTask("each"), Calls: []interpreter.Carried{{Index: &index}}},
+			input: workflows.CallsInput{Task: forgedTask("each"), Calls: []interpreter.CallSnapshot{{Index: &index}}},
 		},
 		"places that are not those of the elements": {
 			workflow: workflows.PlaybookWorkflowName, want: refusal + `step "each": 1 places for 2 elements`,

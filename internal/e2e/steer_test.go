@@ -164,7 +164,7 @@ func TestPauseAndResume(t *testing.T) {
 				require.Eventually(t, func() bool { return api.began(time.Time{}) >= 8 }, patience, tick)
 				standing := w.steers(run, workflows.PauseUpdate, workflows.Command{Step: step, Reason: "the API is down", By: "ada"})
 				require.True(t, standing.Changed)
-				require.True(t, standing.Control.Holds("fetch"))
+				require.True(t, standing.Control.IsPaused("fetch"))
 				paused := time.Now().Add(2 * time.Second)
 				require.False(t, w.steers(run, workflows.PauseUpdate, workflows.Command{Step: step}).Changed, "it is so already")
 				w.await(run, "fetch", interpreter.Paused)

@@ -89,7 +89,7 @@ func newAnswering(t *testing.T) (*world, *seal.Keys) {
 }
 
 // answer answers the attempt of a token.
-func (w *world) answer(keys *seal.Keys, token string, answer interpreter.Answer) (interpreter.Taken, error) {
+func (w *world) answer(keys *seal.Keys, token string, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
 	w.t.Helper()
 	address, err := callback.Open(keys, token)
 	require.NoError(w.t, err)
@@ -103,7 +103,7 @@ func (w *world) answer(keys *seal.Keys, token string, answer interpreter.Answer)
 	return taken, err
 }
 
-func (w *world) answerTo(workflowID string, answer interpreter.Answer) (taken interpreter.Taken, err error) {
+func (w *world) answerTo(workflowID string, answer interpreter.Answer) (taken interpreter.AnswerReceipt, err error) {
 	handle, err := w.env.Client().UpdateWorkflow(w.t.Context(), client.UpdateWorkflowOptions{
 		WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{answer},
 		WaitForStage: client.WorkflowUpdateStageCompleted,

@@ -26,7 +26,7 @@ func Attempt(to interpreter.AnswerTo) string {
 }
 
 // Awaited is since when and until when an attempt awaits its answer.
-func Awaited(awaits *interpreter.Awaiting, now time.Time) string {
+func Awaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
 	text := "awaits an answer for " + terminal.Duration(now.Sub(awaits.Since).Round(time.Second))
 	if awaits.Until.IsZero() {
 		return text
@@ -38,7 +38,7 @@ func Awaited(awaits *interpreter.Awaiting, now time.Time) string {
 const barWidth = 20
 
 // Progress is how far an attempt has come, with a bar where that is known.
-func Progress(awaits *interpreter.Awaiting) string {
+func Progress(awaits *interpreter.AwaitedDetails) string {
 	text := terminal.Shorten(awaits.Progress(), 300)
 	if awaits.Total <= 0 || text == "" {
 		return text
@@ -48,7 +48,7 @@ func Progress(awaits *interpreter.Awaiting) string {
 }
 
 // AwaitedText is what an attempt asks people: the question, the options and the form.
-func AwaitedText(awaits *interpreter.Awaiting) []string {
+func AwaitedText(awaits *interpreter.AwaitedDetails) []string {
 	var said []string
 	if progress := Progress(awaits); progress != "" {
 		said = append(said, progress)
@@ -86,7 +86,7 @@ func fieldText(item playbook.ApprovalItem) string {
 }
 
 // AnswerCommand is the command that answers an attempt.
-func AnswerCommand(id, step string, index *int, awaits *interpreter.Awaiting) string {
+func AnswerCommand(id, step string, index *int, awaits *interpreter.AwaitedDetails) string {
 	verb, option := awaits.Command()
 	command := fmt.Sprintf("%s %s %s %s", terminal.Program(), verb, terminal.ShellWord(id), terminal.ShellWord(step))
 	if index != nil {

@@ -70,7 +70,7 @@ func ResumeCommand(id string, control interpreter.Control) string {
 // runs.
 func resumeCommands(status *runs.Status) []string {
 	var help []string
-	if status.Control.HoldsAny() {
+	if status.Control.AnyPaused() {
 		help = append(help, ResumeCommand(status.WorkflowID, status.Control))
 	}
 	for _, parent := range status.Above {
@@ -104,7 +104,7 @@ func Help(status *runs.Status) []string {
 		return deadLettersOf(status)
 	case status.HeldBy == runs.HeldByNoWorker:
 		return []string{"to start one: worker --task-queue " + terminal.ShellWord(status.TaskQueue)}
-	case len(status.Above) > 0 || status.Control.HoldsAny():
+	case len(status.Above) > 0 || status.Control.AnyPaused():
 		return resumeCommands(status)
 	case queue != nil && queue.Stopped:
 		return []string{fmt.Sprintf("to ask for its turn now: %s retry-now %s", terminal.Program(), terminal.ShellWord(status.WorkflowID))}
@@ -167,7 +167,7 @@ func childCommands(step runs.Step) []string {
 	found := map[string]bool{}
 	add := func(under runs.Under) {
 		for _, awaited := range under.Below {
-			help = append(help, "to answer: "+AnswerCommand(awaited.Run, awaited.Step, nil, &awaited.Awaiting))
+			help = append(help, "to answer: "+AnswerCommand(awaited.Run, awaited.Step, nil, &awaited.AwaitedDetails))
 		}
 		for _, held := range under.Held {
 			switch {

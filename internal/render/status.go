@@ -220,7 +220,7 @@ func underText(under runs.Under, known string, now time.Time) []string {
 	}
 	var said []string
 	for _, awaited := range under.Below {
-		said = append(said, in(awaited.Run)+Attempt(awaited.To())+" "+Awaited(&awaited.Awaiting, now))
+		said = append(said, in(awaited.Run)+Attempt(awaited.To())+" "+Awaited(&awaited.AwaitedDetails, now))
 	}
 	for _, held := range under.Held {
 		said = append(said, in(held.Run)+heldText(held, now))

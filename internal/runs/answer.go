@@ -26,7 +26,7 @@ type AwaitedAttempt struct {
 	Step  string `json:"step"`
 	Visit int    `json:"visit"`
 	Index *int   `json:"index,omitempty"`
-	interpreter.Awaiting
+	interpreter.AwaitedDetails
 }
 
 // To is the address of the attempt.
@@ -73,7 +73,7 @@ func (r *Reader) awaitingOf(
 			}
 		}
 		if record.Awaits != nil {
-			at.Awaiting = *record.Awaits
+			at.AwaitedDetails = *record.Awaits
 			awaited = append(awaited, at)
 		}
 	}
@@ -89,7 +89,7 @@ func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt,
 				continue
 			}
 			one := at
-			one.WorkflowID, one.Index, one.Awaiting = open[i], &iteration.Index, *iteration.Awaits
+			one.WorkflowID, one.Index, one.AwaitedDetails = open[i], &iteration.Index, *iteration.Awaits
 			awaited = append(awaited, one)
 		}
 	}
@@ -144,7 +144,7 @@ func nearest(open []string, index int) []string {
 
 // Answer sends an answer to a workflow, and on to another where that says so, as
 // answers.Give does.
-func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.Taken, error) {
+func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
 	taken, _, err := answers.Send(ctx, r.Client, workflowID, answer, r.patience())
 	return taken, err
 }
@@ -155,7 +155,7 @@ const mostRecalled = 10
 // Recall finds the reply to an answer by a workflow that has ended since; false where
 // it accepted no such answer. Attempts is how many there were, 0 where that is not
 // known; of those the last ten are queried.
-func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.Taken, found bool) {
+func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.AnswerReceipt, found bool) {
 	attempts = cmp.Or(attempts, mostRecalled)
 	for attempt := attempts; attempt > max(0, attempts-mostRecalled); attempt-- {
 		if answer.Attempt = attempt; answers.ID(answer) == "" {

@@ -51,7 +51,7 @@ func (u *Under) addStep(run string, record workflows.StepRecord) {
 	switch step := stepOf(record); {
 	case step.Awaits != nil:
 		u.Below = append(u.Below, AwaitedAttempt{
-			WorkflowID: cmp.Or(record.Call, run), Run: run, Step: step.Step, Visit: step.Visit, Awaiting: *step.Awaits,
+			WorkflowID: cmp.Or(record.Call, run), Run: run, Step: step.Step, Visit: step.Visit, AwaitedDetails: *step.Awaits,
 		})
 	case step.HeldBy != "":
 		u.Held = append(u.Held, Held{Run: run, Step: step.Step, Visit: step.Visit, Item: step.Item})
@@ -76,7 +76,7 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency}, Queue: queue,
 			})
 		}
-		if control := progress.Control; control.HoldsAny() {
+		if control := progress.Control; control.AnyPaused() {
 			under.Held = append(under.Held, Held{
 				Run: next[0], Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
 			})
@@ -116,7 +116,7 @@ func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]Held, error) {
 // their memos; a child run learns of them with its next attempt. missed is the first
 // run that was not described because spend allows no more calls, or that gave no
 // answer.
-func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Above, spend func() bool) (held []Held, missed string) {
+func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Parent, spend func() bool) (held []Held, missed string) {
 	for _, parent := range slices.Backward(runs) {
 		if !spend() {
 			return held, cmp.Or(missed, parent.Run)
@@ -127,7 +127,7 @@ func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Above, sp
 			continue
 		}
 		control := controlOf(described.GetWorkflowExecutionInfo().GetMemo())
-		if described.GetWorkflowExecutionInfo().GetCloseTime() == nil && control.Holds(parent.Step) {
+		if described.GetWorkflowExecutionInfo().GetCloseTime() == nil && control.IsPaused(parent.Step) {
 			held = append(held, Held{
 				Run: parent.Run, Step: parent.Step, Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
 			})

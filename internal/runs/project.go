@@ -179,7 +179,7 @@ func (p *projector) begin(first *historypb.HistoryEvent) error {
 }
 
 // restore records how far a call had come before.
-func (p *projector) restore(snapshot interpreter.Carried) {
+func (p *projector) restore(snapshot interpreter.CallSnapshot) {
 	state := snapshot.State
 	if state == nil || state.Attempts == 0 {
 		return

@@ -46,7 +46,7 @@ func (p *projector) hostEnded(id int64, event *historypb.HistoryEvent) error {
 }
 
 // hostedCall adds what became of one hosted call.
-func (p *projector) hostedCall(id int64, ended time.Time, of *made, snapshot interpreter.Carried, driven interpreter.Driven) {
+func (p *projector) hostedCall(id int64, ended time.Time, of *made, snapshot interpreter.CallSnapshot, driven interpreter.Driven) {
 	var before interpreter.CallState
 	if snapshot.State != nil {
 		before = *snapshot.State

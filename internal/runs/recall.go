@@ -288,7 +288,7 @@ func (r *Reader) notBegun(
 	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
 		return stopped, err
 	}
-	var snapshot interpreter.Carried
+	var snapshot interpreter.CallSnapshot
 	for _, one := range input.Calls {
 		if one.Index == nil || question.Index != nil && *one.Index == *question.Index {
 			snapshot = one
@@ -422,7 +422,7 @@ func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interp
 		if position < 0 || position >= len(input.Elements) {
 			return ""
 		}
-		snapshot := interpreter.Carried{Index: &iteration.Index, Size: size, Element: input.Elements[position]}
+		snapshot := interpreter.CallSnapshot{Index: &iteration.Index, Size: size, Element: input.Elements[position]}
 		return task.IterationPrint(book, step, snapshot, iteration.Result.Meta.StartedAt)
 	}, nil
 }

@@ -66,7 +66,7 @@ type Item struct {
 	HeldBy  string `json:"held_by,omitempty"`
 	Waiting string `json:"waiting,omitempty"`
 	// Awaits is the attempt that somebody outside answers, nil for none.
-	Awaits *interpreter.Awaiting `json:"awaits,omitempty"`
+	Awaits *interpreter.AwaitedDetails `json:"awaits,omitempty"`
 	// Error is the last one: of the attempt before, where the item is running.
 	Error *interpreter.ErrorObject `json:"error,omitempty"`
 }

@@ -15,7 +15,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // TestWhatHoldsAnItem: what a workflow says of a call is a status, what holds it, and attempts.
 func TestWhatHoldsAnItem(t *testing.T) {
 	t.Parallel()
-	awaiting := &interpreter.Awaiting{Attempt: 2}
+	awaiting := &interpreter.AwaitedDetails{Attempt: 2}
 	of := func(reason interpreter.Reason) interpreter.CallStatus {
 		return interpreter.CallStatus{Status: reason.Status(), Reason: reason, Attempts: 2, MaxAttempts: 5, Waiting: "in words", NextRetryAt: noon}
 	}
@@ -31,7 +31,7 @@ func TestWhatHoldsAnItem(t *testing.T) {
 		"its turn":                 {of(interpreter.ReasonTurn), HeldByRateLimit, 5},
 		"a person":                 {of(interpreter.ReasonPerson), HeldByPerson, 5},
 		"a pause":                  {of(interpreter.ReasonPaused), HeldByPause, 5},
-		"a slot":                   {of(interpreter.ReasonPlace), HeldByWindow, 5},
+		"a slot":                   {of(interpreter.ReasonSlot), HeldByWindow, 5},
 		"an answer":                {interpreter.CallStatus{Status: interpreter.Running, Awaits: awaiting}, HeldByAnswer, 0},
 		"a pause before an answer": {interpreter.CallStatus{Status: interpreter.Paused, Awaits: awaiting}, HeldByPause, 0},
 		"nothing":                  {interpreter.CallStatus{Status: interpreter.Running, MaxAttempts: 5}, "", 5},
@@ -105,7 +105,7 @@ func TestCountsOfALoop(t *testing.T) {
 	turn := interpreter.CallStatus{Status: interpreter.Running, Reason: interpreter.ReasonTurn, NextRetryAt: noon.Add(time.Hour)}
 	person := interpreter.CallStatus{Status: interpreter.RetryPending, Reason: interpreter.ReasonPerson}
 	runs, done := interpreter.CallStatus{Status: interpreter.Running}, interpreter.CallStatus{Status: interpreter.Completed}
-	awaits := interpreter.CallStatus{Status: interpreter.Running, Awaits: &interpreter.Awaiting{Attempt: 1}}
+	awaits := interpreter.CallStatus{Status: interpreter.Running, Awaits: &interpreter.AwaitedDetails{Attempt: 1}}
 	for name, row := range map[string]struct {
 		calls  []interpreter.CallStatus
 		want   Counts

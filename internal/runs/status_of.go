@@ -67,7 +67,7 @@ func stepOf(record workflows.StepRecord) Step {
 var holders = map[interpreter.Reason]string{
 	interpreter.ReasonFailure: HeldByWait, interpreter.ReasonRateLimited: HeldByWait, interpreter.ReasonPoll: HeldByWait,
 	interpreter.ReasonPage: HeldByWait, interpreter.ReasonTurn: HeldByRateLimit, interpreter.ReasonPaused: HeldByPause,
-	interpreter.ReasonPerson: HeldByPerson, interpreter.ReasonAnswer: HeldByAnswer, interpreter.ReasonPlace: HeldByWindow,
+	interpreter.ReasonPerson: HeldByPerson, interpreter.ReasonAnswer: HeldByAnswer, interpreter.ReasonSlot: HeldByWindow,
 }
 
 // itemOf is a step or an iteration by what its workflow says of its call.

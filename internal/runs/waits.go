@@ -18,7 +18,7 @@ func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, 
 	whole = status.HeldBy != HeldByNoWorker
 	for _, visit := range status.Visits(step) {
 		switch {
-		case !visit.EndedAt.IsZero(), !held && status.Control.Holds(visit.Step): // it has none, or none is ended
+		case !visit.EndedAt.IsZero(), !held && status.Control.IsPaused(visit.Step): // it has none, or none is ended
 		case visit.Loop == nil:
 			if index == nil && visit.mayEnd(held) {
 				n++

@@ -182,7 +182,7 @@ func (s *Server) send(ctx context.Context, workflowID string, given interpreter.
 }
 
 // outcomeOf is the reply to an answer that was accepted.
-func outcomeOf(taken interpreter.Taken, given interpreter.Answer) answer {
+func outcomeOf(taken interpreter.AnswerReceipt, given interpreter.Answer) answer {
 	if taken.ID != given.ID {
 		return answer{status: http.StatusOK, body: callbackAnswer{Taken: true, Repeated: true}}
 	}

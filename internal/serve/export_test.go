@@ -57,7 +57,7 @@ func ReadApproval(approval *playbook.Approval, typed url.Values) (interpreter.An
 func ApprovalAgain(approval *playbook.Approval, typed url.Values) (status int, page []byte, err error) {
 	_, faults := readApproval(approval, typed)
 	found := openAttempt{}
-	found.Awaiting = &interpreter.Awaiting{Approval: approval}
+	found.Awaiting = &interpreter.AwaitedDetails{Approval: approval}
 	given, err := found.again(typed, faults)
 	page, _ = given.body.([]byte)
 	return given.status, page, err

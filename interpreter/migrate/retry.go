@@ -31,14 +31,14 @@ func (m *migrator) retries() {
 	original := retrySites(root)
 	for _, round := range m.rounds(newExtent(file), original) {
 		if m.rewrite(round, false) {
-			m.noteRetries(original, round)
+			m.reportRetries(original, round)
 			continue
 		}
 		// One of them fails: find out which.
 		for _, number := range round {
 			one := []int{number}
 			if m.rewrite(one, false) || m.rewrite(one, true) {
-				m.noteRetries(original, one)
+				m.reportRetries(original, one)
 			} else {
 				m.notMigrated(yamltree.Position(original[number].key))
 			}
@@ -47,7 +47,7 @@ func (m *migrator) retries() {
 	m.behindAliases(original)
 }
 
-func (m *migrator) noteRetries(original []retrySite, numbers []int) {
+func (m *migrator) reportRetries(original []retrySite, numbers []int) {
 	for _, number := range numbers {
 		m.changed(yamltree.Position(original[number].value), "an older form of retry becomes the list of policies")
 	}

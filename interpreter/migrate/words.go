@@ -62,11 +62,11 @@ func (m *migrator) words() {
 		m.problem(yamltree.Position(root.Content[0]), playbook.CodeNotMigrated, "the spellings of "+playbook.OlderVersion+" cannot be rewritten here; write those of "+playbook.Version+" by hand")
 		return
 	}
-	m.noteWords()
+	m.reportWords()
 }
 
-// noteWords tells the changes at their places in the original.
-func (m *migrator) noteWords() {
+// reportWords reports the changes at their positions in the original.
+func (m *migrator) reportWords() {
 	root, err := yamltree.Parse(m.file.Bytes())
 	if err != nil {
 		return

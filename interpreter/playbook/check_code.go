@@ -126,7 +126,7 @@ func (s *supply) has(name string) bool {
 
 // checkSinkMain checks main of a sink without args, which gets the result.
 func (c *checker) checkSinkMain(main *pythonMain, node *Node) {
-	fits := main.takes("result")
+	fits := main.accepts("result")
 	for _, param := range main.params {
 		fits = fits && (param.optional || param.name == "result")
 	}
@@ -162,7 +162,7 @@ func (c *checker) supplied(step *Step, own ...*Node) supply {
 
 func (c *checker) checkArgs(main *pythonMain, node *Node, call actionAt, s supply) {
 	for _, entry := range slices.Concat(s.always, s.sometimes) {
-		if !main.takes(entry.Key) {
+		if !main.accepts(entry.Key) {
 			c.errorf(entry.KeyPos, codeCodeMain, "main has no parameter %q; it takes %s", entry.Key, orNothing(main.names()))
 		}
 	}

@@ -54,7 +54,7 @@ func (p *placing) at(node *Node, offset int) source.Position {
 		return node.Pos
 	}
 	if p.node != node {
-		p.node, p.places = node, node.places()
+		p.node, p.places = node, node.positions()
 	}
 	return p.places[min(max(offset, 0), len(p.places)-1)]
 }
@@ -225,7 +225,7 @@ func (c *checker) unknownName(at site, pos place, name string) {
 		c.errorf(pos.at(), codeUnavailableName, "%q is what step %q collects into, known in the when and then of its retry; after the step write %s for its result", name, step.Name, step.Name)
 		return
 	}
-	if hint := cmp.Or(c.handIn(name), c.unknownHint(at, name)); hint != "" {
+	if hint := cmp.Or(c.workloadHint(name), c.unknownHint(at, name)); hint != "" {
 		c.errorf(pos.at(), codeUnknownName, "unknown name %q%s", name, hint)
 	}
 }

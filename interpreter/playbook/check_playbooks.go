@@ -26,13 +26,13 @@ func (c *checker) innerCheckers() []*checker {
 		if call.action.Inline == nil {
 			continue
 		}
-		inner = append(inner, newChecker(call.action.Inline, c.tools, c.handing(call)))
+		inner = append(inner, newChecker(call.action.Inline, c.tools, c.childOptions(call)))
 	}
 	return inner
 }
 
-// handing is what is known of a playbook that a call runs.
-func (c *checker) handing(call actionAt) CheckOptions {
+// childOptions is what is known of a playbook that a call runs.
+func (c *checker) childOptions(call actionAt) CheckOptions {
 	options := CheckOptions{Workload: map[string]any{}, Limits: c.options.Limits, Files: c.options.Files}
 	options.caller = &caller{outer: c, call: call}
 	if node := call.action.Field(FieldWorkload); node != nil {
@@ -138,7 +138,7 @@ func (c *checker) checkFile(call actionAt, node *Node) {
 		c.errorf(node.Pos, codeCalledPlaybook, "%s", err)
 		return
 	}
-	options := c.handing(call)
+	options := c.childOptions(call)
 	key := file + "\x00" + strings.Join(slices.Sorted(maps.Keys(options.Workload)), "\x00") + fmt.Sprint(options.caller.open)
 	if files.checked[key] {
 		return
@@ -189,8 +189,8 @@ func (c *checker) calledName(call actionAt, node *Node) (string, bool) {
 	return name, isText
 }
 
-// handIn is the hint for a name that a playbook around has, "" for others.
-func (c *checker) handIn(name string) string {
+// workloadHint is the hint for a name that a playbook around has, "" for others.
+func (c *checker) workloadHint(name string) string {
 	first, around := c.options.caller, ""
 	for in := first; in != nil && in.call.action.Inline == c.pb; in = in.outer.options.caller {
 		if slices.Contains(in.outer.namesAt(in.call.site), name) {

@@ -67,7 +67,7 @@ func (*Loop) section() *section { return loopSection }
 
 func (l *Loop) decode(d *decoder, f *fields, where at) bool {
 	*l = Loop{
-		Pos: f.pos, Words: f.words, Values: f.places(Words{}, ""), Element: defaultElement, Mode: Sequential,
+		Pos: f.pos, Words: f.words, Values: f.positions(Words{}, ""), Element: defaultElement, Mode: Sequential,
 		MaxConcurrency: defaultMaxConcurrency, AutoBatch: true,
 		Thresholds: Thresholds{Completed: DefaultCompleted, PartialSuccess: DefaultPartialSuccess},
 	}
@@ -144,7 +144,7 @@ func (d *decoder) failureBudget(n *yaml.Node, places Words) *FailureBudget {
 	if !ok {
 		return nil
 	}
-	f.places(places, budgetSection.prefix)
+	f.positions(places, budgetSection.prefix)
 	given := budget{minSamples: defaultMinSamples}
 	d.words(f, &given, at{})
 	if given.rate == nil {
@@ -174,7 +174,7 @@ func (d *decoder) thresholds(n *yaml.Node, t *Thresholds, places Words) {
 	if !ok {
 		return
 	}
-	f.places(places, thresholdsSection.prefix)
+	f.positions(places, thresholdsSection.prefix)
 	var given shares
 	d.words(f, &given, at{})
 	if given.completed != nil {

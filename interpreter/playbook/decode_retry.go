@@ -171,7 +171,7 @@ func (s *section) repeating() []string {
 func (*Then) section() *section { return thenSection }
 
 func (t *Then) decode(d *decoder, f *fields, where at) bool {
-	*t = Then{Pos: f.pos, Words: f.words, Values: f.places(Words{}, "")}
+	*t = Then{Pos: f.pos, Words: f.words, Values: f.positions(Words{}, "")}
 	for _, k := range f.keys {
 		if spelt, ok := d.spelt[f.values[k.name]]; ok {
 			if t.spelt == nil {

@@ -83,7 +83,7 @@ func (d *decoder) templateProblems(node *Node, problems []expression.Problem) {
 	if len(problems) == 0 {
 		return
 	}
-	places := node.places()
+	places := node.positions()
 	for _, problem := range problems {
 		hint := ""
 		if problem.Code == "syntax" {

@@ -32,8 +32,8 @@ type restField struct {
 	spelt string // as written, which an older name differs from
 }
 
-// places are the places of the values, each under prefix and its key.
-func (f *fields) places(into Words, prefix string) Words {
+// positions are those of the values, each under prefix and its key.
+func (f *fields) positions(into Words, prefix string) Words {
 	for _, k := range f.keys {
 		into[prefix+k.name] = position(f.values[k.name])
 	}

@@ -153,11 +153,11 @@ func (l *legacy) read(n *yaml.Node, f *form) bool {
 	if !ok || len(l.found) > before {
 		return false
 	}
-	l.take(n, f.section, fields)
+	l.index(n, f.section, fields)
 	return true
 }
 
-func (l *legacy) take(n *yaml.Node, s *section, fields *fields) {
+func (l *legacy) index(n *yaml.Node, s *section, fields *fields) {
 	l.values, l.keys = fields.values, map[string]*yaml.Node{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if known, ok := s.find(n.Content[i].Value, l.older); ok {

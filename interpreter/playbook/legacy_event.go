@@ -52,7 +52,7 @@ func (l *legacy) event(name string, s *section) *legacy {
 	if !ok {
 		return nil
 	}
-	inner.take(n, s, fields)
+	inner.index(n, s, fields)
 	return inner
 }
 

@@ -101,7 +101,7 @@ func (d *decoder) pagesList(n *yaml.Node, tool string) *yaml.Node {
 	if !ok {
 		return nil
 	}
-	l.take(n, paginationSection, fields)
+	l.index(n, paginationSection, fields)
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: l.pagePolicies(fields), Line: n.Line, Column: n.Column}
 }
 
@@ -178,7 +178,7 @@ func (l *legacy) pageRetry() *yaml.Node {
 	if !ok {
 		return nil
 	}
-	inner.take(n, pageRetrySection, fields)
+	inner.index(n, pageRetrySection, fields)
 	inner.attempts()
 	backoff := "fixed"
 	if n := inner.values["backoff"]; n != nil {

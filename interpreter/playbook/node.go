@@ -154,13 +154,13 @@ func (n *Node) Position(offset int) source.Position {
 	if n.file == nil {
 		return n.Pos
 	}
-	places := n.places()
+	places := n.positions()
 	return places[min(max(offset, 0), len(places)-1)]
 }
 
-// places are the places in the file of the runes of Raw, and of its end. Those
+// positions are the places in the file of the runes of Raw, and of its end. Those
 // of a condition of an older form of retry are where it was written.
-func (n *Node) places() []source.Position {
+func (n *Node) positions() []source.Position {
 	if n.origin == nil {
 		return n.file.ScalarPositions(n.Pos, n.style, n.Raw)
 	}

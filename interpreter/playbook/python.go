@@ -21,7 +21,7 @@ type pythonParam struct {
 	optional bool
 }
 
-func (m *pythonMain) takes(name string) bool {
+func (m *pythonMain) accepts(name string) bool {
 	return m.open || slices.ContainsFunc(m.params, func(p pythonParam) bool { return p.name == name })
 }
 

@@ -20,7 +20,7 @@ type frame struct {
 // checkPlaces reports every template that stands where SQL takes no value, as
 // far as that can be said without the server.
 func (p *parser) checkPlaces() {
-	if !p.takesParams() {
+	if !p.hasParams() {
 		return
 	}
 	stack := []frame{{}}
@@ -45,9 +45,9 @@ func (p *parser) checkPlaces() {
 	}
 }
 
-// takesParams reports templates in statements that take no parameters at all.
+// hasParams reports templates in statements that take no parameters at all.
 // Several of those would be accepted by the server's Prepare and fail at Bind.
-func (p *parser) takesParams() bool {
+func (p *parser) hasParams() bool {
 	first := -1
 	for i, t := range p.tokens {
 		if t.param != nil {
