@@ -22,7 +22,7 @@ func (c *Call) policyScope() *Scope {
 		"this":               c.attemptEnvelope(),
 		playbook.DefaultInto: c.State.Collected.Data,
 		"_retry": map[string]any{
-			"index": c.page0(), "attempt": c.State.RequestAttempts,
+			"page": c.page0(), "index": c.page0(), "attempt": c.State.RequestAttempts,
 			"count": c.State.Attempts, "policy": last.Policy,
 		},
 	}

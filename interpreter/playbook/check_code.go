@@ -20,6 +20,9 @@ type CodeCompiler interface {
 	Compile(codes []string) []*CodeProblem
 }
 
+// pythonTool is the tool whose code is read here.
+const pythonTool = "python"
+
 // checkCode checks the code of calls as far as it can be told without running
 // it: docs/tools.md, python.
 func checkCode(c *checker) {
@@ -35,6 +38,10 @@ func checkCode(c *checker) {
 				continue
 			}
 			templates := c.checkTemplates(entry.Value, code)
+			if !templates && spec.Name == pythonTool && !strings.Contains(code, "main") && strings.TrimSpace(code) != "" {
+				c.errorf(entry.Value.Position(0), codeCodeMain, "the code defines no main; write def main(…): with the args of the call as parameters, which returns the result")
+				continue
+			}
 			c.checkMain(call, entry.Value, code)
 			if !templates {
 				nodes = append(nodes, entry.Value)

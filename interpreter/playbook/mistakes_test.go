@@ -18,8 +18,7 @@ import (
 // its fix; the golden file beside it holds what is said.
 const (
 	leastMistakes = 80
-	leastPlaces   = 76
-	leastFixes    = 13
+	leastFixes    = 70
 )
 
 // TestMistakes compares what is said of each mistake, and counts how often the place is
@@ -57,7 +56,7 @@ func TestMistakes(t *testing.T) {
 		fixes++
 	}
 	t.Logf("of %d mistakes the place is right in %d and the fix is named in %d", len(paths), places, fixes)
-	require.GreaterOrEqual(t, places, leastPlaces)
+	require.Equal(t, len(paths), places)
 	require.GreaterOrEqual(t, fixes, leastFixes)
 }
 
