@@ -53,8 +53,7 @@ func table(groups ...[]function) map[string]*function {
 	return all
 }
 
-// functionNames returns the names of all functions, sorted. No step, element
-// or collection may have one of them.
+// functionNames returns the names of all functions, sorted.
 func functionNames() []string {
 	return slices.Sorted(maps.Keys(functions))
 }
